@@ -1,0 +1,90 @@
+// Codecs: what a snapshot becomes on the wire and how two of them make a
+// correction.
+//
+// A codec is a policy over wire formats.  A wire format maps a span of floats
+// to bytes of a size known from the layout alone.  An innovation codec codes
+// x − x̂ and adds what it coded to the replica x̂; a stateless one codes x.
+// Large segments are quantized; small (under 1024 parameters) and
+// one-dimensional ones travel in bf16 inside the same payload, so that one
+// coefficient acts on all.  Knows nothing of edges, frames or networks.
+// Source: research on compressed gossip (CHOCO, Koloskova, Stich, Jaggi,
+// ICML 2019), in difference form with one replica per edge.
+
+#ifndef GOSSAMER_ALGORITHMS_CODEC_CODEC_H_
+#define GOSSAMER_ALGORITHMS_CODEC_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "algorithms/kernels/kernels.h"
+#include "runtime/base/parameter_layout.h"
+
+namespace gossamer {
+
+// The `codec` byte of a frame header.  Values are for ever.
+enum class WireFormat : uint8_t {
+  kDenseF32 = 1,
+  kDenseBf16 = 2,
+  kInt8 = 3,
+  kInt4 = 4,
+};
+
+// An encoded snapshot and how to read it.
+struct Encoded {
+  WireFormat format = WireFormat::kDenseF32;
+  std::span<const std::byte> bytes;
+};
+
+// Immutable once made; one serves all edges of a peer.
+class Codec {
+ public:
+  // dense-f32, dense-bf16, diff-int8, innov-int8, innov-int4.
+  // kInvalidArgument names the known ones.
+  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
+      std::string_view name, const ParameterLayout& layout,
+      const Kernels& kernels = HostKernels());
+  static std::vector<std::string_view> Names();
+
+  virtual ~Codec() = default;
+  virtual std::string_view name() const = 0;
+  // True if each end of an edge keeps a replica x̂ and a difference D.
+  virtual bool needs_replica() const = 0;
+  // The consensus step size γ at which mixing with this codec is stable.
+  virtual float gamma() const = 0;
+  // The format of every payload but the first after a reset or resync.
+  virtual WireFormat format() const = 0;
+  // The format of the first payload of an incarnation, and of the first after
+  // a resync boundary (EDGE 4).  Stateless codecs have but one format.
+  virtual WireFormat first_format() const = 0;
+  virtual WireFormat resync_format() const = 0;
+
+  // Bytes of a payload; exact.
+  virtual size_t EncodedSize(WireFormat format) const = 0;
+  // q = C(x − x̂), x̂ += q; with an empty `replica`, q = C(x).  Writes q to
+  // `out` (EncodedSize(format) bytes).  x is finite: the caller has checked.
+  virtual void Encode(WireFormat format, std::span<const float> x,
+                      std::span<float> replica,
+                      std::span<std::byte> out) const = 0;
+  // kDataLoss unless Complete can read `payload`: known format, exact size,
+  // finite scales and values.  For bytes from outside, before anything else.
+  virtual absl::Status Validate(const Encoded& payload) const = 0;
+
+  // One completed exchange, in order (EDGE 4, Complete).  Payloads have been
+  // validated; null is a skip, which counts as 0.
+  // With a replica: D += decode(theirs) − decode(mine); if both are there,
+  // x += c·D.  Stateless (`difference` empty): x += c·(decode(theirs) −
+  // decode(mine)) if both are there.
+  virtual void Complete(const Encoded* mine, const Encoded* theirs, float c,
+                        std::span<float> difference,
+                        std::span<float> x) const = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_CODEC_CODEC_H_

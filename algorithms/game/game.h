@@ -1,0 +1,69 @@
+// A two-player game as gossip training sees it: one flat parameter vector, a
+// gradient oracle, and, if its generator makes pictures, a way to look at them.
+//
+// This header is the whole border to libtorch: no torch type crosses it.
+// Knows nothing of optimizers, peers or rounds.
+
+#ifndef GOSSAMER_ALGORITHMS_GAME_GAME_H_
+#define GOSSAMER_ALGORITHMS_GAME_GAME_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/parameter_layout.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/state.h"
+
+namespace gossamer {
+
+struct Losses {
+  double generator = 0;
+  double discriminator = 0;
+};
+
+// Whose gradients one call computes.
+enum class Players { kDiscriminator, kBoth };
+
+// What can be done with a generator besides training it.  `generator` is the
+// generator's extent of a parameter vector (a moving average, say); the game's
+// own parameters and statistics are as before after every call.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // "proxy-fid", "fid"; smaller is better.
+  virtual std::string_view score_name() const = 0;
+  // kFailedPrecondition if there is no held-out data to compare with.
+  virtual absl::StatusOr<double> Score(std::span<const float> generator,
+                                       RngKey key) = 0;
+  // Writes a grid of samples as PNG.
+  virtual absl::Status WriteSamples(std::span<const float> generator,
+                                    RngKey key, const std::string& path) = 0;
+};
+
+class Game {
+ public:
+  virtual ~Game() = default;
+  virtual const ParameterLayout& layout() const = 0;
+  // The vectors that the players' tensors are views of; stable for life.
+  virtual std::span<float> parameters() = 0;
+  virtual std::span<const float> gradients() const = 0;
+
+  // The gradients of the players' own losses (each descends its own) at
+  // parameters(), both at the same point, on the batch and noise that `key`
+  // picks.  Overwrites the extents of `players` in gradients().
+  // kDataLoss if a loss or a gradient is not finite, naming the tensor;
+  // parameters and statistics are then as before.
+  virtual absl::StatusOr<Losses> Gradient(Players players, RngKey key) = 0;
+
+  // State beside the parameters: normalisation statistics.
+  virtual void VisitState(StateVisitor& visitor) {}
+  // Null if nobody can look at this game.
+  virtual Evaluator* evaluator() { return nullptr; }
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_GAME_GAME_H_

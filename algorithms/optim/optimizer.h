@@ -1,0 +1,52 @@
+// One player's update rule, as increments of its parameters.
+//
+// x changes by additions only, so that a correction that lands between two
+// steps is never erased.  Knows nothing of games, peers or mixing.
+
+#ifndef GOSSAMER_ALGORITHMS_OPTIM_OPTIMIZER_H_
+#define GOSSAMER_ALGORITHMS_OPTIM_OPTIMIZER_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "algorithms/kernels/kernels.h"
+#include "runtime/base/state.h"
+
+namespace gossamer {
+
+struct OptimizerSpec {
+  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam
+  double learning_rate = 1e-4;
+  double beta1 = 0.5;
+  double beta2 = 0.9;
+  double epsilon = 1e-8;
+};
+
+class Optimizer {
+ public:
+  // For a player of `size` parameters.  kInvalidArgument for an unknown name
+  // (naming the known ones) or a parameter outside its range.
+  static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
+      const OptimizerSpec& spec, size_t size,
+      const Kernels& kernels = HostKernels());
+  static std::vector<std::string_view> Names();
+
+  virtual ~Optimizer() = default;
+  // Moves x to the point at which the gradient of this step is to be taken.
+  // Only `osg` (DPOSG's z = x − η ĝ_prev) moves it.
+  virtual void Extrapolate(std::span<float> x) {}
+  // One step with the gradient taken there.  `scale` multiplies the learning
+  // rate (decay).
+  virtual void Step(std::span<float> x, std::span<const float> gradient,
+                    double scale) = 0;
+  virtual void VisitState(StateVisitor& visitor) = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_OPTIM_OPTIMIZER_H_

@@ -1,0 +1,81 @@
+# Build rules of the house: one target per folder, its dependencies named.
+#
+#   gossamer_library(NAME SRCS a.cc ... DEPS target ...)      static library gossamer_NAME, or an interface one without SRCS
+#   gossamer_program(NAME SRCS a.cc ... DEPS target ...)      executable NAME in <build>/bin
+#   gossamer_test(NAME SRCS a_test.cc ... DEPS target ...)    GoogleTest binary NAME_test, one ctest entry
+#   gossamer_benchmark(NAME SRCS ... DEPS ...)                executable NAME_benchmark in <build>/bin, never run by ctest
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# Bit-for-bit replay: no contraction into fused multiply-add anywhere.
+add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -ffp-contract=off
+                    -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety -Wno-unused-lambda-capture)
+endif()
+if(GOSSAMER_SANITIZE)
+  add_compile_options(-fsanitize=${GOSSAMER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${GOSSAMER_SANITIZE})
+  if(GOSSAMER_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+include_directories(${CMAKE_SOURCE_DIR})
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+function(gossamer_library NAME)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(gossamer_${NAME} STATIC ${ARG_SRCS})
+    target_link_libraries(gossamer_${NAME} PUBLIC ${ARG_DEPS})
+  else()
+    add_library(gossamer_${NAME} INTERFACE)
+    target_link_libraries(gossamer_${NAME} INTERFACE ${ARG_DEPS})
+  endif()
+endfunction()
+
+function(gossamer_program NAME)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${NAME} ${ARG_SRCS})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS})
+endfunction()
+
+function(gossamer_test NAME)
+  if(NOT GOSSAMER_TESTS)
+    return()
+  endif()
+  find_package(GTest REQUIRED)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_executable(${NAME}_test ${ARG_SRCS})
+  target_link_libraries(${NAME}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${NAME} COMMAND ${NAME}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+function(gossamer_benchmark NAME)
+  if(NOT GOSSAMER_BENCHMARKS)
+    return()
+  endif()
+  find_package(benchmark REQUIRED)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${NAME}_benchmark ${ARG_SRCS})
+  target_link_libraries(${NAME}_benchmark PRIVATE ${ARG_DEPS} benchmark::benchmark)
+endfunction()

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs what gossamer needs on Debian 12: system packages, and the pinned
+# libtorch into .deps/.  Idempotent; a second run takes about a second.
+#
+#   deploy/setup.sh               to build and run
+#   deploy/setup.sh --for tests   and also what the tests need
+#   deploy/setup.sh --no-torch    without libtorch (everything but gan_models)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+TORCH_VERSION=2.11.0
+for_tests=0 with_torch=1
+while [ $# -gt 0 ]; do
+  case $1 in
+    --for) [ "${2:-}" = tests ] || { echo "setup: --for takes: tests" >&2; exit 2; }; for_tests=1; shift 2;;
+    --no-torch) with_torch=0; shift;;
+    -h|--help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
+    *) echo "setup: unknown option $1 (see --help)" >&2; exit 2;;
+  esac
+done
+
+packages=(g++ cmake ninja-build ccache pkg-config python3-venv ca-certificates git
+          libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
+          libhwy-dev libssl-dev libsqlite3-dev libpng-dev libfreetype-dev libharfbuzz-dev libcairo2-dev
+          libeigen3-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
+[ $for_tests = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-14-dev iproute2 python3)
+
+missing=()
+for p in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null || { echo "setup: this is not a Debian machine; install by hand: ${missing[*]}" >&2; exit 1; }
+  sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  echo "setup: installing ${#missing[@]} Debian packages (about a minute on a bare machine)"
+  "${sudo[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if [ $with_torch = 1 ]; then
+  venv=.deps/torch-$TORCH_VERSION
+  if [ ! -e "$venv/complete" ]; then
+    echo "setup: fetching libtorch $TORCH_VERSION into .deps/ (1.3 GB on disk, about 30 s)"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps \
+      "torch==$TORCH_VERSION" 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cupti==13.0.*'
+    touch "$venv/complete"
+  fi
+fi
+echo "setup: ready"

@@ -1,0 +1,95 @@
+// Straight-line code over callbacks: a minimal coroutine.
+//
+// A Task starts at once and resumes inside the call that completes what it
+// awaits, on that loop.  There is no scheduler and no lock: tasks and what
+// they await belong to one event loop.
+
+#ifndef GOSSAMER_RUNTIME_BASE_TASK_H_
+#define GOSSAMER_RUNTIME_BASE_TASK_H_
+
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace gossamer {
+
+// The single result of one asynchronous operation.  The producer calls Set()
+// once; at most one coroutine awaits it.  Copies share the result.
+template <typename T>
+class Pending {
+ public:
+  Pending() : slot_(std::make_shared<Slot>()) {}
+
+  void Set(T value) {
+    const std::shared_ptr<Slot> keep = slot_;  // resume() may destroy *this
+    keep->value.emplace(std::move(value));
+    if (keep->waiter) std::exchange(keep->waiter, nullptr).resume();
+  }
+  bool ready() const { return slot_->value.has_value(); }
+  const T& value() const { return *slot_->value; }
+
+  bool await_ready() const { return ready(); }
+  void await_suspend(std::coroutine_handle<> h) { slot_->waiter = h; }
+  T await_resume() { return std::move(*slot_->value); }
+
+ private:
+  struct Slot {
+    std::optional<T> value;
+    std::coroutine_handle<> waiter;
+  };
+  std::shared_ptr<Slot> slot_;
+};
+
+// A coroutine whose result is published to a Pending.  Destroying a Task that
+// has not finished destroys the coroutine where it is suspended.
+template <typename T>
+class Task {
+ public:
+  struct promise_type {
+    Pending<T> result;
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    // Published only once suspended for good, so that whoever is resumed by it
+    // may destroy this Task.
+    struct Publish {
+      bool await_ready() noexcept { return false; }
+      void await_suspend(std::coroutine_handle<promise_type> h) noexcept {
+        Pending<T> result = h.promise().result;
+        result.Set(std::move(*h.promise().returned));
+      }
+      void await_resume() noexcept {}
+    };
+    std::optional<T> returned;
+    Publish final_suspend() noexcept { return {}; }
+    void return_value(T v) { returned.emplace(std::move(v)); }
+    void unhandled_exception() { std::terminate(); }
+  };
+
+  Task() = default;
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  bool done() const { return handle_ && handle_.promise().result.ready(); }
+  // Only once done().
+  const T& value() const { return handle_.promise().result.value(); }
+  // co_await task; the Task must outlive the wait.
+  Pending<T> result() const { return handle_.promise().result; }
+
+ private:
+  explicit Task(std::coroutine_handle<promise_type> h) : handle_(h) {}
+  std::coroutine_handle<promise_type> handle_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_TASK_H_

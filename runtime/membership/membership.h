@@ -1,0 +1,63 @@
+// What a peer knows of its fleet: the view, the fleet's round, when to stop.
+//
+// The round loop reads it at round boundaries and never waits for it once it
+// trains: with the service gone it goes on with the last view.  Knows nothing
+// of transports or of how the service is reached.
+
+#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_MEMBERSHIP_H_
+#define GOSSAMER_RUNTIME_MEMBERSHIP_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/view.h"
+
+namespace gossamer {
+
+// What a peer tells the service from time to time.
+struct PeerReport {
+  uint64_t round = 0;  // the next round it will emit
+  uint64_t steps = 0;
+  double rounds_per_second = 0;
+  double generator_loss = 0;
+  double discriminator_loss = 0;
+  std::optional<double> score;  // latest, if this peer evaluates
+  uint64_t bytes_sent = 0;      // since start
+  std::vector<double> sketch;   // count-sketch of x; empty: none yet
+  uint64_t sketch_round = 0;    // the boundary it was taken at
+};
+
+// How the fleet agrees on one last round (all peers stop there, none before).
+//   none → proposed(S): a peer at or before S answers with acknowledged_stop =
+//   S and will not go beyond S; one that is past S answers nothing and the
+//   service proposes a later round.  Once all have acknowledged: committed(S).
+struct StopState {
+  uint64_t round = 0;  // 0: go on
+  bool committed = false;
+};
+
+class Membership {
+ public:
+  virtual ~Membership() = default;
+  // Newest view known; epoch 0 while there is none.  Adopt it at the boundary
+  // of its from_round.
+  virtual const View& view() const = 0;
+  // The largest round of any peer, as of the service's last answer.
+  virtual std::optional<uint64_t> fleet_round() const = 0;
+  virtual StopState stop() const = 0;
+  // This peer will not go beyond `round`.
+  virtual void AcknowledgeStop(uint64_t round) = 0;
+  // Asks for an end of the whole fleet's run at a round the service chooses.
+  virtual void RequestStop() = 0;
+  // Kept and sent with the next heartbeat; cheap.
+  virtual void Report(const PeerReport& report) = 0;
+  // Called on the loop whenever something above may have changed.
+  virtual void SetOnChange(std::function<void()> on_change) = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_MEMBERSHIP_H_

@@ -1,0 +1,52 @@
+// What one round of one peer was like, and who wants to know.
+//
+// Knows nothing of files or terminals: sinks do.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_METRICS_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+struct RoundMetrics {
+  uint64_t round = 0;
+  uint64_t steps = 0;  // local steps so far
+  absl::Time finished;
+  double generator_loss = 0;
+  double discriminator_loss = 0;
+  double seconds_computing = 0;  // this round, in gradient and optimizer
+  double seconds_waiting = 0;    // this round, for the network
+  uint64_t bytes_sent = 0;       // since start
+  uint64_t bytes_received = 0;
+  // Exchanges, since start: completed with two payloads, skipped by this end,
+  // completed after their deadline.
+  uint64_t corrections = 0;
+  uint64_t skipped = 0;
+  uint64_t late = 0;
+  std::optional<double> score;  // of this round, if it was evaluated
+};
+
+// A thing worth a line in events.jsonl: a lost edge, a jump, a refused peer.
+struct Event {
+  absl::Time time;
+  uint64_t round = 0;
+  std::string kind;    // "edge_lost", "round_jump", "nonfinite_gradient", ...
+  std::string detail;  // one line for people
+};
+
+// Called on the peer's loop; does not block for long.
+class MetricsSink {
+ public:
+  virtual ~MetricsSink() = default;
+  virtual void OnRound(const RoundMetrics& metrics) = 0;
+  virtual void OnEvent(const Event& event) = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_METRICS_H_

@@ -1,0 +1,61 @@
+// The mixing matrix of every round, as a pure function of (seed, round).
+//
+// Every peer computes its own row without talking; both ends of an edge agree
+// on it.  Knows nothing of peers, addresses or time: ranks only.
+
+#ifndef GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
+#define GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+struct Neighbor {
+  int rank = 0;
+  double weight = 0;
+  friend bool operator==(const Neighbor&, const Neighbor&) = default;
+};
+
+// Row `rank` of W without its diagonal, sorted by rank.  The diagonal is what
+// is missing to one.
+struct MixingRow {
+  std::vector<Neighbor> neighbors;
+};
+
+// What the schedule is made from; see topology/README.md for the names.
+struct ScheduleSpec {
+  std::string graph = "ring";      // ring, torus, random-regular, erdos-renyi,
+                                   // complete, star, hypercube, edge-list,
+                                   // one-peer-exponential
+  std::string schedule = "fixed";  // fixed, permuted-ring, random-matching,
+                                   // one-peer-exponential
+  std::string weights = "metropolis";  // metropolis, uniform
+  int degree = 3;                      // random-regular
+  double edge_probability = 0.5;       // erdos-renyi
+  std::string edges;                   // edge-list: "0-1 1-2:0.3"
+};
+
+class MixingSchedule {
+ public:
+  virtual ~MixingSchedule() = default;
+  virtual int size() const = 0;
+  virtual MixingRow Row(int rank, uint64_t round) const = 0;
+  // True if every round has the same matrix.
+  virtual bool fixed() const = 0;
+};
+
+// kInvalidArgument says which part of `spec` cannot be for `size` peers and
+// why (a torus of one peer, an odd random-regular, weights that are not doubly
+// stochastic, a graph that is not connected).
+absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
+    const ScheduleSpec& spec, int size, uint64_t seed);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_

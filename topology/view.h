@@ -1,0 +1,55 @@
+// Who takes part and how they mix, from one round on.
+//
+// A plain value, handed out by the topology service, adopted by every peer at
+// the same round.  Knows nothing of how it travels.
+
+#ifndef GOSSAMER_TOPOLOGY_VIEW_H_
+#define GOSSAMER_TOPOLOGY_VIEW_H_
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer {
+
+struct Member {
+  PeerId id;
+  std::string address;  // host:port that its neighbours dial
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+struct View {
+  std::string run_id;
+  uint64_t generation = 0;      // of the service's store
+  uint64_t epoch = 0;           // 0: no view yet
+  uint64_t from_round = 1;      // adopted at this round's boundary
+  std::vector<Member> members;  // by rank
+  ScheduleSpec schedule;
+  uint64_t seed = 0;
+  double gamma = 1;
+  int overlap_steps = 0;
+  uint64_t configuration_hash = 0;
+  // Round of the fleet checkpoint that every member starts from; 0: none.
+  uint64_t resume_round = 0;
+
+  std::optional<int> RankOf(PeerId id) const {
+    for (size_t r = 0; r < members.size(); ++r) {
+      if (members[r].id == id) return static_cast<int>(r);
+    }
+    return std::nullopt;
+  }
+  bool NewerThan(const View& other) const {
+    return generation != other.generation ? generation > other.generation
+                                          : epoch > other.epoch;
+  }
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_VIEW_H_
