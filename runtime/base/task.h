@@ -67,6 +67,9 @@ template <typename T>
 class Task {
  public:
   struct promise_type {
+    // Not an aggregate: GCC would initialise `result` from the coroutine's
+    // first parameter if that is a Pending<T>.
+    promise_type() = default;
     Pending<T> result;
     Task get_return_object() {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
