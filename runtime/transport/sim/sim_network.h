@@ -46,7 +46,7 @@ struct SimChaos {
 
 struct SimOptions {
   uint64_t seed = 1;
-  SimLink link;
+  SimLink link = {};
   // From a lost connection to the next attempt.
   absl::Duration redial_delay = absl::Milliseconds(20);
   // Until an end notices that a partition has cut a connection.
