@@ -45,9 +45,8 @@ Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            options_.epoch, options_.frontier, options_.window) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
-    EdgeOptions options, std::shared_ptr<const Codec> codec,
-    std::span<float> x, std::shared_ptr<SnapshotCache> cache,
-    const SavedEdge& saved) {
+    EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
+    std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
   CodecSide side(std::move(codec), x, std::move(cache),
                  EdgeHash(options.self, options.other));
   if (!side.Restore(saved.side)) {
@@ -110,14 +109,14 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
   outbox_.push_back({EncodeHeader(h), f.token.bytes});
 }
 
-absl::Status Edge::OnFrame(uint64_t connection,
-                           std::span<const std::byte> head, Payload body) {
+absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
+                           Payload body) {
   GOSSAMER_ASSIGN_OR_RETURN(const EdgeHeader header, DecodeHeader(head));
   GOSSAMER_RETURN_IF_ERROR(CheckFits(header));
   if (header.payload_bytes != body.size()) {
-    return absl::DataLossError(
-        absl::StrCat("payload of ", body.size(), " bytes, header says ",
-                     header.payload_bytes));
+    return absl::DataLossError(absl::StrCat("payload of ", body.size(),
+                                            " bytes, header says ",
+                                            header.payload_bytes));
   }
   GOSSAMER_RETURN_IF_ERROR(header.kind == FrameKind::kHello
                                ? OnHello(connection, header)
@@ -148,10 +147,11 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
                      h.run_id, "', this peer to '", options_.run_id, "'"));
   }
   if (h.replica != replica) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "peer ", options_.other.value, " uses a codec ",
-        h.replica ? "with" : "without", " replicas, this peer '",
-        end_.side().codec().name(), "'; both need the same codec"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", options_.other.value, " uses a codec ",
+                     h.replica ? "with" : "without", " replicas, this peer '",
+                     std::string(end_.side().codec().name()),
+                     "'; both need the same codec"));
   }
   if (h.window < 1 || h.window > kMaxEdgeWindow) {
     return absl::DataLossError("hello with an impossible window");
@@ -193,8 +193,7 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
           absl::StrCat("payload with coefficient ", h.c));
     }
     f.token = {h.format, h.c, std::move(body)};
-    GOSSAMER_RETURN_IF_ERROR(
-        end_.side().codec().Validate(f.token.encoded()));
+    GOSSAMER_RETURN_IF_ERROR(end_.side().codec().Validate(f.token.encoded()));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }

@@ -35,8 +35,7 @@ constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
   return unix_seconds * kEpochLevel + random % kEpochLevel;
 }
 
-using ProductionEnd =
-    EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
 
 // An end's part of a fleet checkpoint: the protocol's record and the codec's
 // state at the cut.
@@ -49,7 +48,7 @@ struct EdgeOptions {
   PeerId self;
   PeerId other;
   std::string run_id;
-  uint64_t epoch = 0;      // MakeEpoch
+  uint64_t epoch = 0;       // MakeEpoch
   ExchangeId frontier = 1;  // first exchange that this end decides
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
@@ -136,7 +135,7 @@ class Edge {
   EdgeOptions options_;
   ProductionEnd end_;
   std::set<uint64_t> connections_;  // that are up
-  bool rose_ = false;         // risen on this connection already
+  bool rose_ = false;               // risen on this connection already
   std::vector<OutFrame> outbox_;
   std::optional<SavedEdge> record_;
   bool sealed_ = false;

@@ -30,12 +30,11 @@ absl::Duration DeadlineEstimator::Limit(absl::Duration round) const {
   const std::vector<absl::Duration> all(arrivals_.begin(), arrivals_.end());
   const absl::Duration median = Median(all);
   std::vector<absl::Duration> deviations;
-  for (absl::Duration d : all) deviations.push_back(absl::AbsDuration(d - median));
+  for (absl::Duration d : all)
+    deviations.push_back(absl::AbsDuration(d - median));
   const absl::Duration transfer = *std::min_element(all.begin(), all.end());
-  const absl::Duration least =
-      std::max(absl::Milliseconds(20), round / 4);
-  const absl::Duration most =
-      std::max(absl::Seconds(1), round / 2) + transfer;
+  const absl::Duration least = std::max(absl::Milliseconds(20), round / 4);
+  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + transfer;
   return std::min(std::max(median + 4 * Median(deviations), least), most);
 }
 
