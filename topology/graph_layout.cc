@@ -25,10 +25,10 @@ void PlaceOnGrid(std::vector<Point>& nodes) {
   for (int i = 0; i < rows * columns; ++i) {
     const int r = i / columns;
     const int c = i % columns;
-    const double bow_x = 0.3 * std::sin(std::numbers::pi * (r + 0.5) / rows);
-    const double bow_y = 0.3 * std::sin(std::numbers::pi * (c + 0.5) / columns);
-    nodes[i] = {.x = (c + 0.2 + bow_x) * pitch,
-                .y = 0.5 + (r + 0.2 + bow_y - 0.5 * rows) * pitch};
+    const double bow_x = 0.5 * std::sin(std::numbers::pi * (r + 0.5) / rows);
+    const double bow_y = 0.5 * std::sin(std::numbers::pi * (c + 0.5) / columns);
+    nodes[i] = {.x = (c + 0.1 + bow_x) * pitch,
+                .y = 0.5 + (r + 0.1 + bow_y - 0.5 * rows) * pitch};
   }
 }
 
