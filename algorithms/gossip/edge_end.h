@@ -106,6 +106,10 @@ class EdgeEnd {
     if (s_.ready) SendSkip(out);
   }
 
+  // Owes a skip even if nothing has changed: the other end is to know F (it
+  // seals a record by it).
+  void Announce() { s_.owes = true; }
+
   // True if giving up this incarnation loses no correction (EDGE 4).
   bool MayReset() const {
     return s_.peer_epoch != 0 &&
