@@ -25,17 +25,17 @@ struct PeerProgress {
   double generator_loss = 0;
   double discriminator_loss = 0;
   uint64_t bytes_sent = 0;
-  std::optional<double> score;
-  absl::Duration silent;  // since its last heartbeat
+  std::optional<double> score = {};
+  absl::Duration silent = {};  // since its last heartbeat
   bool finished = false;
 };
 
 struct FleetProgress {
   std::string title;    // "quickstart  dp-oadam  4 peers"
   uint64_t rounds = 0;  // to do
-  std::vector<PeerProgress> peers;
-  std::optional<double> consensus_distance;
-  std::string note;  // "stopping at round 512"; may be empty
+  std::vector<PeerProgress> peers = {};
+  std::optional<double> consensus_distance = {};
+  std::string note = "";  // "stopping at round 512"; may be empty
 };
 
 // Of the fleet: that of its slowest peer.

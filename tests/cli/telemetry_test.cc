@@ -42,7 +42,8 @@ RoundMetrics Round(uint64_t round) {
           .seconds_waiting = 0.1,
           .bytes_sent = 100 * round,
           .bytes_received = 90 * round,
-          .corrections = 2 * round};
+          .corrections = 2 * round,
+          .score = {}};
 }
 
 std::string ReadAll(const std::string& path) {
