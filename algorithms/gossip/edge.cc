@@ -66,24 +66,18 @@ bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
 }
 
 void Edge::ConnectionUp(uint64_t connection) {
-  connections_.insert(connection);
-  if (connection == *connections_.rbegin()) UseNewestConnection();
-}
-
-void Edge::ConnectionDown(uint64_t connection) {
-  const bool newest =
-      !connections_.empty() && connection == *connections_.rbegin();
-  connections_.erase(connection);
-  if (!newest) return;
-  end_.ConnectionDown();
-  outbox_.clear();
-  if (!connections_.empty()) UseNewestConnection();
-}
-
-void Edge::UseNewestConnection() {
+  if (connection < connection_) return;
+  connection_ = connection;
   rose_ = false;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
+}
+
+bool Edge::ConnectionDown(uint64_t connection) {
+  if (connection != connection_) return false;
+  end_.ConnectionDown();
+  outbox_.clear();
+  return true;
 }
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
@@ -156,8 +150,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   if (h.window < 1 || h.window > kMaxEdgeWindow) {
     return absl::DataLossError("hello with an impossible window");
   }
-  const bool current =
-      !connections_.empty() && connection == *connections_.rbegin();
+  const bool current = connection == connection_;
   const uint64_t before = end_.state().epoch;
   if (h.peer_epoch > before && rose_) {
     return absl::DataLossError("hello asks for a second rise");

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -98,10 +97,11 @@ class Edge {
   bool MayReset() const { return end_.MayReset(); }
   void LosslessReset() { end_.LosslessReset(Sender()); }
 
-  // From the transport.  Connection ids rise; the newest one that is up is sent
-  // on.
+  // From the transport.  Connection ids rise; the newest is sent on, all are
+  // read.  ConnectionDown is true if it was the newest: the edge then needs a
+  // new one, since an older one says no hello again.
   void ConnectionUp(uint64_t connection);
-  void ConnectionDown(uint64_t connection);
+  bool ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
   // before (EDGE 4, check 2).
@@ -125,7 +125,6 @@ class Edge {
     void operator()(const ProductionEnd::Frame& f) const { edge->Queue(f); }
   };
   SendFn Sender() { return {this}; }
-  void UseNewestConnection();
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
@@ -134,7 +133,7 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  std::set<uint64_t> connections_;  // that are up
+  uint64_t connection_ = 0;  // the newest ever up
   bool rose_ = false;               // risen on this connection already
   std::vector<OutFrame> outbox_;
   std::optional<SavedEdge> record_;
