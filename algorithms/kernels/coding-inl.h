@@ -37,11 +37,26 @@ using WordVector = hn::Vec<Words>;
 // the integer in the low bits, as two's complement.
 constexpr float kRounder = 12582912.0f;
 
-HWY_INLINE WordVector LoadWords(const std::byte* from) {
-  return hn::LoadU(kWords, reinterpret_cast<const uint32_t*>(from));
+// Vectors at addresses of any alignment; Highway's scalar target would read
+// them as one aligned integer.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBytes(D d, const std::byte* from) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    hn::TFromD<D> value;
+    std::memcpy(&value, from, sizeof(value));
+    return hn::Set(d, value);
+  } else {
+    return hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(from));
+  }
 }
-HWY_INLINE void StoreWords(WordVector words, std::byte* to) {
-  hn::StoreU(words, kWords, reinterpret_cast<uint32_t*>(to));
+template <class D>
+HWY_INLINE void StoreBytes(hn::Vec<D> vector, D d, std::byte* to) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    const hn::TFromD<D> value = hn::GetLane(vector);
+    std::memcpy(to, &value, sizeof(value));
+  } else {
+    hn::StoreU(vector, d, reinterpret_cast<hn::TFromD<D>*>(to));
+  }
 }
 
 // What is to be coded at k: x − replica, or x.
@@ -61,6 +76,7 @@ HWY_INLINE float MaxMagnitude(const float* x, const float* replica) {
   auto even = hn::Zero(kFloats);
   auto odd = hn::Zero(kFloats);
   for (size_t k = 0; k < kBlockSize; k += 2 * kLanes) {
+    PrefetchAhead(x + k);
     even = hn::Max(even, hn::Abs(Innovation<kReplica>(x, replica, k)));
     odd = hn::Max(odd, hn::Abs(Innovation<kReplica>(x, replica, k + kLanes)));
   }
@@ -98,7 +114,7 @@ HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
                    replica + k);
       }
     }
-    StoreWords(word, codes + 4 * j);
+    StoreBytes(word, kWords, codes + 4 * j);
   }
 }
 
@@ -115,11 +131,11 @@ HWY_INLINE void EncodeValues(const float* x, float* replica, std::byte* codes) {
       const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kWords, 1));
       const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, odd),  //
                                                       hn::Set(kWords, 0x7fff)));
-      hn::StoreU(hn::DemoteTo(kHalves, hn::BitCast(kInts, rounded)), kHalves,
-                 reinterpret_cast<uint16_t*>(codes + 2 * k));
+      StoreBytes(hn::DemoteTo(kHalves, hn::BitCast(kInts, rounded)), kHalves,
+                 codes + 2 * k);
       q = hn::BitCast(kFloats, hn::ShiftLeft<16>(rounded));
     } else {
-      StoreWords(hn::BitCast(kWords, q), codes + 4 * k);
+      StoreBytes(hn::BitCast(kWords, q), kWords, codes + 4 * k);
     }
     if constexpr (kReplica) {
       hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
@@ -190,7 +206,7 @@ HWY_INLINE void DecodeBlock(const std::byte* scale_from, const std::byte* codes,
   const auto scale =
       hn::Set(kFloats, std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16));
   for (size_t j = 0; j < kStride; j += kLanes) {
-    auto word = hn::BitCast(kInts, LoadWords(codes + 4 * j));
+    auto word = hn::BitCast(kInts, LoadBytes(kWords, codes + 4 * j));
     for (size_t i = kPerWord; i-- > 0;) {
       // The highest field, sign-extended.
       const auto code = hn::ShiftRight<32 - kBits>(word);
@@ -210,8 +226,7 @@ HWY_INLINE void DecodeBlock(const CodedSpan& from, size_t b, float* values) {
       break;
     case Coding::kBf16:
       for (size_t k = 0; k < kBlockSize; k += kLanes) {
-        const auto half = hn::LoadU(
-            kHalves, reinterpret_cast<const uint16_t*>(codes + 2 * k));
+        const auto half = LoadBytes(kHalves, codes + 2 * k);
         const auto bits = hn::ShiftLeft<16>(hn::PromoteTo(kWords, half));
         hn::StoreU(hn::BitCast(kFloats, bits), kFloats, values + k);
       }
@@ -296,7 +311,7 @@ bool Valid(Coding coding, std::span<const std::byte> codes) {
   auto worst = hn::Zero(kWords);
   size_t i = 0;
   for (; i + kStep <= codes.size(); i += kStep) {
-    const auto word = LoadWords(codes.data() + i);
+    const auto word = LoadBytes(kWords, codes.data() + i);
     if (coding == Coding::kInt8) {
       all = hn::And(all, NotLowest<8>(word));
     } else if (coding == Coding::kInt4) {
