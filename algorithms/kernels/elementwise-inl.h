@@ -15,30 +15,12 @@
 
 #include "algorithms/kernels/kernels.h"
 #include "algorithms/kernels/reference_kernels.h"
-#include "hwy/cache_control.h"
+#include "algorithms/kernels/vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::CappedTag<float, 16>;
-using Words = hn::RebindToUnsigned<Floats>;
-using FloatVector = hn::Vec<Floats>;
-constexpr Floats kFloats;
-constexpr Words kWords;
-constexpr size_t kLanes = hn::MaxLanes(kFloats);
-
-// Fetches what lies a page ahead of `p`, whether or not the array goes on that
-// far.  Kernels that mostly read are bound by latency, as the hardware's own
-// prefetch stops at the end of a page: 10 to 30 % faster out of cache.
-HWY_INLINE void PrefetchAhead(const float* p) {
-  constexpr uintptr_t kPage = 4096;
-  hwy::Prefetch(
-      reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kPage));
-}
 
 void Add(std::span<const float> y, std::span<float> x) {
   size_t i = 0;
