@@ -19,6 +19,11 @@ namespace gossamer {
 // once; at most one coroutine awaits it.  Copies share the result.
 template <typename T>
 class Pending {
+  struct Slot {
+    std::optional<T> value;
+    std::coroutine_handle<> waiter;
+  };
+
  public:
   Pending() : slot_(std::make_shared<Slot>()) {}
 
@@ -30,15 +35,29 @@ class Pending {
   bool ready() const { return slot_->value.has_value(); }
   const T& value() const { return *slot_->value; }
 
-  bool await_ready() const { return ready(); }
-  void await_suspend(std::coroutine_handle<> h) { slot_->waiter = h; }
-  T await_resume() { return std::move(*slot_->value); }
+  // Forgets the waiter if its coroutine is destroyed while it waits.
+  struct Awaiter {
+    explicit Awaiter(std::shared_ptr<Slot> s) : slot(std::move(s)) {}
+    Awaiter(const Awaiter&) = delete;
+    Awaiter& operator=(const Awaiter&) = delete;
+    ~Awaiter() {
+      if (suspended) slot->waiter = nullptr;
+    }
+    bool await_ready() const { return slot->value.has_value(); }
+    void await_suspend(std::coroutine_handle<> h) {
+      slot->waiter = h;
+      suspended = true;
+    }
+    T await_resume() {
+      suspended = false;
+      return std::move(*slot->value);
+    }
+    std::shared_ptr<Slot> slot;
+    bool suspended = false;
+  };
+  Awaiter operator co_await() const { return Awaiter(slot_); }
 
  private:
-  struct Slot {
-    std::optional<T> value;
-    std::coroutine_handle<> waiter;
-  };
   std::shared_ptr<Slot> slot_;
 };
 
@@ -48,6 +67,9 @@ template <typename T>
 class Task {
  public:
   struct promise_type {
+    // Not an aggregate: GCC would initialise `result` from the coroutine's
+    // first parameter if that is a Pending<T>.
+    promise_type() = default;
     Pending<T> result;
     Task get_return_object() {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));

@@ -32,7 +32,9 @@ inline constexpr size_t kMaxHeadBytes = 4096;
 using ConnectionId = uint64_t;
 
 // Events, all on the loop.  Between OnUp and OnDown of a connection its frames
-// arrive in the order in which the other end sent them.
+// arrive in the order in which the other end sent them.  Every OnUp is followed
+// by one OnDown, also after Close() and Disconnect(), unless the transport is
+// destroyed first; no frame arrives after those two.
 class TransportListener {
  public:
   virtual ~TransportListener() = default;
@@ -63,12 +65,16 @@ class Transport {
   // Gives the peer up: closes, and no longer dials or accepts it.
   virtual void Disconnect(PeerId peer) = 0;
   // Queues a frame on the newest connection.  False, and nothing is kept, if
-  // there is none.  The queue is bounded by what the edges retain (EDGE 3).
+  // there is none or the frame is over the limits.  The queue is bounded by what the edges retain (EDGE 3).
   virtual bool Send(PeerId peer, Channel channel, Frame frame) = 0;
   // Ends one connection because of what came over it; dials again with
   // backoff.
   virtual void Close(PeerId peer, ConnectionId connection,
                      const absl::Status& why) = 0;
+  // True if nothing of what was sent to `peer` still waits at this end.  What
+  // can wait, such as an acknowledgement, is sent then only, so that a frozen
+  // peer is not sent one a round.
+  virtual bool Idle(PeerId peer) const = 0;
   // The round's sends are all in.
   virtual void Flush() {}
   virtual TransportCounters counters() const = 0;

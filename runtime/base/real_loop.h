@@ -1,0 +1,110 @@
+// The loop of a real peer: one thread, timers, and callbacks from any thread.
+//
+// Knows nothing of sockets: transports have threads of their own and Post().
+
+#ifndef GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
+#define GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "runtime/base/event_loop.h"
+
+namespace gossamer {
+
+// Wall-clock time that never runs backwards: read once, then advanced by the
+// monotonic clock.
+class SteadyWallClock {
+ public:
+  SteadyWallClock();
+  absl::Time Now() const;
+
+ private:
+  const absl::Time wall_;
+  const std::chrono::steady_clock::time_point steady_;
+};
+
+// Runs on the thread of Start() or on the caller of Run(), one of the two,
+// once.  What has not run when the loop stops never runs; the destructor
+// destroys what is left.  Timers due at the same time run in the order of
+// registration.
+class RealLoop final : public EventLoop {
+ public:
+  RealLoop() = default;
+  // Stops; joins the thread of Start().  Not on the loop.
+  ~RealLoop() override;
+  RealLoop(const RealLoop&) = delete;
+  RealLoop& operator=(const RealLoop&) = delete;
+
+  absl::Time Now() const override { return clock_.Now(); }
+  void Post(Callback fn) override;
+  TimerId RunAt(absl::Time when, Callback fn) override;
+  bool Cancel(TimerId id) override;
+
+  void Start();
+  // Until Stop().
+  void Run();
+  // The callback that runs now is the last one.  Any thread, idempotent.
+  void Stop();
+  // Runs `fn` on the loop and returns when it has run.  False if the loop
+  // stopped first or `limit` passed; then `fn` may still run later, so it must
+  // own what it uses.  Not on the loop.
+  bool PostAndWait(Callback fn, absl::Duration limit);
+
+ private:
+  bool RunPosted();
+  bool RunDueTimers();
+  void WaitForWork();
+  bool stopped() const;
+
+  const SteadyWallClock clock_;
+  mutable absl::Mutex mu_;
+  absl::CondVar wake_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Callback> posted_ ABSL_GUARDED_BY(mu_);
+
+  // Of the loop.
+  uint64_t next_timer_ = 1;
+  std::map<std::pair<absl::Time, uint64_t>, Callback> timers_;
+  std::map<uint64_t, absl::Time> timer_times_;
+  std::thread thread_;
+};
+
+// Gradient work on one thread of its own, in the order of Run().
+class ThreadCompute final : public ComputeEngine {
+ public:
+  // `loop` outlives the engine.
+  explicit ThreadCompute(EventLoop* loop);
+  // Waits for the work in progress; work not begun, and every `done` not yet
+  // handed to the loop, is dropped.
+  ~ThreadCompute() override;
+  void Run(EventLoop::Callback work, EventLoop::Callback done) override;
+
+ private:
+  struct Job {
+    EventLoop::Callback work;
+    EventLoop::Callback done;
+  };
+  void Work();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stop_ || !jobs_.empty();
+  }
+
+  EventLoop* const loop_;
+  absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Job> jobs_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_

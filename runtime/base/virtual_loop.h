@@ -1,0 +1,112 @@
+// Virtual time: many peers in one thread, the same order in every run.
+//
+// A VirtualLoop is the queue of a whole test; a VirtualPeerLoop is what one
+// peer sees of it, so that a peer can be frozen, or destroyed together with
+// all that it still had to do.  Knows nothing of networks: faults on links are
+// the simulated transport's (transport/sim).  One thread only.
+
+#ifndef GOSSAMER_RUNTIME_BASE_VIRTUAL_LOOP_H_
+#define GOSSAMER_RUNTIME_BASE_VIRTUAL_LOOP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+
+// Runs callbacks in the order of (time, sequence of registration).  Time
+// passes only between callbacks.
+class VirtualLoop final : public EventLoop {
+ public:
+  explicit VirtualLoop(absl::Time start = absl::FromUnixSeconds(1'000'000'000))
+      : now_(start) {}
+
+  absl::Time Now() const override { return now_; }
+  void Post(Callback fn) override { Add(now_, std::move(fn)); }
+  TimerId RunAt(absl::Time when, Callback fn) override;
+  bool Cancel(TimerId id) override;
+
+  // Runs the next callback, at its time.  False if there is none.
+  bool Step();
+  // Runs until nothing is pending or `max_steps` callbacks have run; true if
+  // nothing is.  Periodic timers never end by themselves: bound those runs by
+  // time instead.
+  bool Run(size_t max_steps = 100'000'000);
+  // Runs everything up to and at `time`, then lets the clock show `time`.
+  void RunUntil(absl::Time time);
+  void RunFor(absl::Duration duration) { RunUntil(now_ + duration); }
+  // Runs until `condition` holds, checked after each callback.  False if it
+  // does not within `limit`.
+  bool RunUntil(absl::FunctionRef<bool()> condition, absl::Duration limit);
+  size_t pending() const { return queue_.size(); }
+
+ private:
+  TimerId Add(absl::Time when, Callback fn);
+
+  absl::Time now_;
+  uint64_t sequence_ = 0;
+  std::map<std::pair<absl::Time, uint64_t>, Callback> queue_;
+  std::map<uint64_t, absl::Time> times_;
+};
+
+// The loop of one peer.  Destroying it drops what it has not run.  It may be
+// destroyed inside one of its own callbacks.
+class VirtualPeerLoop final : public EventLoop {
+ public:
+  explicit VirtualPeerLoop(VirtualLoop* shared) : shared_(shared) {}
+  ~VirtualPeerLoop() override;
+  VirtualPeerLoop(const VirtualPeerLoop&) = delete;
+  VirtualPeerLoop& operator=(const VirtualPeerLoop&) = delete;
+
+  absl::Time Now() const override { return shared_->Now(); }
+  void Post(Callback fn) override { RunAt(Now(), std::move(fn)); }
+  TimerId RunAt(absl::Time when, Callback fn) override;
+  bool Cancel(TimerId id) override;
+
+  // As a stopped process: nothing runs before `until`, then all that became
+  // due meanwhile, in order.  The later of two calls' times counts.
+  void Freeze(absl::Time until);
+  VirtualLoop* shared() const { return shared_; }
+
+ private:
+  struct Entry {
+    Callback fn;
+    TimerId shared_id;
+  };
+  void Fire(uint64_t id);
+
+  VirtualLoop* const shared_;
+  absl::Time frozen_until_ = absl::InfinitePast();
+  uint64_t next_id_ = 1;
+  std::map<uint64_t, Entry> pending_;
+};
+
+// A compute engine that takes virtual time: `work` runs inside Run(), `done`
+// runs on the loop `duration(i)` later, i = 0, 1, ... counting the calls.
+class VirtualCompute final : public ComputeEngine {
+ public:
+  using DurationOf = absl::AnyInvocable<absl::Duration(uint64_t call)>;
+  // `loop` outlives the engine.
+  VirtualCompute(EventLoop* loop, DurationOf duration)
+      : loop_(loop), duration_(std::move(duration)) {}
+  void Run(EventLoop::Callback work, EventLoop::Callback done) override;
+
+  // Durations uniform in mean · [1 − jitter, 1 + jitter], 0 <= jitter <= 1.
+  static DurationOf Around(RngKey key, absl::Duration mean, double jitter);
+
+ private:
+  EventLoop* const loop_;
+  DurationOf duration_;
+  uint64_t calls_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_VIRTUAL_LOOP_H_

@@ -1,0 +1,198 @@
+#include "runtime/transport/inproc/inproc_network.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer {
+
+// Everything but Up(), Down() and Arrive(), which only post, runs on the loop.
+class InprocEndpoint final : public Transport {
+ public:
+  InprocEndpoint(InprocNetwork* network, PeerId self, EventLoop* loop)
+      : network_(network),
+        self_(self),
+        loop_(loop),
+        alive_(std::make_shared<bool>(true)) {}
+
+  ~InprocEndpoint() override {
+    network_->Remove(self_);
+    *alive_ = false;
+  }
+
+  void SetListener(TransportListener* listener) override {
+    listener_ = listener;
+  }
+
+  void Connect(PeerId peer, const std::string& address) override {
+    network_->SetWanted(self_, peer);
+    network_->TryConnect(self_, peer);
+  }
+
+  void Disconnect(PeerId peer) override {
+    const absl::Status why = absl::CancelledError(
+        absl::StrFormat("peer %d was disconnected by this end", peer.value));
+    const auto it = up_.find(peer);
+    if (it != up_.end()) Close(peer, it->second, why);
+    network_->SetUnwanted(self_, peer, why);
+  }
+
+  bool Send(PeerId peer, Channel channel, Frame frame) override {
+    const auto it = up_.find(peer);
+    if (it == up_.end() || frame.head.size() > kMaxHeadBytes ||
+        frame.body.size() > network_->options_.max_body_bytes) {
+      return false;
+    }
+    counters_.bytes_sent += frame.head.size() + frame.body.size();
+    network_->Forward(self_, peer, it->second, channel, std::move(frame));
+    return true;
+  }
+
+  void Close(PeerId peer, ConnectionId id, const absl::Status& why) override {
+    const auto it = up_.find(peer);
+    if (it == up_.end() || it->second != id) return;
+    network_->End(self_, peer, id, why);
+    up_.erase(it);
+    Post([this, peer, id, why] { Ended(peer, id, why); });
+  }
+
+  TransportCounters counters() const override { return counters_; }
+
+  void Up(PeerId peer, ConnectionId id) {
+    Post([this, peer, id] {
+      if (!network_->IsOpen(self_, peer, id)) return;
+      up_[peer] = id;
+      listener_->OnUp(peer, id);
+    });
+  }
+
+  void Down(PeerId peer, ConnectionId id, absl::Status why) {
+    Post([this, peer, id, why = std::move(why)] {
+      const auto it = up_.find(peer);
+      if (it == up_.end() || it->second != id) return;
+      up_.erase(it);
+      Ended(peer, id, why);
+    });
+  }
+
+  void Arrive(PeerId peer, ConnectionId id, Channel channel, Frame frame) {
+    Post([this, peer, id, channel, frame = std::move(frame)]() mutable {
+      const auto it = up_.find(peer);
+      if (it == up_.end() || it->second != id) return;
+      counters_.bytes_received += frame.head.size() + frame.body.size();
+      listener_->OnFrame(peer, id, channel, std::move(frame));
+    });
+  }
+
+ private:
+  template <typename F>
+  void Post(F fn) {
+    loop_->Post([alive = alive_, fn = std::move(fn)]() mutable {
+      if (*alive) fn();
+    });
+  }
+
+  void Ended(PeerId peer, ConnectionId id, const absl::Status& why) {
+    loop_->RunAt(loop_->Now() + network_->options_.redial_delay,
+                 [this, alive = alive_, peer] {
+                   if (*alive) network_->TryConnect(self_, peer);
+                 });
+    listener_->OnDown(peer, id, why);
+  }
+
+  InprocNetwork* const network_;
+  const PeerId self_;
+  EventLoop* const loop_;
+  TransportListener* listener_ = nullptr;
+  std::map<PeerId, ConnectionId> up_;
+  TransportCounters counters_;
+  const std::shared_ptr<bool> alive_;  // read and written on the loop
+};
+
+std::unique_ptr<Transport> InprocNetwork::CreateEndpoint(PeerId peer,
+                                                         EventLoop* loop) {
+  auto endpoint = std::make_unique<InprocEndpoint>(this, peer, loop);
+  absl::MutexLock lock(&mu_);
+  endpoints_[peer] = endpoint.get();
+  return endpoint;
+}
+
+void InprocNetwork::SetWanted(PeerId from, PeerId peer) {
+  absl::MutexLock lock(&mu_);
+  wanted_.insert({from, peer});
+}
+
+void InprocNetwork::SetUnwanted(PeerId from, PeerId peer,
+                                const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  wanted_.erase({from, peer});
+  if (open_.contains(KeyOf(from, peer))) EndLocked(from, peer, why);
+}
+
+bool InprocNetwork::IsOpen(PeerId a, PeerId b, ConnectionId id) {
+  absl::MutexLock lock(&mu_);
+  const auto it = open_.find(KeyOf(a, b));
+  return it != open_.end() && it->second == id;
+}
+
+// Both ends try after a loss, and the first one that finds no connection
+// opens it.
+void InprocNetwork::TryConnect(PeerId a, PeerId b) {
+  absl::MutexLock lock(&mu_);
+  const auto from = endpoints_.find(a);
+  const auto to = endpoints_.find(b);
+  if (from == endpoints_.end() || to == endpoints_.end() ||
+      !wanted_.contains({a, b}) || !wanted_.contains({b, a}) ||
+      open_.contains(KeyOf(a, b))) {
+    return;
+  }
+  const ConnectionId id = ++last_id_;
+  open_[KeyOf(a, b)] = id;
+  from->second->Up(b, id);
+  to->second->Up(a, id);
+}
+
+void InprocNetwork::End(PeerId from, PeerId peer, ConnectionId id,
+                        const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  const auto it = open_.find(KeyOf(from, peer));
+  if (it != open_.end() && it->second == id) EndLocked(from, peer, why);
+}
+
+void InprocNetwork::EndLocked(PeerId from, PeerId peer,
+                              const absl::Status& why) {
+  const auto it = open_.find(KeyOf(from, peer));
+  const auto other = endpoints_.find(peer);
+  if (other != endpoints_.end()) {
+    other->second->Down(
+        from, it->second,
+        absl::UnavailableError(absl::StrFormat(
+            "peer %d ended the connection: %s", from.value, why.message())));
+  }
+  open_.erase(it);
+}
+
+void InprocNetwork::Forward(PeerId from, PeerId peer, ConnectionId id,
+                            Channel channel, Frame frame) {
+  absl::MutexLock lock(&mu_);
+  const auto it = open_.find(KeyOf(from, peer));
+  if (it == open_.end() || it->second != id) return;  // not noticed yet
+  endpoints_.at(peer)->Arrive(from, id, channel, std::move(frame));
+}
+
+void InprocNetwork::Remove(PeerId peer) {
+  absl::MutexLock lock(&mu_);
+  endpoints_.erase(peer);
+  std::erase_if(wanted_, [&](const auto& w) { return w.first == peer; });
+  std::map<PairKey, ConnectionId> open = open_;
+  for (const auto& [key, id] : open) {
+    if (key.first == peer) {
+      EndLocked(peer, key.second, absl::UnavailableError("it is gone"));
+    } else if (key.second == peer) {
+      EndLocked(peer, key.first, absl::UnavailableError("it is gone"));
+    }
+  }
+}
+
+}  // namespace gossamer

@@ -1,0 +1,185 @@
+#include "runtime/base/real_loop.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr absl::Duration kLimit = absl::Seconds(60);
+
+TEST(RealLoopTest, PostsRunInOrderAndNeverInline) {
+  RealLoop loop;
+  std::vector<int> ran;
+  loop.Post([&] {
+    loop.Post([&] { ran.push_back(2); });
+    ran.push_back(1);
+  });
+  loop.Post([&] { loop.Post([&] { loop.Stop(); }); });
+  loop.Run();
+  EXPECT_THAT(ran, ElementsAre(1, 2));
+}
+
+TEST(RealLoopTest, ManyThreadsPostEachInItsOrder) {
+  constexpr int kThreads = 4;
+  constexpr int kPosts = 2000;
+  RealLoop loop;
+  loop.Start();
+  std::vector<std::vector<int>> seen(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&loop, &seen, t] {
+      for (int i = 0; i < kPosts; ++i) {
+        loop.Post([&seen, t, i] { seen[t].push_back(i); });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(loop.PostAndWait([] {}, kLimit));
+  for (const std::vector<int>& s : seen) {
+    ASSERT_EQ(s.size(), static_cast<size_t>(kPosts));
+    EXPECT_TRUE(std::is_sorted(s.begin(), s.end()));
+  }
+}
+
+TEST(RealLoopTest, TimersRunByTimeThenByRegistration) {
+  RealLoop loop;
+  std::vector<int> ran;
+  loop.Post([&] {
+    const absl::Time now = loop.Now();
+    loop.RunAt(now + absl::Milliseconds(2), [&] { ran.push_back(3); });
+    loop.RunAt(now + absl::Milliseconds(1), [&] { ran.push_back(1); });
+    loop.RunAt(now + absl::Milliseconds(1), [&] { ran.push_back(2); });
+    loop.RunAt(now + absl::Milliseconds(3), [&] { loop.Stop(); });
+  });
+  loop.Run();
+  EXPECT_THAT(ran, ElementsAre(1, 2, 3));
+}
+
+TEST(RealLoopTest, ATimerNeverRunsEarly) {
+  RealLoop loop;
+  absl::Time due;
+  absl::Time ran;
+  loop.Post([&] {
+    due = loop.Now() + absl::Milliseconds(5);
+    loop.RunAt(due, [&] {
+      ran = loop.Now();
+      loop.Stop();
+    });
+  });
+  loop.Run();
+  EXPECT_GE(ran, due);
+}
+
+TEST(RealLoopTest, ATimerThatRearmsItselfDoesNotStarvePosts) {
+  RealLoop loop;
+  struct Rearm {
+    RealLoop* loop;
+    void operator()() && { loop->RunAt(absl::InfinitePast(), Rearm{loop}); }
+  };
+  loop.Post([&] {
+    loop.RunAt(absl::InfinitePast(), Rearm{&loop});
+    loop.Post([&] { loop.Stop(); });
+  });
+  loop.Run();
+}
+
+TEST(RealLoopTest, CancelledTimersDoNotRun) {
+  RealLoop loop;
+  loop.Post([&] {
+    const auto id = loop.RunAt(loop.Now(), [] { ADD_FAILURE(); });
+    EXPECT_TRUE(loop.Cancel(id));
+    EXPECT_FALSE(loop.Cancel(id));
+    loop.RunAt(loop.Now(), [&] { loop.Stop(); });
+  });
+  loop.Run();
+}
+
+TEST(RealLoopTest, WhatDidNotRunIsDestroyedWithTheLoop) {
+  auto owned = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = owned;
+  {
+    RealLoop loop;
+    loop.Start();
+    loop.Stop();
+    loop.Post([owned = std::move(owned)] {});
+    EXPECT_FALSE(watch.expired());
+  }
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(RealLoopTest, PostAndWaitSeesAStoppedLoop) {
+  RealLoop loop;
+  loop.Start();
+  EXPECT_TRUE(loop.PostAndWait([] {}, kLimit));
+  loop.Stop();
+  ASSERT_FALSE(loop.PostAndWait([] {}, kLimit));
+}
+
+TEST(SteadyWallClockTest, NeverRunsBackwards) {
+  SteadyWallClock clock;
+  absl::Time last = clock.Now();
+  for (int i = 0; i < 10'000; ++i) {
+    const absl::Time now = clock.Now();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+}
+
+TEST(ThreadComputeTest, WorkRunsElsewhereAndDoneOnTheLoop) {
+  RealLoop loop;
+  ThreadCompute compute(&loop);
+  const std::thread::id loop_thread = std::this_thread::get_id();
+  std::vector<int> order;
+  loop.Post([&] {
+    for (int i = 0; i < 3; ++i) {
+      compute.Run(
+          [&, i] {
+            EXPECT_NE(std::this_thread::get_id(), loop_thread);
+            order.push_back(2 * i);
+          },
+          [&, i] {
+            EXPECT_EQ(std::this_thread::get_id(), loop_thread);
+            if (i == 2) loop.Stop();
+          });
+    }
+  });
+  loop.Run();
+  EXPECT_THAT(order, ElementsAre(0, 2, 4));
+}
+
+TEST(ThreadComputeTest, DestructionWaitsForTheWorkAtHandOnly) {
+  RealLoop loop;
+  absl::Notification started;
+  std::atomic<bool> finished = false;
+  std::atomic<bool> second = false;
+  {
+    absl::Notification destroying;
+    ThreadCompute compute(&loop);
+    compute.Run(
+        [&] {
+          started.Notify();
+          destroying.WaitForNotificationWithTimeout(kLimit);
+          finished = true;
+        },
+        [] {});
+    compute.Run([&] { second = true; }, [] {});
+    ASSERT_TRUE(started.WaitForNotificationWithTimeout(kLimit));
+    std::thread releaser([&] { destroying.Notify(); });
+    releaser.join();
+  }
+  EXPECT_TRUE(finished);
+}
+
+}  // namespace
+}  // namespace gossamer
