@@ -122,6 +122,7 @@ TopologyClient::TopologyClient(TopologyClientOptions options, EventLoop* loop)
       calls_(std::make_shared<Calls>(options_.service)) {}
 
 TopologyClient::~TopologyClient() {
+  on_finished_ = nullptr;
   End();
   calls_->alive.reset();
   std::shared_ptr<grpc::ClientContext> current;

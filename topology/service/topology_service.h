@@ -39,7 +39,8 @@ class TopologyService final : public wire::Topology::CallbackService {
       FleetOptions options, Store store, Clock clock, Log log);
 
   struct Progress {
-    bool finished = false;     // every member has
+    bool finished = false;  // every member has
+    bool some_finished = false;
     std::vector<PeerId> lost;  // unfinished and without a lease
     int unfinished = 0;
   };
