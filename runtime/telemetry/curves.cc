@@ -142,7 +142,7 @@ void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
     SetColor(cr, kInk);
     Text(cr, absl::StrFormat("%.6g", v), px, bottom + 20, 14, 0.5);
   }
-  for (double v : y.Ticks(6)) {
+  for (double v : y.Ticks(8)) {
     const double py = std::round(y(v)) + 0.5;
     SetColor(cr, kGrid);
     cairo_move_to(cr, kLeft, py);
@@ -203,7 +203,7 @@ void DrawLegend(cairo_t* cr, const Panel& panel) {
 
 void DrawPanel(cairo_t* cr, const Panel& panel) {
   std::vector<Points> series;
-  double x_low = INFINITY, x_high = -INFINITY;
+  double x_low = 0, x_high = -INFINITY;
   bool log = panel.log_y;
   for (const Series& s : panel.series) {
     series.push_back(Thin(s.points));
@@ -214,7 +214,6 @@ void DrawPanel(cairo_t* cr, const Panel& panel) {
     }
   }
   if (!(x_high > x_low)) {
-    x_low = std::isfinite(x_low) ? x_low - 1 : 0;
     x_high = x_low + 2;
   }
   const Range range = YRange(series, log);
@@ -284,18 +283,16 @@ absl::Status DrawCurves(const std::vector<Panel>& panels,
   return absl::OkStatus();
 }
 
-std::vector<Panel> RunPanels(
-    const std::vector<std::vector<RoundMetrics>>& peers,
-    const std::vector<Sample>& consensus) {
+std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
+                             const std::vector<Sample>& consensus) {
   Panel generator{.title = "generator loss"};
   Panel discriminator{.title = "discriminator loss"};
   Panel score{
       .title = "score (lower is better)", .log_y = true, .markers = true};
   Panel distance{.title = "consensus distance", .log_y = true};
-  for (size_t i = 0; i < peers.size(); ++i) {
-    const std::string label = absl::StrCat("peer ", i + 1);
-    Series g{label, {}}, d{label, {}}, s{label, {}};
-    for (const RoundMetrics& m : peers[i]) {
+  for (const PeerLog& peer : peers) {
+    Series g{peer.label, {}}, d{peer.label, {}}, s{peer.label, {}};
+    for (const RoundMetrics& m : peer.rounds) {
       const double round = static_cast<double>(m.round);
       g.points.emplace_back(round, m.generator_loss);
       d.points.emplace_back(round, m.discriminator_loss);

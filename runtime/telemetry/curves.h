@@ -35,11 +35,14 @@ struct Panel {
 absl::Status DrawCurves(const std::vector<Panel>& panels,
                         const std::string& title, const std::string& path);
 
-// The panels of a run; those without data are left out.  `peers` in the order
-// of their ids, which count from 1.
-std::vector<Panel> RunPanels(
-    const std::vector<std::vector<RoundMetrics>>& peers,
-    const std::vector<Sample>& consensus);
+struct PeerLog {
+  std::string label;  // "peer 3"
+  std::vector<RoundMetrics> rounds;
+};
+
+// The panels of a run; those without data are left out.
+std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
+                             const std::vector<Sample>& consensus);
 
 // Ticks for an axis from `low` to `high`: round numbers, at most `most`.
 std::vector<double> LinearTicks(double low, double high, int most);

@@ -128,13 +128,11 @@ std::string HumanDuration(absl::Duration duration) {
   return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
 }
 
-std::vector<std::string> FormatTable(const FleetProgress& p, int width) {
+std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
   std::vector<std::string> lines = {
       absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note),
-      absl::StrCat(Bar(Fraction(p), 24), " ", Headline(p))};
-  lines.push_back(absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer",
-                                  "round", "rounds/s", "loss G", "loss D",
-                                  "sent", "score"));
+      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer", "round",
+                      "rounds/s", "loss G", "loss D", "sent", "score")};
   for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
     lines.push_back(Row(p.peers[i]));
   }
@@ -142,17 +140,23 @@ std::vector<std::string> FormatTable(const FleetProgress& p, int width) {
     lines.push_back(
         absl::StrCat("      and ", p.peers.size() - kMostPeers, " more"));
   }
-  std::vector<std::string> last = {
-      absl::StrCat("sent ", HumanBytes(BytesSent(p)))};
+  lines.push_back(absl::StrCat("sent ", HumanBytes(BytesSent(p))));
   if (p.consensus_distance) {
-    last.push_back(
-        absl::StrFormat("consensus distance %.3e", *p.consensus_distance));
+    absl::StrAppendFormat(&lines.back(), "   consensus distance %.3e",
+                          *p.consensus_distance);
   }
-  lines.push_back(absl::StrJoin(last, "   "));
   // A line that wraps would break redrawing in place.
   for (std::string& line : lines) {
     if (line.size() > static_cast<size_t>(width)) line.resize(width);
   }
+  return lines;
+}
+
+std::vector<std::string> FormatTable(const FleetProgress& p, int width) {
+  std::vector<std::string> lines = FormatPeers(p, width);
+  const std::string headline =
+      absl::StrCat(Bar(Fraction(p), 24), " ", Headline(p));
+  lines.insert(lines.begin() + 1, headline.substr(0, width));
   return lines;
 }
 

@@ -43,8 +43,10 @@ uint64_t FleetRound(const FleetProgress& progress);
 // Until the slowest peer is done; nothing before there is a rate.
 std::optional<absl::Duration> TimeLeft(const FleetProgress& progress);
 
-// Lines of at most `width` columns, without line ends.
+// Lines of at most `width` columns, without line ends.  FormatPeers leaves out
+// what needs to know how many rounds there will be.
 std::vector<std::string> FormatTable(const FleetProgress& progress, int width);
+std::vector<std::string> FormatPeers(const FleetProgress& progress, int width);
 std::string FormatLine(const FleetProgress& progress);
 
 // "49.2 MB" (powers of 1000), "2m09s", "1h05m".

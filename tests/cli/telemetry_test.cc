@@ -328,10 +328,11 @@ std::pair<uint32_t, uint32_t> PngSize(const std::string& bytes) {
 
 TEST(Curves, DrawsARunAsPng) {
   const TemporaryFolder folder;
-  std::vector<std::vector<RoundMetrics>> peers(4);
+  std::vector<PeerLog> peers(4);
   std::vector<Sample> consensus;
   for (size_t p = 0; p < peers.size(); ++p) {
     const RngKey key = RngKey(1).Fold(p);
+    peers[p].label = absl::StrCat("peer ", p);
     for (uint64_t r = 1; r <= 1300; ++r) {
       RoundMetrics m = Round(r);
       const double t = static_cast<double>(r) / 300;
@@ -339,7 +340,7 @@ TEST(Curves, DrawsARunAsPng) {
       m.discriminator_loss =
           -3 * std::exp(-t) - 0.5 + 0.1 * key.Gaussian(2 * r);
       if (p == 0 && r % 100 == 0) m.score = 2 * std::exp(-t) + 0.02;
-      peers[p].push_back(m);
+      peers[p].rounds.push_back(m);
       if (p == 0 && r % 7 == 0) {
         consensus.push_back({r, 1e-4 * (0.2 + std::exp(-t))});
       }
