@@ -66,18 +66,25 @@ bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
 }
 
 void Edge::ConnectionUp(uint64_t connection) {
-  if (connection < connection_) return;
-  connection_ = connection;
+  connections_.emplace(connection, std::nullopt);
+  if (Newest(connection)) UseNewestConnection();
+}
+
+void Edge::ConnectionDown(uint64_t connection) {
+  const bool newest = Newest(connection);
+  connections_.erase(connection);
+  if (!newest) return;
+  end_.ConnectionDown();
+  outbox_.clear();
+  if (!connections_.empty()) UseNewestConnection();
+}
+
+void Edge::UseNewestConnection() {
   rose_ = false;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
-}
-
-bool Edge::ConnectionDown(uint64_t connection) {
-  if (connection != connection_) return false;
-  end_.ConnectionDown();
-  outbox_.clear();
-  return true;
+  const auto& hello = connections_.rbegin()->second;
+  if (hello) end_.OnHello(*hello, true, Sender());
 }
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
@@ -150,7 +157,6 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   if (h.window < 1 || h.window > kMaxEdgeWindow) {
     return absl::DataLossError("hello with an impossible window");
   }
-  const bool current = connection == connection_;
   const uint64_t before = end_.state().epoch;
   if (h.peer_epoch > before && rose_) {
     return absl::DataLossError("hello asks for a second rise");
@@ -163,7 +169,9 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   f.ack = h.ack;
   f.basis = h.basis;
   f.window = h.window;
-  end_.OnHello(f, current, Sender());
+  const auto up = connections_.find(connection);
+  if (up != connections_.end()) up->second = f;
+  end_.OnHello(f, Newest(connection), Sender());
   if (end_.state().epoch != before) rose_ = true;
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #define GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,11 +98,10 @@ class Edge {
   bool MayReset() const { return end_.MayReset(); }
   void LosslessReset() { end_.LosslessReset(Sender()); }
 
-  // From the transport.  Connection ids rise; the newest is sent on, all are
-  // read.  ConnectionDown is true if it was the newest: the edge then needs a
-  // new one, since an older one says no hello again.
+  // From the transport.  Connection ids rise; the newest one that is up is sent
+  // on.
   void ConnectionUp(uint64_t connection);
-  bool ConnectionDown(uint64_t connection);
+  void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
   // before (EDGE 4, check 2).
@@ -125,6 +125,10 @@ class Edge {
     void operator()(const ProductionEnd::Frame& f) const { edge->Queue(f); }
   };
   SendFn Sender() { return {this}; }
+  bool Newest(uint64_t connection) const {
+    return !connections_.empty() && connections_.rbegin()->first == connection;
+  }
+  void UseNewestConnection();
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
@@ -133,8 +137,10 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  uint64_t connection_ = 0;  // the newest ever up
-  bool rose_ = false;               // risen on this connection already
+  // Those that are up, with the last hello heard on each: an end that falls
+  // back to an older connection will not hear another one there.
+  std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
+  bool rose_ = false;  // risen on this connection already
   std::vector<OutFrame> outbox_;
   std::optional<SavedEdge> record_;
   bool sealed_ = false;

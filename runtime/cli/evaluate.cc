@@ -30,7 +30,7 @@ struct Options {
   bool json = false;
 };
 
-int Evaluate(const Options& options) {
+int RunEvaluate(const Options& options) {
   RunConfig config;
   auto argv = ModelsCommand("evaluate", options.choice, config);
   if (!argv.ok()) return Complain("evaluate", argv.status());
@@ -77,7 +77,7 @@ void AddEvaluate(CLI::App& app, int& code) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "answer as JSON");
   command->footer(kExamples);
-  command->callback([options, &code] { code = Evaluate(*options); });
+  command->callback([options, &code] { code = RunEvaluate(*options); });
 }
 
 }  // namespace gossamer

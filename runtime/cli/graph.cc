@@ -132,7 +132,7 @@ void PrintJson(const Options& options, const Answer& a) {
   std::cout << json.dump(2) << "\n";
 }
 
-int Graph(const Options& options) {
+int RunGraph(const Options& options) {
   const absl::StatusOr<Answer> answer = Analyze(options);
   if (!answer.ok()) return Complain("graph", answer.status());
   if (options.json) {
@@ -180,7 +180,7 @@ void AddGraph(CLI::App& app, int& code) {
       ->type_name("PNG");
   command->add_flag("--json", options->json, "answer as JSON");
   command->footer(kExamples);
-  command->callback([options, &code] { code = Graph(*options); });
+  command->callback([options, &code] { code = RunGraph(*options); });
 }
 
 }  // namespace gossamer

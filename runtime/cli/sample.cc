@@ -27,7 +27,7 @@ struct Options {
   uint64_t seed = 1;
 };
 
-int Sample(const Options& options) {
+int RunSample(const Options& options) {
   RunConfig config;
   auto argv = ModelsCommand("sample", options.choice, config);
   if (!argv.ok()) return Complain("sample", argv.status());
@@ -54,7 +54,7 @@ void AddSample(CLI::App& app, int& code) {
   command->add_option("--seed", options->seed, "of the latent vectors")
       ->capture_default_str();
   command->footer(kExamples);
-  command->callback([options, &code] { code = Sample(*options); });
+  command->callback([options, &code] { code = RunSample(*options); });
 }
 
 }  // namespace gossamer

@@ -65,7 +65,7 @@ Json ToJson(const wire::FleetStatus& s) {
   return json;
 }
 
-int Status(const Options& options) {
+int RunStatus(const Options& options) {
   const auto status =
       FleetClient(options.topology)
           .GetStatus(options.run, absl::Seconds(options.timeout));
@@ -85,7 +85,7 @@ int Status(const Options& options) {
   return kOk;
 }
 
-int Stop(const Options& options) {
+int RunStop(const Options& options) {
   FleetClient client(options.topology);
   const auto round = client.Stop(options.run, absl::Seconds(options.timeout));
   if (!round.ok()) return Complain("stop", round.status());
@@ -118,13 +118,14 @@ void AddStatus(CLI::App& app, int& code) {
   CLI::App* status = app.add_subcommand("status", "Show how a fleet is doing");
   auto status_options = AddOptions(*status);
   status->footer(kStatusExamples);
-  status->callback([status_options, &code] { code = Status(*status_options); });
+  status->callback(
+      [status_options, &code] { code = RunStatus(*status_options); });
 
   CLI::App* stop =
       app.add_subcommand("stop", "Stop a fleet at a round all agree on");
   auto stop_options = AddOptions(*stop);
   stop->footer(kStopExamples);
-  stop->callback([stop_options, &code] { code = Stop(*stop_options); });
+  stop->callback([stop_options, &code] { code = RunStop(*stop_options); });
 }
 
 }  // namespace gossamer

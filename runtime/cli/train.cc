@@ -96,7 +96,8 @@ absl::StatusOr<FleetSpec> Prepare(const Options& options) {
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(loaded.status().message());
   }
-  FleetSpec spec{.config = *std::move(loaded)};
+  FleetSpec spec;
+  spec.config = *std::move(loaded);
   if (!options.name.empty()) {
     spec.config.set_name(options.name);
     GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(spec.config));
@@ -153,7 +154,7 @@ void PrintJson(const RunFolder& folder, const RunSummary& summary) {
   std::cout << json.dump(2) << "\n";
 }
 
-int Train(const Options& options) {
+int RunTrain(const Options& options) {
   SignalWaiter signals;
   absl::StatusOr<FleetSpec> spec = Prepare(options);
   if (!spec.ok()) return Complain("train", spec.status());
@@ -211,7 +212,7 @@ void AddTrain(CLI::App& app, int& code) {
       ->excludes(resume);
   command->add_flag("--json", options->json, "results as JSON on stdout");
   command->footer(kExamples);
-  command->callback([options, &code] { code = Train(*options); });
+  command->callback([options, &code] { code = RunTrain(*options); });
 }
 
 }  // namespace gossamer

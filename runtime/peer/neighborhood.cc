@@ -55,7 +55,7 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
     }
     edges_.emplace(
         peer,
-        Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}, {}});
+        Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
   }
   transport_->Connect(peer, address);
   return absl::OkStatus();
@@ -238,7 +238,6 @@ void Neighborhood::NoteArrivals(Entry& entry) {
 
 void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
   if (auto it = edges_.find(peer); it != edges_.end()) {
-    it->second.connections.insert(connection);
     it->second.edge->ConnectionUp(connection);
     Send(it->second);
   }
@@ -271,12 +270,8 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
                           const absl::Status& why) {
   if (auto it = edges_.find(peer); it != edges_.end()) {
-    it->second.connections.erase(connection);
-    if (it->second.edge->ConnectionDown(connection)) {
-      for (ConnectionId older : it->second.connections) {
-        transport_->Close(peer, older, absl::AbortedError("superseded"));
-      }
-    }
+    it->second.edge->ConnectionDown(connection);
+    Send(it->second);
     Tell("edge_down",
          absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
   }

@@ -204,7 +204,8 @@ bool GrpcStream::Send(Channel channel, Frame frame) {
   const size_t bytes = frame.head.size() + frame.body.size();
   {
     absl::MutexLock lock(&mu_);
-    if (closing_) return true;  // the owner has not been told yet
+    if (closing_ || write_failed_)
+      return true;  // the owner has not been told yet
     if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
     queued_bytes_ += bytes;
     queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
@@ -243,9 +244,14 @@ void GrpcStream::OnWritten(bool ok) {
     absl::MutexLock lock(&mu_);
     writing_ = false;
     outgoing_.Clear();
-    other_ended_ |= !ok;
-    if (!ok) CloseLocked(absl::UnavailableError("a write failed"));
-    if (!closing_) write = TakeNext();
+    if (!ok) {
+      // The call is over.  Why, and what the other end had sent, comes by the
+      // reads.
+      write_failed_ = true;
+      queue_.clear();
+      queued_bytes_ = 0;
+    }
+    if (!closing_ && ok) write = TakeNext();
     Proceed();
   }
   if (write) WriteMessage();
@@ -268,9 +274,9 @@ void GrpcStream::CloseLocked(const absl::Status& why) {
 }
 
 // Moves a closing stream towards its end.  A dialled stream finishes once
-// nothing is being read, so that the status the other end gave is not lost; an
-// accepted one finishes, which tells the other end why, once nothing is being
-// written.
+// nothing is being read; unless it is cancelled first, gRPC gives its status
+// only when all that came has been read.  An accepted one finishes, which tells
+// the other end why, once nothing is being written.
 void GrpcStream::Proceed() {
   if (!closing_ || finishing_ || self_ == nullptr) return;
   if (dialled_ ? !other_ended_ : writing_) Cancel();
@@ -295,6 +301,8 @@ void GrpcStream::OnFinished(bool ok) {
   {
     absl::MutexLock lock(&mu_);
     finished_ = true;
+    // The other end may have ended the call without reading what is written.
+    if (writing_ || reading_) Cancel();
   }
   EndIfIdle();
 }
