@@ -220,6 +220,12 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
   return true;
 }
 
+bool Connector::Idle(PeerId id) const {
+  const auto it = peers_.find(id);
+  return it == peers_.end() || it->second.up.empty() ||
+         it->second.up.rbegin()->second->Drained();
+}
+
 void Connector::Close(PeerId id, ConnectionId connection,
                       const absl::Status& why) {
   const auto it = peers_.find(id);

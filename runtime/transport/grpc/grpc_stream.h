@@ -70,6 +70,11 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void SendHello(const TransportHello& hello) ABSL_LOCKS_EXCLUDED(mu_);
   // False if the queue would be over its limit.
   bool Send(Channel channel, Frame frame) ABSL_LOCKS_EXCLUDED(mu_);
+  // All that was sent has been handed to the network.
+  bool Drained() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return queued_bytes_ == 0;
+  }
   // That many bytes of frames are off the owner's hands.
   void Delivered(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the stream.  The other end is told why if this end accepted it and is

@@ -56,6 +56,7 @@ class GrpcTransportImpl final : public GrpcTransport {
              const absl::Status& why) override {
     connector_->Close(peer, connection, why);
   }
+  bool Idle(PeerId peer) const override { return connector_->Idle(peer); }
   TransportCounters counters() const override { return connector_->counters(); }
 
  private:

@@ -1,0 +1,133 @@
+#include "algorithms/codec/wire_layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+bool Quantized(const Segment& segment) {
+  return segment.shape.size() > 1 && segment.extent.size >= kMinQuantizedSize;
+}
+
+Coding CodingOf(WireFormat format, bool quantized) {
+  switch (format) {
+    case WireFormat::kDenseF32:
+      return Coding::kF32;
+    case WireFormat::kDenseBf16:
+      return Coding::kBf16;
+    case WireFormat::kInt8:
+      return quantized ? Coding::kInt8 : Coding::kBf16;
+    case WireFormat::kInt4:
+      return quantized ? Coding::kInt4 : Coding::kBf16;
+  }
+  return Coding::kF32;
+}
+
+// Scales that BlockScale can give: zero, or normal and at most that of
+// kMaxMagnitude.
+bool ScalesValid(Coding coding, std::span<const std::byte> scales) {
+  const float largest =
+      BlockScale(kMaxMagnitude, coding == Coding::kInt8 ? 127 : 7);
+  const uint32_t limit = std::bit_cast<uint32_t>(largest) >> 16;
+  constexpr uint32_t kSmallestNormal = 0x0080;
+  bool valid = true;
+  for (size_t i = 0; i < scales.size(); i += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &scales[i], sizeof(bits));
+    valid &= bits == 0 || (bits >= kSmallestNormal && bits <= limit);
+  }
+  return valid;
+}
+
+// The last word of a short block has fields that belong to no value; an encoder
+// leaves them zero.
+bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
+  const size_t bits = coding == Coding::kInt8 ? 8 : 4;
+  const size_t values = n % kBlockSize;
+  const size_t words = (values * bits + 31) / 32;
+  if (words == 0) return true;
+  const std::byte* block = codes.data() + codes.size() - 4 * words;
+  for (size_t k = values; k < words * (32 / bits); ++k) {
+    uint32_t word;
+    std::memcpy(&word, block + 4 * (k % words), sizeof(word));
+    if ((word >> (k / words * bits) & ((1u << bits) - 1)) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout) {
+  std::vector<Piece> pieces;
+  for (const Segment& segment : layout.segments()) {
+    if (segment.extent.size == 0) continue;
+    const bool quantized = Quantized(segment);
+    if (!quantized && !pieces.empty() && !pieces.back().quantized) {
+      pieces.back().extent.size += segment.extent.size;
+    } else {
+      pieces.push_back({segment.extent, quantized});
+    }
+  }
+  return pieces;
+}
+
+WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces)
+    : format_(format), places_(pieces.size()) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    places_[i].coding = CodingOf(format, pieces[i].quantized);
+    places_[i].scales = size_;
+    size_ += ScaleBytes(places_[i].coding, pieces[i].extent.size);
+  }
+  // Quantized codes, then the rest; a dense format has no pieces of the second
+  // kind, so that its values lie in the order of the vector.
+  const bool dense =
+      format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
+  for (const bool quantized : {true, false}) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if ((pieces[i].quantized || dense) != quantized) continue;
+      places_[i].codes = size_;
+      size_ += CodeBytes(places_[i].coding, pieces[i].extent.size);
+    }
+  }
+}
+
+absl::Status WireLayout::Validate(std::span<const Piece> pieces,
+                                  std::span<const std::byte> payload,
+                                  const Kernels& kernels) const {
+  if (payload.size() != size_) {
+    return absl::DataLossError(
+        absl::StrCat("payload of format ", static_cast<int>(format_), " has ",
+                     payload.size(), " bytes, this layout needs ", size_));
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [coding, scales, codes] = places_[i];
+    const size_t n = pieces[i].extent.size;
+    const auto code_bytes = payload.subspan(codes, CodeBytes(coding, n));
+    const char* fault = nullptr;
+    if (!ScalesValid(coding, payload.subspan(scales, ScaleBytes(coding, n)))) {
+      fault = "a scale that is negative, not finite or too large";
+    } else if (!kernels.valid(coding, code_bytes)) {
+      fault = pieces[i].quantized && ScaleBytes(coding, n) > 0
+                  ? "a code out of range"
+                  : "a value that is not finite or too large";
+    } else if (ScaleBytes(coding, n) > 0 &&
+               !PaddingIsZero(coding, n, code_bytes)) {
+      fault = "padding that is not zero";
+    }
+    if (fault != nullptr) {
+      return absl::DataLossError(absl::StrCat(
+          "payload of format ", static_cast<int>(format_), " has ", fault,
+          " in parameters [", pieces[i].extent.offset, ", ",
+          pieces[i].extent.offset + n, "); the sender is broken or hostile"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,46 @@
+// The head of a collective's message: 28 bytes, little-endian; the floats
+// travel beside it.
+//
+//   0 magic "GSMC"  4 version (4 bytes)  8 operation  16 step
+//   20 floats in the body  24 CRC-32C of bytes 0 to 23
+//
+// Knows nothing of what a step does or of who sent it.
+
+#ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_COLLECTIVE_MESSAGE_H_
+#define GOSSAMER_ALGORITHMS_COLLECTIVE_COLLECTIVE_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+inline constexpr uint32_t kCollectiveVersion = 1;
+inline constexpr size_t kCollectiveHeadBytes = 28;
+
+struct CollectiveHead {
+  uint64_t operation = 0;  // MakeOperationId
+  uint32_t step = 0;       // of AllReduce
+  uint32_t count = 0;      // floats in the body
+  friend bool operator==(const CollectiveHead&,
+                         const CollectiveHead&) = default;
+};
+
+// The n-th operation of a round, n < 256; rises with the run.
+constexpr uint64_t MakeOperationId(uint64_t round, uint32_t n) {
+  return round << 8 | n;
+}
+
+std::vector<std::byte> EncodeCollectiveHead(const CollectiveHead& head);
+// Reads the head of a message whose body has `body_bytes` bytes.  kDataLoss if
+// these are not the bytes of a head or it does not belong to such a body;
+// kUnimplemented, naming both, if its version is not this one.
+absl::StatusOr<CollectiveHead> DecodeCollectiveHead(
+    std::span<const std::byte> bytes, size_t body_bytes);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COLLECTIVE_COLLECTIVE_MESSAGE_H_

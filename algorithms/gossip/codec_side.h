@@ -1,0 +1,107 @@
+// What a real edge carries: the replica x̂, the difference D and the codec
+// between the protocol and the parameters (EDGE 2 and 4).
+//
+// Knows nothing of frames or connections.  x belongs to the caller and is
+// touched inside OnEmit and OnComplete only.
+
+#ifndef GOSSAMER_ALGORITHMS_GOSSIP_CODEC_SIDE_H_
+#define GOSSAMER_ALGORITHMS_GOSSIP_CODEC_SIDE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "algorithms/codec/codec.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/payload.h"
+
+namespace gossamer {
+
+// One encoded snapshot with its coefficient c = γ·w.
+struct EdgeMessage {
+  WireFormat format = WireFormat::kDenseF32;
+  float c = 0;
+  Payload bytes;
+
+  Encoded encoded() const { return {format, bytes.bytes()}; }
+};
+
+// Encodes a stateless codec's snapshot once for all edges of a round.
+class SnapshotCache {
+ public:
+  Payload Encode(const Codec& codec, ExchangeId id, std::span<const float> x);
+
+ private:
+  ExchangeId id_ = 0;
+  Payload payload_;
+};
+
+// Told of every correction as it is applied; for checkers and metrics.
+class CorrectionObserver {
+ public:
+  virtual ~CorrectionObserver() = default;
+  // x has just been changed by min(c)·D.  `difference` is empty with a
+  // stateless codec.
+  virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                            const EdgeMessage& theirs, float c,
+                            std::span<const float> difference) = 0;
+};
+
+class CodecSide {
+ public:
+  using Token = EdgeMessage;
+
+  CodecSide() = default;
+  // `x` is stable for life; `cache` may be shared by edges of one peer.
+  // `edge_hash` is the same at both ends: it spreads resyncs (EDGE 4).
+  CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
+            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash);
+
+  // Weight γ·w of the next emission.
+  void set_coefficient(float c) { c_ = c; }
+  void set_observer(CorrectionObserver* observer) { observer_ = observer; }
+  const Codec& codec() const { return *codec_; }
+  uint64_t corrections() const { return corrections_; }
+
+  // For EdgeEnd.
+  void OnZero();
+  EdgeMessage OnEmit(ExchangeId id);
+  void OnComplete(ExchangeId id, const EdgeMessage* mine,
+                  const EdgeMessage* theirs);
+
+  // What a checkpoint keeps of it.
+  struct Saved {
+    std::vector<float> replica;
+    std::vector<float> difference;
+    bool first = true;
+    uint64_t emit_interval = 0;
+    uint64_t complete_interval = 0;
+  };
+  Saved Save() const;
+  // False if the sizes are not this codec's; nothing changes then.
+  bool Restore(const Saved& saved);
+
+ private:
+  // B(id): rounds between two resyncs, staggered over edges.
+  uint64_t ResyncInterval(ExchangeId id) const;
+
+  std::shared_ptr<const Codec> codec_;
+  std::span<float> x_;
+  std::shared_ptr<SnapshotCache> cache_;
+  uint64_t offset_ = 0;
+  CorrectionObserver* observer_ = nullptr;
+  float c_ = 0;
+  uint64_t corrections_ = 0;
+  // Empty with a stateless codec, and until first used.
+  std::vector<float> replica_;
+  std::vector<float> difference_;
+  bool first_ = true;  // next payload is the first of its incarnation
+  uint64_t emit_interval_ = 0;
+  uint64_t complete_interval_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_GOSSIP_CODEC_SIDE_H_

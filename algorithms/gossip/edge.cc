@@ -1,0 +1,227 @@
+#include "algorithms/gossip/edge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// Ids and epochs of honest peers stay far below (EDGE 11).
+constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
+constexpr uint64_t kMaxId = uint64_t{1} << 62;
+
+uint64_t EdgeHash(PeerId a, PeerId b) {
+  const auto [lower, upper] = std::minmax(a.value, b.value);
+  return RngKey(lower).Fold(upper).Bits(0);
+}
+
+// Equal at both ends if and only if they restore the same cut of the same
+// incarnation (EDGE 6).
+uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
+  const bool lower = o.self < o.other;
+  return RngKey(r.cut)
+             .Fold(lower ? r.epoch : r.peer_epoch)
+             .Fold(lower ? r.peer_epoch : r.epoch)
+             .Bits(0) |
+         1;
+}
+
+}  // namespace
+
+Edge::Edge(EdgeOptions options, ProductionEnd end)
+    : options_(std::move(options)), end_(std::move(end)) {}
+
+Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
+           std::span<float> x, std::shared_ptr<SnapshotCache> cache)
+    : options_(std::move(options)),
+      end_(CodecSide(std::move(codec), x, std::move(cache),
+                     EdgeHash(options_.self, options_.other)),
+           options_.epoch, options_.frontier, options_.window) {}
+
+absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
+    EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
+    std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
+  CodecSide side(std::move(codec), x, std::move(cache),
+                 EdgeHash(options.self, options.other));
+  if (!side.Restore(saved.side)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the checkpoint's edge to peer ", options.other.value,
+        " has replicas of another model or codec: resume with the run's own "
+        "configuration"));
+  }
+  const uint64_t basis = BasisOf(options, saved.record);
+  ProductionEnd end(std::move(side), options.epoch, saved.record, basis);
+  return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
+}
+
+bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
+  end_.side().set_coefficient(coefficient);
+  return end_.Emit(id, finite, Sender());
+}
+
+void Edge::ConnectionUp(uint64_t connection) {
+  connections_.emplace(connection, std::nullopt);
+  if (Newest(connection)) UseNewestConnection();
+}
+
+void Edge::ConnectionDown(uint64_t connection) {
+  const bool newest = Newest(connection);
+  connections_.erase(connection);
+  if (!newest) return;
+  end_.ConnectionDown();
+  outbox_.clear();
+  if (!connections_.empty()) UseNewestConnection();
+}
+
+void Edge::UseNewestConnection() {
+  rose_ = false;
+  outbox_.clear();  // was for the connection before
+  end_.ConnectionUp(Sender());
+  const auto& hello = connections_.rbegin()->second;
+  if (hello) end_.OnHello(*hello, true, Sender());
+}
+
+void Edge::Queue(const ProductionEnd::Frame& f) {
+  EdgeHeader h;
+  h.kind = f.kind;
+  h.epoch = f.epoch;
+  h.peer_epoch = f.peer_epoch;
+  h.prev = f.prev;
+  h.to = f.to;
+  h.ack = f.ack;
+  h.layout = FoldFingerprint(options_.layout);
+  h.format = end_.side().codec().format();
+  if (f.kind == FrameKind::kHello) {
+    h.basis = f.basis;
+    h.window = f.window;
+    h.replica = end_.side().codec().needs_replica();
+    h.run_id = options_.run_id;
+  } else if (f.kind == FrameKind::kPayload) {
+    h.format = f.token.format;
+    h.c = f.token.c;
+    h.payload_bytes = static_cast<uint32_t>(f.token.bytes.size());
+  }
+  outbox_.push_back({EncodeHeader(h), f.token.bytes});
+}
+
+absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
+                           Payload body) {
+  GOSSAMER_ASSIGN_OR_RETURN(const EdgeHeader header, DecodeHeader(head));
+  GOSSAMER_RETURN_IF_ERROR(CheckFits(header));
+  if (header.payload_bytes != body.size()) {
+    return absl::DataLossError(absl::StrCat("payload of ", body.size(),
+                                            " bytes, header says ",
+                                            header.payload_bytes));
+  }
+  GOSSAMER_RETURN_IF_ERROR(header.kind == FrameKind::kHello
+                               ? OnHello(connection, header)
+                               : OnData(header, std::move(body)));
+  ExtendRecord();
+  return absl::OkStatus();
+}
+
+absl::Status Edge::CheckFits(const EdgeHeader& h) const {
+  if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
+      h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
+    return absl::DataLossError("frame with an impossible id or epoch");
+  }
+  if (h.layout != FoldFingerprint(options_.layout)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "peer %d trains another model: its layout is %08x, this peer's %08x; "
+        "both need the same game configuration",
+        options_.other.value, h.layout, FoldFingerprint(options_.layout)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
+  const bool replica = end_.side().codec().needs_replica();
+  if (h.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", options_.other.value, " belongs to run '",
+                     h.run_id, "', this peer to '", options_.run_id, "'"));
+  }
+  if (h.replica != replica) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", options_.other.value, " uses a codec ",
+                     h.replica ? "with" : "without", " replicas, this peer '",
+                     std::string(end_.side().codec().name()),
+                     "'; both need the same codec"));
+  }
+  if (h.window < 1 || h.window > kMaxEdgeWindow) {
+    return absl::DataLossError("hello with an impossible window");
+  }
+  const uint64_t before = end_.state().epoch;
+  if (h.peer_epoch > before && rose_) {
+    return absl::DataLossError("hello asks for a second rise");
+  }
+  ProductionEnd::Frame f;
+  f.kind = FrameKind::kHello;
+  f.epoch = h.epoch;
+  f.peer_epoch = h.peer_epoch;
+  f.to = h.to;
+  f.ack = h.ack;
+  f.basis = h.basis;
+  f.window = h.window;
+  const auto up = connections_.find(connection);
+  if (up != connections_.end()) up->second = f;
+  end_.OnHello(f, Newest(connection), Sender());
+  if (end_.state().epoch != before) rose_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
+  if (h.epoch != end_.state().peer_epoch ||
+      h.peer_epoch != end_.state().epoch) {
+    return absl::OkStatus();  // another incarnation: not worth a validation
+  }
+  ProductionEnd::Frame f;
+  f.kind = h.kind;
+  f.epoch = h.epoch;
+  f.peer_epoch = h.peer_epoch;
+  f.prev = h.prev;
+  f.to = h.to;
+  f.ack = h.ack;
+  if (h.kind == FrameKind::kPayload) {
+    if (!(h.c > 0.0f && h.c <= 1.0f) || h.to == 0) {
+      return absl::DataLossError(
+          absl::StrCat("payload with coefficient ", h.c));
+    }
+    f.token = {h.format, h.c, std::move(body)};
+    GOSSAMER_RETURN_IF_ERROR(end_.side().codec().Validate(f.token.encoded()));
+  } else if (!body.empty()) {
+    return absl::DataLossError("skip with a payload");
+  }
+  if (end_.OnData(f) == Verdict::kViolation) {
+    return absl::DataLossError(absl::StrCat(
+        "peer ", options_.other.value, " breaks the edge protocol: prev ",
+        h.prev, ", to ", h.to, ", ack ", h.ack, " where decided is ",
+        end_.state().decided, " and ", end_.state().theirs.size(),
+        " payloads wait"));
+  }
+  return absl::OkStatus();
+}
+
+void Edge::BeginRecord(ExchangeId cut) {
+  sealed_ = false;
+  record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
+  ExtendRecord();
+}
+
+void Edge::ExtendRecord() {
+  if (record_ && !sealed_) sealed_ = end_.ExtendRecord(record_->record);
+}
+
+std::optional<SavedEdge> Edge::TakeRecord() {
+  if (!sealed_) record_.reset();
+  sealed_ = false;
+  return std::exchange(record_, std::nullopt);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,151 @@
+// One end of a real edge: the protocol (edge_end.h), the codec (codec_side.h)
+// and frames as bytes (frame.h), put together.
+//
+// Pure like its parts: the caller moves frames, tells of connections and
+// decides when things are due.  Everything that comes from the other end is
+// checked here before it changes state.
+
+#ifndef GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
+#define GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/gossip/codec_side.h"
+#include "algorithms/gossip/edge_end.h"
+#include "algorithms/gossip/frame.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/payload.h"
+
+namespace gossamer {
+
+inline constexpr int kMaxEdgeWindow = 8;
+inline constexpr uint64_t kEpochLevel = uint64_t{1} << 30;
+
+// The epoch of a process life (EDGE 5): seconds since 1970 and 30 random bits.
+constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
+  return unix_seconds * kEpochLevel + random % kEpochLevel;
+}
+
+using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+
+// An end's part of a fleet checkpoint: the protocol's record and the codec's
+// state at the cut.
+struct SavedEdge {
+  ProductionEnd::Record record;
+  CodecSide::Saved side;
+};
+
+struct EdgeOptions {
+  PeerId self;
+  PeerId other;
+  std::string run_id;
+  uint64_t epoch = 0;       // MakeEpoch
+  ExchangeId frontier = 1;  // first exchange that this end decides
+  int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
+  uint64_t layout = 0;      // ParameterLayout::fingerprint()
+};
+
+class Edge {
+ public:
+  struct OutFrame {
+    std::vector<std::byte> head;
+    Payload body;
+  };
+
+  // `x` is stable for life; `cache` is shared by the edges of one peer.
+  Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
+       std::span<float> x, std::shared_ptr<SnapshotCache> cache);
+  // The same, going on from a sealed record of the same fleet-wide cut.
+  // kInvalidArgument if the record is not of this codec and layout.
+  static absl::StatusOr<std::unique_ptr<Edge>> Resume(
+      EdgeOptions options, std::shared_ptr<const Codec> codec,
+      std::span<float> x, std::shared_ptr<SnapshotCache> cache,
+      const SavedEdge& saved);
+
+  PeerId other() const { return options_.other; }
+  // Ids below are known from the other end; complete at this end.
+  ExchangeId heard() const { return end_.state().heard; }
+  ExchangeId done() const { return end_.state().done; }
+  ExchangeId decided() const { return end_.state().decided; }
+  // The other end's life is known: exchanges can have payloads.
+  bool acquainted() const { return end_.state().peer_epoch != 0; }
+  // Nothing of this end is outstanding, nothing of the other waits here.
+  bool settled() const {
+    return end_.state().mine.empty() && end_.state().theirs.empty();
+  }
+  uint64_t corrections() const { return end_.side().corrections(); }
+  const ProductionEnd::State& state() const { return end_.state(); }
+  const CodecSide& side() const { return end_.side(); }
+  void set_observer(CorrectionObserver* o) { end_.side().set_observer(o); }
+
+  // From the round loop, between steps (EDGE 4).  `finite`: x has no infinity
+  // and no NaN; without it the exchange is a skip.  True if a payload went out.
+  bool Emit(ExchangeId id, float coefficient, bool finite);
+  void Pass(ExchangeId id) { end_.Pass(id); }
+  void Announce() { end_.Announce(); }
+  void Complete(ExchangeId limit) { end_.Complete(limit); }
+  // Sends what is owed; call once what else is to be sent now has been.
+  void Flush() { end_.Flush(Sender()); }
+  bool MayReset() const { return end_.MayReset(); }
+  void LosslessReset() { end_.LosslessReset(Sender()); }
+
+  // From the transport.  Connection ids rise; the newest one that is up is sent
+  // on.
+  void ConnectionUp(uint64_t connection);
+  void ConnectionDown(uint64_t connection);
+  // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
+  // does not fit (run, layout, codec): close the connection, state is as
+  // before (EDGE 4, check 2).
+  absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
+                       Payload body);
+
+  // Frames to send now, in order, on the newest connection.
+  std::vector<OutFrame> TakeFrames() { return std::exchange(outbox_, {}); }
+
+  // Begins a record of the boundary before `cut` (decided() >= cut).
+  void BeginRecord(ExchangeId cut);
+  // The record holds both payloads of every exchange below the cut.
+  bool sealed() const { return sealed_; }
+  // The sealed record, once; nullopt if it is not sealed.
+  std::optional<SavedEdge> TakeRecord();
+
+ private:
+  Edge(EdgeOptions options, ProductionEnd end);
+  struct SendFn {
+    Edge* edge;
+    void operator()(const ProductionEnd::Frame& f) const { edge->Queue(f); }
+  };
+  SendFn Sender() { return {this}; }
+  bool Newest(uint64_t connection) const {
+    return !connections_.empty() && connections_.rbegin()->first == connection;
+  }
+  void UseNewestConnection();
+  void Queue(const ProductionEnd::Frame& frame);
+  absl::Status CheckFits(const EdgeHeader& header) const;
+  absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
+  absl::Status OnData(const EdgeHeader& header, Payload body);
+  void ExtendRecord();
+
+  EdgeOptions options_;
+  ProductionEnd end_;
+  // Those that are up, with the last hello heard on each: an end that falls
+  // back to an older connection will not hear another one there.
+  std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
+  bool rose_ = false;  // risen on this connection already
+  std::vector<OutFrame> outbox_;
+  std::optional<SavedEdge> record_;
+  bool sealed_ = false;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_

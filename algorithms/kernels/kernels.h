@@ -1,0 +1,139 @@
+// The few fused loops that everything else in algorithms/ is made of.
+//
+// One table of functions per instruction set.  All tables give the same bits:
+// no fused multiply-add, the same order of operations, round half to even
+// everywhere, a fixed order of summation.  So a run does not depend on the
+// machine's vector unit, and tests compare the tables with each other.  Knows
+// nothing of optimizers' schedules, payload layouts, peers or threads; a table
+// of device kernels would have the same shape.
+
+#ifndef GOSSAMER_ALGORITHMS_KERNELS_KERNELS_H_
+#define GOSSAMER_ALGORITHMS_KERNELS_KERNELS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace gossamer {
+
+// How an array of floats is coded in memory; the layout is in README.md.
+enum class Coding : uint8_t {
+  kF32,   // the value
+  kBf16,  // the value rounded to 8 bits of significand, half to even
+  kInt8,  // scale · code, code in ±127, one bf16 scale per block
+  kInt4,  // scale · code, code in ±7, one bf16 scale per block
+};
+
+// Values per scale.  The last block of an array may be shorter.
+inline constexpr size_t kBlockSize = 128;
+
+// Encoders clamp to ±this, and nothing larger passes `valid`.  A sum of such
+// values never reaches infinity: at 2^126, an increment of twice the bound is
+// under half a unit in the last place.
+inline constexpr float kMaxMagnitude = 0x1p100f;
+
+constexpr size_t BlockCount(size_t n) {
+  return (n + kBlockSize - 1) / kBlockSize;
+}
+// Bytes of the scales and of the codes of `n` values.
+constexpr size_t ScaleBytes(Coding coding, size_t n) {
+  return coding == Coding::kInt8 || coding == Coding::kInt4 ? BlockCount(n) * 2
+                                                            : 0;
+}
+constexpr size_t CodeBytes(Coding coding, size_t n) {
+  switch (coding) {
+    case Coding::kF32:
+      return n * 4;
+    case Coding::kBf16:
+      return n * 2;
+    case Coding::kInt8:  // codes lie in words of four, by block
+      return n / kBlockSize * kBlockSize + (n % kBlockSize + 3) / 4 * 4;
+    case Coding::kInt4:  // words of eight
+      return n / kBlockSize * (kBlockSize / 2) + (n % kBlockSize + 7) / 8 * 4;
+  }
+  return 0;
+}
+
+// A coded array.  No alignment is asked of either pointer.
+struct CodedSpan {
+  Coding coding = Coding::kF32;
+  const std::byte* scales = nullptr;  // ScaleBytes(coding, n)
+  const std::byte* codes = nullptr;   // CodeBytes(coding, n)
+};
+
+// The coefficients of one Adam or OAdam step, already rounded to float.
+struct AdamStep {
+  float beta1, gain1;              // β₁, 1 − β₁
+  float beta2, gain2;              // β₂, 1 − β₂
+  float correction1, correction2;  // 1/(1 − β₁^t), 1/(1 − β₂^t)
+  float epsilon;
+  float rate;  // η
+};
+
+// Spans of one call have the same size unless said otherwise and do not
+// overlap.
+struct Kernels {
+  std::string_view name;  // "AVX2", "reference"
+
+  // x += y.
+  void (*add)(std::span<const float> y, std::span<float> x);
+  // x ← a·x.
+  void (*scale)(float a, std::span<float> x);
+  // x += a·y.
+  void (*axpy)(float a, std::span<const float> y, std::span<float> x);
+  // average += weight·(x − average); weight = 1 − decay.
+  void (*ema)(float weight, std::span<const float> x, std::span<float> average);
+
+  // x += b·previous − a·g, then previous ← g: the increment of OGDA (a = 2η,
+  // b = η) and of OSG (a = b = η).
+  void (*optimistic)(float a, float b, std::span<const float> g,
+                     std::span<float> previous, std::span<float> x);
+  // m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g², p = (m/(1−β₁^t)) /
+  // (√(v/(1−β₂^t)) + ε), x += −η·p (Kingma, Ba, ICLR 2015, algorithm 1).
+  void (*adam)(const AdamStep& step, std::span<const float> g,
+               std::span<float> m, std::span<float> v, std::span<float> x);
+  // The same p, then x += η·previous − 2η·p and previous ← p (Daskalakis,
+  // Ilyas, Syrgkanis, Zeng, ICLR 2018, algorithm 1).
+  void (*oadam)(const AdamStep& step, std::span<const float> g,
+                std::span<float> m, std::span<float> v,
+                std::span<float> previous, std::span<float> x);
+
+  // False if any value is infinite or NaN.
+  bool (*all_finite)(std::span<const float> x);
+  // Σ x², in double: value i is added to partial sum i mod 16, in order of i;
+  // the 16 are then added pairwise, halves first.
+  double (*squared_norm)(std::span<const float> x);
+
+  // q = code of x − replica, replica += decoded q; with an empty `replica`, q =
+  // code of x.  Writes all ScaleBytes and CodeBytes.  x and replica are finite.
+  void (*encode)(Coding coding, std::span<const float> x,
+                 std::span<float> replica, std::byte* scales, std::byte* codes);
+  // With a difference: D += decoded theirs − decoded mine, a null one counting
+  // as 0; if both are given, then x += c·D.  With an empty `difference`: x +=
+  // c·(theirs − mine), if both are given.  Exchanging the roles negates every
+  // increment exactly.
+  void (*apply)(const CodedSpan* theirs, const CodedSpan* mine, float c,
+                std::span<float> difference, std::span<float> x);
+  // False unless every code is one that `encode` can write: in ±127 or ±7, or
+  // finite and at most kMaxMagnitude.  Scales are the caller's to check.
+  // `codes` may have any length.
+  bool (*valid)(Coding coding, std::span<const std::byte> codes);
+};
+
+// The best table for this machine.
+const Kernels& HostKernels();
+
+// Every table that this machine can run, the best first; the last is the
+// plain scalar reference, which defines what the others must give.
+std::vector<const Kernels*> AvailableKernels();
+
+// The scale of a block whose largest magnitude is `absmax`: absmax / levels,
+// rounded up to bf16 so that no code exceeds ±levels.  0 if that is below the
+// normal range; the block is then all zeros.
+float BlockScale(float absmax, float levels);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_KERNELS_KERNELS_H_

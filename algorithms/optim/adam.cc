@@ -1,0 +1,52 @@
+#include "algorithms/optim/adam.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace gossamer {
+
+Adam::Adam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
+    : kernels_(kernels), m_(size), v_(size), spec_(spec) {}
+
+AdamStep Adam::NextStep(double scale) {
+  // All coefficients in double, rounded once.
+  const double t = static_cast<double>(++steps_);
+  return {
+      .beta1 = static_cast<float>(spec_.beta1),
+      .gain1 = static_cast<float>(1 - spec_.beta1),
+      .beta2 = static_cast<float>(spec_.beta2),
+      .gain2 = static_cast<float>(1 - spec_.beta2),
+      .correction1 = static_cast<float>(1 / (1 - std::pow(spec_.beta1, t))),
+      .correction2 = static_cast<float>(1 / (1 - std::pow(spec_.beta2, t))),
+      .epsilon = static_cast<float>(spec_.epsilon),
+      .rate = static_cast<float>(spec_.learning_rate * scale),
+  };
+}
+
+void Adam::Step(std::span<float> x, std::span<const float> gradient,
+                double scale) {
+  assert(x.size() == m_.size() && gradient.size() == m_.size());
+  kernels_.adam(NextStep(scale), gradient, m_, v_, x);
+}
+
+void Adam::VisitState(StateVisitor& visitor) {
+  visitor.Counter("steps", steps_);
+  visitor.Floats("m", m_);
+  visitor.Floats("v", v_);
+}
+
+OAdam::OAdam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
+    : Adam(spec, size, kernels), previous_(size) {}
+
+void OAdam::Step(std::span<float> x, std::span<const float> gradient,
+                 double scale) {
+  assert(x.size() == m_.size() && gradient.size() == m_.size());
+  kernels_.oadam(NextStep(scale), gradient, m_, v_, previous_, x);
+}
+
+void OAdam::VisitState(StateVisitor& visitor) {
+  Adam::VisitState(visitor);
+  visitor.Floats("previous_direction", previous_);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,121 @@
+#include "runtime/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+class Taker : public StateVisitor {
+ public:
+  explicit Taker(Checkpoint& out) : out_(out) {}
+  void Floats(std::string_view name, std::span<float> values) override {
+    if (Take(name))
+      out_.floats[std::string(name)] = {values.begin(), values.end()};
+  }
+  void Counter(std::string_view name, uint64_t& value) override {
+    if (Take(name)) out_.counters[std::string(name)] = value;
+  }
+  void Bytes(std::string_view name, std::vector<std::byte>& bytes) override {
+    if (Take(name)) out_.bytes[std::string(name)] = bytes;
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  bool Take(std::string_view name) {
+    const bool readable = !name.empty() && name.find("__") != 0 &&
+                          std::all_of(name.begin(), name.end(), [](char c) {
+                            return c >= ' ' && c <= '~';
+                          });
+    if (readable && names_.insert(std::string(name)).second) return true;
+    if (status_.ok()) {
+      status_ = absl::InvalidArgumentError(absl::StrCat(
+          "checkpoint: the name \"", absl::CHexEscape(std::string(name)),
+          readable ? "\" is shown twice" : "\" cannot be a state's"));
+    }
+    return false;
+  }
+
+  Checkpoint& out_;
+  std::set<std::string> names_;
+  absl::Status status_;
+};
+
+class Giver : public StateVisitor {
+ public:
+  explicit Giver(const Checkpoint& from) : from_(from) {}
+
+  void Floats(std::string_view name, std::span<float> values) override {
+    const auto* saved = Find(from_.floats, name);
+    if (saved == nullptr) return;
+    if (saved->size() != values.size()) {
+      return Fail(absl::StrCat("\"", std::string(name), "\" has ",
+                               saved->size(), " floats, this program's has ",
+                               values.size()));
+    }
+    std::copy(saved->begin(), saved->end(), values.begin());
+  }
+  void Counter(std::string_view name, uint64_t& value) override {
+    if (const auto* saved = Find(from_.counters, name)) value = *saved;
+  }
+  void Bytes(std::string_view name, std::vector<std::byte>& bytes) override {
+    if (const auto* saved = Find(from_.bytes, name)) bytes = *saved;
+  }
+
+  absl::Status Finish() {
+    const size_t all =
+        from_.floats.size() + from_.counters.size() + from_.bytes.size();
+    if (status_.ok() && given_ != all) {
+      Fail(absl::StrCat(all - given_, " of its ", all,
+                        " states are unknown to this program"));
+    }
+    return status_;
+  }
+
+ private:
+  template <typename Map>
+  const typename Map::mapped_type* Find(const Map& map, std::string_view name) {
+    const auto found = map.find(std::string(name));
+    if (found == map.end()) {
+      Fail(absl::StrCat("\"", std::string(name), "\" is not in it"));
+      return nullptr;
+    }
+    ++given_;
+    return &found->second;
+  }
+  void Fail(std::string what) {
+    if (!status_.ok()) return;
+    status_ = absl::DataLossError(absl::StrCat(
+        "checkpoint of round ", from_.id.round, " does not fit: ", what,
+        "; resume with the program and configuration that wrote it"));
+  }
+
+  const Checkpoint& from_;
+  size_t given_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<Checkpoint> TakeCheckpoint(
+    CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit) {
+  Checkpoint checkpoint;
+  checkpoint.id = std::move(id);
+  Taker taker(checkpoint);
+  visit(taker);
+  if (!taker.status().ok()) return taker.status();
+  return checkpoint;
+}
+
+absl::Status RestoreCheckpoint(const Checkpoint& checkpoint,
+                               absl::FunctionRef<void(StateVisitor&)> visit) {
+  Giver giver(checkpoint);
+  visit(giver);
+  return giver.Finish();
+}
+
+}  // namespace gossamer

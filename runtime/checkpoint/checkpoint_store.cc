@@ -1,0 +1,246 @@
+#include "runtime/checkpoint/checkpoint_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr char kState[] = "state.safetensors";
+constexpr char kManifest[] = "manifest.textproto";
+constexpr uint64_t kMostManifest = 16 << 20;
+
+absl::Status Damaged(const std::string& path, std::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat(path, ": ", std::string(what),
+                   "; delete this folder if no copy of it is whole"));
+}
+
+// The status that follows a failed parse says enough; protobuf's own report
+// would go to stderr.
+class Silent : public google::protobuf::io::ErrorCollector {
+  void AddError(int, int, const std::string&) override {}
+};
+
+wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
+  wire::CheckpointManifest manifest;
+  manifest.set_version(kVersion);
+  manifest.set_run_id(checkpoint.id.run_id);
+  manifest.set_peer_id(checkpoint.id.peer_id);
+  manifest.set_round(checkpoint.id.round);
+  manifest.set_layout_fingerprint(checkpoint.id.layout_fingerprint);
+  manifest.set_configuration_hash(checkpoint.id.configuration_hash);
+  for (const auto& [name, value] : checkpoint.counters) {
+    (*manifest.mutable_counters())[name] = value;
+  }
+  return manifest;
+}
+
+SafetensorsView ViewOf(const Checkpoint& checkpoint) {
+  SafetensorsView view;
+  for (const auto& [name, values] : checkpoint.floats) {
+    view.floats.push_back(
+        {name, {static_cast<int64_t>(values.size())}, values});
+  }
+  for (const auto& [name, values] : checkpoint.bytes) {
+    view.bytes.push_back({name, values});
+  }
+  view.metadata["run"] = checkpoint.id.run_id;
+  view.metadata["peer"] = absl::StrCat(checkpoint.id.peer_id);
+  view.metadata["round"] = absl::StrCat(checkpoint.id.round);
+  return view;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string folder, int keep, FileOps& files)
+    : folder_(std::move(folder)),
+      keep_(static_cast<size_t>(std::max(keep, 1))),
+      files_(files) {}
+
+std::string CheckpointStore::PathOf(uint64_t round) const {
+  return absl::StrCat(folder_, "/round-", round);
+}
+
+absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
+  const uint64_t round = checkpoint.id.round;
+  const std::string aside = PathOf(round) + ".partial";
+  GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(folder_));
+  GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
+  absl::Status status = WriteAside(checkpoint, aside);
+  if (status.ok()) status = Publish(aside, round);
+  if (!status.ok()) {
+    // Gives the space back; the first error is the one to tell.
+    files_.Remove(aside).IgnoreError();
+    return status;
+  }
+  std::vector<uint64_t> rounds = Folders();
+  for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
+    if (rounds[i] == round) continue;
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(rounds[i])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
+                                         const std::string& path) {
+  GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(path));
+  const std::string state = absl::StrCat(path, "/", kState);
+  GOSSAMER_RETURN_IF_ERROR(files_.WriteTensors(state, ViewOf(checkpoint)));
+  wire::CheckpointManifest manifest = ManifestOf(checkpoint);
+  wire::CheckpointFile& file = *manifest.add_files();
+  file.set_name(kState);
+  GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), Sha256OfFile(state));
+  std::error_code error;
+  file.set_size(std::filesystem::file_size(state, error));
+  if (error) return absl::ErrnoToStatus(error.value(), state);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(manifest, &text);
+  GOSSAMER_RETURN_IF_ERROR(
+      files_.WriteText(absl::StrCat(path, "/", kManifest), text));
+  return files_.SyncFolder(path);
+}
+
+absl::Status CheckpointStore::Publish(const std::string& aside,
+                                      uint64_t round) {
+  const std::string path = PathOf(round);
+  const std::string old = path + ".replaced";
+  std::error_code error;
+  const bool replaces = std::filesystem::exists(path, error);
+  if (replaces) {
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(old));
+    GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, old));
+  }
+  if (absl::Status status = files_.Rename(aside, path); !status.ok()) {
+    if (replaces) files_.Rename(old, path).IgnoreError();
+    return status;
+  }
+  GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
+  return replaces ? files_.Remove(old) : absl::OkStatus();
+}
+
+std::vector<uint64_t> CheckpointStore::Folders() const {
+  std::vector<uint64_t> rounds;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder_, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    absl::string_view number = name;
+    uint64_t round = 0;
+    if (absl::ConsumePrefix(&number, "round-") &&
+        absl::SimpleAtoi(number, &round) && absl::StrCat(round) == number) {
+      rounds.push_back(round);
+    }
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds;
+}
+
+std::vector<uint64_t> CheckpointStore::Rounds() const {
+  std::vector<uint64_t> whole;
+  for (uint64_t round : Folders()) {
+    if (Verify(round).ok()) whole.push_back(round);
+  }
+  return whole;
+}
+
+absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
+    uint64_t round) const {
+  const std::string path = absl::StrCat(PathOf(round), "/", kManifest);
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) return absl::ErrnoToStatus(error.value(), path);
+  if (size > kMostManifest) return Damaged(path, "over 16 MiB");
+  std::string text(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(size));
+  wire::CheckpointManifest manifest;
+  google::protobuf::TextFormat::Parser parser;
+  Silent silent;
+  parser.RecordErrorsTo(&silent);
+  if (!file || !parser.ParseFromString(text, &manifest)) {
+    return Damaged(path, "not a manifest");
+  }
+  if (manifest.version() != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": version ", manifest.version(),
+                     ", this program reads ", kVersion));
+  }
+  if (manifest.round() != round || manifest.files_size() != 1 ||
+      manifest.files(0).name() != kState) {
+    return Damaged(path, "a manifest of something else");
+  }
+  return manifest;
+}
+
+absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
+    uint64_t round) const {
+  GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest,
+                            ReadManifest(round));
+  const wire::CheckpointFile& file = manifest.files(0);
+  const std::string path = absl::StrCat(PathOf(round), "/", kState);
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) return Damaged(path, error.message());
+  if (size != file.size()) {
+    return Damaged(path,
+                   absl::StrCat("has ", size, " bytes, not ", file.size()));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
+  if (sha256 != file.sha256()) {
+    return Damaged(path, "its SHA-256 is not the manifest's");
+  }
+  return manifest;
+}
+
+absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
+  GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest, Verify(round));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      Safetensors state,
+      ReadSafetensors(absl::StrCat(PathOf(round), "/", kState)));
+  Checkpoint checkpoint;
+  checkpoint.id = {manifest.run_id(), manifest.peer_id(), manifest.round(),
+                   manifest.layout_fingerprint(),
+                   manifest.configuration_hash()};
+  for (auto& [name, tensor] : state.floats) {
+    checkpoint.floats[name] = std::move(tensor.values);
+  }
+  checkpoint.bytes = std::move(state.bytes);
+  checkpoint.counters.insert(manifest.counters().begin(),
+                             manifest.counters().end());
+  return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
+    std::vector<absl::Status>* passed_over) const {
+  std::vector<uint64_t> rounds = Folders();
+  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
+    absl::StatusOr<Checkpoint> checkpoint = Load(*round);
+    if (checkpoint.ok()) return checkpoint;
+    if (passed_over != nullptr) passed_over->push_back(checkpoint.status());
+  }
+  return absl::NotFoundError(
+      absl::StrCat(folder_, ": no whole checkpoint among ", rounds.size()));
+}
+
+absl::Status CheckpointStore::RemoveAfter(uint64_t round) {
+  for (uint64_t later : Folders()) {
+    if (later > round) {
+      GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(later)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,69 @@
+// Checkpoints of one peer on disk: whole or absent.
+//
+//   <folder>/round-120/state.safetensors   floats and bytes, by name
+//   <folder>/round-120/manifest.textproto  who, when, counters, SHA-256
+//
+// A checkpoint is written beside its name, synced, renamed, and the folder
+// synced; older ones go only after that.  What is read back is checked against
+// its SHA-256 first.  Knows nothing of what the state means.
+// Source: the protocol is that of Pillai et al., "All File Systems Are Not
+// Created Equal", OSDI 2014, section 4 (sync the file, rename, sync the
+// folder).
+
+#ifndef GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_STORE_H_
+#define GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_STORE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/checkpoint.pb.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/file_ops.h"
+
+namespace gossamer {
+
+// One thread at a time; Save may run apart from the loop.
+class CheckpointStore {
+ public:
+  // `folder` is made when first needed.  `keep` >= 1 newest ones stay.
+  CheckpointStore(std::string folder, int keep,
+                  FileOps& files = SystemFileOps());
+
+  // Replaces one of the same round.  On any error (kResourceExhausted for a
+  // full disk) all earlier checkpoints are as before.
+  absl::Status Save(const Checkpoint& checkpoint);
+
+  // Rounds of the checkpoints that are whole by their SHA-256, ascending.
+  std::vector<uint64_t> Rounds() const;
+
+  // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
+  absl::StatusOr<Checkpoint> Load(uint64_t round) const;
+  // The newest whole one.  Damaged ones are passed over; `passed_over`, if
+  // given, learns why.  kNotFound: none is whole.
+  absl::StatusOr<Checkpoint> LoadNewest(
+      std::vector<absl::Status>* passed_over = nullptr) const;
+
+  // Removes those after `round`: the fleet goes on from there, and what was
+  // saved later belongs to a past that others no longer share.
+  absl::Status RemoveAfter(uint64_t round);
+
+ private:
+  std::string PathOf(uint64_t round) const;
+  std::vector<uint64_t> Folders() const;
+  absl::Status WriteAside(const Checkpoint& checkpoint,
+                          const std::string& path);
+  absl::Status Publish(const std::string& aside, uint64_t round);
+  absl::StatusOr<wire::CheckpointManifest> ReadManifest(uint64_t round) const;
+  absl::StatusOr<wire::CheckpointManifest> Verify(uint64_t round) const;
+
+  const std::string folder_;
+  const size_t keep_;
+  FileOps& files_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_STORE_H_

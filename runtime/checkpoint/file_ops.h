@@ -1,0 +1,44 @@
+// The few file operations that durability rests on, behind a seam, so that a
+// test can fail each of them in turn.
+//
+// Knows nothing of checkpoints.
+
+#ifndef GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_
+#define GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "runtime/base/safetensors.h"
+
+namespace gossamer {
+
+// All errors begin with the path and say what the system said:
+// kResourceExhausted for a full disk or quota, else what absl::ErrnoToStatus
+// makes of it.  Written files are synced when the call returns.
+class FileOps {
+ public:
+  virtual ~FileOps() = default;
+  // Also its parents; fine if it is there.
+  virtual absl::Status MakeFolder(const std::string& path) = 0;
+  virtual absl::Status WriteText(const std::string& path,
+                                 std::string_view text) = 0;
+  virtual absl::Status WriteTensors(const std::string& path,
+                                    const SafetensorsView& tensors) = 0;
+  // Makes the names in a folder durable.
+  virtual absl::Status SyncFolder(const std::string& path) = 0;
+  virtual absl::Status Rename(const std::string& from,
+                              const std::string& to) = 0;
+  // A file or a folder and all in it; fine if it is not there.
+  virtual absl::Status Remove(const std::string& path) = 0;
+};
+
+FileOps& SystemFileOps();
+
+// Lower-case hexadecimal SHA-256 of a file.
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_

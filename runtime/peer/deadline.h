@@ -1,0 +1,44 @@
+// How long a round waits for an edge, learnt from the edge itself (the design,
+// section 4).
+//
+// Pure; knows nothing of clocks or edges.
+
+#ifndef GOSSAMER_RUNTIME_PEER_DEADLINE_H_
+#define GOSSAMER_RUNTIME_PEER_DEADLINE_H_
+
+#include <deque>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+struct DeadlinePolicy {
+  enum class Kind { kNone, kAdaptive, kFixed };
+  Kind kind = Kind::kNone;
+  absl::Duration fixed;
+};
+
+class DeadlineEstimator {
+ public:
+  explicit DeadlineEstimator(DeadlinePolicy policy) : policy_(policy) {}
+
+  // An exchange's payload arrived this long after its emission here, whether
+  // in time or late.
+  void Record(absl::Duration arrival);
+
+  // How long after its emission to wait for an exchange, given the length of
+  // a round; infinite without a deadline and for the first exchanges.
+  // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
+  // quarter of a round, at most the larger of a second and half a round, plus
+  // the transfer (the fastest arrival).
+  absl::Duration Limit(absl::Duration round) const;
+
+ private:
+  DeadlinePolicy policy_;
+  std::deque<absl::Duration> arrivals_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_DEADLINE_H_

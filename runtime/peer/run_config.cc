@@ -1,0 +1,354 @@
+#include "runtime/peer/run_config.h"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/optim/optimizer.h"
+#include "google/protobuf/text_format.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/config_text.h"
+
+namespace gossamer {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+constexpr size_t kMostBytes = 1 << 20;  // of a configuration file
+
+// A folder name, a part of identities and of file names.
+constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+struct Problem {
+  std::string field;
+  std::string what;
+};
+
+// Checks, and gathers every problem instead of the first.
+class Checker {
+ public:
+  void Refuse(std::string field, std::string what) {
+    problems_.push_back({std::move(field), std::move(what)});
+  }
+  template <typename T>
+  void Range(const char* field, T value, T least, T most) {
+    if (value >= least && value <= most) return;  // false for NaN
+    Refuse(field, absl::StrCat("is ", value, "; it must lie between ", least,
+                               " and ", most));
+  }
+  void Positive(const char* field, double value) {
+    if (value > 0 && std::isfinite(value)) return;
+    Refuse(field, absl::StrCat("is ", value, "; it must be above 0"));
+  }
+  void NotNegative(const char* field, double value) {
+    if (value >= 0 && std::isfinite(value)) return;
+    Refuse(field, absl::StrCat("is ", value, "; it must be 0 or more"));
+  }
+  void OneOf(const char* field, const std::string& value, const Names& known) {
+    for (std::string_view name : known) {
+      if (name == value) return;
+    }
+    Names none;
+    std::vector<std::string> names(known.begin(), known.end());
+    const std::string nearest = Nearest(value, known);
+    Refuse(field, absl::StrCat(
+                      "is \"", value, "\"; known: ", absl::StrJoin(names, ", "),
+                      nearest.empty() ? ""
+                                      : absl::StrCat(" (did you mean \"",
+                                                     nearest, "\"?)")));
+  }
+  void Duration(const char* field, const std::string& value) {
+    const auto parsed = ParsePositiveDuration(value);
+    if (!parsed.ok()) Refuse(field, std::string(parsed.status().message()));
+  }
+  std::vector<Problem> Take() { return std::move(problems_); }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+bool MixesParameters(const RunConfig& config) {
+  return config.algorithm() != "cp-oadam";
+}
+
+void CheckRun(const RunConfig& config, Checker& check) {
+  check.OneOf("algorithm", config.algorithm(), AlgorithmNames());
+  check.Range<uint64_t>("peers", config.peers(), 1, 1024);
+  // A round and a phase share 64 bits of an exchange's name.
+  check.Range<uint64_t>("rounds", config.rounds(), 1, uint64_t{1} << 48);
+  check.Range<uint64_t>("resources.threads", config.resources().threads(), 1,
+                        1024);
+  const std::string& name = config.name();
+  if (name.empty() || name.size() > 100 || name[0] == '.' || name[0] == '-' ||
+      name.find_first_not_of(kNameLetters) != std::string::npos) {
+    check.Refuse("name",
+                 absl::StrCat("is \"", name,
+                              "\"; a run's name is a folder's: 1 to 100 "
+                              "letters, digits and ._-, not first . or -"));
+  }
+  check.OneOf("evaluation.who", config.evaluation().who(), {"first", "all"});
+  check.Range<uint64_t>("evaluation.samples", config.evaluation().samples(), 2,
+                        1 << 20);
+  check.Range<uint64_t>("checkpoint.keep", config.checkpoint().keep(), 1,
+                        1 << 20);
+}
+
+void CheckMixing(const RunConfig& config, Checker& check) {
+  const MixingConfig& mixing = config.mixing();
+  check.OneOf("mixing.codec", mixing.codec(), Codec::Names());
+  check.OneOf("mixing.order", mixing.order(),
+              {"mix-then-step", "step-then-mix"});
+  check.OneOf("mixing.all_reduce", mixing.all_reduce(),
+              {"ring", "recursive-doubling"});
+  check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
+  check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
+  check.Duration("mixing.liveness_limit", mixing.liveness_limit());
+  if (mixing.deadline() != "none" && mixing.deadline() != "auto" &&
+      !ParsePositiveDuration(mixing.deadline()).ok()) {
+    check.Refuse("mixing.deadline",
+                 absl::StrCat("is \"", mixing.deadline(),
+                              "\"; write none, auto, or a duration such as "
+                              "40ms"));
+  }
+  if (mixing.overlap_steps() > 1) {
+    check.Refuse("mixing.overlap_steps",
+                 absl::StrCat("is ", mixing.overlap_steps(),
+                              "; 0 and 1 work (1 hides an exchange behind one "
+                              "step)"));
+  }
+  if (mixing.mixing_rounds() > 1 && mixing.overlap_steps() > 0) {
+    check.Refuse("mixing.mixing_rounds",
+                 absl::StrCat("is ", mixing.mixing_rounds(),
+                              ", which needs mixing.overlap_steps: 0 (the "
+                              "rounds of one iteration follow one another)"));
+  }
+}
+
+void CheckComposition(const RunConfig& config, Checker& check) {
+  const MixingConfig& mixing = config.mixing();
+  const auto schedule = MakeSchedule(
+      ScheduleSpecOf(mixing), static_cast<int>(config.peers()), config.seed());
+  if (!schedule.ok()) {
+    check.Refuse("mixing.graph",
+                 absl::StrCat("with ", config.peers(),
+                              " peers: ", schedule.status().message()));
+    return;
+  }
+  if (config.algorithm() == "rand-dp-oadam" && (*schedule)->fixed() &&
+      config.peers() > 3) {
+    check.Refuse("mixing.schedule",
+                 absl::StrCat("is ", mixing.schedule(),
+                              ", the same matrix every round; rand-dp-oadam "
+                              "draws anew: leave it out, or take "
+                              "permuted-ring or random-matching"));
+  }
+  if (!MixesParameters(config) && mixing.overlap_steps() != 0) {
+    check.Refuse("mixing.overlap_steps",
+                 "is 1, but cp-oadam averages the gradients of the very step: "
+                 "leave it out or set 0");
+  }
+  if (!MixesParameters(config) && mixing.mixing_rounds() > 1) {
+    check.Refuse("mixing.mixing_rounds",
+                 "is above 1, but cp-oadam's all-reduce is exact: leave it "
+                 "out");
+  }
+  if (mixing.order() == "step-then-mix" && config.algorithm() == "dposg") {
+    check.Refuse("mixing.order",
+                 "is step-then-mix, but dposg extrapolates from the mixed "
+                 "point: leave it out");
+  }
+}
+
+void CheckStep(const RunConfig& config, Checker& check) {
+  const StepConfig& step = config.step();
+  check.OneOf("step.optimizer", step.optimizer(), Optimizer::Names());
+  check.Positive("step.generator_learning_rate",
+                 step.generator_learning_rate());
+  check.Positive("step.discriminator_learning_rate",
+                 step.discriminator_learning_rate());
+  check.Range("step.beta1", step.beta1(), 0.0, 0.999999);
+  check.Range("step.beta2", step.beta2(), 0.0, 0.999999);
+  check.Positive("step.epsilon", step.epsilon());
+  check.NotNegative("step.gradient_clip", step.gradient_clip());
+  check.Range<uint64_t>("step.n_critic", step.n_critic(), 1, 1000);
+  check.Range<uint64_t>("step.steps_per_round", step.steps_per_round(), 1,
+                        1 << 20);
+  if (step.decay_from_round() > config.rounds()) {
+    check.Refuse(
+        "step.decay_from_round",
+        absl::StrCat("is ", step.decay_from_round(), ", after the last round (",
+                     config.rounds(), "); 0 means no decay"));
+  }
+}
+
+void CheckGan(const GanConfig& gan, Checker& check) {
+  check.OneOf("game.gan.model", gan.model(),
+              {"up", "wgan-gp-resnet", "dcgan", "mlp"});
+  check.OneOf("game.gan.loss", gan.loss(),
+              {"wgan-gp", "hinge", "non-saturating"});
+  check.Range<uint64_t>("game.gan.width", gan.width(), 1, 4096);
+  check.Range<uint64_t>("game.gan.latent", gan.latent(), 1, 65536);
+  check.Range<uint64_t>("game.gan.batch", gan.batch(), 1, 65536);
+  check.NotNegative("game.gan.gradient_penalty", gan.gradient_penalty());
+  check.Range("game.gan.ema", gan.ema(), 0.0, 0.999999);
+  const DataConfig& data = gan.data();
+  check.OneOf("game.gan.data.name", data.name(),
+              {"emoji-32", "cifar-10", "cifar-100", "gaussian-mixture"});
+  check.OneOf("game.gan.data.shard", data.shard(), {"iid", "dirichlet"});
+  check.Positive("game.gan.data.alpha", data.alpha());
+}
+
+void CheckGame(const GameConfig& game, Checker& check) {
+  if (game.has_gan()) CheckGan(game.gan(), check);
+  if (game.has_bilinear()) {
+    check.Range<uint64_t>("game.bilinear.dimension",
+                          game.bilinear().dimension(), 1, 1 << 14);
+    check.NotNegative("game.bilinear.noise", game.bilinear().noise());
+  }
+  if (game.has_quadratic()) {
+    check.Range<uint64_t>("game.quadratic.dimension",
+                          game.quadratic().dimension(), 1, 1 << 24);
+    check.NotNegative("game.quadratic.noise", game.quadratic().noise());
+    check.NotNegative("game.quadratic.heterogeneity",
+                      game.quadratic().heterogeneity());
+  }
+}
+
+std::vector<Problem> FindProblems(const RunConfig& config) {
+  Checker check;
+  CheckRun(config, check);
+  CheckMixing(config, check);
+  CheckStep(config, check);
+  CheckGame(config.game(), check);
+  std::vector<Problem> problems = check.Take();
+  if (!problems.empty()) return problems;
+  CheckComposition(config, check);
+  return check.Take();
+}
+
+absl::Status Join(const std::vector<Problem>& problems,
+                  const FieldOrigins& origins) {
+  if (problems.empty()) return absl::OkStatus();
+  std::vector<std::string> lines;
+  for (const Problem& p : problems) {
+    const auto origin = origins.find(p.field);
+    lines.push_back(absl::StrCat(
+        origin == origins.end() ? "" : absl::StrCat(origin->second, ": "),
+        p.field, " ", p.what));
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+}
+
+}  // namespace
+
+std::vector<std::string_view> AlgorithmNames() {
+  return {"dposg", "dp-oadam", "rand-dp-oadam", "cp-oadam"};
+}
+
+absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(std::string(text), &duration) ||
+      duration <= absl::ZeroDuration() ||
+      duration == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is \"", std::string(text),
+                     "\"; write a duration above 0, such as 40ms or 2m30s"));
+  }
+  return duration;
+}
+
+ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing) {
+  return {.graph = mixing.graph(),
+          .schedule = mixing.schedule(),
+          .weights = mixing.weights(),
+          .degree = static_cast<int>(mixing.degree()),
+          .edge_probability = mixing.edge_probability(),
+          .edges = mixing.edges()};
+}
+
+absl::Status ApplyOverride(std::string_view assignment, RunConfig& config) {
+  FieldOrigins origins;
+  return SetField(assignment, config, origins);
+}
+
+void ResolveRunConfig(RunConfig& config) {
+  if (config.game().game_case() == GameConfig::GAME_NOT_SET) {
+    config.mutable_game()->mutable_gan();
+  }
+  const std::string algorithm = config.algorithm();
+  const bool central = algorithm == "cp-oadam";
+  MixingConfig& mixing = *config.mutable_mixing();
+  if (mixing.graph().empty()) mixing.set_graph(central ? "complete" : "ring");
+  if (mixing.schedule().empty()) {
+    mixing.set_schedule(algorithm == "rand-dp-oadam" ? "permuted-ring"
+                                                     : "fixed");
+  }
+  if (!mixing.has_overlap_steps() && (central || mixing.mixing_rounds() > 1)) {
+    mixing.set_overlap_steps(0);
+  }
+  StepConfig& step = *config.mutable_step();
+  if (step.optimizer().empty()) {
+    step.set_optimizer(algorithm == "dposg" ? "osg" : "oadam");
+  }
+  FillDefaults(config);
+}
+
+absl::Status ValidateRunConfig(const RunConfig& config) {
+  return Join(FindProblems(config), {});
+}
+
+absl::StatusOr<RunConfig> ParseRunConfig(
+    std::string_view text, std::string_view file,
+    std::span<const std::string> overrides) {
+  RunConfig config;
+  FieldOrigins origins;
+  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
+  for (const std::string& assignment : overrides) {
+    GOSSAMER_RETURN_IF_ERROR(SetField(assignment, config, origins));
+  }
+  ResolveRunConfig(config);
+  GOSSAMER_RETURN_IF_ERROR(Join(FindProblems(config), origins));
+  return config;
+}
+
+absl::StatusOr<RunConfig> LoadRunConfig(
+    const std::string& path, std::span<const std::string> overrides) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": cannot be read; deploy/configs/ has examples to start from"));
+  }
+  std::string text(kMostBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostBytes || file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a configuration (over 1 MiB or unreadable)"));
+  }
+  return ParseRunConfig(text, path, overrides);
+}
+
+uint64_t ConfigurationHash(const RunConfig& config) {
+  RunConfig shared = config;
+  shared.clear_name();
+  shared.clear_evaluation();
+  shared.clear_checkpoint();
+  if (shared.game().has_gan()) {
+    shared.mutable_game()->mutable_gan()->mutable_data()->clear_path();
+  }
+  return RngKey(0).Fold(ToTextProto(shared)).Bits(0);
+}
+
+std::string ToTextProto(const RunConfig& config) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(config, &text);
+  return text;
+}
+
+}  // namespace gossamer

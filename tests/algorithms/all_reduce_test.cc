@@ -1,0 +1,251 @@
+#include "algorithms/collective/all_reduce.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+using testing::HasSubstr;
+
+AllReduce Make(std::string_view name, int rank, int size, size_t n) {
+  auto made = AllReduce::Create(name, rank, size, n);
+  EXPECT_TRUE(made.ok()) << made.status();
+  return *std::move(made);
+}
+
+std::vector<std::vector<float>> RandomVectors(int size, size_t n, RngKey key) {
+  std::vector<std::vector<float>> x(size, std::vector<float>(n));
+  for (int r = 0; r < size; ++r) key.Fold(r).FillGaussian(x[r]);
+  return x;
+}
+
+struct InFlight {
+  int from, to;
+  uint32_t step;
+  Payload bytes;
+};
+
+// Ranks start and messages arrive in an order drawn from `key`; with `repeats`,
+// one message in three comes twice.
+void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
+                      RngKey key, bool repeats) {
+  const int size = static_cast<int>(x.size());
+  std::vector<AllReduce> ranks;
+  std::vector<int> waiting;
+  for (int r = 0; r < size; ++r) {
+    ranks.push_back(Make(name, r, size, x[r].size()));
+    waiting.push_back(r);
+  }
+  std::vector<InFlight> net;
+  uint64_t draw = 0;
+  const auto collect = [&](int r) {
+    for (AllReduce::Message& m : ranks[r].TakeOutgoing()) {
+      net.push_back({r, m.rank, m.step, m.bytes});
+    }
+  };
+  while (!waiting.empty() || !net.empty()) {
+    const size_t choices = waiting.size() + net.size();
+    size_t i = key.Below(choices, draw++);
+    if (i < waiting.size()) {
+      const int r = waiting[i];
+      waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
+      ranks[r].Start(x[r]);
+      collect(r);
+      continue;
+    }
+    i -= waiting.size();
+    const InFlight m = net[i];
+    if (!repeats || key.Below(3, draw++) > 0) {
+      net.erase(net.begin() + static_cast<ptrdiff_t>(i));
+    }
+    ASSERT_TRUE(ranks[m.to].OnMessage(m.from, m.step, m.bytes).ok());
+    collect(m.to);
+  }
+  for (const AllReduce& rank : ranks) {
+    EXPECT_TRUE(rank.done());
+    EXPECT_EQ(rank.awaited(), std::nullopt);
+  }
+}
+
+struct Case {
+  std::string_view name;
+  int size;
+};
+
+class AllReduceTest : public testing::TestWithParam<Case> {};
+
+TEST_P(AllReduceTest, GivesTheMeanInTheSameBitsAtAllRanksInAnyOrder) {
+  const auto [name, size] = GetParam();
+  for (const size_t n : {0, 1, 2, 3, 5, 8, 17, 129, 2500}) {
+    SCOPED_TRACE(n);
+    const RngKey key = RngKey(7).Fold(n).Fold(size);
+    const auto x = RandomVectors(size, n, key.Fold("x"));
+    std::vector<float> first;
+    for (int order = 0; order < 12; ++order) {
+      auto y = x;
+      RunInRandomOrder(name, y, key.Fold(order), order % 2 == 1);
+      if (HasFatalFailure()) return;
+      if (order == 0) first = y[0];
+      for (int r = 0; r < size; ++r) {
+        EXPECT_TRUE(std::ranges::equal(y[r], first, {},
+                                       std::bit_cast<uint32_t, float>,
+                                       std::bit_cast<uint32_t, float>))
+            << "rank " << r << " of order " << order;
+      }
+    }
+    for (size_t i = 0; i < n; ++i) {
+      double mean = 0, magnitude = 0;
+      for (int r = 0; r < size; ++r) {
+        mean += x[r][i] / size;
+        magnitude += std::abs(x[r][i]) / size;
+      }
+      // M roundings of partial sums no larger than M times the magnitude.
+      const double eps = std::numeric_limits<float>::epsilon();
+      EXPECT_NEAR(first[i], mean, eps * (size + 1) * magnitude);
+    }
+  }
+}
+
+TEST_P(AllReduceTest, ResentMessagesReplaceWhatAConnectionLost) {
+  const auto [name, size] = GetParam();
+  const size_t n = 64;
+  const RngKey key = RngKey(11).Fold(size);
+  auto x = RandomVectors(size, n, key);
+  auto expected = x;
+  RunInRandomOrder(name, expected, key, false);
+  std::vector<AllReduce> ranks;
+  for (int r = 0; r < size; ++r) {
+    ranks.push_back(Make(name, r, size, n));
+    ranks[r].Start(x[r]);
+    ranks[r].TakeOutgoing();  // and loses them all
+  }
+  const auto all_done = [&] {
+    return std::ranges::all_of(ranks, &AllReduce::done);
+  };
+  for (int sweep = 0; !all_done(); ++sweep) {
+    ASSERT_LE(sweep, 2 * size);
+    for (int to = 0; to < size; ++to) {
+      for (int from = 0; from < size; ++from) {
+        for (const auto& m : ranks[from].SentTo(to)) {
+          ASSERT_TRUE(ranks[to].OnMessage(from, m.step, m.bytes).ok());
+        }
+      }
+    }
+  }
+  EXPECT_EQ(x, expected);
+}
+
+TEST_P(AllReduceTest, PassesOnWhatIsNotFiniteToAllRanks) {
+  const auto [name, size] = GetParam();
+  auto x = RandomVectors(size, 20, RngKey(3));
+  x[size / 2][13] = std::numeric_limits<float>::infinity();
+  x[0][4] = std::numeric_limits<float>::quiet_NaN();
+  RunInRandomOrder(name, x, RngKey(5), false);
+  for (const auto& v : x) {
+    for (size_t i = 0; i < v.size(); ++i) {
+      EXPECT_EQ(std::isfinite(v[i]), i != 13 && i != 4) << i;
+    }
+  }
+}
+
+TEST_P(AllReduceTest, RefusesWhatTheScheduleDoesNotHave) {
+  const auto [name, size] = GetParam();
+  if (size == 1) {
+    AllReduce alone = Make(name, 0, 1, 5);
+    EXPECT_EQ(alone.OnMessage(0, 0, {}).code(), absl::StatusCode::kDataLoss);
+    return;
+  }
+  const size_t n = 50;
+  for (int rank = 0; rank < size; ++rank) {
+    AllReduce op = Make(name, rank, size, n);
+    std::vector<float> x(n, 1.0f);
+    op.Start(x);
+    const auto awaited = op.awaited();
+    ASSERT_TRUE(awaited.has_value());
+    int accepted = 0;
+    for (int from = -1; from <= size; ++from) {
+      for (const uint32_t step : {0u, 1u, 5u, 17u, 1000u, ~0u}) {
+        for (const size_t bytes : {size_t{0}, size_t{1}, 4 * n + 4}) {
+          const absl::Status status = op.OnMessage(
+              from, step, Payload::FromVector(std::vector<std::byte>(bytes)));
+          EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+          accepted += status.ok();
+        }
+      }
+    }
+    EXPECT_EQ(accepted, 0);
+    EXPECT_EQ(op.awaited(), awaited);
+    EXPECT_EQ(x, std::vector<float>(n, 1.0f));
+  }
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const std::string_view name : AllReduce::Names()) {
+    for (int size = 1; size <= 9; ++size) cases.push_back({name, size});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Collective, AllReduceTest,
+                         testing::ValuesIn(AllCases()),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           const bool ring = info.param.name == "ring";
+                           return (ring ? "Ring" : "RecursiveDoubling") +
+                                  std::to_string(info.param.size);
+                         });
+
+TEST(AllReduceCreateTest, RefusesWhatCannotBe) {
+  const auto unknown = AllReduce::Create("tree", 0, 2, 5);
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("ring"));
+  for (const auto& [rank, size] :
+       std::vector<std::pair<int, int>>{{-1, 2}, {2, 2}, {0, 0}, {0, -3}}) {
+    EXPECT_EQ(AllReduce::Create("ring", rank, size, 5).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(AllReduce::Create("ring", 0, 2, AllReduce::kMaxFloats + 1)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
+  const auto floats_sent = [](std::string_view name, int size, size_t n) {
+    auto x = RandomVectors(size, n, RngKey(1));
+    std::vector<AllReduce> ranks;
+    for (int r = 0; r < size; ++r) {
+      ranks.push_back(Make(name, r, size, n));
+      ranks[r].Start(x[r]);
+    }
+    std::vector<size_t> sent(size, 0);
+    for (bool moved = true; std::exchange(moved, false);) {
+      for (int r = 0; r < size; ++r) {
+        for (const auto& m : ranks[r].TakeOutgoing()) {
+          sent[r] += m.bytes.size() / sizeof(float);
+          EXPECT_TRUE(ranks[m.rank].OnMessage(r, m.step, m.bytes).ok());
+          moved = true;
+        }
+      }
+    }
+    return sent;
+  };
+  using Sent = std::vector<size_t>;
+  EXPECT_EQ(floats_sent("ring", 4, 400), Sent(4, 2 * 400 * 3 / 4));
+  EXPECT_EQ(floats_sent("recursive-doubling", 8, 10), Sent(8, 30));
+  EXPECT_EQ(floats_sent("recursive-doubling", 6, 10),
+            (Sent{30, 30, 20, 20, 10, 10}));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,325 @@
+// Every table against the scalar reference, bit for bit, and the reference
+// against what the contracts say.
+
+#include "algorithms/kernels/kernels.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "algorithms/kernels/reference_kernels.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+constexpr Coding kCodings[] = {Coding::kF32, Coding::kBf16, Coding::kInt8,
+                               Coding::kInt4};
+constexpr AdamStep kStep = {.beta1 = 0.5f,
+                            .gain1 = 0.5f,
+                            .beta2 = 0.9f,
+                            .gain2 = 0.1f,
+                            .correction1 = 1.25f,
+                            .correction2 = 2.5f,
+                            .epsilon = 1e-8f,
+                            .rate = 1e-3f};
+
+// Around every vector length and block boundary, and long enough for several
+// blocks with a tail.
+const std::vector<size_t>& Sizes() {
+  static const auto& sizes = *new std::vector<size_t>{
+      0,  1,  2,  3,  4,   5,   7,   8,   9,   15,  16,  17,   31,   32,
+      33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 1000, 1024, 1151};
+  return sizes;
+}
+
+std::vector<float> Gaussian(std::string_view name, size_t n) {
+  std::vector<float> values(n);
+  RngKey(7).Fold(name).Fold(n).FillGaussian(values);
+  return values;
+}
+
+// Gaussians with every kind of difficult value sprinkled in.
+std::vector<float> Difficult(std::string_view name, size_t n) {
+  std::vector<float> values = Gaussian(name, n);
+  constexpr float kSpecial[] = {0.0f,
+                                -0.0f,
+                                1e-45f,
+                                -1e-40f,
+                                0x1p-126f,
+                                0x1p-133f,
+                                1e-30f,
+                                1e30f,
+                                -0x1p100f,
+                                0x1p101f,
+                                std::numeric_limits<float>::max(),
+                                -std::numeric_limits<float>::max(),
+                                0.5f,
+                                -127.0f,
+                                3.5f,
+                                1e-20f};
+  const RngKey key = RngKey(11).Fold(name);
+  for (size_t i = 0; i < n; ++i) {
+    // Whole blocks of one kind, and blocks of all kinds.
+    const uint64_t kind = key.Fold("block").Below(4, i / kBlockSize);
+    if (kind == 1) values[i] = kSpecial[key.Below(6, i)];
+    if (kind == 2) values[i] = kSpecial[key.Below(std::size(kSpecial), i)];
+    if (kind == 3 && i % 37 == 5) values[i] *= 1e6f;
+  }
+  return values;
+}
+
+testing::AssertionResult SameBits(const std::vector<float>& a,
+                                  const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) {
+      return testing::AssertionFailure()
+             << "element " << i << " of " << a.size() << ": " << a[i] << " and "
+             << b[i];
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+struct CodedArray {
+  CodedArray(Coding c, size_t n)
+      : coding(c), scales(ScaleBytes(c, n)), codes(CodeBytes(c, n)) {}
+  CodedSpan span() const { return {coding, scales.data(), codes.data()}; }
+  friend bool operator==(const CodedArray&, const CodedArray&) = default;
+  Coding coding;
+  std::vector<std::byte> scales, codes;
+};
+
+CodedArray Encoded(const Kernels& kernels, Coding coding,
+                   const std::vector<float>& x) {
+  CodedArray coded(coding, x.size());
+  kernels.encode(coding, x, {}, coded.scales.data(), coded.codes.data());
+  return coded;
+}
+
+class KernelsTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& tested() const { return *GetParam(); }
+  const Kernels& reference() const { return ReferenceKernels(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tables, KernelsTest,
+                         testing::ValuesIn(AvailableKernels()),
+                         [](const auto& info) {
+                           return std::string(info.param->name);
+                         });
+
+TEST(KernelsTableTest, HostIsTheFirstAndReferenceTheLast) {
+  const auto tables = AvailableKernels();
+  ASSERT_GE(tables.size(), 2u);
+  EXPECT_EQ(&HostKernels(), tables.front());
+  EXPECT_EQ(&ReferenceKernels(), tables.back());
+}
+
+TEST_P(KernelsTest, ElementwiseBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    SCOPED_TRACE(n);
+    const auto y = Gaussian("y", n);
+    const auto run = [&](const Kernels& k) {
+      auto x = Gaussian("x", n);
+      auto previous = Gaussian("previous", n);
+      k.add(y, x);
+      k.scale(0.3f, x);
+      k.axpy(-1.7f, y, x);
+      k.ema(0.005f, y, x);
+      k.optimistic(0.02f, 0.01f, y, previous, x);
+      x.insert(x.end(), previous.begin(), previous.end());
+      return x;
+    };
+    EXPECT_TRUE(SameBits(run(tested()), run(reference())));
+  }
+}
+
+TEST_P(KernelsTest, OptimizerBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    SCOPED_TRACE(n);
+    const auto run = [&](const Kernels& k) {
+      auto x = Gaussian("x", n), m = Gaussian("m", n), p = Gaussian("p", n);
+      std::vector<float> v(n, 0.01f);
+      for (int step = 0; step < 3; ++step) {
+        auto g = Gaussian("g" + std::to_string(step), n);
+        if (n > 4) g[3] = 0, g[4] = 1e-25f;
+        k.oadam(kStep, g, m, v, p, x);
+        k.adam(kStep, g, m, v, x);
+      }
+      for (const auto* state : {&m, &v, &p}) {
+        x.insert(x.end(), state->begin(), state->end());
+      }
+      return x;
+    };
+    EXPECT_TRUE(SameBits(run(tested()), run(reference())));
+  }
+}
+
+TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const Coding coding : kCodings) {
+      SCOPED_TRACE(testing::Message()
+                   << n << " coding " << static_cast<int>(coding));
+      const auto x = Difficult("x", n);
+      EXPECT_EQ(Encoded(tested(), coding, x), Encoded(reference(), coding, x));
+      if (n == 0) continue;
+
+      auto mine = Difficult("replica", n);
+      auto expected = mine;
+      CodedArray coded(coding, n), wanted(coding, n);
+      for (int round = 0; round < 3; ++round) {
+        tested().encode(coding, x, mine, coded.scales.data(),
+                        coded.codes.data());
+        reference().encode(coding, x, expected, wanted.scales.data(),
+                           wanted.codes.data());
+        EXPECT_EQ(coded, wanted);
+        EXPECT_TRUE(SameBits(mine, expected));
+      }
+      EXPECT_TRUE(tested().all_finite(mine));
+    }
+  }
+}
+
+TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
+  for (const size_t n : {size_t{5}, size_t{128}, size_t{300}, size_t{1151}}) {
+    const auto a = Difficult("a", n), b = Difficult("b", n);
+    for (const Coding theirs : kCodings) {
+      const CodedArray t = Encoded(reference(), theirs, a);
+      const CodedSpan ts = t.span();
+      for (const Coding mine : kCodings) {
+        const CodedArray m = Encoded(reference(), mine, b);
+        const CodedSpan ms = m.span();
+        for (const int given : {0, 1, 2, 3, 4}) {
+          const auto run = [&](const Kernels& k) {
+            auto x = Gaussian("x", n), d = Gaussian("d", n);
+            k.apply(given & 1 || given == 4 ? &ts : nullptr,
+                    given & 2 || given == 4 ? &ms : nullptr, 0.3f,
+                    given == 4 ? std::span<float>() : d, x);
+            x.insert(x.end(), d.begin(), d.end());
+            return x;
+          };
+          EXPECT_TRUE(SameBits(run(tested()), run(reference())))
+              << "given " << given << " n " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
+  constexpr size_t kSize = 1151;
+  const auto a = Gaussian("a", kSize), b = Gaussian("b", kSize);
+  for (const Coding first : kCodings) {
+    for (const Coding second : kCodings) {
+      const CodedArray at = Encoded(tested(), first, a);
+      const CodedArray bt = Encoded(tested(), second, b);
+      const CodedSpan as = at.span(), bs = bt.span();
+      std::vector<float> here(kSize), there(kSize), x(kSize), y(kSize);
+      for (const auto& [p, q] :
+           {std::pair(&as, &bs),
+            std::pair<const CodedSpan*, const CodedSpan*>(&as, nullptr),
+            std::pair(&bs, &as)}) {
+        tested().apply(p, q, 0.3f, here, x);
+        tested().apply(q, p, 0.3f, there, y);
+      }
+      for (size_t i = 0; i < kSize; ++i) {
+        ASSERT_EQ(here[i], -there[i]) << i;
+        ASSERT_EQ(x[i], -y[i]) << i;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const size_t n : Sizes()) {
+    auto x = Difficult("x", n);
+    EXPECT_TRUE(tested().all_finite(x)) << n;
+    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+      for (const float bad :
+           {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
+            -std::numeric_limits<float>::signaling_NaN()}) {
+        const float good = std::exchange(x[i], bad);
+        EXPECT_FALSE(tested().all_finite(x)) << n << " at " << i;
+        x[i] = good;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
+  for (const size_t n : Sizes()) {
+    const auto x = Gaussian("x", n);
+    const double got = tested().squared_norm(x);
+    EXPECT_EQ(std::bit_cast<uint64_t>(got),
+              std::bit_cast<uint64_t>(reference().squared_norm(x)));
+    long double exact = 0;
+    for (const float v : x) exact += static_cast<long double>(v) * v;
+    EXPECT_NEAR(got, static_cast<double>(exact), 1e-12 * (1 + n));
+  }
+  const std::vector<float> huge(100, std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
+}
+
+TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
+  for (const size_t n : {size_t{1}, size_t{7}, size_t{128}, size_t{300}}) {
+    for (const Coding coding : kCodings) {
+      CodedArray coded = Encoded(tested(), coding, Difficult("x", n));
+      EXPECT_TRUE(tested().valid(coding, coded.codes));
+      for (size_t i = 0; i < coded.codes.size(); ++i) {
+        const std::byte good = coded.codes[i];
+        for (int value = 0; value < 256; value += i % 13 == 0 ? 1 : 8) {
+          coded.codes[i] = static_cast<std::byte>(value);
+          ASSERT_EQ(tested().valid(coding, coded.codes),
+                    reference().valid(coding, coded.codes))
+              << "byte " << i << " = " << value;
+        }
+        coded.codes[i] = good;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ValidRefusesWhatTheEncoderNeverWrites) {
+  std::vector<std::byte> codes(512);
+  codes[300] = std::byte{0x80};
+  EXPECT_FALSE(tested().valid(Coding::kInt8, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, codes));
+  codes[300] = std::byte{0x08};
+  EXPECT_TRUE(tested().valid(Coding::kInt8, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, codes));
+  for (const float bad : {0x1.000002p100f, -0x1.000002p100f,
+                          std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<std::byte> values(512);
+    std::memcpy(&values[64], &bad, 4);
+    EXPECT_FALSE(tested().valid(Coding::kF32, values)) << bad;
+  }
+}
+
+TEST(BlockScaleTest, IsBf16RoundedUpAndNeverTooSmall) {
+  for (const float levels : {7.0f, 127.0f}) {
+    for (uint64_t i = 0; i < 20000; ++i) {
+      const auto absmax = static_cast<float>(
+          std::ldexp(1 + RngKey(3).Uniform(i),
+                     static_cast<int>(RngKey(4).Below(219, i)) - 119));
+      const float scale = BlockScale(absmax, levels);
+      EXPECT_EQ(std::bit_cast<uint32_t>(scale) & 0xffff, 0u);
+      EXPECT_LE(absmax / scale, levels);
+      EXPECT_LE(scale, absmax / levels * (1 + 0x1p-7f));
+    }
+    EXPECT_EQ(BlockScale(0, levels), 0);
+    EXPECT_EQ(BlockScale(1e-38f, levels), 0);
+    EXPECT_EQ(BlockScale(std::numeric_limits<float>::infinity(), levels),
+              BlockScale(kMaxMagnitude, levels));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,275 @@
+#include "runtime/checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "tests/cli/temporary_folder.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A thing with all three kinds of state.
+struct Thing {
+  std::vector<float> x = {1, 2, 3};
+  uint64_t steps = 7;
+  std::vector<std::byte> edge = {std::byte{9}, std::byte{8}};
+
+  void Visit(StateVisitor& v) {
+    v.Floats("x", x);
+    v.Counter("steps", steps);
+    v.Bytes("edge", edge);
+  }
+  friend bool operator==(const Thing&, const Thing&) = default;
+};
+
+Checkpoint Take(Thing& thing, uint64_t round) {
+  return TakeCheckpoint({.run_id = "r", .peer_id = 3, .round = round},
+                        [&](StateVisitor& v) { thing.Visit(v); })
+      .value();
+}
+
+absl::Status Give(const Checkpoint& checkpoint, Thing& thing) {
+  return RestoreCheckpoint(checkpoint,
+                           [&](StateVisitor& v) { thing.Visit(v); });
+}
+
+Thing ThingOfRound(uint64_t round) {
+  Thing thing;
+  thing.steps = round;
+  thing.x[1] = static_cast<float>(round) / 3;
+  return thing;
+}
+
+// Fails the n-th operation, which may leave half of its work behind, and with
+// `dead` all after it, as for a process that was killed there.
+class FailingFiles : public FileOps {
+ public:
+  int fail_at = 0;  // 0: never
+  bool dead = false;
+  int done = 0;
+
+  absl::Status MakeFolder(const std::string& path) override {
+    return Try([&] { return SystemFileOps().MakeFolder(path); }, [] {});
+  }
+  absl::Status WriteText(const std::string& path,
+                         std::string_view text) override {
+    return Try([&] { return SystemFileOps().WriteText(path, text); },
+               [&] { std::ofstream(path) << text.substr(0, 5); });
+  }
+  absl::Status WriteTensors(const std::string& path,
+                            const SafetensorsView& tensors) override {
+    return Try([&] { return SystemFileOps().WriteTensors(path, tensors); },
+               [&] { std::ofstream(path) << "half a file"; });
+  }
+  absl::Status SyncFolder(const std::string& path) override {
+    return Try([&] { return SystemFileOps().SyncFolder(path); }, [] {});
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return Try([&] { return SystemFileOps().Rename(from, to); }, [] {});
+  }
+  absl::Status Remove(const std::string& path) override {
+    return Try([&] { return SystemFileOps().Remove(path); }, [] {});
+  }
+
+ private:
+  absl::Status Try(const std::function<absl::Status()>& work,
+                   const std::function<void()>& half) {
+    ++done;
+    if (done == fail_at) half();
+    if (done == fail_at || (dead && fail_at != 0 && done > fail_at)) {
+      return absl::ResourceExhaustedError("disk: No space left on device");
+    }
+    return work();
+  }
+};
+
+TEST(Checkpoint, GivesBackWhatItTook) {
+  Thing saved = ThingOfRound(5), other;
+  ASSERT_TRUE(Give(Take(saved, 5), other).ok());
+  EXPECT_EQ(other, saved);
+}
+
+TEST(Checkpoint, RefusesASizeThatDoesNotFit) {
+  Thing saved, other;
+  other.x.resize(4);
+  const absl::Status status = Give(Take(saved, 5), other);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("\"x\" has 3 floats, this program's has 4"));
+}
+
+TEST(Checkpoint, RefusesMissingAndUnknownState) {
+  Thing saved;
+  Checkpoint checkpoint = Take(saved, 5);
+  checkpoint.counters.erase("steps");
+  EXPECT_THAT(std::string(Give(checkpoint, saved).message()),
+              HasSubstr("\"steps\" is not in it"));
+  checkpoint = Take(saved, 5);
+  checkpoint.counters["more"] = 1;
+  EXPECT_THAT(std::string(Give(checkpoint, saved).message()),
+              HasSubstr("1 of its 4 states are unknown"));
+}
+
+TEST(Checkpoint, RefusesANameShownTwice) {
+  Thing thing;
+  const auto checkpoint = TakeCheckpoint({}, [&](StateVisitor& v) {
+    thing.Visit(v);
+    thing.Visit(v);
+  });
+  EXPECT_EQ(checkpoint.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Checkpoint, PrefixesKeepNamesApart) {
+  Thing a = ThingOfRound(1), b = ThingOfRound(2), c, d;
+  const auto visit = [](Thing& x, Thing& y) {
+    return [&](StateVisitor& v) {
+      PrefixedVisitor first(v, "a."), second(v, "b.");
+      x.Visit(first);
+      y.Visit(second);
+    };
+  };
+  const auto checkpoint = TakeCheckpoint({}, visit(a, b));
+  ASSERT_TRUE(checkpoint.ok());
+  ASSERT_TRUE(RestoreCheckpoint(*checkpoint, visit(c, d)).ok());
+  EXPECT_EQ(a, c);
+  EXPECT_EQ(b, d);
+}
+
+TEST(CheckpointStore, SavesLoadsAndKeepsTheNewest) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path() + "/deep/checkpoints", 2);
+  EXPECT_EQ(store.LoadNewest().status().code(), absl::StatusCode::kNotFound);
+  for (uint64_t round : {9, 10, 100}) {
+    Thing thing = ThingOfRound(round);
+    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+  }
+  EXPECT_THAT(store.Rounds(), ElementsAre(10, 100));
+  const auto newest = store.LoadNewest();
+  ASSERT_TRUE(newest.ok());
+  EXPECT_EQ(newest->id,
+            (CheckpointId{.run_id = "r", .peer_id = 3, .round = 100}));
+  Thing loaded;
+  ASSERT_TRUE(Give(*newest, loaded).ok());
+  EXPECT_EQ(loaded, ThingOfRound(100));
+}
+
+TEST(CheckpointStore, ReplacesTheSameRound) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 2);
+  Thing first = ThingOfRound(1), second = ThingOfRound(2), loaded;
+  ASSERT_TRUE(store.Save(Take(first, 4)).ok());
+  ASSERT_TRUE(store.Save(Take(second, 4)).ok());
+  EXPECT_THAT(store.Rounds(), ElementsAre(4));
+  ASSERT_TRUE(Give(*store.Load(4), loaded).ok());
+  EXPECT_EQ(loaded, second);
+}
+
+TEST(CheckpointStore, PassesOverADamagedOne) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 3);
+  for (uint64_t round : {1, 2, 3}) {
+    Thing thing = ThingOfRound(round);
+    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+  }
+  {  // One byte of the values, the size unchanged.
+    std::fstream file(folder.path() + "/round-3/state.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');
+  }
+  std::filesystem::resize_file(folder.path() + "/round-2/manifest.textproto",
+                               10);
+  std::vector<absl::Status> passed_over;
+  const auto newest = store.LoadNewest(&passed_over);
+  ASSERT_TRUE(newest.ok());
+  EXPECT_EQ(newest->id.round, 1u);
+  ASSERT_EQ(passed_over.size(), 2u);
+  EXPECT_THAT(std::string(passed_over[0].message()), HasSubstr("SHA-256"));
+  EXPECT_EQ(passed_over[1].code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(store.Rounds(), ElementsAre(1));
+}
+
+TEST(CheckpointStore, RemovesAPastThatIsNotShared) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 9);
+  for (uint64_t round : {1, 2, 3}) {
+    Thing thing = ThingOfRound(round);
+    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+  }
+  ASSERT_TRUE(store.RemoveAfter(1).ok());
+  EXPECT_THAT(store.Rounds(), ElementsAre(1));
+}
+
+// Every operation of a save fails in turn, once and for ever; nothing that was
+// there before may be lost, and a later save must work.
+class FaultLoop : public ::testing::TestWithParam<bool> {};
+
+TEST_P(FaultLoop, AnEarlierCheckpointAlwaysLoads) {
+  bool failed = true;
+  int points = 0;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n));
+    const TemporaryFolder folder;
+    FailingFiles files;
+    files.dead = GetParam();
+    CheckpointStore store(folder.path() + "/c", 1, files);
+    Thing old = ThingOfRound(10), next = ThingOfRound(20), loaded;
+    ASSERT_TRUE(store.Save(Take(old, 10)).ok());
+    files.done = 0;
+    files.fail_at = n;
+    const absl::Status status = store.Save(Take(next, 20));
+    failed = !status.ok();
+    if (failed) {
+      ++points;
+      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    }
+
+    CheckpointStore after(folder.path() + "/c", 1);
+    const auto newest = after.LoadNewest();
+    ASSERT_TRUE(newest.ok()) << newest.status();
+    ASSERT_TRUE(Give(*newest, loaded).ok());
+    EXPECT_EQ(loaded, ThingOfRound(newest->id.round));
+    ASSERT_TRUE(after.Save(Take(next, 20)).ok());
+    EXPECT_THAT(after.Rounds(), ElementsAre(20));
+  }
+  EXPECT_GE(points, 8);
+}
+
+TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n));
+    const TemporaryFolder folder;
+    FailingFiles files;
+    files.dead = GetParam();
+    CheckpointStore store(folder.path(), 2, files);
+    Thing old = ThingOfRound(10), next = ThingOfRound(20);
+    ASSERT_TRUE(store.Save(Take(old, 10)).ok());
+    ASSERT_TRUE(store.Save(Take(next, 20)).ok());
+    files.done = 0;
+    files.fail_at = n;
+    failed = !store.Save(Take(next, 20)).ok();
+    EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(10).ok());
+    if (!files.dead) {
+      EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(20).ok());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, FaultLoop, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Killed" : "FullOnce";
+                         });
+
+}  // namespace
+}  // namespace gossamer
