@@ -1,13 +1,14 @@
 #include "gan_models/layers.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv_transpose2d.h>
-#include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/where.h>
 
 #include <array>
 #include <cmath>
@@ -104,7 +105,11 @@ at::Tensor Upsample(const at::Tensor& x) {
 
 at::Tensor MeanPool(const at::Tensor& x) { return at::avg_pool2d(x, {2, 2}); }
 
-at::Tensor LeakyRelu(const at::Tensor& x) { return at::leaky_relu(x, 0.2); }
+at::Tensor LeakyRelu(const at::Tensor& x) {
+  return x * at::where(x.detach() > 0, 1.0f, 0.2f);
+}
+
+at::Tensor Relu(const at::Tensor& x) { return x * (x.detach() > 0); }
 
 at::Tensor AsImages(const at::Tensor& x, int64_t channels, int64_t size) {
   return ChannelsLast(x.view({-1, channels, size, size}));

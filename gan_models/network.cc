@@ -143,7 +143,7 @@ struct ResBlock {
       : conv1(ResConv(t, name + ".conv1", w, w, 3, true)),
         conv2(ResConv(t, name + ".conv2", w, w, 3, true)) {}
   at::Tensor operator()(const at::Tensor& x) const {
-    return conv2(at::relu(conv1(at::relu(x))));
+    return conv2(Relu(conv1(Relu(x))));
   }
   Conv conv1, conv2;
 };
@@ -164,13 +164,12 @@ class ResNetDiscriminator : public Network {
   at::Tensor Forward(const at::Tensor& in,
                      const Normalization&) const override {
     const at::Tensor x = ChannelsLast(in);
-    at::Tensor h =
-        MeanPool(conv2_(at::relu(conv1_(x)))) + shortcut1_(MeanPool(x));
+    at::Tensor h = MeanPool(conv2_(Relu(conv1_(x)))) + shortcut1_(MeanPool(x));
     // Pooling the shortcut before its 1x1 convolution gives the same as after.
     h = MeanPool(block2_(h)) + shortcut2_(MeanPool(h));
     h = h + block3_(h);
     h = h + block4_(h);
-    return linear_(at::relu(h).mean({2, 3})).view({-1});
+    return linear_(Relu(h).mean({2, 3})).view({-1});
   }
 
  private:

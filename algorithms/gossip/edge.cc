@@ -66,13 +66,12 @@ bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
 }
 
 void Edge::ConnectionUp(uint64_t connection) {
-  connections_.insert(connection);
-  if (connection == *connections_.rbegin()) UseNewestConnection();
+  connections_.emplace(connection, std::nullopt);
+  if (Newest(connection)) UseNewestConnection();
 }
 
 void Edge::ConnectionDown(uint64_t connection) {
-  const bool newest =
-      !connections_.empty() && connection == *connections_.rbegin();
+  const bool newest = Newest(connection);
   connections_.erase(connection);
   if (!newest) return;
   end_.ConnectionDown();
@@ -84,6 +83,8 @@ void Edge::UseNewestConnection() {
   rose_ = false;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
+  const auto& hello = connections_.rbegin()->second;
+  if (hello) end_.OnHello(*hello, true, Sender());
 }
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
@@ -156,8 +157,6 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   if (h.window < 1 || h.window > kMaxEdgeWindow) {
     return absl::DataLossError("hello with an impossible window");
   }
-  const bool current =
-      !connections_.empty() && connection == *connections_.rbegin();
   const uint64_t before = end_.state().epoch;
   if (h.peer_epoch > before && rose_) {
     return absl::DataLossError("hello asks for a second rise");
@@ -170,7 +169,9 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   f.ack = h.ack;
   f.basis = h.basis;
   f.window = h.window;
-  end_.OnHello(f, current, Sender());
+  const auto up = connections_.find(connection);
+  if (up != connections_.end()) up->second = f;
+  end_.OnHello(f, Newest(connection), Sender());
   if (end_.state().epoch != before) rose_ = true;
   return absl::OkStatus();
 }

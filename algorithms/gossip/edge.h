@@ -9,9 +9,9 @@
 #define GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -125,6 +125,9 @@ class Edge {
     void operator()(const ProductionEnd::Frame& f) const { edge->Queue(f); }
   };
   SendFn Sender() { return {this}; }
+  bool Newest(uint64_t connection) const {
+    return !connections_.empty() && connections_.rbegin()->first == connection;
+  }
   void UseNewestConnection();
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
@@ -134,8 +137,10 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  std::set<uint64_t> connections_;  // that are up
-  bool rose_ = false;               // risen on this connection already
+  // Those that are up, with the last hello heard on each: an end that falls
+  // back to an older connection will not hear another one there.
+  std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
+  bool rose_ = false;  // risen on this connection already
   std::vector<OutFrame> outbox_;
   std::optional<SavedEdge> record_;
   bool sealed_ = false;

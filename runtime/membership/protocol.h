@@ -1,4 +1,6 @@
 // What both ends of the control plane hold each other to.
+//
+// Numbers only; knows nothing of messages.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_PROTOCOL_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_PROTOCOL_H_

@@ -143,16 +143,6 @@ void TopologyClient::Start() {
   Send();
 }
 
-void TopologyClient::SetOnRefused(
-    std::function<void(const absl::Status&)> on_refused) {
-  on_refused_ = std::move(on_refused);
-}
-
-void TopologyClient::SetOnService(
-    std::function<void(const absl::Status&)> on_service) {
-  on_service_ = std::move(on_service);
-}
-
 void TopologyClient::SetOnChange(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,10 +55,14 @@ class TopologyClient final : public Membership {
 
   // Called once if the service refuses this peer for good; no heartbeat
   // follows.  The status says what to do.
-  void SetOnRefused(std::function<void(const absl::Status&)> on_refused);
+  void SetOnRefused(std::function<void(const absl::Status&)> on_refused) {
+    on_refused_ = std::move(on_refused);
+  }
   // Called when the service goes away (the error) and when it is back (OK):
   // once per change.
-  void SetOnService(std::function<void(const absl::Status&)> on_service);
+  void SetOnService(std::function<void(const absl::Status&)> on_service) {
+    on_service_ = std::move(on_service);
+  }
 
   // Tells the service that this peer has trained to the end.  `done` runs once
   // the service knows, or after `limit`.  No heartbeat follows.

@@ -1,4 +1,6 @@
 // A View as it travels and as the topology service stores it.
+//
+// Knows nothing of connections or files.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_MESSAGE_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_MESSAGE_H_

@@ -54,7 +54,8 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
       edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
     }
     edges_.emplace(
-        peer, Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
+        peer,
+        Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
   }
   transport_->Connect(peer, address);
   return absl::OkStatus();

@@ -144,7 +144,7 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   const bool late = round_ > checkpoint_->id.round + kMaxSealingRounds;
   if (!neighborhood_.Sealed() && !late && !now) co_return false;
   for (const auto& [peer, edge] : neighborhood_.TakeRecords()) {
-    checkpoint_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
+    checkpoint_->bytes[std::string(kEdgePrefix) + std::to_string(peer.value)] =
         EncodeSavedEdge(edge);
   }
   absl::Status saved;

@@ -138,7 +138,7 @@ void DrawScale(cairo_t* cr, double largest) {
   cairo_set_font_size(cr, 15);
   for (double t : {0.0, 0.5, 1.0}) {
     TextAt(cr, kLeft + kBar + 24, kTop + (1 - t) * kSide,
-           absl::StrFormat("%.2f", t * largest));
+           absl::StrFormat("%.3g", t * largest));
   }
 }
 

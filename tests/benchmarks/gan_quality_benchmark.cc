@@ -6,8 +6,6 @@
 //   gan_quality_benchmark --data data/emoji-32 --classes face --out /tmp/grids
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -16,35 +14,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "algorithms/optim/optimizer.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/rng.h"
 
 namespace gossamer {
 namespace {
-
-// Daskalakis et al., ICLR 2018, Algorithm 1.
-class OAdam {
- public:
-  OAdam(size_t size, double rate) : rate_(rate), m_(size), v_(size), p_(size) {}
-
-  void Step(std::span<float> x, std::span<const float> g, double scale) {
-    constexpr double kBeta1 = 0.5, kBeta2 = 0.9, kEpsilon = 1e-8;
-    ++t_;
-    const double c1 = 1 - std::pow(kBeta1, t_), c2 = 1 - std::pow(kBeta2, t_);
-    for (size_t i = 0; i < x.size(); ++i) {
-      m_[i] = static_cast<float>(kBeta1 * m_[i] + (1 - kBeta1) * g[i]);
-      v_[i] = static_cast<float>(kBeta2 * v_[i] + (1 - kBeta2) * g[i] * g[i]);
-      const double p = m_[i] / c1 / (std::sqrt(v_[i] / c2) + kEpsilon);
-      x[i] += static_cast<float>(scale * rate_ * (p_[i] - 2 * p));
-      p_[i] = static_cast<float>(p);
-    }
-  }
-
- private:
-  const double rate_;
-  int t_ = 0;
-  std::vector<float> m_, v_, p_;
-};
 
 struct Settings {
   GanSpec gan;
@@ -59,7 +34,7 @@ struct Settings {
 
 struct Peer {
   std::unique_ptr<Game> game;
-  OAdam generator, discriminator;
+  std::unique_ptr<Optimizer> generator, discriminator;
 };
 
 // x_i <- (x_{i-1} + x_i + x_{i+1}) / 3.
@@ -95,11 +70,14 @@ int Play(const Settings& s) {
       return 1;
     }
     const ParameterLayout& layout = (*game)->layout();
+    auto generator = Optimizer::Create({.learning_rate = s.generator_rate},
+                                       layout.extent(Player::kGenerator).size);
+    auto discriminator =
+        Optimizer::Create({.learning_rate = s.discriminator_rate},
+                          layout.extent(Player::kDiscriminator).size);
+    if (!generator.ok() || !discriminator.ok()) return 1;
     peers.push_back(
-        {std::move(*game),
-         OAdam(layout.extent(Player::kGenerator).size, s.generator_rate),
-         OAdam(layout.extent(Player::kDiscriminator).size,
-               s.discriminator_rate)});
+        {std::move(*game), std::move(*generator), std::move(*discriminator)});
   }
   const ParameterLayout& layout = peers[0].game->layout();
   const size_t split = layout.extent(Player::kGenerator).size;
@@ -124,8 +102,8 @@ int Play(const Settings& s) {
       losses = *step;
       const auto x = peers[i].game->parameters();
       const auto g = peers[i].game->gradients();
-      peers[i].generator.Step(x.first(split), g.first(split), scale);
-      peers[i].discriminator.Step(x.subspan(split), g.subspan(split), scale);
+      peers[i].generator->Step(x.first(split), g.first(split), scale);
+      peers[i].discriminator->Step(x.subspan(split), g.subspan(split), scale);
     }
     const double keep = std::min(s.ema, double(round) / (round + 10));
     for (size_t j = 0; j < split; ++j) {

@@ -189,12 +189,16 @@ TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
   now_ += absl::Seconds(1);
-  ASSERT_TRUE(fleet_->Register(Peer(2, 202, "host:102"), now_).ok());
+  Registration r = Peer(2, 202, "host:102");
+  r.checkpoint_rounds = {20, 40, 30};
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
   EXPECT_FALSE(Hear(Beat(2, 202)).view);
   Hear(Beat(1, 101, 60));
   const FleetAnswer answer = Hear(Beat(2, 202));
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->epoch, 1);
+  EXPECT_EQ(answer.view->resume_round, 40);
+  EXPECT_EQ(Hear(Beat(1, 101)).view->resume_round, 0);
 }
 
 TEST_F(FleetTest, ANewAddressMakesAViewFarEnoughAhead) {

@@ -25,12 +25,14 @@ FleetRecord Sample() {
                      .address = "a:1",
                      .checkpoint_rounds = {1, 20, 300},
                      .in_view = true,
+                     .resume_round = 20,
                      .finished = false},
                     {.id = {0x9000000000000000},
                      .boot_id = ~uint64_t{0},
                      .address = "o'neill:2",
                      .checkpoint_rounds = {},
                      .in_view = false,
+                     .resume_round = 0,
                      .finished = true}};
   record.view.run_id = "run";
   record.view.generation = 4;

@@ -81,14 +81,17 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
   }
   Fleet fleet(std::move(options), std::move(record), now);
   const View& view = fleet.record_.view;
+  const uint64_t configuration = fleet.options_.configuration_hash;
   if (view.epoch != 0 && !fleet.Finished() &&
-      !SameFleet(view, fleet.options_)) {
+      !(SameFleet(view, fleet.options_) &&
+        (configuration == 0 ||
+         configuration == fleet.record_.configuration_hash))) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the state folder holds run \"%s\" of %d peers, graph %s, schedule %s, "
-        "seed %d, which has not finished; start with the same options to go "
-        "on with it, or with another --state",
+        "seed %d, configuration %016x, which has not finished; start with the "
+        "same options to go on with it, or with another --state",
         view.run_id, view.members.size(), view.schedule.graph,
-        view.schedule.schedule, view.seed));
+        view.schedule.schedule, view.seed, fleet.record_.configuration_hash));
   }
   return fleet;
 }
@@ -231,7 +234,10 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   View known;
   known.generation = heartbeat.view_generation;
   known.epoch = heartbeat.view_epoch;
-  if (record_.view.NewerThan(known)) answer.view = record_.view;
+  if (record_.view.NewerThan(known)) {
+    answer.view = record_.view;
+    answer.view->resume_round = member->resume_round;
+  }
   return answer;
 }
 

@@ -100,17 +100,16 @@ View Fleet::NextView(uint64_t from_round) const {
   view.gamma = options_.gamma;
   view.overlap_steps = options_.overlap_steps;
   view.configuration_hash = record_.configuration_hash;
-  view.resume_round = record_.view.resume_round;
   return view;
 }
 
 void Fleet::MakeFirstView() {
   const uint64_t resume = CommonCheckpoint();
   record_.view = NextView(std::max<uint64_t>(resume, 1));
-  record_.view.resume_round = resume;
   record_.stop = {};
   for (MemberRecord& m : record_.members) {
     m.in_view = true;
+    m.resume_round = resume;
     m.finished = false;
   }
   ++version_;
@@ -121,6 +120,10 @@ void Fleet::LetIn() {
   for (MemberRecord& m : record_.members) {
     if (m.in_view) continue;
     m.in_view = true;
+    m.resume_round = 0;
+    for (uint64_t round : m.checkpoint_rounds) {
+      m.resume_round = std::max(m.resume_round, round);
+    }
     for (const Member& v : record_.view.members) {
       moved |= v.id == m.id && v.address != m.address;
     }

@@ -34,6 +34,7 @@ CREATE TABLE member(
   address TEXT NOT NULL,
   checkpoint_rounds TEXT NOT NULL,
   in_view INTEGER NOT NULL,
+  resume_round INTEGER NOT NULL,
   finished INTEGER NOT NULL) STRICT;
 CREATE TABLE view(
   epoch INTEGER PRIMARY KEY,
@@ -177,7 +178,7 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
                  .committed = fleet.NumberAt(4) != 0};
   Statement members(db,
                     "SELECT id, boot_id, address, checkpoint_rounds, in_view,"
-                    " finished FROM member");
+                    " resume_round, finished FROM member");
   while (members.Step() == SQLITE_ROW) {
     GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds,
                               ParseRounds(members.BytesAt(3)));
@@ -186,7 +187,8 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
                               .address = members.BytesAt(2),
                               .checkpoint_rounds = std::move(rounds),
                               .in_view = members.NumberAt(4) != 0,
-                              .finished = members.NumberAt(5) != 0});
+                              .resume_round = members.NumberAt(5),
+                              .finished = members.NumberAt(6) != 0});
   }
   std::sort(
       record.members.begin(), record.members.end(),
@@ -207,12 +209,13 @@ absl::Status Store::WriteMembers(const FleetRecord& record) {
   sqlite3* db = db_.get();
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
   for (const MemberRecord& m : record.members) {
-    Statement insert(db, "INSERT INTO member VALUES(?, ?, ?, ?, ?, ?)");
+    Statement insert(db, "INSERT INTO member VALUES(?, ?, ?, ?, ?, ?, ?)");
     insert.Number(m.id.value)
         .Number(m.boot_id)
         .Text(m.address)
         .Text(absl::StrJoin(m.checkpoint_rounds, " "))
         .Number(m.in_view)
+        .Number(m.resume_round)
         .Number(m.finished);
     if (insert.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
   }

@@ -134,9 +134,9 @@ void TopologyService::LogChanges(const FleetRecord& before) {
                          after.view.epoch, after.view.members.size(),
                          after.view.schedule.schedule,
                          after.view.schedule.graph, after.view.from_round,
-                         after.view.resume_round == 0
-                             ? ""
-                             : ", from the checkpoint all have in common"));
+                         after.members[0].resume_round == after.view.from_round
+                             ? ", from the checkpoint all have in common"
+                             : ""));
   }
   if (after.stop.round != 0 &&
       !(after.stop.round == before.stop.round &&
