@@ -1,15 +1,17 @@
 // What an exchange of two frames costs over GrpcTransport, against the same
 // bytes over a bare gRPC stream.
 //
-// Two processes on loopback.  In each round both ends push a frame and wait
-// for the other's; the two ways alternate within the run, so what else the
-// machine does meets both alike.  Prints medians and their ratio.
+// Two processes on loopback.  Both ends push a frame and wait for the other's.
+// The two ways have pairs of processes of their own, since gRPC's threads of
+// one process serve each other, and the pairs alternate within the run, so what
+// else the machine does meets both alike.  Prints medians and their ratio.
 //
-//   exchange_benchmark [--rounds N] [--warmup N] [--json]
+//   exchange_benchmark [--rounds N] [--blocks N] [--json]
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +20,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +29,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -37,7 +38,6 @@ namespace {
 
 constexpr PeerId kDialler{1};
 constexpr PeerId kAcceptor{2};
-constexpr absl::Duration kLimit = absl::Minutes(10);
 constexpr int kHeadBytes = 64;
 
 double Seconds(std::chrono::steady_clock::time_point since) {
@@ -49,6 +49,50 @@ double Seconds(std::chrono::steady_clock::time_point since) {
   std::fprintf(stderr, "exchange_benchmark: %s\n", why.c_str());
   std::_Exit(1);
 }
+
+// To the process that started this one.
+void TellPort(int port) {
+  std::printf("%d\n", port);
+  std::fflush(stdout);
+}
+
+[[noreturn]] void End() {
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+// This program again, as one end of a way; ended with the object.
+class Child {
+ public:
+  Child(const std::string& way, int port, int rounds) {
+    int ends[2];
+    if (pipe(ends) != 0) Die("no pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+      const std::string p = std::to_string(port);
+      const std::string r = std::to_string(rounds);
+      execl("/proc/self/exe", "exchange_benchmark", "--end", way.c_str(),
+            p.c_str(), r.c_str(), nullptr);
+      Die("cannot execute itself");
+    }
+    close(ends[1]);
+    out_ = fdopen(ends[0], "r");
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    std::fclose(out_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  FILE* out() const { return out_; }
+
+ private:
+  pid_t pid_ = -1;
+  FILE* out_ = nullptr;
+};
 
 // Where the bytes of an exchange come from and go to.
 class Workload {
@@ -106,7 +150,7 @@ class TransportWay final : public TransportListener {
       Die("the connection was lost");
     }
     Pending<bool> exchanged = exchanged_;
-    if (early_.has_value()) Finish(*std::exchange(early_, std::nullopt));
+    if (early_.has_value()) Complete(*std::exchange(early_, std::nullopt));
     return exchanged;
   }
 
@@ -115,15 +159,17 @@ class TransportWay final : public TransportListener {
     if (workload_ == nullptr) {
       early_ = std::move(frame);
     } else {
-      Finish(std::move(frame));
+      Complete(std::move(frame));
     }
   }
   void OnDown(PeerId, ConnectionId, const absl::Status& why) override {
-    Die(why.ToString());
+    if (!finished_) Die(why.ToString());
   }
+  // The other end may go now.
+  void Finish() { finished_ = true; }
 
  private:
-  void Finish(Frame frame) {
+  void Complete(Frame frame) {
     std::exchange(workload_, nullptr)->Consume(frame);
     frame = Frame();
     exchanged_.Set(true);
@@ -134,7 +180,8 @@ class TransportWay final : public TransportListener {
   Pending<bool> up_;
   Pending<bool> exchanged_;
   Workload* workload_ = nullptr;  // while an exchange is under way
-  std::optional<Frame> early_;    // came before this end's exchange began
+  bool finished_ = false;
+  std::optional<Frame> early_;  // came before this end's exchange began
 };
 
 // --- Over a bare stream ------------------------------------------------------
@@ -242,12 +289,90 @@ class BareClient final : public BareWay {
 // --- The measurement ---------------------------------------------------------
 
 struct Options {
-  int rounds = 200;
-  int warmup = 20;
+  int rounds = 100;  // of each size, per block
+  int blocks = 4;
   bool json = false;
 };
 
 constexpr std::array<size_t, 3> kSizes = {64 << 10, 1 << 20, 9'000'000};
+constexpr int kWarmup = 20;
+
+using Samples = std::map<size_t, std::vector<double>>;  // seconds, by size
+
+// Both ends run the same sequence; only one of them is listened to.
+template <typename Exchange>
+Task<bool> Measure(Exchange exchange, int rounds, bool tell) {
+  for (const size_t bytes : kSizes) {
+    FixedBytes workload(bytes);
+    for (int i = 0; i < kWarmup + rounds; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      co_await exchange(workload);
+      const double seconds = Seconds(start);
+      if (tell && i >= kWarmup) std::printf("%zu %.9f\n", bytes, seconds);
+    }
+  }
+  co_return true;
+}
+
+// Both tasks run until their process is ended.
+Task<bool> RunTransport(EventLoop* loop, int port, int rounds) {
+  TransportWay way(loop, port == 0 ? kAcceptor : kDialler,
+                   port == 0 ? kDialler : kAcceptor);
+  if (port == 0) TellPort(way.port());
+  co_await way.Connect(port);
+  const auto exchange = [&way](Workload& w) { return way.Exchange(w); };
+  const Task<bool> measured = Measure(exchange, rounds, port != 0);
+  co_await measured.result();
+  if (port != 0) End();
+  way.Finish();
+  co_return co_await Pending<bool>();
+}
+
+Task<bool> RunBare(BareWay& way, int rounds, bool tell) {
+  const auto exchange = [&way](Workload& w) {
+    way.Exchange(w);
+    Pending<bool> done;
+    done.Set(true);
+    return done;
+  };
+  const Task<bool> measured = Measure(exchange, rounds, tell);
+  co_return co_await measured.result();
+}
+
+void RunEnd(const std::string& way, int port, int rounds) {
+  if (way == "bare" && port == 0) {
+    BareServer server;
+    TellPort(server.port());
+    server.Accept();
+    RunBare(server, rounds, false);
+    while (true) pause();
+  } else if (way == "bare") {
+    BareClient client(port);
+    RunBare(client, rounds, true);
+    End();
+  } else {
+    RealLoop loop;
+    Task<bool> task;
+    loop.Post([&] { task = RunTransport(&loop, port, rounds); });
+    loop.Run();
+  }
+}
+
+// A pair of processes, the leading one's samples added to `samples`.
+void RunPair(const std::string& way, int rounds, Samples& samples) {
+  const Child follower(way, 0, rounds);
+  int port = 0;
+  if (std::fscanf(follower.out(), "%d", &port) != 1) Die("no follower");
+  const Child leader(way, port, rounds);
+  size_t bytes = 0;
+  double seconds = 0;
+  while (std::fscanf(leader.out(), "%zu %lf", &bytes, &seconds) == 2) {
+    samples[bytes].push_back(seconds);
+  }
+  for (const size_t size : kSizes) {
+    if (samples[size].empty()) Die("a pair of processes failed");
+  }
+}
 
 struct Row {
   size_t bytes;
@@ -259,30 +384,6 @@ struct Row {
 double Median(std::vector<double> v) {
   std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
   return v[v.size() / 2];
-}
-
-// Both ends run the same sequence; only one of them looks at the numbers.
-Task<std::vector<Row>> Measure(TransportWay& transport, BareWay& bare,
-                               const Options& options) {
-  std::vector<Row> rows;
-  for (const size_t bytes : kSizes) {
-    FixedBytes workload(bytes);
-    std::vector<double> a;
-    std::vector<double> b;
-    for (int i = 0; i < options.warmup + options.rounds; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      co_await transport.Exchange(workload);
-      const double t = Seconds(start);
-      const auto middle = std::chrono::steady_clock::now();
-      bare.Exchange(workload);
-      const double u = Seconds(middle);
-      if (i < options.warmup) continue;
-      a.push_back(t);
-      b.push_back(u);
-    }
-    rows.push_back({bytes, Median(a), Median(b)});
-  }
-  co_return rows;
 }
 
 void Print(const std::vector<Row>& rows, const Options& options) {
@@ -298,7 +399,7 @@ void Print(const std::vector<Row>& rows, const Options& options) {
     return;
   }
   std::printf("median of %d exchanges, both ways at once, two processes\n",
-              options.rounds);
+              options.rounds * options.blocks);
   std::printf("%10s %14s %14s %8s\n", "bytes", "transport", "bare gRPC",
               "ratio");
   for (const Row& row : rows) {
@@ -307,98 +408,44 @@ void Print(const std::vector<Row>& rows, const Options& options) {
   }
 }
 
-Options Parse(int argc, char** argv, int from) {
+Options Parse(int argc, char** argv) {
   Options options;
-  for (int i = from; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     int* number = flag == "--rounds"   ? &options.rounds
-                  : flag == "--warmup" ? &options.warmup
+                  : flag == "--blocks" ? &options.blocks
                                        : nullptr;
     if (flag == "--json") {
       options.json = true;
     } else if (number == nullptr || ++i == argc ||
                !absl::SimpleAtoi(argv[i], number) || *number < 1) {
-      Die("usage: exchange_benchmark [--rounds N] [--warmup N] [--json]");
+      Die("usage: exchange_benchmark [--rounds N] [--blocks N] [--json]");
     }
   }
   return options;
 }
 
-// The child: accepts on both ways, tells its ports on stdout, follows until
-// it is killed.
-Task<bool> Follow(EventLoop* loop, const Options& options) {
-  TransportWay transport(loop, kAcceptor, kDialler);
-  BareServer bare;
-  const std::string line =
-      absl::StrCat(transport.port(), " ", bare.port(), "\n");
-  if (write(STDOUT_FILENO, line.data(), line.size()) < 0) Die("no parent");
-  const Pending<bool> up = transport.Connect(0);
-  bare.Accept();
-  co_await up;
-  const Task<std::vector<Row>> measured = Measure(transport, bare, options);
-  co_await measured.result();
-  while (true) pause();
-  co_return true;
-}
-
-Task<bool> LeadOnLoop(EventLoop* loop, int transport_port, int bare_port,
-                      pid_t child, const Options& options) {
-  TransportWay transport(loop, kDialler, kAcceptor);
-  // The follower's loop is busy until this one has called.
-  BareClient bare(bare_port);
-  co_await transport.Connect(transport_port);
-  const Task<std::vector<Row>> measured = Measure(transport, bare, options);
-  Print(co_await measured.result(), options);
-  std::fflush(stdout);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  std::_Exit(0);  // the bare stream has no orderly end
-  co_return true;
-}
-
-int Lead(char** argv, const Options& options) {
-  int ends[2];
-  if (pipe(ends) != 0) Die("no pipe");
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    std::vector<char*> arguments = {argv[0], const_cast<char*>("--follow")};
-    for (char** a = argv + 1; *a != nullptr; ++a) arguments.push_back(*a);
-    arguments.push_back(nullptr);
-    execv("/proc/self/exe", arguments.data());
-    Die("cannot execute itself");
+int Main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "--end") {
+    RunEnd(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+    return 1;
   }
-  close(ends[1]);
-  FILE* in = fdopen(ends[0], "r");
-  int transport_port = 0;
-  int bare_port = 0;
-  if (std::fscanf(in, "%d %d", &transport_port, &bare_port) != 2) {
-    Die("the other process did not start");
+  const Options options = Parse(argc, argv);
+  Samples transport;
+  Samples bare;
+  for (int i = 0; i < options.blocks; ++i) {
+    RunPair("transport", options.rounds, transport);
+    RunPair("bare", options.rounds, bare);
   }
-  RealLoop loop;
-  Task<bool> task;
-  loop.Post([&] {
-    task = LeadOnLoop(&loop, transport_port, bare_port, child, options);
-  });
-  loop.RunAt(loop.Now() + kLimit, [] { Die("the exchanges take too long"); });
-  loop.Run();
-  return 1;
-}
-
-int RunFollower(const Options& options) {
-  RealLoop loop;
-  Task<bool> task;
-  loop.Post([&] { task = Follow(&loop, options); });
-  loop.Run();
-  return 1;
+  std::vector<Row> rows;
+  for (const size_t size : kSizes) {
+    rows.push_back({size, Median(transport[size]), Median(bare[size])});
+  }
+  Print(rows, options);
+  return 0;
 }
 
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) {
-  const bool follow = argc > 1 && std::strcmp(argv[1], "--follow") == 0;
-  const auto options = gossamer::Parse(argc, argv, follow ? 2 : 1);
-  return follow ? gossamer::RunFollower(options)
-                : gossamer::Lead(argv, options);
-}
+int main(int argc, char** argv) { return gossamer::Main(argc, argv); }

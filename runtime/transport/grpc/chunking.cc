@@ -30,6 +30,9 @@ T Get(const std::byte* at) {
   return value;
 }
 
+// Of the bytes that are copied and checked while they are in the L1 cache.
+constexpr size_t kBlock = 12 << 10;
+
 // The checksum of a header, to be extended by the payload.
 uint32_t HeaderCrc(std::span<const std::byte> header) {
   return ExtendCrc32c(Crc32c(header.first(kCrcOffset)),
@@ -58,10 +61,11 @@ class PieceReader {
     return part;
   }
 
-  // Copies min(out.size(), left()) bytes and adds them to `crc`.
+  // Copies min(out.size(), left()) bytes and adds them to `crc`, block by
+  // block, so that each is read from memory once.
   void Copy(std::span<std::byte> out, uint32_t* crc) {
     while (!out.empty() && left_ > 0) {
-      const auto part = Take(out.size());
+      const auto part = Take(std::min(out.size(), kBlock));
       std::memcpy(out.data(), part.data(), part.size());
       if (crc != nullptr) *crc = ExtendCrc32c(*crc, part);
       out = out.subspan(part.size());
@@ -127,7 +131,7 @@ absl::Status FrameAssembler::Begin(const Header& header) {
   channel_ = static_cast<Channel>(header.channel);
   head_.resize(header.head_size);
   body_size_ = header.body_size;
-  body_ = std::make_shared_for_overwrite<std::byte[]>(body_size_);
+  body_ = pool_->Get(body_size_);
   filled_ = 0;
   return absl::OkStatus();
 }
