@@ -136,9 +136,8 @@ absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
 }
 
 absl::Status Edge::CheckFits(const EdgeHeader& h) const {
-  if (h.epoch == 0 || h.epoch >= kMaxEpoch ||
-      h.peer_epoch >= kMaxRememberedEpoch || h.to > kMaxId || h.prev > kMaxId ||
-      h.ack > kMaxId) {
+  if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
+      h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
     return absl::DataLossError("frame with an impossible id or epoch");
   }
   if (h.layout != FoldFingerprint(options_.layout)) {
@@ -169,8 +168,8 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
         "hello with an impossible window or with a payload");
   }
   const uint64_t before = end_.state().epoch;
-  if (h.peer_epoch > before && rose_) {
-    return absl::DataLossError("hello asks for a second rise");
+  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+    return absl::DataLossError("hello asks for a second or impossible rise");
   }
   ProductionEnd::Frame f;
   f.kind = FrameKind::kHello;
