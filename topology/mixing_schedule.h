@@ -8,8 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,11 +30,12 @@ struct MixingRow {
 
 // What the schedule is made from; see topology/README.md for the names.
 struct ScheduleSpec {
-  std::string graph = "ring";      // ring, torus, random-regular, erdos-renyi,
-                                   // complete, star, hypercube, edge-list,
-                                   // one-peer-exponential
-  std::string schedule = "fixed";  // fixed, permuted-ring, random-matching,
-                                   // one-peer-exponential
+  std::string graph = "ring";  // ring, torus, random-regular, erdos-renyi,
+                               // complete, star, hypercube, edge-list,
+                               // one-peer-exponential
+  // fixed; permuted-ring, random-matching and one-peer-exponential bring their
+  // own graph and weights.
+  std::string schedule = "fixed";
   std::string weights = "metropolis";  // metropolis, uniform
   int degree = 3;                      // random-regular
   double edge_probability = 0.5;       // erdos-renyi
@@ -48,6 +49,13 @@ class MixingSchedule {
   virtual MixingRow Row(int rank, uint64_t round) const = 0;
   // True if every round has the same matrix.
   virtual bool fixed() const = 0;
+  // Rounds after which the matrices repeat; 0: drawn anew every round.
+  virtual uint64_t period() const { return fixed() ? 1 : 0; }
+  // The largest eigenvalue of E[W'W] - J, where a formula is known: the factor
+  // of the mean-square consensus error in one round.
+  virtual std::optional<double> expected_contraction() const {
+    return std::nullopt;
+  }
 };
 
 // kInvalidArgument says which part of `spec` cannot be for `size` peers and

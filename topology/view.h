@@ -26,16 +26,19 @@ struct Member {
 
 struct View {
   std::string run_id;
-  uint64_t generation = 0;      // of the service's store
-  uint64_t epoch = 0;           // 0: no view yet
-  uint64_t from_round = 1;      // adopted at this round's boundary
+  uint64_t generation = 0;  // of the service's store
+  uint64_t epoch = 0;       // 0: no view yet
+  // Adopted at this round's boundary; a peer without a view adopts at once.
+  uint64_t from_round = 1;
   std::vector<Member> members;  // by rank
   ScheduleSpec schedule;
   uint64_t seed = 0;
   double gamma = 1;
   int overlap_steps = 0;
   uint64_t configuration_hash = 0;
-  // Round of the fleet checkpoint that every member starts from; 0: none.
+  // Checkpoint that the peer which gets this view starts from, if it has not
+  // trained yet; 0: none, it starts anew.  All members' the same when a fleet
+  // begins; its own newest for a peer that returns to a fleet under way.
   uint64_t resume_round = 0;
 
   std::optional<int> RankOf(PeerId id) const {

@@ -61,7 +61,8 @@ class PieceCodec final : public Codec {
   WireFormat resync_format() const override { return policy_.resync_format; }
 
   size_t EncodedSize(WireFormat format) const override {
-    return LayoutOf(format)->size();
+    const WireLayout* layout = LayoutOf(format);
+    return layout != nullptr ? layout->size() : 0;
   }
 
   void Encode(WireFormat format, std::span<const float> x,

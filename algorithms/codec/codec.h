@@ -64,15 +64,18 @@ class Codec {
   virtual WireFormat first_format() const = 0;
   virtual WireFormat resync_format() const = 0;
 
-  // Bytes of a payload; exact.
+  // Bytes of a payload; exact.  0 for a value that is no format, so that the
+  // byte of a received header may be asked for as it is.
   virtual size_t EncodedSize(WireFormat format) const = 0;
   // q = C(x − x̂), x̂ += q; with an empty `replica`, q = C(x).  Writes q to
   // `out` (EncodedSize(format) bytes).  x is finite: the caller has checked.
+  // What is beyond ±kMaxMagnitude is coded as that.
   virtual void Encode(WireFormat format, std::span<const float> x,
                       std::span<float> replica,
                       std::span<std::byte> out) const = 0;
   // kDataLoss unless Complete can read `payload`: known format, exact size,
-  // finite scales and values.  For bytes from outside, before anything else.
+  // scales and values in range, so that D stays finite however many payloads
+  // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
   // One completed exchange, in order (EDGE 4, Complete).  Payloads have been

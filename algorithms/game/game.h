@@ -35,6 +35,9 @@ class Evaluator {
   virtual ~Evaluator() = default;
   // "proxy-fid", "fid"; smaller is better.
   virtual std::string_view score_name() const = 0;
+  // On what a score rests, to be printed with it: "1024 generated, 400
+  // held-out".
+  virtual std::string score_basis() const { return ""; }
   // kFailedPrecondition if there is no held-out data to compare with.
   virtual absl::StatusOr<double> Score(std::span<const float> generator,
                                        RngKey key) = 0;

@@ -15,20 +15,12 @@
 
 #include "algorithms/kernels/kernels.h"
 #include "algorithms/kernels/reference_kernels.h"
+#include "algorithms/kernels/vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::CappedTag<float, 16>;
-using Words = hn::RebindToUnsigned<Floats>;
-using FloatVector = hn::Vec<Floats>;
-constexpr Floats kFloats;
-constexpr Words kWords;
-constexpr size_t kLanes = hn::MaxLanes(kFloats);
 
 void Add(std::span<const float> y, std::span<float> x) {
   size_t i = 0;
@@ -151,6 +143,7 @@ bool AllFinite(std::span<const float> x) {
   auto worst = hn::Zero(kWords);
   size_t i = 0;
   for (; i + kLanes <= x.size(); i += kLanes) {
+    PrefetchAhead(&x[i]);
     const auto bits = hn::BitCast(kWords, hn::LoadU(kFloats, &x[i]));
     worst = hn::Max(worst, hn::And(bits, magnitude));
   }
@@ -167,9 +160,10 @@ double SquaredNorm(std::span<const float> x) {
   constexpr size_t kStep = hn::MaxLanes(kDoubles);
   constexpr size_t kSums = kNormLanes / kStep;
   hn::Vec<Doubles> sums[kSums];
-  for (auto& sum : sums) sum = hn::Zero(kDoubles);
+  for (size_t k = 0; k < kSums; ++k) sums[k] = hn::Zero(kDoubles);
   size_t i = 0;
   for (; i + kNormLanes <= x.size(); i += kNormLanes) {
+    PrefetchAhead(&x[i]);
     for (size_t k = 0; k < kSums; ++k) {
       const auto value =
           hn::PromoteTo(kDoubles, hn::LoadU(kHalf, &x[i + k * kStep]));
@@ -178,7 +172,7 @@ double SquaredNorm(std::span<const float> x) {
   }
   NormLanes lanes;
   for (size_t k = 0; k < kSums; ++k) {
-    hn::StoreU(sums[k], kDoubles, &lanes[k * kStep]);
+    hn::StoreU(sums[k], kDoubles, lanes.data() + k * kStep);
   }
   return FinishSquaredNorm(lanes, x.subspan(i));
 }

@@ -16,8 +16,9 @@
 #define HWY_TARGET_INCLUDE "algorithms/kernels/kernels.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.h.
-#include "algorithms/kernels/coding-inl.h"
+#include "algorithms/kernels/apply-inl.h"
 #include "algorithms/kernels/elementwise-inl.h"
+#include "algorithms/kernels/encode-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

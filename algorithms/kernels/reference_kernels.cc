@@ -237,7 +237,7 @@ constexpr Kernels kReference = {
 
 const Kernels& ReferenceKernels() { return kReference; }
 
-double FinishSquaredNorm(NormLanes lanes, std::span<const float> rest) {
+double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest) {
   for (size_t i = 0; i < rest.size(); ++i) {
     const double value = rest[i];
     lanes[i] += value * value;

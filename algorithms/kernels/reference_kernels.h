@@ -21,7 +21,7 @@ inline constexpr size_t kNormLanes = 16;
 using NormLanes = std::array<double, kNormLanes>;
 
 // Adds the squares of `rest` (rest[0] belongs to lane 0), then the lanes.
-double FinishSquaredNorm(NormLanes lanes, std::span<const float> rest);
+double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest);
 
 }  // namespace gossamer
 

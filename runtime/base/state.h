@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,27 @@ class StateVisitor {
   virtual void Counter(std::string_view name, uint64_t& value) = 0;
   // Variable length, for states that have a format of their own.
   virtual void Bytes(std::string_view name, std::vector<std::byte>& bytes) = 0;
+};
+
+// Puts a prefix before every name: things that do not know of each other may
+// use the same names.
+class PrefixedVisitor : public StateVisitor {
+ public:
+  PrefixedVisitor(StateVisitor& visitor, std::string_view prefix)
+      : visitor_(visitor), prefix_(prefix) {}
+  void Floats(std::string_view name, std::span<float> values) override {
+    visitor_.Floats(prefix_ + std::string(name), values);
+  }
+  void Counter(std::string_view name, uint64_t& value) override {
+    visitor_.Counter(prefix_ + std::string(name), value);
+  }
+  void Bytes(std::string_view name, std::vector<std::byte>& bytes) override {
+    visitor_.Bytes(prefix_ + std::string(name), bytes);
+  }
+
+ private:
+  StateVisitor& visitor_;
+  const std::string prefix_;
 };
 
 }  // namespace gossamer

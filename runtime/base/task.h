@@ -101,6 +101,7 @@ class Task {
     if (handle_) handle_.destroy();
   }
 
+  bool valid() const { return static_cast<bool>(handle_); }
   bool done() const { return handle_ && handle_.promise().result.ready(); }
   // Only once done().
   const T& value() const { return handle_.promise().result.value(); }

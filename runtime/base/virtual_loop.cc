@@ -58,12 +58,13 @@ bool VirtualLoop::RunUntil(absl::FunctionRef<bool()> condition,
 
 VirtualPeerLoop::~VirtualPeerLoop() {
   for (const auto& [id, entry] : pending_) shared_->Cancel(entry.shared_id);
+  shared_->Cancel(thaw_);
 }
 
 EventLoop::TimerId VirtualPeerLoop::RunAt(absl::Time when, Callback fn) {
   const uint64_t id = next_id_++;
   const TimerId shared_id = shared_->RunAt(when, [this, id] { Fire(id); });
-  pending_.emplace(id, Entry{std::move(fn), shared_id});
+  pending_.emplace(id, Entry{std::move(fn), shared_id, when});
   return TimerId{id};
 }
 
@@ -71,6 +72,7 @@ bool VirtualPeerLoop::Cancel(TimerId id) {
   auto node = pending_.extract(static_cast<uint64_t>(id));
   if (node.empty()) return false;
   shared_->Cancel(node.mapped().shared_id);
+  overdue_.erase({node.mapped().when, node.key()});
   return true;
 }
 
@@ -79,14 +81,29 @@ void VirtualPeerLoop::Freeze(absl::Time until) {
 }
 
 void VirtualPeerLoop::Fire(uint64_t id) {
-  const auto it = pending_.find(id);
-  if (frozen_until_ > Now()) {
-    it->second.shared_id =
-        shared_->RunAt(frozen_until_, [this, id] { Fire(id); });
+  // What became due in a freeze runs before anything that is due later, also
+  // when freezes overlap.
+  if (frozen_until_ > Now() || !overdue_.empty()) {
+    overdue_.insert({pending_.at(id).when, id});
+    ScheduleThaw();
     return;
   }
-  auto node = pending_.extract(it);
+  auto node = pending_.extract(id);
   std::move(node.mapped().fn)();
+}
+
+void VirtualPeerLoop::ScheduleThaw() {
+  if (thaw_ != TimerId{} || overdue_.empty()) return;
+  thaw_ = shared_->RunAt(frozen_until_, [this] { Thaw(); });
+}
+
+void VirtualPeerLoop::Thaw() {
+  thaw_ = TimerId{};
+  if (frozen_until_ > Now() || overdue_.empty()) return ScheduleThaw();
+  auto node = pending_.extract(overdue_.begin()->second);
+  overdue_.erase(overdue_.begin());
+  ScheduleThaw();
+  std::move(node.mapped().fn)();  // may destroy this
 }
 
 void VirtualCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
@@ -79,13 +80,18 @@ class VirtualPeerLoop final : public EventLoop {
   struct Entry {
     Callback fn;
     TimerId shared_id;
+    absl::Time when;
   };
   void Fire(uint64_t id);
+  void ScheduleThaw();
+  void Thaw();
 
   VirtualLoop* const shared_;
   absl::Time frozen_until_ = absl::InfinitePast();
   uint64_t next_id_ = 1;
   std::map<uint64_t, Entry> pending_;
+  std::set<std::pair<absl::Time, uint64_t>> overdue_;  // fired while frozen
+  TimerId thaw_{};
 };
 
 // A compute engine that takes virtual time: `work` runs inside Run(), `done`

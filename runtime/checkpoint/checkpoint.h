@@ -53,27 +53,6 @@ absl::StatusOr<Checkpoint> TakeCheckpoint(
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint,
                                absl::FunctionRef<void(StateVisitor&)> visit);
 
-// Puts a prefix before every name: things that do not know of each other may
-// use the same names.  PrefixedVisitor v(visitor, "optimizer.generator.");
-class PrefixedVisitor : public StateVisitor {
- public:
-  PrefixedVisitor(StateVisitor& visitor, std::string_view prefix)
-      : visitor_(visitor), prefix_(prefix) {}
-  void Floats(std::string_view name, std::span<float> values) override {
-    visitor_.Floats(prefix_ + std::string(name), values);
-  }
-  void Counter(std::string_view name, uint64_t& value) override {
-    visitor_.Counter(prefix_ + std::string(name), value);
-  }
-  void Bytes(std::string_view name, std::vector<std::byte>& bytes) override {
-    visitor_.Bytes(prefix_ + std::string(name), bytes);
-  }
-
- private:
-  StateVisitor& visitor_;
-  const std::string prefix_;
-};
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_

@@ -104,7 +104,7 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), Sha256OfFile(state));
   std::error_code error;
   file.set_size(std::filesystem::file_size(state, error));
-  if (error) return ErrnoStatus(state, "size", error.value());
+  if (error) return absl::ErrnoToStatus(error.value(), state);
   std::string text;
   google::protobuf::TextFormat::PrintToString(manifest, &text);
   GOSSAMER_RETURN_IF_ERROR(
@@ -160,7 +160,7 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
   const std::string path = absl::StrCat(PathOf(round), "/", kManifest);
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return ErrnoStatus(path, "open", error.value());
+  if (error) return absl::ErrnoToStatus(error.value(), path);
   if (size > kMostManifest) return Damaged(path, "over 16 MiB");
   std::string text(size, '\0');
   std::ifstream file(path, std::ios::binary);

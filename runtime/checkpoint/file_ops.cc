@@ -17,6 +17,12 @@
 namespace gossamer {
 namespace {
 
+absl::Status ErrnoStatus(const std::string& path, std::string_view what,
+                         int error) {
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat(path, ": ", std::string(what)));
+}
+
 absl::Status FromErrorCode(const std::string& path, std::string_view what,
                            const std::error_code& error) {
   return error ? ErrnoStatus(path, what, error.value()) : absl::OkStatus();
@@ -89,27 +95,6 @@ class System : public FileOps {
 FileOps& SystemFileOps() {
   static System system;
   return system;
-}
-
-absl::Status ErrnoStatus(std::string_view path, std::string_view what,
-                         int error) {
-  const std::string message =
-      absl::StrCat(std::string(path), ": ", std::string(what), ": ",
-                   std::generic_category().message(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(message);
-    case ENOENT:
-      return absl::NotFoundError(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(message);
-    default:
-      return absl::InternalError(message);
-  }
 }
 
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {

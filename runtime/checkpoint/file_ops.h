@@ -15,8 +15,8 @@
 namespace gossamer {
 
 // All errors begin with the path and say what the system said:
-// kResourceExhausted for a full disk or quota, kPermissionDenied, kNotFound,
-// else kInternal.  Written files are synced when the call returns.
+// kResourceExhausted for a full disk or quota, else what absl::ErrnoToStatus
+// makes of it.  Written files are synced when the call returns.
 class FileOps {
  public:
   virtual ~FileOps() = default;
@@ -35,10 +35,6 @@ class FileOps {
 };
 
 FileOps& SystemFileOps();
-
-// "path: what: No space left on device", with the code that fits `error`.
-absl::Status ErrnoStatus(std::string_view path, std::string_view what,
-                         int error);
 
 // Lower-case hexadecimal SHA-256 of a file.
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path);

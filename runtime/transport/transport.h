@@ -71,6 +71,10 @@ class Transport {
   // backoff.
   virtual void Close(PeerId peer, ConnectionId connection,
                      const absl::Status& why) = 0;
+  // True if little or nothing of what was sent to `peer` still waits to go out.
+  // What can wait, such as an acknowledgement, is sent then only, so that a
+  // frozen peer is not sent one a round for ever.
+  virtual bool Idle(PeerId peer) const = 0;
   // The round's sends are all in.
   virtual void Flush() {}
   virtual TransportCounters counters() const = 0;

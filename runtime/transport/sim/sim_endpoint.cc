@@ -54,6 +54,14 @@ bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
   return true;
 }
 
+bool Endpoint::Idle(PeerId peer) const {
+  constexpr size_t kFewFrames = 16;
+  const auto it = up_.find(peer);
+  if (it == up_.end()) return true;
+  const Connection& newest = *it->second.rbegin()->second;
+  return newest.ends[1 - EndOf(newest)].incoming.size() < kFewFrames;
+}
+
 void Endpoint::Close(PeerId peer, ConnectionId connection,
                      const absl::Status& why) {
   const auto it = up_.find(peer);

@@ -1,0 +1,19 @@
+#include "algorithms/game/bilinear_game.h"
+
+#include <vector>
+
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+
+absl::StatusOr<std::unique_ptr<BilinearGame>> BilinearGame::Create(
+    const BilinearSpec& spec, uint64_t seed) {
+  const Coefficients coefficients = {
+      .dimension = spec.dimension, .curvature = 0, .noise = spec.noise};
+  GOSSAMER_RETURN_IF_ERROR(Check(coefficients));
+  const std::vector<double> no_shift(2 * static_cast<size_t>(spec.dimension));
+  return std::unique_ptr<BilinearGame>(
+      new BilinearGame(coefficients, no_shift, seed));
+}
+
+}  // namespace gossamer

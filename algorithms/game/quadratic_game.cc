@@ -1,0 +1,49 @@
+#include "algorithms/game/quadratic_game.h"
+
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// Peer `rank`'s draw less the mean of all peers' draws.
+std::vector<double> Shift(const QuadraticSpec& spec, int rank, int peers,
+                          RngKey key) {
+  std::vector<double> shift(2 * static_cast<size_t>(spec.dimension));
+  if (spec.heterogeneity == 0) return shift;
+  for (int peer = 0; peer < peers; ++peer) {
+    const RngKey draw = key.Fold(static_cast<uint64_t>(peer));
+    const double weight = (peer == rank ? 1.0 : 0.0) - 1.0 / peers;
+    for (size_t i = 0; i < shift.size(); ++i) {
+      shift[i] += spec.heterogeneity * weight * draw.Gaussian(i);
+    }
+  }
+  return shift;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<QuadraticGame>> QuadraticGame::Create(
+    const QuadraticSpec& spec, int rank, int peers, uint64_t seed) {
+  const Coefficients coefficients = {
+      .dimension = spec.dimension, .curvature = 1, .noise = spec.noise};
+  GOSSAMER_RETURN_IF_ERROR(Check(coefficients));
+  if (!(spec.heterogeneity >= 0 && std::isfinite(spec.heterogeneity))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game: heterogeneity is ", spec.heterogeneity,
+                     ", must be a standard deviation (0 for none)"));
+  }
+  if (rank < 0 || rank >= peers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game: rank is ", rank, ", must be in [0, ", peers, ")"));
+  }
+  const std::vector<double> shift =
+      Shift(spec, rank, peers, RngKey(seed).Fold("shift"));
+  return std::unique_ptr<QuadraticGame>(
+      new QuadraticGame(coefficients, shift, seed));
+}
+
+}  // namespace gossamer

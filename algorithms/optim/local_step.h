@@ -1,0 +1,71 @@
+// One local step of a peer: the gradients of its players and their updates.
+//
+// n_critic, learning-rate decay and clipping live here; each player has an
+// optimizer of its own over its extent.  Knows nothing of mixing.
+
+#ifndef GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_
+#define GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/optimizer.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/state.h"
+
+namespace gossamer {
+
+struct LocalStepSpec {
+  OptimizerSpec generator;
+  OptimizerSpec discriminator;
+  // n − 1 steps of the discriminator alone, then one of both.
+  int n_critic = 1;
+  // Bound on the Euclidean norm of each player's gradient; 0: none.
+  double gradient_clip = 0;
+  // Learning rates fall linearly from this round on, to 0 after `last_round`;
+  // 0: never.
+  uint64_t decay_from_round = 0;
+  uint64_t last_round = 0;
+};
+
+class LocalStep {
+ public:
+  // `game` outlives it.  Errors as Optimizer::Create.
+  static absl::StatusOr<std::unique_ptr<LocalStep>> Create(
+      const LocalStepSpec& spec, Game* game,
+      const Kernels& kernels = HostKernels());
+
+  // Step number `step` (from 0) in round `round`: gradient, then update.
+  // Errors of Game::Gradient; the step is then skipped, and the optimizers are
+  // as before.
+  absl::StatusOr<Losses> Run(uint64_t step, uint64_t round, RngKey key);
+
+  // The two halves, for methods that average gradients in between.
+  absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
+  void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
+
+  void VisitState(StateVisitor& visitor);
+
+ private:
+  LocalStep(const LocalStepSpec& spec, Game* game, const Kernels& kernels)
+      : spec_(spec), game_(game), kernels_(kernels) {}
+  Players PlayersOf(uint64_t step) const;
+  double RateScale(uint64_t round) const;
+  void StepPlayer(Player player, Optimizer& optimizer,
+                  std::span<const float> gradient, double scale);
+
+  const LocalStepSpec spec_;
+  Game* const game_;
+  const Kernels& kernels_;
+  std::unique_ptr<Optimizer> generator_;
+  std::unique_ptr<Optimizer> discriminator_;
+  std::vector<float> clipped_;  // empty unless clipping
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_OPTIM_LOCAL_STEP_H_

@@ -1,0 +1,51 @@
+// Image files in the binary formats of CIFAR-10 and CIFAR-100.
+//
+// A CIFAR-10 record is a label and 3 planes of 32x32 bytes; CIFAR-100 has a
+// coarse label before the fine one.  emoji-32 uses CIFAR-10's format, with any
+// number of records.  Knows nothing of peers or training.
+
+#ifndef GOSSAMER_GAN_MODELS_DATA_CIFAR_FILES_H_
+#define GOSSAMER_GAN_MODELS_DATA_CIFAR_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+inline constexpr size_t kImageBytes = 3 * 32 * 32;
+
+struct ImageSet {
+  std::vector<uint8_t> pixels;  // [N, 3, 32, 32]
+  std::vector<int> labels;      // [N]
+  size_t size() const { return labels.size(); }
+  std::span<const uint8_t> image(size_t i) const {
+    return std::span(pixels).subspan(i * kImageBytes, kImageBytes);
+  }
+};
+
+struct ImageData {
+  std::vector<std::string> class_names;
+  ImageSet train, test;
+};
+
+// Reads the images of `classes` (names or numbers; all if empty) from the
+// folder of `format`: cifar-10, cifar-100 or emoji-32.
+// Errors: kInvalidArgument (an unknown class, naming the known), kNotFound,
+// kDataLoss (a size that is not the format's, a label out of range).
+absl::StatusOr<ImageData> ReadImages(const std::string& format,
+                                     const std::string& folder,
+                                     const std::vector<std::string>& classes);
+
+// Writes data_batch_1..5.bin, test_batch.bin and batches.meta.txt into
+// `folder`, five train files of equal size; train.size() is a multiple of 5.
+absl::Status WriteCifar10(const std::string& folder, const ImageData& data);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_DATA_CIFAR_FILES_H_

@@ -1,0 +1,210 @@
+#include "gan_models/data/dataset.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gan_models/data/cifar_files.h"
+#include "gan_models/data/shards.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// Bytes to [-1, 1] as Gulrajani et al.'s code does: 2 (b / 256 - 1/2), and in
+// training U(0, 1/128) on top so that the data have a density.
+constexpr float kLevel = 2.0f / 256;
+
+class ImageDataset : public Dataset {
+ public:
+  ImageDataset(ImageData data, std::span<const int> shard, bool flip)
+      : flip_(flip), held_out_(std::move(data.test)) {
+    train_.pixels.reserve(shard.size() * kImageBytes);
+    for (int i : shard) {
+      const auto image = data.train.image(i);
+      train_.pixels.insert(train_.pixels.end(), image.begin(), image.end());
+      train_.labels.push_back(data.train.labels[i]);
+    }
+  }
+
+  std::span<const int64_t> example_shape() const override { return shape_; }
+  int64_t held_out_size() const override {
+    return static_cast<int64_t>(held_out_.size());
+  }
+
+  void FillBatch(RngKey key, std::span<float> out) const override {
+    const RngKey choose = key.Fold("index"), mirror = key.Fold("flip");
+    const RngKey noise = key.Fold("dequantisation");
+    for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
+      const auto image = train_.image(choose.Below(train_.size(), i));
+      const bool flip = flip_ && mirror.Below(2, i) == 1;
+      const auto to = out.subspan(i * kImageBytes, kImageBytes);
+      for (size_t j = 0; j < kImageBytes; ++j) {
+        const size_t from = flip ? j ^ 31 : j;  // reverses each row of 32
+        to[j] = kLevel * static_cast<float>(image[from]) - 1;
+      }
+      Dequantise(noise.Fold(i), to);
+    }
+  }
+
+  void FillHeldOut(int64_t begin, std::span<float> out) const override {
+    for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
+      const auto image = held_out_.image(begin + i);
+      for (size_t j = 0; j < kImageBytes; ++j) {
+        out[i * kImageBytes + j] =
+            kLevel * (static_cast<float>(image[j]) + 0.5f) - 1;
+      }
+    }
+  }
+
+ private:
+  // Four 16-bit uniforms to a draw.
+  static void Dequantise(RngKey key, std::span<float> image) {
+    for (size_t j = 0; j < image.size(); j += 4) {
+      uint64_t bits = key.Bits(j / 4);
+      for (size_t k = 0; k < 4; ++k, bits >>= 16) {
+        image[j + k] += static_cast<float>(bits & 0xffff) * (kLevel / 65536);
+      }
+    }
+  }
+
+  const bool flip_;
+  ImageSet train_;  // this peer's shard
+  const ImageSet held_out_;
+  const std::array<int64_t, 3> shape_ = {3, 32, 32};
+};
+
+// Eight Gaussians of deviation 0.02 on a circle of radius 2: Metz et al.,
+// Unrolled GANs, ICLR 2017.  Modes are the classes.
+class GaussianMixture : public Dataset {
+ public:
+  static constexpr int kModes = 8;
+
+  GaussianMixture(std::vector<double> wanted, std::vector<double> cumulative,
+                  RngKey held_out)
+      : wanted_(std::move(wanted)),
+        cumulative_(std::move(cumulative)),
+        held_out_(held_out) {}
+
+  std::span<const int64_t> example_shape() const override { return shape_; }
+  int64_t held_out_size() const override { return 2048; }
+  void FillBatch(RngKey key, std::span<float> out) const override {
+    Fill(key, cumulative_, 0, out);
+  }
+  void FillHeldOut(int64_t begin, std::span<float> out) const override {
+    Fill(held_out_, wanted_, begin, out);
+  }
+
+ private:
+  static void Fill(RngKey key, const std::vector<double>& cumulative,
+                   int64_t begin, std::span<float> out) {
+    constexpr double kRadius = 2, kDeviation = 0.02;
+    const RngKey choose = key.Fold("mode"), noise = key.Fold("noise");
+    for (size_t i = 0; i < out.size() / 2; ++i) {
+      const double u = choose.Uniform(begin + i);
+      const auto mode =
+          std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) -
+          cumulative.begin();
+      const double angle =
+          2 * std::numbers::pi * static_cast<double>(mode) / kModes;
+      const uint64_t draw = 2 * (begin + i);
+      out[2 * i] = static_cast<float>(kRadius * std::cos(angle) +
+                                      kDeviation * noise.Gaussian(draw));
+      out[2 * i + 1] = static_cast<float>(
+          kRadius * std::sin(angle) + kDeviation * noise.Gaussian(draw + 1));
+    }
+  }
+
+  const std::vector<double> wanted_, cumulative_;
+  const RngKey held_out_;
+  const std::array<int64_t, 1> shape_ = {2};
+};
+
+std::vector<double> Cumulative(std::vector<double> weights) {
+  double sum = 0;
+  for (double& w : weights) w = sum += w;
+  for (double& w : weights) w /= sum;
+  return weights;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenMixture(const DataSpec& spec,
+                                                     int rank, int peers,
+                                                     RngKey key) {
+  constexpr int kModes = GaussianMixture::kModes;
+  std::vector<double> wanted(kModes, spec.classes.empty() ? 1.0 : 0.0);
+  for (const std::string& c : spec.classes) {
+    int mode = 0;
+    if (!absl::SimpleAtoi(c, &mode) || mode < 0 || mode >= kModes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "game.gan.data.classes has \"", c,
+          "\"; the modes of gaussian-mixture are 0 to ", kModes - 1));
+    }
+    wanted[mode] = 1;
+  }
+  std::vector<double> mine = wanted;
+  if (spec.shard == "dirichlet") {
+    if (!(spec.alpha > 0) || !std::isfinite(spec.alpha)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "game.gan.data.alpha is ", spec.alpha, "; it must be above 0"));
+    }
+    for (int m = 0; m < kModes; ++m) {
+      mine[m] *= SampleDirichlet(peers, spec.alpha, key.Fold(m))[rank];
+    }
+    if (*std::max_element(mine.begin(), mine.end()) <= 0) mine = wanted;
+  }
+  return std::make_unique<GaussianMixture>(Cumulative(std::move(wanted)),
+                                           Cumulative(std::move(mine)),
+                                           RngKey(0).Fold("held out"));
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const DataSpec& spec,
+                                                    int rank, int peers,
+                                                    RngKey key) {
+  GOSSAMER_ASSIGN_OR_RETURN(ImageData data,
+                            ReadImages(spec.name, spec.path, spec.classes));
+  const auto size = static_cast<int>(data.train.size());
+  if (size < peers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.path, " has ", size,
+                     " training images of the chosen "
+                     "classes for ",
+                     peers, " peers; choose more classes"));
+  }
+  std::vector<std::vector<int>> shards;
+  if (spec.shard == "iid") {
+    shards = IidShards(size, peers, key);
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        shards, DirichletShards(data.train.labels, peers, spec.alpha, key));
+  }
+  return std::make_unique<ImageDataset>(std::move(data), shards[rank],
+                                        spec.flip);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const DataSpec& spec,
+                                                       int rank, int peers,
+                                                       uint64_t seed) {
+  if (peers < 1 || rank < 0 || rank >= peers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " of ", peers, " peers"));
+  }
+  if (spec.shard != "iid" && spec.shard != "dirichlet") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game.gan.data.shard \"", spec.shard,
+                     "\" is not known; known: iid, dirichlet"));
+  }
+  const RngKey key = RngKey(seed).Fold("shards");
+  if (spec.name == "gaussian-mixture") {
+    return OpenMixture(spec, rank, peers, key);
+  }
+  return OpenImages(spec, rank, peers, key);
+}
+
+}  // namespace gossamer

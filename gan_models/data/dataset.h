@@ -1,0 +1,43 @@
+// Examples to train on and to compare with: what a peer's shard holds, by
+// index, and a held-out part that no peer trains on.
+//
+// Knows files and shards; nothing of networks, tensors or losses.
+
+#ifndef GOSSAMER_GAN_MODELS_DATA_DATASET_H_
+#define GOSSAMER_GAN_MODELS_DATA_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gan_models/make_game.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+
+class Dataset {
+ public:
+  // What peer `rank` of `peers` sees; the split is a function of the spec,
+  // `peers` and `seed`.
+  // Errors: kInvalidArgument (a name, naming the known ones), kNotFound (a
+  // file, saying how to get it), kDataLoss (file, expected and actual size).
+  static absl::StatusOr<std::unique_ptr<Dataset>> Open(const DataSpec& spec,
+                                                       int rank, int peers,
+                                                       uint64_t seed);
+
+  virtual ~Dataset() = default;
+  // Of one example: {3, 32, 32} (planes, values in [-1, 1]) or {2}.
+  virtual std::span<const int64_t> example_shape() const = 0;
+  // A batch that `key` draws from this peer's shard, with replacement, into
+  // out.size() / (size of an example) examples.
+  virtual void FillBatch(RngKey key, std::span<float> out) const = 0;
+  // The held-out examples [begin, ...) that fit `out`.
+  virtual void FillHeldOut(int64_t begin, std::span<float> out) const = 0;
+  virtual int64_t held_out_size() const = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_DATA_DATASET_H_

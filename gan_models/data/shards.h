@@ -1,0 +1,35 @@
+// Who trains on what: splits of labelled examples among peers.
+//
+// Pure functions of their arguments, so that every peer computes the same
+// split and keeps its own part.  Knows nothing of images or files.
+
+#ifndef GOSSAMER_GAN_MODELS_DATA_SHARDS_H_
+#define GOSSAMER_GAN_MODELS_DATA_SHARDS_H_
+
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+
+// Indices of each peer's examples; every index of [0, size) is in exactly one
+// shard.
+
+// A random split into parts whose sizes differ by at most one.
+std::vector<std::vector<int>> IidShards(int size, int peers, RngKey key);
+
+// Label skew: of each label's examples, the peers get parts drawn from
+// Dirichlet(alpha, ..., alpha) (Hsu, Qi, Brown 2019); the smaller alpha, the
+// more skewed.  Draws again until nobody is left with nothing.
+// kInvalidArgument: alpha not positive, or no such draw in 100.
+absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
+    std::span<const int> labels, int peers, double alpha, RngKey key);
+
+// One draw from Dirichlet(alpha, ..., alpha) of n parts.
+std::vector<double> SampleDirichlet(int n, double alpha, RngKey key);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_DATA_SHARDS_H_

@@ -1,0 +1,15 @@
+// MakeGan of a build without libtorch: such a build has all but the networks.
+
+#include "absl/status/status.h"
+#include "gan_models/make_game.h"
+
+namespace gossamer {
+
+absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec&, int, int,
+                                              uint64_t, int) {
+  return absl::UnimplementedError(
+      "this build has no libtorch, so it cannot train networks: configure with "
+      "-DGOSSAMER_TORCH=ON, or use game { bilinear {} } or quadratic {}");
+}
+
+}  // namespace gossamer

@@ -1,0 +1,83 @@
+// gossamer evaluate: scores of a run's generators against held-out data.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/models.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kExamples[] = R"(examples:
+  gossamer evaluate --run runs/quickstart                # the mean of all peers
+  gossamer evaluate --run runs/quickstart --of 0 --samples 4096 --json
+
+Without --inception the score is a proxy: comparable between runs of this
+program on the same data, and with nothing else.  The JSON is that of
+gossamer-models evaluate --json.)";
+
+struct Options {
+  ModelChoice choice;
+  std::string data;
+  std::string inception;
+  uint32_t samples = 0;
+  uint64_t seed = 1;
+  bool json = false;
+};
+
+int RunEvaluate(const Options& options) {
+  RunConfig config;
+  auto argv = ModelsCommand("evaluate", options.choice, config);
+  if (!argv.ok()) return Complain("evaluate", argv.status());
+  const auto data = DataFolder(config, options.data);
+  if (!data.ok()) return Complain("evaluate", data.status());
+  const auto add = [&argv](const std::string& flag, const std::string& value) {
+    argv->push_back(flag);
+    argv->push_back(value);
+  };
+  if (!data->empty()) add("--data", *data);
+  for (const std::string& name : config.game().gan().data().classes()) {
+    add("--classes", name);
+  }
+  add("--samples",
+      absl::StrCat(options.samples == 0 ? config.evaluation().samples()
+                                        : options.samples));
+  add("--seed", absl::StrCat(options.seed));
+  if (!options.inception.empty()) add("--inception", options.inception);
+  if (options.json) argv->push_back("--json");
+  const absl::StatusOr<int> code = RunToEnd(*argv);
+  if (!code.ok()) return Complain("evaluate", code.status());
+  return *code == 0 ? kOk : kFailed;
+}
+
+}  // namespace
+
+void AddEvaluate(CLI::App& app, int& code) {
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Score a run's generators");
+  auto options = std::make_shared<Options>();
+  AddModelChoice(*command, options->choice);
+  command
+      ->add_option("--data", options->data,
+                   "folder of the data; the run's if not given")
+      ->type_name("DIR");
+  command
+      ->add_option("--inception", options->inception,
+                   "TorchScript features for a true FID")
+      ->type_name("FILE");
+  command->add_option("--samples", options->samples,
+                      "generated images; the run's evaluation.samples if not "
+                      "given");
+  command->add_option("--seed", options->seed, "of the latent vectors")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "answer as JSON");
+  command->footer(kExamples);
+  command->callback([options, &code] { code = RunEvaluate(*options); });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,45 @@
+// Questions to a topology service, with a deadline each.
+//
+// Blocks the caller; knows nothing of what the answers are for.
+
+#ifndef GOSSAMER_RUNTIME_CLI_FLEET_CLIENT_H_
+#define GOSSAMER_RUNTIME_CLI_FLEET_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/topology.pb.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+
+class FleetClient {
+ public:
+  // `address` is host:port.  Connects when first asked.
+  explicit FleetClient(const std::string& address);
+  ~FleetClient();
+
+  // `run_id` empty: the run the service has.  kUnavailable or
+  // kDeadlineExceeded if the service does not answer.
+  absl::StatusOr<wire::FleetStatus> GetStatus(
+      const std::string& run_id, absl::Duration timeout = absl::Seconds(5));
+  // The round at which the fleet will stop.
+  absl::StatusOr<uint64_t> Stop(const std::string& run_id,
+                                absl::Duration timeout = absl::Seconds(5));
+
+ private:
+  struct Stub;
+  const std::string address_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+// What a display shows of a fleet of `rounds` rounds.
+FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
+                         const std::string& title);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_FLEET_CLIENT_H_

@@ -1,0 +1,94 @@
+// The processes of a local fleet: started, watched, ended together.
+//
+// No child outlives its parent: the kernel kills it when the thread that
+// started it dies.  Knows nothing of what the processes do.
+
+#ifndef GOSSAMER_RUNTIME_CLI_FLEET_PROCESS_H_
+#define GOSSAMER_RUNTIME_CLI_FLEET_PROCESS_H_
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+struct ProcessSpec {
+  std::string name;               // "peer 3", for people
+  std::vector<std::string> argv;  // argv[0]: path of the program
+  std::string log;  // file that gets stdout and stderr, appended; empty: ours
+};
+
+struct ProcessExit {
+  std::string name;
+  std::string log;
+  int code = 0;    // of exit(), or
+  int signal = 0;  // what killed it
+  bool ok() const { return code == 0 && signal == 0; }
+  // "ended with code 1", "was killed by signal 9 (Killed)".
+  std::string Describe() const;
+};
+
+// SIGINT, SIGTERM and SIGCHLD of this process, taken one by one instead of in
+// a handler.  One at a time, made before any thread.
+class SignalWaiter {
+ public:
+  SignalWaiter();
+  ~SignalWaiter();
+  SignalWaiter(const SignalWaiter&) = delete;
+  SignalWaiter& operator=(const SignalWaiter&) = delete;
+
+  // The next signal, or nothing within `timeout`.
+  std::optional<int> Wait(absl::Duration timeout);
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+// Used by the thread that made it.
+class ProcessGroup {
+ public:
+  ProcessGroup() = default;
+  // Kills what still runs, and waits for it.
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  // kNotFound: no such program.  kInternal: what the system said.
+  absl::Status Start(const ProcessSpec& spec);
+  // Those that ended since the last call.
+  std::vector<ProcessExit> Reap();
+  void Signal(int signal);
+  // Waits until all have ended, at most `timeout`; true if they have.  Their
+  // exits are dropped.
+  bool WaitAll(SignalWaiter& signals, absl::Duration timeout);
+  size_t running() const { return running_.size(); }
+
+ private:
+  struct Running {
+    std::string name;
+    std::string log;
+  };
+  std::map<pid_t, Running> running_;
+};
+
+// Waits for one program with our terminal; its exit code, or 128 + signal.
+absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv);
+
+// A program that lies next to this one.
+std::string SiblingProgram(const std::string& name);
+
+// The last `lines` lines of a text file, at most 16 KiB.
+std::string Tail(const std::string& path, int lines);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_FLEET_PROCESS_H_

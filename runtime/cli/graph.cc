@@ -1,0 +1,186 @@
+// gossamer graph: how fast a topology mixes, in numbers and as a picture.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/command.h"
+#include "runtime/telemetry/graph_picture.h"
+#include "topology/mixing_matrix.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kExamples[] = R"(examples:
+  gossamer graph --graph torus --peers 16
+  gossamer graph --schedule permuted-ring --peers 8 --round 3 --out ring.png
+  gossamer graph --graph edge-list --edges "0-1 1-2 2-0" --peers 3 --json
+
+JSON keys: graph, schedule, weights, peers, round, edges, least_degree,
+most_degree, row_sum_error, column_sum_error, symmetry_error, smallest_entry,
+spectral_gap (of this round's matrix), contraction (of the squared distance to
+consensus, per round, expected), contraction_standard_error,
+contraction_estimated (by Monte-Carlo), rounds_to_tenth (of the squared
+distance; null if it never gets there), picture (path or null).)";
+
+struct Options {
+  ScheduleSpec spec;
+  int peers = 8;
+  uint64_t seed = 1;
+  uint64_t round = 1;
+  std::string out;
+  bool json = false;
+};
+
+struct Answer {
+  GraphLayout layout;
+  MixingReport report;
+  Contraction contraction;
+  int least_degree = 0;
+  int most_degree = 0;
+
+  // Rounds in which the squared distance falls to a tenth; infinite if never.
+  double RoundsToTenth() const {
+    if (contraction.factor < 1e-12) return 1;
+    if (contraction.factor > 1 - 1e-12) return INFINITY;
+    return std::log(0.1) / std::log(contraction.factor);
+  }
+};
+
+absl::StatusOr<Answer> Analyze(const Options& options) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<MixingSchedule> schedule,
+      MakeSchedule(options.spec, options.peers, options.seed));
+  const MixingMatrix w = MatrixOfRound(*schedule, options.round);
+  GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
+  const bool ring = options.spec.schedule != "fixed";
+  Answer answer{.layout = LayOut(ring ? "ring" : options.spec.graph, w),
+                .report = Analyze(w),
+                .contraction = ExpectedContraction(*schedule)};
+  answer.least_degree = options.peers;
+  for (int rank = 0; rank < options.peers; ++rank) {
+    const int degree =
+        static_cast<int>(schedule->Row(rank, options.round).neighbors.size());
+    answer.least_degree = std::min(answer.least_degree, degree);
+    answer.most_degree = std::max(answer.most_degree, degree);
+  }
+  if (!options.out.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(
+        DrawMixing(w, answer.layout,
+                   absl::StrFormat("%s, %s, %d peers, gap %.3g",
+                                   ring ? "any graph" : options.spec.graph,
+                                   options.spec.schedule, options.peers,
+                                   answer.contraction.gap()),
+                   options.out));
+  }
+  return answer;
+}
+
+void PrintText(const Options& options, const Answer& a) {
+  const MixingReport& r = a.report;
+  const std::string graph =
+      options.spec.schedule == "fixed" ? options.spec.graph : "of this round";
+  absl::PrintF("graph         %s, %d edges, degrees %d to %d\n", graph,
+               a.layout.edges.size(), a.least_degree, a.most_degree);
+  absl::PrintF("schedule      %s, %s weights, %d peers\n",
+               options.spec.schedule, options.spec.weights, options.peers);
+  absl::PrintF(
+      "W             row and column sums within %.1e of 1, symmetric "
+      "within %.1e\n",
+      std::max(r.row_sum_error, r.column_sum_error), r.symmetry_error);
+  absl::PrintF("spectral gap  %.6g (round %d)\n", r.spectral_gap,
+               options.round);
+  absl::PrintF("contraction   %.6g%s of the squared distance, per round\n",
+               a.contraction.factor,
+               a.contraction.estimated
+                   ? absl::StrFormat(" +- %.1g", a.contraction.standard_error)
+                   : "");
+  absl::PrintF("a tenth of it after %.3g rounds\n", a.RoundsToTenth());
+  if (!options.out.empty()) absl::PrintF("picture       %s\n", options.out);
+}
+
+void PrintJson(const Options& options, const Answer& a) {
+  const double tenth = a.RoundsToTenth();
+  Json json = {{"graph", options.spec.graph},
+               {"schedule", options.spec.schedule},
+               {"weights", options.spec.weights},
+               {"peers", options.peers},
+               {"round", options.round},
+               {"edges", a.layout.edges.size()},
+               {"least_degree", a.least_degree},
+               {"most_degree", a.most_degree},
+               {"row_sum_error", a.report.row_sum_error},
+               {"column_sum_error", a.report.column_sum_error},
+               {"symmetry_error", a.report.symmetry_error},
+               {"smallest_entry", a.report.smallest_entry},
+               {"spectral_gap", a.report.spectral_gap},
+               {"contraction", a.contraction.factor},
+               {"contraction_standard_error", a.contraction.standard_error},
+               {"contraction_estimated", a.contraction.estimated}};
+  json["rounds_to_tenth"] = std::isfinite(tenth) ? Json(tenth) : Json();
+  json["picture"] = options.out.empty() ? Json() : Json(options.out);
+  std::cout << json.dump(2) << "\n";
+}
+
+int RunGraph(const Options& options) {
+  const absl::StatusOr<Answer> answer = Analyze(options);
+  if (!answer.ok()) return Complain("graph", answer.status());
+  if (options.json) {
+    PrintJson(options, *answer);
+  } else {
+    PrintText(options, *answer);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void AddGraph(CLI::App& app, int& code) {
+  CLI::App* command = app.add_subcommand(
+      "graph", "Say how fast a graph or schedule mixes, and draw it");
+  auto options = std::make_shared<Options>();
+  ScheduleSpec& spec = options->spec;
+  command
+      ->add_option("--graph", spec.graph,
+                   "ring, torus, random-regular, erdos-renyi, complete, "
+                   "star, hypercube, edge-list")
+      ->capture_default_str();
+  command
+      ->add_option("--schedule", spec.schedule,
+                   "fixed, permuted-ring, random-matching, "
+                   "one-peer-exponential")
+      ->capture_default_str();
+  command->add_option("--weights", spec.weights, "metropolis, uniform")
+      ->capture_default_str();
+  command->add_option("--degree", spec.degree, "of a random-regular graph")
+      ->capture_default_str();
+  command
+      ->add_option("--edge-probability", spec.edge_probability,
+                   "of erdos-renyi")
+      ->capture_default_str();
+  command->add_option("--edges", spec.edges,
+                      "of an edge-list, as \"0-1 1-2:0.3\"");
+  command->add_option("--peers", options->peers, "how many")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of what is random")
+      ->capture_default_str();
+  command->add_option("--round", options->round, "which matrix to look at")
+      ->capture_default_str();
+  command->add_option("--out", options->out, "draw graph and matrix")
+      ->type_name("PNG");
+  command->add_flag("--json", options->json, "answer as JSON");
+  command->footer(kExamples);
+  command->callback([options, &code] { code = RunGraph(*options); });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,220 @@
+#include "runtime/cli/local_fleet.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kStartLimit = absl::Seconds(30);
+constexpr absl::Duration kPollEvery = absl::Milliseconds(500);
+// Between asking processes to end and ending them.
+constexpr absl::Duration kGrace = absl::Seconds(10);
+constexpr int kTailLines = 15;
+
+// The port in a port file; none while it is not there.
+std::optional<int> ReadPort(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  int port = 0;
+  if (!std::getline(file, text) || !absl::SimpleAtoi(text, &port)) {
+    return std::nullopt;
+  }
+  return port;
+}
+
+}  // namespace
+
+LocalFleet::LocalFleet(FleetSpec spec, SignalWaiter& signals,
+                       ProgressDisplay& display)
+    : spec_(std::move(spec)),
+      folder_(spec_.run_folder),
+      signals_(signals),
+      display_(display) {
+  progress_.title = spec_.title;
+  progress_.rounds = spec_.config.rounds();
+  progress_.note = "starting";
+}
+
+absl::Status LocalFleet::Run() {
+  GOSSAMER_RETURN_IF_ERROR(folder_.Create(spec_.config));
+  GOSSAMER_ASSIGN_OR_RETURN(consensus_,
+                            LineFile::Open(folder_.ConsensusPath()));
+  GOSSAMER_RETURN_IF_ERROR(StartTopology());
+  GOSSAMER_RETURN_IF_ERROR(StartPeers());
+  absl::Time next_poll = absl::Now() + kPollEvery;
+  for (bool done = false;;) {
+    const std::optional<int> signal =
+        signals_.Wait(std::max(absl::ZeroDuration(), next_poll - absl::Now()));
+    GOSSAMER_RETURN_IF_ERROR(HandleExits(done));
+    if (done) break;
+    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
+    if (absl::Now() < next_poll) continue;
+    Poll();
+    next_poll = absl::Now() + kPollEvery;
+  }
+  EndTopology();
+  ShowEnd();
+  return absl::OkStatus();
+}
+
+void LocalFleet::ShowEnd() {
+  const auto logs = folder_.ReadLogs();
+  if (logs.ok() && logs->size() == progress_.peers.size()) {
+    for (size_t i = 0; i < logs->size(); ++i) {
+      const std::vector<RoundMetrics>& rounds = (*logs)[i].rounds;
+      PeerProgress& peer = progress_.peers[i];
+      peer.finished = true;
+      if (!rounds.empty()) peer.round = rounds.back().round;
+    }
+  }
+  progress_.note.clear();
+  display_.Finish(progress_);
+}
+
+absl::Status LocalFleet::StartTopology() {
+  const std::string port_file = folder_.path() + "/topology.port";
+  std::error_code error;
+  std::filesystem::remove(port_file, error);
+  // The service keeps members and a stop round for its own restarts.  A fleet
+  // that starts again, from checkpoints or from nothing, agrees on them anew.
+  std::filesystem::remove_all(folder_.path() + "/topology", error);
+  GOSSAMER_RETURN_IF_ERROR(topology_.Start(
+      {.name = "the topology service",
+       .argv = {SiblingProgram("gossamer-topology"), "--listen", "127.0.0.1:0",
+                "--port-file", port_file, "--config", folder_.ConfigPath(),
+                "--state", folder_.path() + "/topology",
+                "--exit-when-finished"},
+       .log = folder_.LogPath("topology")}));
+  const absl::Time limit = absl::Now() + kStartLimit;
+  for (;;) {
+    if (const std::optional<int> port = ReadPort(port_file)) {
+      address_ = absl::StrCat("127.0.0.1:", *port);
+      return absl::OkStatus();
+    }
+    if (const auto exits = topology_.Reap(); !exits.empty()) {
+      return DescribeFailure(exits[0]);
+    }
+    if (absl::Now() > limit) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "the topology service did not start within ",
+          HumanDuration(kStartLimit), "; see ", folder_.LogPath("topology")));
+    }
+    const std::optional<int> signal = signals_.Wait(absl::Milliseconds(20));
+    if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
+  }
+}
+
+absl::Status LocalFleet::StartPeers() {
+  for (uint32_t id = 1; id <= spec_.config.peers(); ++id) {
+    ProcessSpec peer{
+        .name = absl::StrCat("peer ", id),
+        .argv = {SiblingProgram("gossamer-peer"), "--topology", address_,
+                 "--config", folder_.ConfigPath(), "--id", absl::StrCat(id),
+                 "--listen", "127.0.0.1:0", "--run-dir", folder_.path()},
+        .log = folder_.LogPath(absl::StrCat("peer-", id))};
+    if (!spec_.data.empty()) {
+      peer.argv.push_back("--data");
+      peer.argv.push_back(spec_.data);
+    }
+    if (spec_.resume) peer.argv.push_back("--resume");
+    GOSSAMER_RETURN_IF_ERROR(peers_.Start(peer));
+  }
+  client_ = std::make_unique<FleetClient>(address_);
+  return absl::OkStatus();
+}
+
+absl::Status LocalFleet::HandleExits(bool& done) {
+  for (const ProcessExit& exit : peers_.Reap()) {
+    if (!exit.ok()) return DescribeFailure(exit);
+  }
+  done = peers_.running() == 0;
+  // With --exit-when-finished it may end just before the last peer does.
+  for (const ProcessExit& exit : topology_.Reap()) {
+    if (!exit.ok()) return DescribeFailure(exit);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalFleet::HandleSignal(int signal) {
+  if (signal == SIGCHLD) return absl::OkStatus();
+  ++stops_;
+  if (stops_ > 1) {
+    return absl::AbortedError(absl::StrCat(
+        "stopped at once by a second signal; what was trained since the last "
+        "checkpoint is lost (gossamer train --resume goes on from there)"));
+  }
+  if (client_ == nullptr) return absl::AbortedError("stopped before it began");
+  display_.Print(
+      "stopping: the fleet agrees on a round and saves a checkpoint there; a "
+      "second Ctrl-C ends it at once");
+  return absl::OkStatus();
+}
+
+void LocalFleet::Poll() {
+  if (stops_ > 0 && !stop_sent_) {
+    stop_sent_ = client_->Stop(spec_.config.name(), absl::Seconds(2)).ok();
+  }
+  const auto status = client_->GetStatus(spec_.config.name(), absl::Seconds(2));
+  // Between two answers the last one is good enough; a service that is gone
+  // shows by its exit.
+  if (status.ok()) {
+    progress_ = ProgressOf(*status, spec_.config.rounds(), spec_.title);
+    if (progress_.note.empty()) progress_.note = spec_.note;
+    if (status->has_consensus_distance() &&
+        status->consensus_round() > consensus_round_) {
+      consensus_round_ = status->consensus_round();
+      consensus_->Add(
+          ConsensusLine({consensus_round_, status->consensus_distance()}));
+      // A full disk is for the peers to report.
+      consensus_->Flush().IgnoreError();
+    }
+  }
+  display_.Show(progress_, absl::Now());
+}
+
+void LocalFleet::EndTopology() {
+  if (topology_.WaitAll(signals_, absl::Seconds(3))) return;
+  topology_.Signal(SIGTERM);
+  topology_.WaitAll(signals_, kGrace);
+}
+
+absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
+  display_.Finish(progress_);
+  // Those left would wait for the dead one until their own limit.
+  peers_.Signal(SIGTERM);
+  peers_.WaitAll(signals_, kGrace);
+  const uint64_t round =
+      folder_.NewestCommonRound(static_cast<int>(spec_.config.peers()));
+  std::string what = absl::StrCat(exit.name, " ", exit.Describe());
+  if (exit.signal == SIGKILL) {
+    absl::StrAppend(&what,
+                    "; if nobody sent that, the machine ran out of "
+                    "memory: fewer peers or a smaller batch need less");
+  }
+  absl::StrAppend(&what, "\nthe end of ", exit.log, ":\n",
+                  Tail(exit.log, kTailLines), "\n");
+  if (round > 0) {
+    absl::StrAppend(
+        &what, "every peer has a checkpoint of round ", round,
+        "; go on from it with: gossamer train --resume --config ",
+        folder_.ConfigPath(), " --runs ",
+        std::filesystem::path(folder_.path()).parent_path().string());
+  } else {
+    absl::StrAppend(&what,
+                    "there is no checkpoint that all peers have; start again "
+                    "with --overwrite, and set checkpoint.every to have some");
+  }
+  return absl::InternalError(what);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,74 @@
+// A whole fleet on this machine: a topology service and every peer, from start
+// to end, with its progress shown.
+//
+// Knows processes and folders; nothing of what is trained.
+
+#ifndef GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_
+#define GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/run.pb.h"
+#include "runtime/cli/fleet_client.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/run_folder.h"
+#include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+
+struct FleetSpec {
+  RunConfig config;  // resolved
+  std::string run_folder;
+  std::string data;  // folder; may be empty for games without data
+  bool resume = false;
+  std::string title;
+  std::string note;  // shown while nothing else is to be said
+};
+
+class LocalFleet {
+ public:
+  // `signals` was made before any thread; both outlive this.
+  LocalFleet(FleetSpec spec, SignalWaiter& signals, ProgressDisplay& display);
+
+  // Starts, waits, and cleans up.  OK if every peer ended well: after the last
+  // round, or at the round that a first signal made them agree on.  kAborted: a
+  // second signal came.  Other errors say which process failed, with the end
+  // of its log and what to do.
+  absl::Status Run();
+
+ private:
+  absl::Status StartTopology();
+  absl::Status StartPeers();
+  // OK, and `done` set once every peer has ended well.
+  absl::Status HandleExits(bool& done);
+  absl::Status HandleSignal(int signal);
+  void Poll();
+  void EndTopology();
+  // The last heartbeats may be older than the end.
+  void ShowEnd();
+  absl::Status DescribeFailure(const ProcessExit& exit);
+
+  const FleetSpec spec_;
+  const RunFolder folder_;
+  SignalWaiter& signals_;
+  ProgressDisplay& display_;
+  ProcessGroup topology_;
+  ProcessGroup peers_;
+  std::string address_;
+  std::unique_ptr<FleetClient> client_;
+  std::unique_ptr<LineFile> consensus_;
+  uint64_t consensus_round_ = 0;
+  FleetProgress progress_;
+  int stops_ = 0;  // signals so far
+  bool stop_sent_ = false;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_

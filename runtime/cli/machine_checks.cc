@@ -1,0 +1,352 @@
+#include "runtime/cli/machine_checks.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "google/protobuf/stubs/common.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kProgramLimit = absl::Seconds(30);
+constexpr char kEmojiFont[] =
+    "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
+// In flight on a link of 200 ms that carries a message of some megabytes.
+constexpr int64_t kLongFatWindow = 16 << 20;
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The value of "key   : value" in a /proc file.
+std::string Field(const std::string& path, absl::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (parts.size() == 2 && absl::StripAsciiWhitespace(parts[0]) == key) {
+      return std::string(absl::StripAsciiWhitespace(parts[1]));
+    }
+  }
+  return "";
+}
+
+CheckResult Cpu() {
+  CheckResult r{.name = "cpu",
+                .why = "encoding, mixing and gradients use wide vectors"};
+  r.found = Field("/proc/cpuinfo", "model name");
+  if (r.found.empty()) r.found = "unknown";
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    r.found += ", AVX-512";
+  } else if (__builtin_cpu_supports("avx2")) {
+    r.found += ", AVX2";
+  } else {
+    r.level = CheckLevel::kWarn;
+    r.found += ", no AVX2";
+    r.advice = "expect steps several times slower; use a newer CPU";
+  }
+#endif
+  return r;
+}
+
+CheckResult Cores() {
+  CheckResult r{.name = "cores",
+                .why = "every local peer computes on a thread of its own"};
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int usable =
+      ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  r.found = absl::StrCat(usable, " usable");
+  if (usable < 2) {
+    r.level = CheckLevel::kWarn;
+    r.advice = "local peers take turns on one core: take 2 to 4 of them";
+  }
+  return r;
+}
+
+// "24573112 kB" in bytes; 0 if it is something else.
+double Kilobytes(const std::string& text) {
+  double value = 0;
+  return absl::SimpleAtod(absl::StripSuffix(text, " kB"), &value) ? value * 1024
+                                                                  : 0;
+}
+
+CheckResult Memory() {
+  CheckResult r{.name = "memory",
+                .why =
+                    "a quickstart peer takes up to 400 MB, an edge of a "
+                    "large model two copies of it"};
+  const double free = Kilobytes(Field("/proc/meminfo", "MemAvailable"));
+  const double all = Kilobytes(Field("/proc/meminfo", "MemTotal"));
+  r.found = absl::StrCat(HumanBytes(free), " free of ", HumanBytes(all));
+  if (free < 2e9) {
+    r.level = free < 6e8 ? CheckLevel::kFail : CheckLevel::kWarn;
+    r.advice = "end other programs, or train fewer peers: --set peers=2";
+  }
+  return r;
+}
+
+CheckResult Disk(const std::string& runs) {
+  CheckResult r{.name = "disk",
+                .why = "logs, pictures and checkpoints are written there"};
+  std::filesystem::path path = std::filesystem::absolute(runs);
+  std::error_code error;
+  while (!std::filesystem::exists(path, error) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  struct statvfs info;
+  if (::statvfs(path.c_str(), &info) != 0) {
+    r.level = CheckLevel::kFail;
+    r.found = absl::StrCat(path.string(), ": ", std::strerror(errno));
+    r.advice = "choose another place with --runs";
+    return r;
+  }
+  const double free =
+      static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
+  r.found = absl::StrCat(HumanBytes(free), " free at ", path.string());
+  if (::access(path.c_str(), W_OK) != 0) {
+    r.level = CheckLevel::kFail;
+    r.found += ", not writable";
+    r.advice = "choose another place with --runs";
+  } else if (free < 1e9) {
+    r.level = free < 1e8 ? CheckLevel::kFail : CheckLevel::kWarn;
+    r.advice = "make room, or choose another place with --runs";
+  }
+  return r;
+}
+
+// A program that lies next to this one and can say what it is for, which needs
+// all of its libraries.
+CheckResult Program(const std::string& name, const std::string& why) {
+  CheckResult r{.name = name, .why = why};
+  const std::string path = SiblingProgram(name);
+  if (::access(path.c_str(), X_OK) != 0) {
+    r.level = CheckLevel::kFail;
+    r.found = absl::StrCat(path, " is not there");
+    r.advice = "build it: deploy/quickstart.sh builds every program";
+    return r;
+  }
+  SignalWaiter signals;
+  ProcessGroup group;
+  absl::Status started =
+      group.Start({name, {path, "--help"}, /*log=*/"/dev/null"});
+  const absl::Time end = absl::Now() + kProgramLimit;
+  std::vector<ProcessExit> exits;
+  while (started.ok() && exits.empty() && absl::Now() < end) {
+    exits = group.Reap();
+    if (exits.empty()) signals.Wait(absl::Milliseconds(20));
+  }
+  if (exits.empty()) {
+    r.found = started.ok() ? "does not answer --help"
+                           : std::string(started.message());
+  } else if (exits[0].ok()) {
+    r.found = "runs";
+    return r;
+  } else {
+    r.found = absl::StrCat("--help ", exits[0].Describe());
+  }
+  r.level = CheckLevel::kFail;
+  r.advice = absl::StrCat("run ", path,
+                          " --help to see why; if a library is missing, "
+                          "deploy/setup.sh installs it");
+  return r;
+}
+
+CheckResult EmojiFont() {
+  CheckResult r{.name = "emoji font",
+                .why = "the quickstart's images are rendered from it"};
+  std::error_code error;
+  if (std::filesystem::exists(kEmojiFont, error)) {
+    r.found = kEmojiFont;
+  } else {
+    r.level = CheckLevel::kWarn;
+    r.found = absl::StrCat(kEmojiFont, " is not there");
+    r.advice = "apt-get install fonts-noto-color-emoji, or train on other data";
+  }
+  return r;
+}
+
+// A listener on a free port of 127.0.0.1 and a connection to it.
+absl::Status TryLoopback() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int dialer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  const bool good =
+      listener >= 0 && dialer >= 0 && ::bind(listener, any, size) == 0 &&
+      ::listen(listener, 1) == 0 && ::getsockname(listener, any, &size) == 0 &&
+      ::connect(dialer, any, size) == 0;
+  const int error = errno;
+  if (listener >= 0) ::close(listener);
+  if (dialer >= 0) ::close(dialer);
+  return good ? absl::OkStatus() : absl::ErrnoToStatus(error, "127.0.0.1");
+}
+
+CheckResult Ports() {
+  CheckResult r{.name = "ports",
+                .why = "local peers speak over free ports of 127.0.0.1"};
+  const absl::Status status = TryLoopback();
+  r.found = status.ok() ? "a connection over 127.0.0.1 works"
+                        : std::string(status.message());
+  if (!status.ok()) {
+    r.level = CheckLevel::kFail;
+    r.advice = "a firewall or sandbox forbids loopback connections: allow them";
+  }
+  return r;
+}
+
+CheckResult Clock() {
+  CheckResult r{.name = "clock",
+                .why =
+                    "logs of several machines are compared by time; "
+                    "training itself does not depend on it"};
+  timex info = {};
+  const int state = ::adjtimex(&info);
+  if (state >= 0 && (info.status & STA_UNSYNC) == 0) {
+    r.found = "kept by a time service";
+  } else {
+    r.level = CheckLevel::kWarn;
+    r.found = "not known to be kept by a time service";
+    r.advice = "on several machines, run chrony or systemd-timesyncd";
+  }
+  return r;
+}
+
+CheckResult OpenFiles() {
+  CheckResult r{.name = "open files",
+                .why = "a peer holds a few per neighbour"};
+  rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  r.found = absl::StrCat("limit ", limit.rlim_cur);
+  if (limit.rlim_cur < 1024) {
+    r.level = CheckLevel::kWarn;
+    r.advice = "ulimit -n 4096";
+  }
+  return r;
+}
+
+// Largest buffer of tcp_rmem or tcp_wmem, in bytes; 0 if unknown.
+int64_t LargestBuffer(const std::string& name) {
+  const std::vector<std::string> values =
+      absl::StrSplit(FirstLine("/proc/sys/net/ipv4/" + name),
+                     absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  int64_t largest = 0;
+  if (values.size() == 3 && absl::SimpleAtoi(values[2], &largest)) {
+    return largest;
+  }
+  return 0;
+}
+
+CheckResult TcpBuffers() {
+  CheckResult r{.name = "tcp buffers",
+                .why =
+                    "over a long link what is in flight must fit: two "
+                    "messages of some megabytes at 200 ms"};
+  const int64_t receive = LargestBuffer("tcp_rmem");
+  const int64_t send = LargestBuffer("tcp_wmem");
+  r.found = absl::StrCat("up to ", HumanBytes(static_cast<double>(receive)),
+                         " to receive, ", HumanBytes(static_cast<double>(send)),
+                         " to send");
+  if (std::min(receive, send) < kLongFatWindow) {
+    r.level = CheckLevel::kWarn;
+    r.advice =
+        "only for peers far apart: sysctl -w net.ipv4.tcp_rmem=\"4096 131072 "
+        "33554432\" net.ipv4.tcp_wmem=\"4096 65536 33554432\"";
+  }
+  return r;
+}
+
+CheckResult TcpIdle() {
+  CheckResult r{.name = "tcp idle",
+                .why =
+                    "after a pause a connection starts slowly again, which "
+                    "costs round trips in every round"};
+  const std::string value =
+      FirstLine("/proc/sys/net/ipv4/tcp_slow_start_after_idle");
+  r.found = absl::StrCat(
+      "tcp_slow_start_after_idle = ", value.empty() ? "unknown" : value,
+      ", congestion control ",
+      FirstLine("/proc/sys/net/ipv4/tcp_congestion_control"));
+  if (value == "1") {
+    r.level = CheckLevel::kWarn;
+    r.advice =
+        "only for peers far apart: sysctl -w "
+        "net.ipv4.tcp_slow_start_after_idle=0";
+  }
+  return r;
+}
+
+CheckResult Versions() {
+  CheckResult r{.name = "versions", .why = "peers of a run must fit together"};
+  utsname kernel = {};
+  ::uname(&kernel);
+  r.found = absl::StrCat(
+      "gossamer ", GOSSAMER_VERSION, ", gRPC ", GOSSAMER_GRPC_VERSION,
+      ", protobuf ",
+      google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION), ", ",
+      kernel.sysname, " ", kernel.release);
+  return r;
+}
+
+}  // namespace
+
+std::vector<CheckResult> CheckMachine(const std::string& runs) {
+  return {
+      Versions(),
+      Cpu(),
+      Cores(),
+      Memory(),
+      Disk(runs),
+      OpenFiles(),
+      Program("gossamer-topology", "it tells peers who their neighbours are"),
+      Program("gossamer-peer", "it trains"),
+      Program("gossamer-models", "it draws and scores samples"),
+      EmojiFont(),
+      Ports(),
+      Clock(),
+      TcpBuffers(),
+      TcpIdle()};
+}
+
+std::string ToString(CheckLevel level) {
+  switch (level) {
+    case CheckLevel::kOk:
+      return "ok";
+    case CheckLevel::kWarn:
+      return "warn";
+    case CheckLevel::kFail:
+      return "fail";
+  }
+  return "";
+}
+
+}  // namespace gossamer

@@ -1,0 +1,35 @@
+// What a machine must have to train well, and what it would gain from.
+//
+// Looks and changes nothing; knows nothing of any run.
+
+#ifndef GOSSAMER_RUNTIME_CLI_MACHINE_CHECKS_H_
+#define GOSSAMER_RUNTIME_CLI_MACHINE_CHECKS_H_
+
+#include <string>
+#include <vector>
+
+namespace gossamer {
+
+enum class CheckLevel {
+  kOk,
+  kWarn,  // works, but slower or less of it
+  kFail,  // something will not work
+};
+
+struct CheckResult {
+  std::string name;  // "memory"; a stable key
+  CheckLevel level = CheckLevel::kOk;
+  std::string found = "";   // "23.4 GB free of 25.1 GB"
+  std::string why = "";     // it matters
+  std::string advice = "";  // what to do; empty if ok
+};
+
+// All checks, in a fixed order.  `runs` is where runs will be written.
+std::vector<CheckResult> CheckMachine(const std::string& runs);
+
+// "ok", "warn", "fail".
+std::string ToString(CheckLevel level);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_MACHINE_CHECKS_H_

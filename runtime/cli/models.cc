@@ -1,0 +1,63 @@
+#include "runtime/cli/models.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/fleet_process.h"
+
+namespace gossamer {
+
+void AddModelChoice(CLI::App& command, ModelChoice& choice) {
+  command.add_option("--run", choice.run, "folder of the run, as in runs/x")
+      ->required()
+      ->type_name("DIR");
+  command
+      .add_option("--of", choice.of,
+                  "whose generator: mean (of all peers) or a rank, from 0")
+      ->type_name("mean|RANK")
+      ->capture_default_str();
+  command.add_flag("--raw", choice.raw,
+                   "the parameters themselves, not their moving average");
+}
+
+absl::StatusOr<std::vector<std::string>> ModelsCommand(
+    const std::string& subcommand, const ModelChoice& choice,
+    RunConfig& config) {
+  const RunFolder folder(choice.run);
+  GOSSAMER_ASSIGN_OR_RETURN(config, folder.LoadConfig());
+  if (!config.game().has_gan()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        choice.run, " did not train a GAN; it has no generator to look at"));
+  }
+  std::vector<std::string> files;
+  int rank = 0;
+  if (choice.of == "mean") {
+    GOSSAMER_ASSIGN_OR_RETURN(files, folder.StateFiles());
+  } else if (absl::SimpleAtoi(choice.of, &rank) && rank >= 0) {
+    GOSSAMER_ASSIGN_OR_RETURN(std::string file, folder.StateFile(rank));
+    files.push_back(std::move(file));
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--of ", choice.of, ": neither mean nor a rank"));
+  }
+  const GanConfig& gan = config.game().gan();
+  std::vector<std::string> argv = {SiblingProgram("gossamer-models"),
+                                   subcommand, "--parameters"};
+  argv.insert(argv.end(), files.begin(), files.end());
+  for (const auto& [flag, value] :
+       {std::pair<const char*, std::string>{"--model", gan.model()},
+        {"--width", absl::StrCat(gan.width())},
+        {"--latent", absl::StrCat(gan.latent())},
+        {"--loss", gan.loss()},
+        {"--data-name", gan.data().name()}}) {
+    argv.push_back(flag);
+    argv.push_back(value);
+  }
+  if (choice.raw) argv.push_back("--raw");
+  return argv;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,39 @@
+// The arguments with which `gossamer-models` looks at a run's generators.
+//
+// Knows the flags of that program; nothing of torch.
+
+#ifndef GOSSAMER_RUNTIME_CLI_MODELS_H_
+#define GOSSAMER_RUNTIME_CLI_MODELS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/run.pb.h"
+#include "runtime/cli/run_folder.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gossamer {
+
+// Whose generator, of which run.
+struct ModelChoice {
+  std::string run;
+  std::string of = "mean";  // or a rank
+  bool raw = false;         // not the moving average
+};
+
+void AddModelChoice(CLI::App& command, ModelChoice& choice);
+
+// gossamer-models SUBCOMMAND --parameters ... --model ..., and the run's
+// configuration.  kInvalidArgument: `of` is neither; errors of RunFolder; a
+// run whose game is not a GAN.
+absl::StatusOr<std::vector<std::string>> ModelsCommand(
+    const std::string& subcommand, const ModelChoice& choice,
+    RunConfig& config);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_MODELS_H_

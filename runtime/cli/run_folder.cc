@@ -1,0 +1,211 @@
+#include "runtime/cli/run_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/peer/run_config.h"
+#include "runtime/telemetry/metrics_log.h"
+
+namespace gossamer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Numbers N of the entries "<prefix>N<suffix>" of a folder, ascending.
+std::vector<uint64_t> Numbered(const std::string& folder,
+                               absl::string_view prefix,
+                               absl::string_view suffix) {
+  std::vector<uint64_t> numbers;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    absl::string_view number = name;
+    uint64_t n = 0;
+    if (absl::ConsumePrefix(&number, prefix) &&
+        absl::ConsumeSuffix(&number, suffix) && absl::SimpleAtoi(number, &n)) {
+      numbers.push_back(n);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+CheckpointStore StoreOf(const RunFolder& run, int rank) {
+  return CheckpointStore(run.PeerPath(rank) + "/checkpoints", 1);
+}
+
+std::string StateOf(const RunFolder& run, int rank, uint64_t round) {
+  return absl::StrCat(run.PeerPath(rank), "/checkpoints/round-", round,
+                      "/state.safetensors");
+}
+
+}  // namespace
+
+bool RunFolder::Exists() const {
+  std::error_code error;
+  return fs::exists(ConfigPath(), error);
+}
+
+absl::Status RunFolder::Create(const RunConfig& config) const {
+  std::error_code error;
+  fs::create_directories(path_ + "/logs", error);
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), absl::StrCat(path_, "/logs"));
+  }
+  return WriteTextFile(ConfigPath(), ToTextProto(config));
+}
+
+absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {
+  if (!Exists()) {
+    return absl::NotFoundError(absl::StrCat(
+        path_, ": not a run's folder (it has no config.textproto)"));
+  }
+  return LoadRunConfig(ConfigPath());
+}
+
+std::vector<int> RunFolder::Ranks() const {
+  std::vector<int> ranks;
+  for (uint64_t n : Numbered(path_, "peer-", "")) {
+    ranks.push_back(static_cast<int>(n));
+  }
+  return ranks;
+}
+
+std::string RunFolder::PeerPath(int rank) const {
+  return absl::StrCat(path_, "/peer-", rank);
+}
+
+absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
+  std::vector<PeerLog> logs;
+  for (int rank : Ranks()) {
+    auto rounds = ReadMetrics(PeerPath(rank) + "/metrics.jsonl");
+    if (absl::IsNotFound(rounds.status())) continue;
+    if (!rounds.ok()) return rounds.status();
+    logs.push_back({absl::StrCat("peer ", rank), *std::move(rounds)});
+  }
+  return logs;
+}
+
+std::string ConsensusLine(const Sample& sample) {
+  return nlohmann::ordered_json{{"round", sample.round},
+                                {"consensus_distance", sample.value}}
+      .dump();
+}
+
+std::vector<Sample> RunFolder::ReadConsensus() const {
+  std::vector<Sample> samples;
+  std::ifstream file(ConsensusPath());
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("round") ||
+        !json["round"].is_number_unsigned() ||
+        !json["consensus_distance"].is_number()) {
+      continue;
+    }
+    const Sample sample = {json["round"], json["consensus_distance"]};
+    while (!samples.empty() && samples.back().round >= sample.round) {
+      samples.pop_back();  // of a life before the last resume
+    }
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+std::string RunFolder::NewestSamples() const {
+  std::vector<std::string> folders = {path_ + "/samples"};
+  for (int rank : Ranks()) folders.push_back(PeerPath(rank) + "/samples");
+  std::optional<uint64_t> newest;
+  std::string path;
+  for (const std::string& folder : folders) {
+    const std::vector<uint64_t> rounds = Numbered(folder, "round-", ".png");
+    if (rounds.empty() || (newest && rounds.back() <= *newest)) continue;
+    newest = rounds.back();
+    path = absl::StrCat(folder, "/round-", *newest, ".png");
+  }
+  return path;
+}
+
+absl::StatusOr<RunSummary> RunFolder::WriteResults(
+    const RunConfig& config) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PeerLog> logs, ReadLogs());
+  std::vector<std::vector<RoundMetrics>> rounds;
+  for (const PeerLog& log : logs) rounds.push_back(log.rounds);
+  const std::vector<Sample> consensus = ReadConsensus();
+  RunSummary summary = Summarize(rounds);
+  summary.run = config.name();
+  summary.algorithm = config.algorithm();
+  summary.peers = config.peers();
+  summary.configuration_hash = ConfigurationHash(config);
+  summary.finished =
+      logs.size() == config.peers() && summary.rounds >= config.rounds();
+  if (!consensus.empty()) summary.consensus_distance = consensus.back();
+  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(SummaryPath(), ToJson(summary)));
+  const std::vector<Panel> panels = RunPanels(logs, consensus);
+  if (!panels.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(DrawCurves(
+        panels,
+        absl::StrCat(config.name(), ": ", config.algorithm(), ", ",
+                     config.peers(), " peers, ", config.mixing().codec()),
+        CurvesPath()));
+  }
+  return summary;
+}
+
+absl::StatusOr<std::string> RunFolder::StateFile(int rank) const {
+  std::error_code error;
+  if (!fs::is_directory(PeerPath(rank), error)) {
+    return absl::NotFoundError(absl::StrCat(path_, " has no peer of rank ",
+                                            rank, "; it has ", Ranks().size(),
+                                            " peers, counted from 0"));
+  }
+  const std::vector<uint64_t> rounds = StoreOf(*this, rank).Rounds();
+  if (rounds.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(PeerPath(rank),
+                     " has no whole checkpoint; let the run finish, or stop "
+                     "it with Ctrl-C, which saves one"));
+  }
+  return StateOf(*this, rank, rounds.back());
+}
+
+uint64_t RunFolder::NewestCommonRound(int peers) const {
+  std::map<uint64_t, int> count;
+  const std::vector<int> ranks = Ranks();
+  if (static_cast<int>(ranks.size()) < peers) return 0;
+  for (int rank : ranks) {
+    for (uint64_t round : StoreOf(*this, rank).Rounds()) ++count[round];
+  }
+  uint64_t newest = 0;
+  for (const auto& [round, n] : count) {
+    if (n == static_cast<int>(ranks.size())) newest = round;
+  }
+  return newest;
+}
+
+absl::StatusOr<std::vector<std::string>> RunFolder::StateFiles() const {
+  const uint64_t round = NewestCommonRound(1);
+  if (round == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": no round has a whole checkpoint of all ", Ranks().size(),
+        " peers; let the run finish or stop it with Ctrl-C, which saves one, "
+        "or take one peer with --of RANK"));
+  }
+  std::vector<std::string> files;
+  for (int rank : Ranks()) files.push_back(StateOf(*this, rank, round));
+  return files;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,78 @@
+// What lies where in runs/<name>/, and how to read it.
+//
+//   config.textproto            resolved
+//   peer-<rank>/metrics.jsonl   and events.jsonl, samples/, checkpoints/
+//   topology/                   state of the topology service
+//   logs/                       what the processes printed
+//   consensus.jsonl             the fleet's consensus distance over rounds
+//   summary.json, curves.png    once it has ended
+//
+// Knows nothing of running processes.
+
+#ifndef GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_
+#define GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/run.pb.h"
+#include "runtime/telemetry/curves.h"
+#include "runtime/telemetry/summary.h"
+
+namespace gossamer {
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string ConfigPath() const { return path_ + "/config.textproto"; }
+  std::string SummaryPath() const { return path_ + "/summary.json"; }
+  std::string CurvesPath() const { return path_ + "/curves.png"; }
+  std::string ConsensusPath() const { return path_ + "/consensus.jsonl"; }
+  std::string LogPath(const std::string& process) const {
+    return path_ + "/logs/" + process + ".log";
+  }
+  // True if it looks like a run's.
+  bool Exists() const;
+
+  // Makes the folders and writes the configuration.
+  absl::Status Create(const RunConfig& config) const;
+  absl::StatusOr<RunConfig> LoadConfig() const;
+
+  // Ranks with a folder of their own, ascending.
+  std::vector<int> Ranks() const;
+  std::string PeerPath(int rank) const;
+
+  // Rounds logged so far, of all ranks; a rank without a log is left out.
+  absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;
+  std::vector<Sample> ReadConsensus() const;
+  // The newest sample grid; "" if there is none.
+  std::string NewestSamples() const;
+
+  // Writes summary.json and curves.png from the logs.
+  absl::StatusOr<RunSummary> WriteResults(const RunConfig& config) const;
+
+  // The state.safetensors of one rank's newest whole checkpoint.
+  absl::StatusOr<std::string> StateFile(int rank) const;
+  // Those of all ranks at the newest round that all have.
+  // kFailedPrecondition: there is no such round.
+  absl::StatusOr<std::vector<std::string>> StateFiles() const;
+  // The newest round of which every one of `peers` peers has a whole
+  // checkpoint; 0: none.
+  uint64_t NewestCommonRound(int peers) const;
+
+ private:
+  const std::string path_;
+};
+
+// {"round":..,"consensus_distance":..}, as in consensus.jsonl.
+std::string ConsensusLine(const Sample& sample);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_RUN_FOLDER_H_

@@ -1,0 +1,60 @@
+// gossamer sample: a grid of what a run's generators draw.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/models.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kExamples[] = R"(examples:
+  gossamer sample --run runs/quickstart                  # of the mean of all peers
+  gossamer sample --run runs/quickstart --of 2 --seed 7 --out two.png
+
+Uses the newest checkpoint: of the rank, or that all peers have.)";
+
+struct Options {
+  ModelChoice choice;
+  std::string out = "grid.png";
+  uint64_t seed = 1;
+};
+
+int RunSample(const Options& options) {
+  RunConfig config;
+  auto argv = ModelsCommand("sample", options.choice, config);
+  if (!argv.ok()) return Complain("sample", argv.status());
+  for (const std::string& word :
+       {std::string("--out"), options.out, std::string("--seed"),
+        absl::StrCat(options.seed)}) {
+    argv->push_back(word);
+  }
+  const absl::StatusOr<int> code = RunToEnd(*argv);
+  if (!code.ok()) return Complain("sample", code.status());
+  return *code == 0 ? kOk : kFailed;
+}
+
+}  // namespace
+
+void AddSample(CLI::App& app, int& code) {
+  CLI::App* command =
+      app.add_subcommand("sample", "Draw samples of a run's generators");
+  auto options = std::make_shared<Options>();
+  AddModelChoice(*command, options->choice);
+  command->add_option("--out", options->out, "the picture")
+      ->type_name("PNG")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of the latent vectors")
+      ->capture_default_str();
+  command->footer(kExamples);
+  command->callback([options, &code] { code = RunSample(*options); });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,219 @@
+// gossamer train: a whole fleet on this machine, from configuration to picture.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/local_fleet.h"
+#include "runtime/peer/run_config.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kExamples[] = R"(examples:
+  gossamer train --config deploy/configs/quickstart.textproto --data data/emoji-32
+  gossamer train --config c.textproto --data d --set peers=8 --set mixing.graph=torus
+  gossamer train --config c.textproto --data d --resume   # go on after Ctrl-C
+
+Ctrl-C stops the fleet at a round that all peers agree on, with a checkpoint;
+a second Ctrl-C ends it at once.  With --json, stdout is one object: folder,
+samples, curves (paths or null) and summary (as in summary.json).)";
+
+struct Options {
+  std::string config;
+  std::vector<std::string> set;
+  std::string data;
+  std::string runs = "runs";
+  std::string name;
+  bool resume = false;
+  bool overwrite = false;
+  bool json = false;
+};
+
+// The run that is there must be the one that is asked for.
+absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
+  GOSSAMER_ASSIGN_OR_RETURN(RunConfig before, folder.LoadConfig());
+  if (ConfigurationHash(before) == ConfigurationHash(config)) {
+    return absl::OkStatus();
+  }
+  RunConfig now = config;
+  for (RunConfig* c : {&before, &now}) {
+    c->clear_name();
+    c->clear_evaluation();
+    c->clear_checkpoint();
+    if (c->game().has_gan()) {
+      c->mutable_game()->mutable_gan()->mutable_data()->clear_path();
+    }
+  }
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  differencer.Compare(before, now);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--resume: ", folder.path(), " was started with another configuration:\n",
+      differences, "resume with ", folder.ConfigPath(),
+      ", or choose another --name"));
+}
+
+absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
+                           const Options& options) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder.path(), error)) {
+    if (!options.resume) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--resume: there is no ", folder.path(), "; start without --resume"));
+  }
+  if (!folder.Exists() && !std::filesystem::is_empty(folder.path(), error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder.path(),
+                     " is there and is not a run's folder; "
+                     "choose another --name or --runs"));
+  }
+  if (options.resume) return CheckSameRun(folder, config);
+  if (!options.overwrite) {
+    if (!folder.Exists()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder.path(),
+                     " is there already; take --resume to go on, "
+                     "--overwrite to replace it, or another --name"));
+  }
+  std::filesystem::remove_all(folder.path(), error);
+  if (error) return absl::ErrnoToStatus(error.value(), folder.path());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FleetSpec> Prepare(const Options& options) {
+  absl::StatusOr<RunConfig> loaded = LoadRunConfig(options.config, options.set);
+  if (!loaded.ok()) {
+    return absl::InvalidArgumentError(loaded.status().message());
+  }
+  FleetSpec spec;
+  spec.config = *std::move(loaded);
+  if (!options.name.empty()) {
+    spec.config.set_name(options.name);
+    GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(spec.config));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(spec.data, DataFolder(spec.config, options.data));
+  if (!spec.data.empty()) {
+    // So that sample and evaluate find it later.
+    spec.config.mutable_game()->mutable_gan()->mutable_data()->set_path(
+        spec.data);
+  }
+  spec.run_folder = absl::StrCat(options.runs, "/", spec.config.name());
+  spec.resume = options.resume;
+  spec.title = absl::StrCat(spec.config.name(), "  ", spec.config.algorithm(),
+                            "  ", spec.config.peers(), " peers");
+  GOSSAMER_RETURN_IF_ERROR(
+      PrepareFolder(RunFolder(spec.run_folder), spec.config, options));
+  return spec;
+}
+
+void PrintResults(const RunFolder& folder, const RunConfig& config,
+                  const RunSummary& s) {
+  absl::PrintF(
+      "%s %d of %d rounds in %s (%.2f rounds/s, %s per peer and "
+      "round)\n",
+      s.finished ? "trained" : "stopped after", s.rounds, config.rounds(),
+      HumanDuration(absl::Seconds(s.training_seconds)), s.rounds_per_second,
+      HumanBytes(s.bytes_per_round));
+  if (s.first_score && s.last_score) {
+    absl::PrintF(
+        "score    %.4g at round %d, %.4g at round %d (lower is "
+        "better)\n",
+        s.first_score->value, s.first_score->round, s.last_score->value,
+        s.last_score->round);
+  }
+  absl::PrintF("folder   %s\n", folder.path());
+  const std::string samples = folder.NewestSamples();
+  if (!samples.empty()) absl::PrintF("samples  %s\n", samples);
+  absl::PrintF("curves   %s\n", folder.CurvesPath());
+  if (!s.finished) {
+    absl::PrintF("go on    gossamer train --resume --config %s --runs %s\n",
+                 folder.ConfigPath(),
+                 std::filesystem::path(folder.path()).parent_path().string());
+  }
+}
+
+void PrintJson(const RunFolder& folder, const RunSummary& summary) {
+  const std::string samples = folder.NewestSamples();
+  nlohmann::ordered_json json = {{"folder", folder.path()}};
+  json["samples"] = samples.empty() ? nlohmann::ordered_json()
+                                    : nlohmann::ordered_json(samples);
+  json["curves"] = std::filesystem::exists(folder.CurvesPath())
+                       ? nlohmann::ordered_json(folder.CurvesPath())
+                       : nlohmann::ordered_json();
+  json["summary"] = nlohmann::ordered_json::parse(ToJson(summary));
+  std::cout << json.dump(2) << "\n";
+}
+
+int RunTrain(const Options& options) {
+  SignalWaiter signals;
+  absl::StatusOr<FleetSpec> spec = Prepare(options);
+  if (!spec.ok()) return Complain("train", spec.status());
+  const RunFolder folder(spec->run_folder);
+  const RunConfig config = spec->config;
+  ProgressDisplay display(stderr);
+  if (options.resume) {
+    const uint64_t round =
+        folder.NewestCommonRound(static_cast<int>(config.peers()));
+    display.Print(round == 0 ? std::string("no checkpoint that all peers have: "
+                                           "starting from the beginning")
+                             : absl::StrCat("going on from round ", round));
+  }
+  const absl::Status status =
+      LocalFleet(*std::move(spec), signals, display).Run();
+  const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
+  if (!status.ok()) return Complain("train", status);
+  if (!summary.ok()) return Complain("train", summary.status());
+  if (options.json) {
+    PrintJson(folder, *summary);
+  } else {
+    PrintResults(folder, config, *summary);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void AddTrain(CLI::App& app, int& code) {
+  CLI::App* command = app.add_subcommand(
+      "train", "Train with a whole fleet of peers on this machine");
+  auto options = std::make_shared<Options>();
+  command->add_option("--config", options->config, "configuration file")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--set", options->set,
+                   "change one field, as in mixing.codec=innov-int8; may be "
+                   "given again")
+      ->type_name("FIELD=VALUE")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--data", options->data, "folder of the training data")
+      ->type_name("DIR");
+  command->add_option("--runs", options->runs, "folder of all runs")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--name", options->name,
+                      "name of this run, its folder in --runs");
+  auto* resume = command->add_flag("--resume", options->resume,
+                                   "go on from the newest common checkpoint");
+  command
+      ->add_flag("--overwrite", options->overwrite,
+                 "replace a run of the same name")
+      ->excludes(resume);
+  command->add_flag("--json", options->json, "results as JSON on stdout");
+  command->footer(kExamples);
+  command->callback([options, &code] { code = RunTrain(*options); });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,135 @@
+#include "runtime/membership/static_membership.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace gossamer {
+namespace {
+
+View WithEpoch(View view) {
+  view.epoch = std::max<uint64_t>(view.epoch, 1);
+  return view;
+}
+
+}  // namespace
+
+class StaticFleet::Peer final : public Membership {
+ public:
+  Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
+  ~Peer() override {
+    absl::MutexLock lock(&fleet_->mu_);
+    fleet_->seats_[id_].loop = nullptr;
+    fleet_->Advance();
+  }
+
+  const View& view() const override { return fleet_->view_; }
+
+  std::optional<uint64_t> fleet_round() const override {
+    absl::MutexLock lock(&fleet_->mu_);
+    const uint64_t round = fleet_->MaxRound();
+    if (round == 0) return std::nullopt;
+    return round;
+  }
+
+  StopState stop() const override {
+    absl::MutexLock lock(&fleet_->mu_);
+    return fleet_->stop_;
+  }
+
+  void AcknowledgeStop(uint64_t round) override {
+    absl::MutexLock lock(&fleet_->mu_);
+    fleet_->seats_[id_].acknowledged = round;
+    fleet_->Advance();
+  }
+
+  void RequestStop() override { fleet_->RequestStop(); }
+
+  void Report(const PeerReport& report) override {
+    absl::MutexLock lock(&fleet_->mu_);
+    Seat& seat = fleet_->seats_[id_];
+    seat.report = report;
+    seat.reported = true;
+    fleet_->Advance();
+  }
+
+  void SetOnChange(std::function<void()> on_change) override {
+    on_change_ = std::make_shared<std::function<void()>>(std::move(on_change));
+    absl::MutexLock lock(&fleet_->mu_);
+    fleet_->seats_[id_].on_change = on_change_;
+  }
+
+ private:
+  StaticFleet* const fleet_;
+  const PeerId id_;
+  // Shared with posted notifications, which must not outlive this member.
+  std::shared_ptr<std::function<void()>> on_change_;
+};
+
+StaticFleet::StaticFleet(View view, uint64_t stop_slack)
+    : view_(WithEpoch(std::move(view))), stop_slack_(stop_slack) {}
+
+StaticFleet::~StaticFleet() = default;
+
+std::unique_ptr<Membership> StaticFleet::Join(PeerId id, EventLoop* loop) {
+  {
+    absl::MutexLock lock(&mu_);
+    seats_[id] = {};
+    seats_[id].loop = loop;
+  }
+  return std::make_unique<Peer>(this, id);
+}
+
+void StaticFleet::RequestStop() {
+  absl::MutexLock lock(&mu_);
+  if (stop_.round != 0) return;
+  stop_.round = std::max(MaxRound(), view_.from_round) + stop_slack_;
+  NotifyAll();
+  Advance();
+}
+
+std::map<PeerId, PeerReport> StaticFleet::reports() const {
+  absl::MutexLock lock(&mu_);
+  std::map<PeerId, PeerReport> reports;
+  for (const auto& [id, seat] : seats_) {
+    if (seat.reported) reports[id] = seat.report;
+  }
+  return reports;
+}
+
+uint64_t StaticFleet::MaxRound() const {
+  uint64_t round = 0;
+  for (const auto& [id, seat] : seats_) {
+    round = std::max(round, seat.report.round);
+  }
+  return round;
+}
+
+void StaticFleet::Advance() {
+  if (stop_.round == 0 || stop_.committed) return;
+  bool all = true;
+  for (const auto& [id, seat] : seats_) {
+    if (seat.loop == nullptr || seat.acknowledged == stop_.round) continue;
+    if (seat.report.round > stop_.round) {
+      stop_.round = MaxRound() + stop_slack_;
+      NotifyAll();
+      return;
+    }
+    all = false;
+  }
+  if (!all) return;
+  stop_.committed = true;
+  NotifyAll();
+}
+
+void StaticFleet::NotifyAll() {
+  for (const auto& [id, seat] : seats_) {
+    if (seat.loop == nullptr) continue;
+    seat.loop->Post([weak = seat.on_change] {
+      const std::shared_ptr<std::function<void()>> on_change = weak.lock();
+      if (on_change && *on_change) (*on_change)();
+    });
+  }
+}
+
+}  // namespace gossamer

@@ -1,0 +1,67 @@
+// A fleet whose members never change, in one process: for tests, simulations
+// and all-reduce baselines that need no service.
+//
+// Agrees on a last round as the topology service does, at once.  Knows nothing
+// of networks.
+
+#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
+#define GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/ids.h"
+#include "runtime/membership/membership.h"
+
+namespace gossamer {
+
+// What the members of one fleet share.  Outlives them; any thread.
+class StaticFleet {
+ public:
+  // `view.epoch` of 0 becomes 1.  A stop is proposed `stop_slack` rounds after
+  // the furthest peer.
+  explicit StaticFleet(View view, uint64_t stop_slack = 8);
+  ~StaticFleet();
+  StaticFleet(const StaticFleet&) = delete;
+  StaticFleet& operator=(const StaticFleet&) = delete;
+
+  // The membership of peer `id`, to be used on `loop`, which outlives it.  One
+  // at a time for each id; a member that is destroyed is not waited for when
+  // the fleet stops.
+  std::unique_ptr<Membership> Join(PeerId id, EventLoop* loop);
+
+  const View& view() const { return view_; }
+  void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
+  // The latest report of every member that has made one.
+  std::map<PeerId, PeerReport> reports() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class Peer;
+  struct Seat {
+    EventLoop* loop = nullptr;  // null: left
+    std::weak_ptr<std::function<void()>> on_change;
+    PeerReport report;
+    bool reported = false;
+    uint64_t acknowledged = 0;
+  };
+
+  uint64_t MaxRound() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NotifyAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const View view_;
+  const uint64_t stop_slack_;
+  mutable absl::Mutex mu_;
+  std::map<PeerId, Seat> seats_ ABSL_GUARDED_BY(mu_);
+  StopState stop_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_

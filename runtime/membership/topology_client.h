@@ -1,0 +1,133 @@
+// A peer's membership as the topology service tells it.
+//
+// Registers, then sends heartbeats for as long as it lives; everything happens
+// on the loop.  The service may go away at any time: the last view stays valid,
+// and the client goes on trying, ever more slowly.  Knows nothing of rounds'
+// contents or of the peer's neighbours.
+
+#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
+#define GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/topology.grpc.pb.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/ids.h"
+#include "runtime/membership/membership.h"
+
+namespace gossamer {
+
+struct TopologyClientOptions {
+  std::string service;  // host:port
+  std::string run_id;
+  PeerId peer_id;        // 0: the service assigns one
+  uint64_t boot_id = 0;  // not 0; differs between any two lives of a peer
+  std::string address;   // host:port that neighbours dial
+  uint64_t layout_fingerprint = 0;
+  uint64_t configuration_hash = 0;
+  std::vector<uint64_t> checkpoint_rounds;
+  absl::Duration call_deadline = absl::Seconds(5);
+};
+
+// Loop only, the destructor included, which waits for a call in flight to be
+// cancelled (milliseconds).
+class TopologyClient final : public Membership {
+ public:
+  // `loop` outlives the client.
+  TopologyClient(TopologyClientOptions options, EventLoop* loop);
+  ~TopologyClient() override;
+
+  // Begins to register.
+  void Start();
+  // 0 until registered.
+  PeerId peer_id() const { return options_.peer_id; }
+  // Peers that have registered, and that the view waits for; 0: not known yet.
+  uint32_t registered() const { return registered_; }
+  uint32_t expected() const { return expected_; }
+
+  // Called once if the service refuses this peer for good; no heartbeat
+  // follows.  The status says what to do.
+  void SetOnRefused(std::function<void(const absl::Status&)> on_refused) {
+    on_refused_ = std::move(on_refused);
+  }
+  // Called when the service goes away (the error) and when it is back (OK):
+  // once per change.
+  void SetOnService(std::function<void(const absl::Status&)> on_service) {
+    on_service_ = std::move(on_service);
+  }
+
+  // Tells the service that this peer has trained to the end.  `done` runs once
+  // the service knows, or after `limit`.  No heartbeat follows.
+  void Finish(absl::Duration limit, EventLoop::Callback done);
+
+  const View& view() const override { return view_; }
+  std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
+  StopState stop() const override { return stop_; }
+  void AcknowledgeStop(uint64_t round) override;
+  void RequestStop() override;
+  // Of the sketches reported between two heartbeats, the one is sent whose
+  // round has the most trailing zero bits: peers whose heartbeats fall at
+  // different moments then still send sketches of common rounds.
+  void Report(const PeerReport& report) override;
+  void SetOnChange(std::function<void()> on_change) override;
+
+ private:
+  enum class Phase { kIdle, kRegistering, kRegistered, kEnded };
+  struct Calls;  // what is in flight, shared with gRPC's threads
+
+  void SendRegister();
+  void SendHeartbeat();
+  void OnRegistered(const absl::Status& status,
+                    const wire::RegisterResponse& response);
+  void OnHeartbeat(const absl::Status& status,
+                   const wire::HeartbeatResponse& response, bool finished);
+  void Learn(const wire::HeartbeatResponse& response);
+  wire::HeartbeatRequest MakeHeartbeat() const;
+  void Send();
+  void SendAt(absl::Time when);
+  void SendSoon();
+  void Retry(const absl::Status& why);
+  void Refused(const absl::Status& why);
+  void SetReachable(const absl::Status& status);
+  void End();
+  absl::Duration Interval() const;
+
+  TopologyClientOptions options_;
+  EventLoop* const loop_;
+  std::shared_ptr<Calls> calls_;
+  std::function<void()> on_change_;
+  std::function<void(const absl::Status&)> on_refused_;
+  std::function<void(const absl::Status&)> on_service_;
+  EventLoop::Callback on_finished_;
+
+  Phase phase_ = Phase::kIdle;
+  bool in_flight_ = false;
+  bool send_again_ = false;  // something changed while a call was in flight
+  EventLoop::TimerId timer_{};
+  EventLoop::TimerId finish_timer_{};
+  uint64_t failures_ = 0;  // in a row
+  bool reachable_ = true;
+  absl::Duration heartbeat_ = absl::Seconds(1);
+
+  View view_;
+  std::optional<uint64_t> fleet_round_;
+  StopState stop_;
+  uint32_t registered_ = 0;
+  uint32_t expected_ = 0;
+  PeerReport report_;  // its sketch is the best since the last heartbeat
+  uint64_t acknowledged_stop_ = 0;
+  bool stop_requested_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_

@@ -1,0 +1,113 @@
+#include "runtime/peer/compose.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/game/bilinear_game.h"
+#include "algorithms/game/quadratic_game.h"
+#include "gan_models/make_game.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/run_config.h"
+
+namespace gossamer {
+namespace {
+
+GanSpec GanSpecOf(const RunConfig& config, const std::string& data) {
+  const GanConfig& gan = config.game().gan();
+  GanSpec spec;
+  spec.model = gan.model();
+  spec.width = static_cast<int>(gan.width());
+  spec.latent = static_cast<int>(gan.latent());
+  spec.loss = gan.loss();
+  spec.gradient_penalty = gan.gradient_penalty();
+  spec.batch = static_cast<int>(gan.batch());
+  spec.one_backward = gan.one_backward();
+  spec.evaluation_samples = static_cast<int>(config.evaluation().samples());
+  spec.data.name = gan.data().name();
+  spec.data.path = gan.data().path().empty() ? data : gan.data().path();
+  spec.data.classes.assign(gan.data().classes().begin(),
+                           gan.data().classes().end());
+  spec.data.shard = gan.data().shard();
+  spec.data.alpha = gan.data().alpha();
+  spec.data.flip = gan.data().flip();
+  return spec;
+}
+
+OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
+  return {.name = step.optimizer(),
+          .learning_rate = learning_rate,
+          .beta1 = step.beta1(),
+          .beta2 = step.beta2(),
+          .epsilon = step.epsilon()};
+}
+
+absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
+  using Kind = DeadlinePolicy::Kind;
+  if (text == "none") return DeadlinePolicy{Kind::kNone, {}};
+  if (text == "auto") return DeadlinePolicy{Kind::kAdaptive, {}};
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration fixed,
+                            ParsePositiveDuration(text));
+  return DeadlinePolicy{Kind::kFixed, fixed};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
+                                               const std::string& data,
+                                               int shard) {
+  const int peers = static_cast<int>(config.peers());
+  const GameConfig& game = config.game();
+  if (game.has_bilinear()) {
+    return BilinearGame::Create(
+        {.dimension = static_cast<int>(game.bilinear().dimension()),
+         .noise = game.bilinear().noise()},
+        config.seed());
+  }
+  if (game.has_quadratic()) {
+    return QuadraticGame::Create(
+        {.dimension = static_cast<int>(game.quadratic().dimension()),
+         .noise = game.quadratic().noise(),
+         .heterogeneity = game.quadratic().heterogeneity()},
+        shard, peers, config.seed());
+  }
+  return MakeGan(GanSpecOf(config, data), shard, peers, config.seed(),
+                 static_cast<int>(config.resources().threads()));
+}
+
+LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
+  const StepConfig& step = config.step();
+  LocalStepSpec spec;
+  spec.generator = OptimizerSpecOf(step, step.generator_learning_rate());
+  spec.discriminator =
+      OptimizerSpecOf(step, step.discriminator_learning_rate());
+  spec.n_critic = static_cast<int>(step.n_critic());
+  spec.gradient_clip = step.gradient_clip();
+  spec.decay_from_round = step.decay_from_round();
+  spec.last_round = config.rounds();
+  return spec;
+}
+
+absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
+  const MixingConfig& mixing = config.mixing();
+  PeerSpec spec;
+  spec.run_id = config.name();
+  spec.seed = config.seed();
+  spec.rounds = config.rounds();
+  spec.centralized = config.algorithm() == "cp-oadam";
+  spec.all_reduce = mixing.all_reduce();
+  spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
+  spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());
+  spec.step_then_mix = mixing.order() == "step-then-mix";
+  spec.gamma = mixing.gamma();
+  GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
+  GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,
+                            ParsePositiveDuration(mixing.liveness_limit()));
+  spec.steps_per_round = static_cast<int>(config.step().steps_per_round());
+  if (config.game().has_gan()) spec.ema = config.game().gan().ema();
+  spec.evaluate_every = config.evaluation().every();
+  spec.checkpoint_every = config.checkpoint().every();
+  spec.configuration_hash = ConfigurationHash(config);
+  return spec;
+}
+
+}  // namespace gossamer

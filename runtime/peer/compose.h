@@ -1,0 +1,33 @@
+// From a resolved RunConfig to the parts of a peer: the one place that knows
+// what a configuration's names stand for.
+//
+// Knows nothing of addresses, processes or the fleet.
+
+#ifndef GOSSAMER_RUNTIME_PEER_COMPOSE_H_
+#define GOSSAMER_RUNTIME_PEER_COMPOSE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "proto/run.pb.h"
+#include "runtime/peer/peer.h"
+
+namespace gossamer {
+
+// The game of shard `shard` of config.peers().  `data` is this machine's data
+// folder, used where the configuration names none.
+absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
+                                               const std::string& data,
+                                               int shard);
+
+LocalStepSpec LocalStepSpecOf(const RunConfig& config);
+
+// Everything but who and where: self, epoch and folders are the caller's.
+absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_COMPOSE_H_

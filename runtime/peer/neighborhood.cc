@@ -1,0 +1,306 @@
+#include "runtime/peer/neighborhood.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+// Emissions whose answers are still of interest to the deadline.
+constexpr size_t kMaxPendingArrivals = 64;
+// A peer that breaks the protocol this often is not dialled again.
+constexpr int kMaxViolations = 5;
+
+}  // namespace
+
+Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
+                           Transport* transport,
+                           std::shared_ptr<const Codec> codec,
+                           std::span<float> x)
+    : options_(std::move(options)),
+      loop_(loop),
+      transport_(transport),
+      codec_(std::move(codec)),
+      x_(x),
+      cache_(std::make_shared<SnapshotCache>()) {
+  transport_->SetListener(this);
+}
+
+void Neighborhood::SetCollective(FrameHandler on_frame,
+                                 std::function<void(PeerId)> on_up) {
+  on_collective_ = std::move(on_frame);
+  on_collective_up_ = std::move(on_up);
+}
+
+absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
+                               ExchangeId frontier, const SavedEdge* saved) {
+  if (!edges_.contains(peer)) {
+    EdgeOptions o;
+    o.self = options_.self;
+    o.other = peer;
+    o.run_id = options_.run_id;
+    o.epoch = options_.epoch;
+    o.frontier = frontier;
+    o.window = options_.window;
+    o.layout = options_.layout;
+    std::unique_ptr<Edge> edge;
+    if (saved != nullptr) {
+      auto resumed = Edge::Resume(std::move(o), codec_, x_, cache_, *saved);
+      if (!resumed.ok()) return resumed.status();
+      edge = *std::move(resumed);
+    } else {
+      edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
+    }
+    edges_.emplace(
+        peer,
+        Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
+  }
+  transport_->Connect(peer, address);
+  return absl::OkStatus();
+}
+
+void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
+                        bool finite) {
+  for (auto& [peer, entry] : edges_) {
+    const auto it =
+        std::find_if(row.begin(), row.end(),
+                     [&](const RowEntry& r) { return r.peer == peer; });
+    if (it == row.end()) {
+      entry.edge->Pass(id + 1);
+      continue;
+    }
+    if (!entry.edge->Emit(id, it->coefficient, finite)) ++skipped_;
+    entry.emitted.emplace(id, loop_->Now());
+    if (entry.emitted.size() > kMaxPendingArrivals) {
+      entry.emitted.erase(entry.emitted.begin());
+    }
+    NoteArrivals(entry);
+    Send(entry);
+  }
+  for (auto& [peer, entry] : edges_) Flush(entry);
+  transport_->Flush();
+}
+
+void Neighborhood::Pass(ExchangeId id) {
+  for (auto& [peer, entry] : edges_) {
+    entry.edge->Pass(id);
+    Flush(entry);
+  }
+}
+
+void Neighborhood::Complete(ExchangeId limit) {
+  // Each edge's correction is added by itself, sorted by neighbour: rounding
+  // errors at the two ends then cancel, and a run can be replayed (EDGE 9).
+  for (auto& [peer, entry] : edges_) entry.edge->Complete(limit);
+}
+
+bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
+                           absl::Duration round) {
+  bool all = true;
+  for (const RowEntry& r : row) {
+    Entry& entry = edges_.at(r.peer);
+    if (entry.edge->heard() > id) {
+      entry.overdue = false;
+      continue;
+    }
+    if (entry.overdue) continue;
+    if (loop_->Now() < DeadlineOf(entry, id, round)) {
+      all = false;
+      continue;
+    }
+    entry.overdue = true;
+    ++late_;
+    Tell("overdue", absl::StrCat("peer ", r.peer.value, " missed round ",
+                                 RoundOf(id), "; going on without it"));
+  }
+  return all;
+}
+
+absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
+                                      ExchangeId id,
+                                      absl::Duration round) const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const RowEntry& r : row) {
+    const Entry& entry = edges_.at(r.peer);
+    if (entry.edge->heard() > id || entry.overdue) continue;
+    next = std::min(next, DeadlineOf(entry, id, round));
+  }
+  return next;
+}
+
+absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,
+                                    absl::Duration round) const {
+  const auto it = entry.emitted.find(id);
+  const absl::Time from =
+      it == entry.emitted.end() ? absl::InfinitePast() : it->second;
+  const absl::Duration limit = entry.deadline.Limit(round);
+  if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  return from + limit;
+}
+
+bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
+  return std::all_of(row.begin(), row.end(), [&](const RowEntry& r) {
+    return edges_.at(r.peer).edge->acquainted();
+  });
+}
+
+std::vector<uint64_t> Neighborhood::RoundsHeard() const {
+  std::vector<uint64_t> rounds;
+  for (const auto& [peer, entry] : edges_) {
+    rounds.push_back(RoundOf(entry.edge->heard()));
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds;
+}
+
+std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
+                                          ExchangeId id) const {
+  std::vector<PeerId> missing;
+  for (const RowEntry& r : row) {
+    if (edges_.at(r.peer).edge->heard() <= id) missing.push_back(r.peer);
+  }
+  return missing;
+}
+
+void Neighborhood::BeginRecord(ExchangeId cut) {
+  for (auto& [peer, entry] : edges_) {
+    entry.edge->Pass(cut);
+    entry.edge->BeginRecord(cut);
+    entry.edge->Announce();  // the others seal their records by it
+  }
+  FlushAll();
+}
+
+bool Neighborhood::Sealed() const {
+  return std::all_of(edges_.begin(), edges_.end(),
+                     [](const auto& e) { return e.second.edge->sealed(); });
+}
+
+std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
+  std::map<PeerId, SavedEdge> records;
+  for (auto& [peer, entry] : edges_) {
+    if (auto record = entry.edge->TakeRecord()) {
+      records.emplace(peer, *std::move(record));
+    }
+  }
+  return records;
+}
+
+bool Neighborhood::Settled() const {
+  return std::all_of(edges_.begin(), edges_.end(),
+                     [](const auto& e) { return e.second.edge->settled(); });
+}
+
+void Neighborhood::FlushAll() {
+  for (auto& [peer, entry] : edges_) Flush(entry);
+}
+
+uint64_t Neighborhood::corrections() const {
+  uint64_t n = 0;
+  for (const auto& [peer, entry] : edges_) n += entry.edge->corrections();
+  return n;
+}
+
+const Edge* Neighborhood::edge(PeerId peer) const {
+  const auto it = edges_.find(peer);
+  return it == edges_.end() ? nullptr : it->second.edge.get();
+}
+
+void Neighborhood::set_observer(PeerId peer, CorrectionObserver* observer) {
+  edges_.at(peer).edge->set_observer(observer);
+}
+
+void Neighborhood::Send(Entry& entry) {
+  for (Edge::OutFrame& f : entry.edge->TakeFrames()) {
+    // Without a connection nothing is lost: the next hello brings it again.
+    transport_->Send(
+        entry.edge->other(), Channel::kEdge,
+        Frame{Payload::FromVector(std::move(f.head)), std::move(f.body)});
+  }
+}
+
+void Neighborhood::Flush(Entry& entry) {
+  if (!transport_->Idle(entry.edge->other())) return;
+  entry.edge->Flush();
+  Send(entry);
+}
+
+void Neighborhood::NoteArrivals(Entry& entry) {
+  const ExchangeId heard = entry.edge->heard();
+  auto it = entry.emitted.begin();
+  while (it != entry.emitted.end() && it->first < heard) {
+    entry.deadline.Record(loop_->Now() - it->second);
+    it = entry.emitted.erase(it);
+  }
+}
+
+void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
+  if (auto it = edges_.find(peer); it != edges_.end()) {
+    it->second.edge->ConnectionUp(connection);
+    Send(it->second);
+  }
+  if (on_collective_up_) on_collective_up_(peer);
+  Changed();
+}
+
+void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
+                           Channel channel, Frame frame) {
+  if (channel == Channel::kCollective) {
+    if (on_collective_) on_collective_(peer, std::move(frame));
+    Changed();
+    return;
+  }
+  const auto it = edges_.find(peer);
+  if (channel != Channel::kEdge || it == edges_.end()) return;
+  Entry& entry = it->second;
+  const absl::Status status = entry.edge->OnFrame(
+      connection, frame.head.bytes(), std::move(frame.body));
+  if (!status.ok()) {
+    Refuse(entry, connection, status);
+    return;
+  }
+  NoteArrivals(entry);
+  Send(entry);
+  Flush(entry);
+  Changed();
+}
+
+void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
+                          const absl::Status& why) {
+  if (auto it = edges_.find(peer); it != edges_.end()) {
+    it->second.edge->ConnectionDown(connection);
+    Send(it->second);
+    Tell("edge_down",
+         absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
+  }
+  Changed();
+}
+
+void Neighborhood::Refuse(Entry& entry, ConnectionId connection,
+                          const absl::Status& why) {
+  const PeerId peer = entry.edge->other();
+  Tell("edge_refused",
+       absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
+  // A disconnect loses nothing; a reset might (EDGE 10).
+  transport_->Close(peer, connection, why);
+  if (++entry.violations >= kMaxViolations ||
+      why.code() == absl::StatusCode::kFailedPrecondition) {
+    Tell("edge_closed",
+         absl::StrCat("peer ", peer.value,
+                      " is not dialled again: it does not fit this run"));
+    transport_->Disconnect(peer);
+  }
+}
+
+void Neighborhood::Tell(const std::string& kind,
+                        const std::string& detail) const {
+  if (on_event_) on_event_(kind, detail);
+}
+
+void Neighborhood::Changed() const {
+  if (on_change_) on_change_();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,148 @@
+// A peer's edges and the transport under them, as the round loop sees them:
+// emit a row, see who has answered, apply what is due.
+//
+// Owns deadlines and what is late; knows nothing of gradients, schedules or
+// views.  Everything runs on the peer's loop.
+
+#ifndef GOSSAMER_RUNTIME_PEER_NEIGHBORHOOD_H_
+#define GOSSAMER_RUNTIME_PEER_NEIGHBORHOOD_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/gossip/edge.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/peer/deadline.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+struct NeighborhoodOptions {
+  PeerId self;
+  std::string run_id;
+  uint64_t epoch = 0;  // MakeEpoch
+  int window = 1;      // max(1, overlap_steps)
+  uint64_t layout = 0;
+  DeadlinePolicy deadline;
+};
+
+// A neighbour in one round's row.
+struct RowEntry {
+  PeerId peer;
+  float coefficient = 0;  // γ·w
+};
+
+class Neighborhood final : public TransportListener {
+ public:
+  using FrameHandler = std::function<void(PeerId, Frame)>;
+  using EventHandler =
+      std::function<void(const std::string& kind, const std::string& detail)>;
+
+  // All outlive it; `x` is stable for life.  Becomes the transport's listener.
+  Neighborhood(NeighborhoodOptions options, EventLoop* loop,
+               Transport* transport, std::shared_ptr<const Codec> codec,
+               std::span<float> x);
+
+  // Called when something arrived or a connection changed.
+  void SetOnChange(std::function<void()> f) { on_change_ = std::move(f); }
+  void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
+  // Frames of Channel::kCollective, and connections coming up.
+  void SetCollective(FrameHandler on_frame, std::function<void(PeerId)> on_up);
+
+  // Keeps an edge to `peer`; it decides exchanges from `frontier` on, or goes
+  // on from `saved` (may be null).  kInvalidArgument if `saved` does not fit.
+  absl::Status Add(PeerId peer, const std::string& address, ExchangeId frontier,
+                   const SavedEdge* saved);
+  bool Has(PeerId peer) const { return edges_.contains(peer); }
+
+  // Decides exchange `id` on every edge: a payload on those in `row` if it may
+  // be, a skip on the others.
+  void Emit(std::span<const RowEntry> row, ExchangeId id, bool finite);
+  // Decides that all exchanges below `id` are skips, on all edges.
+  void Pass(ExchangeId id);
+  // Applies all that is due: every exchange below `limit`, by neighbour, then
+  // by id; sends what is owed.
+  void Complete(ExchangeId limit);
+
+  // True if every edge of `row` that is waited for has heard exchange `id`.
+  // An edge past its deadline is overdue and not waited for until it answers.
+  bool Arrived(std::span<const RowEntry> row, ExchangeId id,
+               absl::Duration round);
+  // When Arrived() may change by itself.
+  absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
+                          absl::Duration round) const;
+  // Every edge of `row` knows the other end.
+  bool Acquainted(std::span<const RowEntry> row) const;
+  // The rounds that the neighbours have decided, as heard, ascending.
+  std::vector<uint64_t> RoundsHeard() const;
+  // Those of `row` that have not answered exchange `id`.
+  std::vector<PeerId> Missing(std::span<const RowEntry> row,
+                              ExchangeId id) const;
+
+  // A fleet cut: all ids below are decided here and the others are told.
+  void BeginRecord(ExchangeId cut);
+  bool Sealed() const;
+  // Sealed records by neighbour; unsealed ones are left out.
+  std::map<PeerId, SavedEdge> TakeRecords();
+  // Nothing of this peer is outstanding anywhere, nothing waits here.
+  bool Settled() const;
+  // Sends what is owed, where it can go out now.
+  void FlushAll();
+
+  uint64_t corrections() const;
+  uint64_t skipped() const { return skipped_; }
+  uint64_t late() const { return late_; }
+  const Edge* edge(PeerId peer) const;
+  void set_observer(PeerId peer, CorrectionObserver* observer);
+  Transport& transport() { return *transport_; }
+
+  void OnUp(PeerId peer, ConnectionId connection) override;
+  void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
+               Frame frame) override;
+  void OnDown(PeerId peer, ConnectionId connection,
+              const absl::Status& why) override;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Edge> edge;
+    DeadlineEstimator deadline;
+    std::map<ExchangeId, absl::Time> emitted;  // and not heard
+    bool overdue = false;
+    int violations = 0;
+  };
+
+  // Sends the edge's frames.
+  void Send(Entry& entry);
+  void Flush(Entry& entry);
+  void NoteArrivals(Entry& entry);
+  absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
+                        absl::Duration round) const;
+  void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
+  void Tell(const std::string& kind, const std::string& detail) const;
+  void Changed() const;
+
+  const NeighborhoodOptions options_;
+  EventLoop* const loop_;
+  Transport* const transport_;
+  const std::shared_ptr<const Codec> codec_;
+  const std::span<float> x_;
+  const std::shared_ptr<SnapshotCache> cache_;
+  std::map<PeerId, Entry> edges_;
+  std::function<void()> on_change_;
+  EventHandler on_event_;
+  FrameHandler on_collective_;
+  std::function<void(PeerId)> on_collective_up_;
+  uint64_t skipped_ = 0;
+  uint64_t late_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_NEIGHBORHOOD_H_

@@ -1,0 +1,254 @@
+#include "runtime/peer/peer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+
+absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
+  if (spec.overlap_steps < 0 || spec.overlap_steps > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "overlap_steps ", spec.overlap_steps, ": 0 and 1 are supported"));
+  }
+  if (spec.mixing_rounds < 1 || spec.mixing_rounds >= kMaxPhases ||
+      (spec.mixing_rounds > 1 && spec.overlap_steps > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mixing_rounds ", spec.mixing_rounds,
+                     ": must be 1 to 255, and above 1 needs overlap_steps 0"));
+  }
+  if (spec.gamma < 0 || spec.gamma > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gamma ", spec.gamma, " is not in [0, 1]"));
+  }
+  return std::unique_ptr<Peer>(new Peer(std::move(spec), std::move(parts)));
+}
+
+Peer::Peer(PeerSpec spec, Parts parts)
+    : spec_(std::move(spec)),
+      parts_(std::move(parts)),
+      key_(RngKey(spec_.seed).Fold("step")),
+      waiter_(parts_.loop),
+      neighborhood_({.self = spec_.self,
+                     .run_id = spec_.run_id,
+                     .epoch = spec_.epoch,
+                     .window = std::max(1, spec_.overlap_steps),
+                     .layout = parts_.game->layout().fingerprint(),
+                     .deadline = spec_.deadline},
+                    parts_.loop, parts_.transport, parts_.codec,
+                    parts_.game->parameters()),
+      all_reducer_(parts_.transport) {
+  neighborhood_.SetOnChange([this] { waiter_.Notify(); });
+  neighborhood_.SetOnEvent(
+      [this](const std::string& kind, const std::string& detail) {
+        Tell(kind, detail);
+      });
+  neighborhood_.SetCollective(
+      [this](PeerId peer, Frame frame) {
+        const absl::Status status = all_reducer_.OnFrame(peer, frame);
+        if (!status.ok()) {
+          Tell("collective_refused", std::string(status.message()));
+        }
+      },
+      [this](PeerId peer) { all_reducer_.OnUp(peer); });
+  parts_.membership->SetOnChange([this] { waiter_.Notify(); });
+  const size_t generator =
+      parts_.game->layout().extent(Player::kGenerator).size;
+  if (spec_.ema > 0) {
+    const auto x = parts_.game->parameters().first(generator);
+    ema_.assign(x.begin(), x.end());
+  }
+  if (spec_.centralized) gradient_.resize(parts_.game->layout().size());
+}
+
+std::span<const float> Peer::generator() const {
+  if (!ema_.empty()) return ema_;
+  return parts_.game->parameters().first(
+      parts_.game->layout().extent(Player::kGenerator).size);
+}
+
+Task<absl::Status> Peer::Run() {
+  Task<absl::Status> join = Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  while (round_ <= spec_.rounds) {
+    GOSSAMER_CO_RETURN_IF_ERROR(AdoptView());
+    Task<bool> stop = AtStop();
+    if (co_await stop.result()) {
+      stopped_ = true;
+      break;
+    }
+    const absl::Time started = parts_.loop->Now();
+    Task<absl::Status> round = Round();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
+    Task<bool> evaluated = Evaluate();
+    co_await evaluated.result();
+    Publish(started);
+    round_ = NextRound();
+    BeginCheckpoint();
+    Task<bool> saved = SaveCheckpoint(/*now=*/false);
+    co_await saved.result();
+  }
+  Task<absl::Status> finish = Finish();
+  co_return co_await finish.result();
+}
+
+Task<absl::Status> Peer::Round() {
+  metrics_.seconds_computing = metrics_.seconds_waiting = 0;
+  if (spec_.centralized) {
+    for (int i = 0; i < spec_.steps_per_round; ++i) {
+      Task<absl::Status> step = CentralizedStep();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
+    }
+    UpdateAverage();
+    co_return absl::OkStatus();
+  }
+  row_ = RowOf(round_);
+  if (!neighborhood_.Acquainted(row_)) {
+    co_await waiter_.Until(
+        [this] { return neighborhood_.Acquainted(row_); },
+        parts_.loop->Now() +
+            (spec_.deadline.kind == DeadlinePolicy::Kind::kNone
+                 ? spec_.liveness_limit
+                 : std::min(spec_.liveness_limit, absl::Seconds(5))));
+  }
+  if (spec_.overlap_steps > 0) {
+    // The exchange of this round hides behind this round's steps.
+    neighborhood_.Emit(row_, MakeExchangeId(round_), CheckFinite());
+    Task<absl::Status> step = Step();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
+    Task<absl::Status> wait = Await(MakeExchangeId(round_));
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    neighborhood_.Complete(MakeExchangeId(round_ + 1));
+    co_return absl::OkStatus();
+  }
+  for (const bool mix : {!spec_.step_then_mix, spec_.step_then_mix}) {
+    Task<absl::Status> half = mix ? Mix() : Step();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await half.result());
+  }
+  co_return absl::OkStatus();
+}
+
+// x ← W^t x: t exchanges one after the other.
+Task<absl::Status> Peer::Mix() {
+  for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
+    const ExchangeId id = MakeExchangeId(round_, static_cast<uint32_t>(phase));
+    neighborhood_.Emit(row_, id, CheckFinite());
+    Task<absl::Status> wait = Await(id);
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    neighborhood_.Complete(id + 1);
+  }
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> Peer::Await(ExchangeId id) {
+  const absl::Time started = parts_.loop->Now();
+  const bool arrived = co_await waiter_.Until(
+      [this, id] { return neighborhood_.Arrived(row_, id, round_length_); },
+      started + spec_.liveness_limit,
+      [this, id] {
+        return neighborhood_.NextDeadline(row_, id, round_length_);
+      });
+  metrics_.seconds_waiting +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - started);
+  if (arrived) co_return absl::OkStatus();
+  const std::vector<PeerId> missing = neighborhood_.Missing(row_, id);
+  co_return absl::DeadlineExceededError(absl::StrCat(
+      "round ", round_, ": no word from peer ",
+      absl::StrJoin(
+          missing, ", ",
+          [](std::string* out, PeerId p) { absl::StrAppend(out, p.value); }),
+      " for ", absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit); look at that peer's log, or set "
+      "mixing.deadline to go on without slow peers"));
+}
+
+Pending<bool> Peer::Compute(std::function<void()> work) {
+  Pending<bool> done;
+  parts_.compute->Run(std::move(work), [done]() mutable { done.Set(true); });
+  return done;
+}
+
+Task<absl::Status> Peer::Step() {
+  const absl::Time started = parts_.loop->Now();
+  co_await Compute([this] { LocalSteps(); });
+  metrics_.seconds_computing +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - started);
+  co_return absl::OkStatus();
+}
+
+// On the compute engine.
+void Peer::LocalSteps() {
+  for (int i = 0; i < spec_.steps_per_round; ++i) {
+    losses_ = parts_.step->Run(
+        steps_, round_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
+    ++steps_;
+    NoteStep(losses_);
+  }
+  UpdateAverage();
+}
+
+void Peer::NoteStep(const absl::StatusOr<Losses>& losses) {
+  if (losses.ok()) {
+    metrics_.generator_loss = losses->generator;
+    metrics_.discriminator_loss = losses->discriminator;
+    return;
+  }
+  parts_.loop->Post([this, why = std::string(losses.status().message())] {
+    Tell("step_skipped", why);
+  });
+}
+
+void Peer::UpdateAverage() {
+  if (ema_.empty()) return;
+  HostKernels().ema(static_cast<float>(1 - spec_.ema),
+                    parts_.game->parameters().first(ema_.size()), ema_);
+}
+
+Task<absl::Status> Peer::CentralizedStep() {
+  const absl::Time started = parts_.loop->Now();
+  co_await Compute([this] {
+    losses_ = parts_.step->Gradient(
+        steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
+    const std::span<const float> g = parts_.game->gradients();
+    std::copy(g.begin(), g.end(), gradient_.begin());
+    // The others wait for this peer's share: it is zero if there is none.
+    if (!losses_.ok()) std::fill(gradient_.begin(), gradient_.end(), 0.0f);
+    NoteStep(losses_);
+  });
+  const absl::Time computed = parts_.loop->Now();
+  all_reducer_.Start(steps_, gradient_);
+  const bool reduced =
+      co_await waiter_.Until([this] { return all_reducer_.done(); },
+                             parts_.loop->Now() + spec_.liveness_limit);
+  if (!reduced) {
+    co_return absl::DeadlineExceededError(absl::StrCat(
+        "round ", round_, ": the all-reduce of gradients did not end within ",
+        absl::FormatDuration(spec_.liveness_limit),
+        " (mixing.liveness_limit); a peer is gone, and a centralized "
+        "algorithm cannot go on without it"));
+  }
+  const absl::Time received = parts_.loop->Now();
+  co_await Compute([this] { parts_.step->Apply(steps_, round_, gradient_); });
+  ++steps_;
+  const absl::Time done = parts_.loop->Now();
+  metrics_.seconds_computing +=
+      absl::ToDoubleSeconds(done - received + (computed - started));
+  metrics_.seconds_waiting += absl::ToDoubleSeconds(received - computed);
+  co_return absl::OkStatus();
+}
+
+// A payload with an infinity would spoil the neighbours: an edge skips it.
+bool Peer::CheckFinite() {
+  const bool finite = HostKernels().all_finite(parts_.game->parameters());
+  if (!finite) {
+    Tell("nonfinite_parameters",
+         "this peer's parameters are not finite; it contributes nothing");
+  }
+  return finite;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,167 @@
+// One participant of a run: the round loop that ties game, optimizer, edges,
+// membership and checkpoints together.
+//
+// Everything here happens on one event loop; gradients, evaluation and file
+// writing run on the compute engine meanwhile.  Knows nothing of processes,
+// sockets or configuration files: the parts come from outside, which is how
+// the simulation runs this very code in virtual time.
+
+#ifndef GOSSAMER_RUNTIME_PEER_PEER_H_
+#define GOSSAMER_RUNTIME_PEER_PEER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/membership/membership.h"
+#include "runtime/peer/all_reducer.h"
+#include "runtime/peer/neighborhood.h"
+#include "runtime/peer/waiter.h"
+#include "runtime/telemetry/metrics.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer {
+
+struct PeerSpec {
+  PeerId self;
+  std::string run_id;
+  uint64_t epoch = 0;  // of this life, MakeEpoch
+  uint64_t seed = 1;
+  uint64_t rounds = 1000;
+  // cp-oadam: gradients averaged by all-reduce instead of gossip.
+  bool centralized = false;
+  std::string all_reduce = "ring";
+  int overlap_steps = 1;  // h: 0 or 1
+  int mixing_rounds = 1;  // t; above 1 needs h = 0
+  bool step_then_mix = false;
+  double gamma = 0;  // 0: the codec's
+  DeadlinePolicy deadline;
+  absl::Duration liveness_limit = absl::Minutes(10);
+  int steps_per_round = 1;
+  double ema = 0;  // decay of the generator's moving average; 0: none
+  uint64_t evaluate_every = 0;    // rounds; 0: only at the end
+  bool evaluates = false;         // this peer scores and draws samples
+  std::string samples_folder;     // empty: no pictures
+  uint64_t checkpoint_every = 0;  // rounds; 0: only when the run stops
+  uint64_t configuration_hash = 0;
+};
+
+class Peer {
+ public:
+  // What a peer is made of; all outlive it.
+  struct Parts {
+    EventLoop* loop = nullptr;
+    ComputeEngine* compute = nullptr;
+    Transport* transport = nullptr;
+    Membership* membership = nullptr;
+    Game* game = nullptr;
+    LocalStep* step = nullptr;
+    std::shared_ptr<const Codec> codec;
+    MetricsSink* metrics = nullptr;
+    CheckpointStore* checkpoints = nullptr;  // may be null
+    // Count-sketch of x for the heartbeat; may be empty.
+    std::function<std::vector<double>(std::span<const float>)> sketch;
+  };
+
+  // kInvalidArgument if the parts do not fit together.
+  static absl::StatusOr<std::unique_ptr<Peer>> Create(PeerSpec spec,
+                                                      Parts parts);
+
+  // Trains until the last round, or the round at which the fleet stops; then
+  // waits until its neighbours have all they need, and saves a checkpoint.
+  // Errors: kDeadlineExceeded after the liveness limit, kFailedPrecondition if
+  // the view or the checkpoint does not fit, errors of the checkpoint store
+  // only if resuming fails.
+  Task<absl::Status> Run();
+
+  // True after Run() if the fleet was stopped before its last round.
+  bool stopped() const { return stopped_; }
+  uint64_t round() const { return round_; }  // the next to emit
+  uint64_t steps() const { return steps_; }
+  int rank() const { return rank_; }
+  // Exponential moving average of the generator, or its parameters without.
+  std::span<const float> generator() const;
+  const RoundMetrics& last_metrics() const { return metrics_; }
+  Neighborhood& neighborhood() { return neighborhood_; }
+
+ private:
+  Peer(PeerSpec spec, Parts parts);
+
+  // Views (peer_views.cc).
+  Task<absl::Status> Join();
+  absl::Status AdoptView();
+  absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
+  std::vector<RowEntry> RowOf(uint64_t round) const;
+  Task<bool> AtStop();
+  uint64_t NextRound() const;
+
+  // One round (peer.cc).
+  Task<absl::Status> Round();
+  Task<absl::Status> Mix();
+  Task<absl::Status> Await(ExchangeId id);
+  Task<absl::Status> Step();
+  Task<absl::Status> CentralizedStep();
+  Pending<bool> Compute(std::function<void()> work);
+  void LocalSteps();
+  void NoteStep(const absl::StatusOr<Losses>& losses);
+  void UpdateAverage();
+  bool CheckFinite();
+
+  // What others see, and what stays (peer_state.cc).
+  Task<absl::Status> Finish();
+  Task<bool> Evaluate();
+  void Publish(absl::Time started);
+  void SketchNow();
+  void BeginCheckpoint();
+  void TakeState();
+  Task<bool> SaveCheckpoint(bool now);
+  absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
+  void VisitState(StateVisitor& visitor);
+  void Tell(const std::string& kind, const std::string& detail);
+
+  const PeerSpec spec_;
+  Parts parts_;
+  const RngKey key_;
+  Waiter waiter_;
+  Neighborhood neighborhood_;
+  AllReducer all_reducer_;
+
+  View view_;
+  int rank_ = 0;
+  std::unique_ptr<MixingSchedule> schedule_;
+  float gamma_ = 1;
+
+  uint64_t round_ = 1;
+  uint64_t steps_ = 0;
+  bool stopped_ = false;
+  std::vector<RowEntry> row_;
+  absl::Duration round_length_;  // moving average
+  std::vector<float> ema_;
+  std::vector<float> gradient_;  // centralized only
+  // Written by the compute engine, read on the loop after it.
+  absl::StatusOr<Losses> losses_ = Losses{};
+  absl::Status step_status_;
+  RoundMetrics metrics_;
+  uint64_t sketch_every_ = 1;
+  absl::Time sketched_ = absl::InfinitePast();
+  std::vector<double> sketch_;
+  uint64_t sketch_round_ = 0;
+  std::optional<Checkpoint> checkpoint_;  // taken, edges not yet sealed
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_PEER_H_

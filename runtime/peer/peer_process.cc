@@ -1,0 +1,243 @@
+#include "runtime/peer/peer_process.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/compose.h"
+#include "runtime/peer/run_config.h"
+#include "runtime/telemetry/sketch.h"
+
+namespace gossamer {
+namespace {
+
+// After the end, until the last acknowledgements have left this machine.
+constexpr absl::Duration kLinger = absl::Milliseconds(500);
+constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+
+// Differs between any two lives; never used where a run must be repeatable.
+uint64_t RandomId() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) | 1;
+}
+
+}  // namespace
+
+PeerProcess::PeerProcess(PeerProcessOptions options)
+    : options_(std::move(options)),
+      boot_id_(RandomId()),
+      waiter_(&loop_),
+      compute_(&loop_),
+      id_(options_.id) {}
+
+PeerProcess::~PeerProcess() = default;
+
+absl::Status PeerProcess::Run() {
+  GOSSAMER_RETURN_IF_ERROR(Prepare());
+  absl::Status result;
+  loop_.Post([this] { main_ = Main(); });
+  // Not a part of Main(): what it returns is looked at from outside, so that
+  // everything it used can be destroyed on this thread afterwards.
+  std::function<void()> poll = [this, &poll, &result] {
+    if (!main_.done()) {
+      loop_.RunAt(loop_.Now() + absl::Milliseconds(50), [&poll] { poll(); });
+      return;
+    }
+    result = main_.value();
+    main_ = {};
+    peer_.reset();
+    client_.reset();
+    transport_.reset();
+    if (sink_) sink_->Flush();
+    loop_.Stop();
+  };
+  loop_.Post([&poll] { poll(); });
+  loop_.Run();
+  return result;
+}
+
+void PeerProcess::RequestStop() {
+  loop_.Post([this] {
+    if (client_) {
+      Log("stopping: the fleet agrees on a last round");
+      client_->RequestStop();
+    }
+  });
+}
+
+// All that can fail without the network, before the first byte is sent.
+absl::Status PeerProcess::Prepare() {
+  GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
+      id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
+  GOSSAMER_RETURN_IF_ERROR(
+      Codec::Create(options_.config.mixing().codec(), game_->layout())
+          .status());
+  if (id_ != 0) return Listen();
+  if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
+    return absl::InvalidArgumentError(
+        "without --id the service must learn this peer's address first: give "
+        "--listen a fixed port, or give --id");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PeerProcess::MakeGameFor(int shard) {
+  GOSSAMER_ASSIGN_OR_RETURN(game_,
+                            MakeGame(options_.config, options_.data, shard));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      step_, LocalStep::Create(LocalStepSpecOf(options_.config), game_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status PeerProcess::Listen() {
+  GrpcOptions grpc;
+  grpc.self = {id_};
+  grpc.run_id = options_.config.name();
+  grpc.listen_address = options_.listen;
+  grpc.allow_insecure_remote = options_.insecure;
+  grpc.seed = boot_id_;
+  grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
+    Log(absl::StrCat("connection to peer ", peer.value, ": ",
+                     std::string(why.message())));
+  };
+  GOSSAMER_ASSIGN_OR_RETURN(transport_,
+                            GrpcTransport::Create(&loop_, std::move(grpc)));
+  return absl::OkStatus();
+}
+
+Task<absl::Status> PeerProcess::Register() {
+  TopologyClientOptions o;
+  o.service = options_.topology;
+  o.run_id = options_.config.name();
+  o.peer_id = {id_};
+  o.boot_id = boot_id_;
+  o.layout_fingerprint = game_->layout().fingerprint();
+  o.configuration_hash = ConfigurationHash(options_.config);
+  o.address = options_.advertise;
+  if (o.address.empty()) {
+    const std::string host =
+        options_.listen.substr(0, options_.listen.rfind(':'));
+    o.address = transport_ ? absl::StrCat(host, ":", transport_->port())
+                           : options_.listen;
+  }
+  if (options_.resume && id_ != 0) {
+    CheckpointStore store(
+        absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
+    o.checkpoint_rounds = store.Rounds();
+  }
+  client_ = std::make_unique<TopologyClient>(std::move(o), &loop_);
+  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->SetOnRefused([this](const absl::Status& why) {
+    refused_ = why;
+    waiter_.Notify();
+  });
+  client_->SetOnService([this](const absl::Status& status) {
+    Log(status.ok()
+            ? std::string("topology service: connected")
+            : absl::StrCat("topology service: ", std::string(status.message()),
+                           "; trying again"));
+  });
+  client_->Start();
+  const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
+  GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
+  co_await waiter_.Until(
+      [this] {
+        return client_->registered() != 0 || !refused_.ok();
+      },
+      loop_.Now() + spec->liveness_limit);
+  if (!refused_.ok()) co_return refused_;
+  if (client_->registered() == 0) {
+    co_return absl::UnavailableError(absl::StrCat(
+        "no answer from the topology service at ", options_.topology, " for ",
+        absl::FormatDuration(spec->liveness_limit),
+        "; is gossamer-topology running there?"));
+  }
+  id_ = client_->peer_id().value;
+  Log(absl::StrCat("registered as peer ", id_, " (", client_->registered(),
+                   " of ", client_->expected(), ")"));
+  co_return absl::OkStatus();
+}
+
+absl::Status PeerProcess::MakePeer() {
+  GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(options_.config));
+  const uint64_t shard = (id_ - 1) % options_.config.peers();
+  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", shard);
+  const std::string samples = options_.run_dir + "/samples";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && shard == 0) std::filesystem::create_directories(samples, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder, ": ", error.message()));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      sink_, JsonlSink::Open(folder, [this](const absl::Status& status) {
+        Log(absl::StrCat("metrics: ", std::string(status.message())));
+      }));
+  checkpoints_ = std::make_unique<CheckpointStore>(
+      folder + "/checkpoints",
+      static_cast<int>(options_.config.checkpoint().keep()));
+  spec.self = {id_};
+  spec.epoch = MakeEpoch(
+      static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
+  spec.evaluates = shard == 0 || options_.config.evaluation().who() == "all";
+  if (shard == 0) spec.samples_folder = samples;
+  const uint64_t seed = spec.seed;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Codec> codec,
+      Codec::Create(options_.config.mixing().codec(), game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      peer_, Peer::Create(std::move(spec),
+                          {.loop = &loop_,
+                           .compute = &compute_,
+                           .transport = transport_.get(),
+                           .membership = client_.get(),
+                           .game = game_.get(),
+                           .step = step_.get(),
+                           .codec = std::move(codec),
+                           .metrics = sink_.get(),
+                           .checkpoints = checkpoints_.get(),
+                           .sketch = [seed](std::span<const float> x) {
+                             return CountSketch(x, seed);
+                           }}));
+  return absl::OkStatus();
+}
+
+Task<absl::Status> PeerProcess::Main() {
+  const bool assigned = id_ == 0;
+  Task<absl::Status> registered = Register();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
+  if (assigned) {
+    GOSSAMER_CO_RETURN_IF_ERROR(
+        MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
+    GOSSAMER_CO_RETURN_IF_ERROR(Listen());
+  }
+  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  Task<absl::Status> run = peer_->Run();
+  const absl::Status status = co_await run.result();
+  if (!refused_.ok()) co_return refused_;
+  GOSSAMER_CO_RETURN_IF_ERROR(status);
+  Log(absl::StrCat(
+      peer_->stopped() ? "stopped before round " : "finished at round ",
+      peer_->round() - (peer_->stopped() ? 0 : 1), ", ", peer_->steps(),
+      " steps"));
+  Pending<bool> told;
+  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
+  co_await told;
+  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
+  co_return absl::OkStatus();
+}
+
+void PeerProcess::Log(const std::string& line) const {
+  std::fprintf(
+      stderr, "%s peer %llu: %s\n",
+      absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()).c_str(),
+      static_cast<unsigned long long>(id_), line.c_str());
+}
+
+}  // namespace gossamer

@@ -1,0 +1,76 @@
+// A peer as a process: the parts of peer.h with real threads, sockets and
+// files, from what the command line says to an exit status.
+//
+// Knows nothing of how its command line is spelled.
+
+#ifndef GOSSAMER_RUNTIME_PEER_PEER_PROCESS_H_
+#define GOSSAMER_RUNTIME_PEER_PEER_PROCESS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/run.pb.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/membership/topology_client.h"
+#include "runtime/peer/peer.h"
+#include "runtime/peer/waiter.h"
+#include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+
+namespace gossamer {
+
+struct PeerProcessOptions {
+  RunConfig config;      // resolved and validated
+  std::string topology;  // host:port of the service
+  uint64_t id = 0;       // 0: the service assigns one
+  std::string listen = "127.0.0.1:0";
+  std::string advertise;  // host:port for neighbours; empty: where it listens
+  std::string run_dir;
+  std::string data;
+  bool resume = false;
+  bool insecure = false;
+};
+
+class PeerProcess {
+ public:
+  explicit PeerProcess(PeerProcessOptions options);
+  ~PeerProcess();
+
+  // Trains; returns when the run has ended.  On the calling thread.
+  absl::Status Run();
+  // Asks the fleet to stop at an agreed round.  Any thread.
+  void RequestStop();
+
+ private:
+  Task<absl::Status> Main();
+  absl::Status MakeGameFor(int shard);
+  absl::Status Prepare();
+  absl::Status Listen();
+  Task<absl::Status> Register();
+  absl::Status MakePeer();
+  // A line for the log of this process.
+  void Log(const std::string& line) const;
+
+  const PeerProcessOptions options_;
+  const uint64_t boot_id_;
+  RealLoop loop_;
+  Waiter waiter_;
+  ThreadCompute compute_;
+  std::unique_ptr<Game> game_;
+  std::unique_ptr<LocalStep> step_;
+  std::unique_ptr<JsonlSink> sink_;
+  std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<GrpcTransport> transport_;
+  std::unique_ptr<TopologyClient> client_;
+  std::unique_ptr<Peer> peer_;
+  uint64_t id_ = 0;
+  absl::Status refused_;
+  Task<absl::Status> main_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_PEER_PROCESS_H_

@@ -1,0 +1,233 @@
+// What others see of a peer, and what stays of it: scores, metrics, sketches,
+// checkpoints, and the end of a run.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/gossip/saved_edge.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/peer.h"
+
+namespace gossamer {
+namespace {
+
+// How long the end of a run waits for neighbours, at most; all that is lost by
+// giving up is the saved state of an edge.
+constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+// A running peer does not wait longer than this many rounds for the edges of a
+// checkpoint; unsealed ones are left out (EDGE 6).
+constexpr uint64_t kMaxSealingRounds = 64;
+constexpr absl::Duration kSketchInterval = absl::Seconds(1);
+constexpr uint64_t kMaxSketchEvery = 1 << 16;
+constexpr std::string_view kEdgePrefix = "edge.";
+
+}  // namespace
+
+Task<bool> Peer::Evaluate() {
+  metrics_.score.reset();
+  Evaluator* const evaluator = parts_.game->evaluator();
+  const bool last = round_ == spec_.rounds;
+  const bool due =
+      last || (spec_.evaluate_every != 0 && round_ % spec_.evaluate_every == 0);
+  if (!spec_.evaluates || evaluator == nullptr || !due) co_return false;
+  absl::StatusOr<double> score = 0.0;
+  absl::Status drawn;
+  co_await Compute([&] {
+    // The same latents every time, so that scores and pictures compare.
+    const RngKey key = RngKey(spec_.seed).Fold("evaluation");
+    score = evaluator->Score(generator(), key);
+    if (spec_.samples_folder.empty()) return;
+    drawn = evaluator->WriteSamples(
+        generator(), key,
+        absl::StrCat(spec_.samples_folder, "/round-", round_, ".png"));
+  });
+  if (score.ok()) {
+    metrics_.score = *score;
+  } else {
+    Tell("score_failed", std::string(score.status().message()));
+  }
+  if (!drawn.ok()) Tell("samples_failed", std::string(drawn.message()));
+  co_return true;
+}
+
+void Peer::Publish(absl::Time started) {
+  const absl::Time now = parts_.loop->Now();
+  const absl::Duration length = now - started;
+  round_length_ = round_length_ == absl::ZeroDuration()
+                      ? length
+                      : 0.9 * round_length_ + 0.1 * length;
+  const TransportCounters bytes = parts_.transport->counters();
+  metrics_.round = round_;
+  metrics_.steps = steps_;
+  metrics_.finished = now;
+  metrics_.bytes_sent = bytes.bytes_sent;
+  metrics_.bytes_received = bytes.bytes_received;
+  metrics_.corrections = neighborhood_.corrections();
+  metrics_.skipped = neighborhood_.skipped();
+  metrics_.late = neighborhood_.late();
+  parts_.metrics->OnRound(metrics_);
+
+  SketchNow();
+  PeerReport report;
+  report.round = round_ + 1;
+  report.steps = steps_;
+  report.rounds_per_second =
+      1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
+  report.generator_loss = metrics_.generator_loss;
+  report.discriminator_loss = metrics_.discriminator_loss;
+  report.score = metrics_.score;
+  report.bytes_sent = bytes.bytes_sent;
+  report.sketch = std::move(sketch_);
+  report.sketch_round = sketch_round_;
+  parts_.membership->Report(report);
+}
+
+// Rounds that are multiples of a power of two, about one a second: peers that
+// choose different powers still sketch common rounds.
+void Peer::SketchNow() {
+  sketch_.clear();
+  if (!parts_.sketch || round_ % sketch_every_ != 0) return;
+  const absl::Time now = parts_.loop->Now();
+  const absl::Duration since = now - sketched_;
+  if (since < kSketchInterval && sketch_every_ < kMaxSketchEvery) {
+    sketch_every_ *= 2;
+  } else if (since > 4 * kSketchInterval && sketch_every_ > 1) {
+    sketch_every_ /= 2;
+  }
+  sketched_ = now;
+  sketch_ = parts_.sketch(parts_.game->parameters());
+  sketch_round_ = round_;
+}
+
+void Peer::VisitState(StateVisitor& visitor) {
+  visitor.Counter("steps", steps_);
+  visitor.Floats(kParametersName, parts_.game->parameters());
+  if (!ema_.empty()) visitor.Floats(kEmaName, ema_);
+  PrefixedVisitor optimizer(visitor, "optimizer.");
+  parts_.step->VisitState(optimizer);
+  PrefixedVisitor game(visitor, "game.");
+  parts_.game->VisitState(game);
+}
+
+void Peer::BeginCheckpoint() {
+  if (parts_.checkpoints == nullptr || checkpoint_ ||
+      spec_.checkpoint_every == 0 || round_ > spec_.rounds ||
+      (round_ - 1) % spec_.checkpoint_every != 0) {
+    return;
+  }
+  TakeState();
+}
+
+void Peer::TakeState() {
+  CheckpointId id{.run_id = spec_.run_id,
+                  .peer_id = spec_.self.value,
+                  .round = round_,
+                  .layout_fingerprint = parts_.game->layout().fingerprint(),
+                  .configuration_hash = spec_.configuration_hash};
+  absl::StatusOr<Checkpoint> taken =
+      TakeCheckpoint(std::move(id), [this](StateVisitor& v) { VisitState(v); });
+  if (!taken.ok()) {
+    Tell("checkpoint_failed", std::string(taken.status().message()));
+    return;
+  }
+  checkpoint_ = *std::move(taken);
+  neighborhood_.BeginRecord(MakeExchangeId(round_));
+}
+
+// Saves the checkpoint in hand if its edges are sealed, or if it has waited
+// long enough, or if it is `now` or never.
+Task<bool> Peer::SaveCheckpoint(bool now) {
+  if (!checkpoint_) co_return false;
+  const bool late = round_ > checkpoint_->id.round + kMaxSealingRounds;
+  if (!neighborhood_.Sealed() && !late && !now) co_return false;
+  for (const auto& [peer, edge] : neighborhood_.TakeRecords()) {
+    checkpoint_->bytes[std::string(kEdgePrefix) + std::to_string(peer.value)] =
+        EncodeSavedEdge(edge);
+  }
+  absl::Status saved;
+  co_await Compute([&] { saved = parts_.checkpoints->Save(*checkpoint_); });
+  if (saved.ok()) {
+    Tell("checkpoint", absl::StrCat("round ", checkpoint_->id.round));
+  } else {
+    // Training does not depend on it: say so and go on.
+    Tell("checkpoint_failed", std::string(saved.message()));
+  }
+  checkpoint_.reset();
+  co_return saved.ok();
+}
+
+absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {
+  if (parts_.checkpoints == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the fleet resumes from round ", round,
+                     ", but this peer has no checkpoint folder"));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(Checkpoint saved, parts_.checkpoints->Load(round));
+  if (saved.id.run_id != spec_.run_id || saved.id.peer_id != spec_.self.value ||
+      saved.id.layout_fingerprint != parts_.game->layout().fingerprint() ||
+      saved.id.configuration_hash != spec_.configuration_hash) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the checkpoint of round ", round, " is of peer ", saved.id.peer_id,
+        " of run '", saved.id.run_id, "' with layout ",
+        absl::Hex(saved.id.layout_fingerprint), " and configuration ",
+        absl::Hex(saved.id.configuration_hash), "; this is peer ",
+        spec_.self.value, " of run '", spec_.run_id, "' with layout ",
+        absl::Hex(parts_.game->layout().fingerprint()), " and configuration ",
+        absl::Hex(spec_.configuration_hash)));
+  }
+  std::map<PeerId, SavedEdge> edges;
+  for (auto it = saved.bytes.begin(); it != saved.bytes.end();) {
+    uint64_t peer = 0;
+    if (!absl::StartsWith(it->first, absl::string_view(kEdgePrefix.data(),
+                                                       kEdgePrefix.size())) ||
+        !absl::SimpleAtoi(it->first.substr(kEdgePrefix.size()), &peer)) {
+      ++it;
+      continue;
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(SavedEdge edge, DecodeSavedEdge(it->second));
+    edges.emplace(PeerId{peer}, std::move(edge));
+    it = saved.bytes.erase(it);
+  }
+  GOSSAMER_RETURN_IF_ERROR(
+      RestoreCheckpoint(saved, [this](StateVisitor& v) { VisitState(v); }));
+  GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round));
+  round_ = round;
+  Tell("resumed",
+       absl::StrCat("from round ", round, " with ", edges.size(), " edges"));
+  return edges;
+}
+
+// Nobody leaves while a neighbour still needs something of it.
+Task<absl::Status> Peer::Finish() {
+  const ExchangeId cut = MakeExchangeId(round_);
+  if (parts_.checkpoints != nullptr) {
+    Task<bool> earlier = SaveCheckpoint(/*now=*/true);
+    co_await earlier.result();
+    TakeState();
+  } else {
+    neighborhood_.BeginRecord(cut);
+  }
+  const bool settled = co_await waiter_.Until(
+      [this, cut] {
+        neighborhood_.Complete(cut);
+        neighborhood_.FlushAll();
+        return neighborhood_.Settled() && neighborhood_.Sealed();
+      },
+      parts_.loop->Now() + std::min(kDrainLimit, spec_.liveness_limit),
+      [this] { return parts_.loop->Now() + absl::Milliseconds(20); });
+  if (!settled) {
+    Tell("not_settled", "a neighbour did not answer at the end of the run");
+  }
+  Task<bool> saved = SaveCheckpoint(/*now=*/true);
+  co_await saved.result();
+  co_return absl::OkStatus();
+}
+
+void Peer::Tell(const std::string& kind, const std::string& detail) {
+  parts_.metrics->OnEvent({parts_.loop->Now(), round_, kind, detail});
+}
+
+}  // namespace gossamer

@@ -1,0 +1,135 @@
+// Views: joining, adopting, rows, rounds and the agreed stop.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/peer.h"
+
+namespace gossamer {
+
+Task<absl::Status> Peer::Join() {
+  const bool joined = co_await waiter_.Until(
+      [this] { return parts_.membership->view().epoch != 0; },
+      parts_.loop->Now() + spec_.liveness_limit);
+  if (!joined) {
+    co_return absl::DeadlineExceededError(absl::StrCat(
+        "the fleet was not complete within ",
+        absl::FormatDuration(spec_.liveness_limit),
+        " (mixing.liveness_limit); start the missing peers, or look at the "
+        "topology service's status"));
+  }
+  co_return AdoptView();
+}
+
+absl::Status Peer::AdoptView() {
+  const View& newest = parts_.membership->view();
+  const bool first = view_.epoch == 0;
+  if (!newest.NewerThan(view_) || (!first && round_ < newest.from_round)) {
+    return absl::OkStatus();
+  }
+  const std::optional<int> rank = newest.RankOf(spec_.self);
+  if (!rank) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", spec_.self.value, " is not in view ",
+                     newest.epoch, " of run '", newest.run_id, "'"));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      schedule_,
+      MakeSchedule(newest.schedule, static_cast<int>(newest.members.size()),
+                   newest.seed));
+  view_ = newest;
+  rank_ = *rank;
+  gamma_ =
+      spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
+  std::map<PeerId, SavedEdge> saved;
+  if (first) {
+    round_ = std::max<uint64_t>(1, view_.from_round);
+    if (view_.resume_round != 0) {
+      GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
+    }
+  }
+  return ConnectMembers(saved);
+}
+
+absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
+  std::vector<PeerId> ids;
+  for (const Member& m : view_.members) ids.push_back(m.id);
+  if (spec_.centralized) {
+    for (const Member& m : view_.members) {
+      if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
+    }
+    return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids,
+                                   parts_.game->layout().size(), steps_);
+  }
+  std::set<int> partners;
+  for (int r = 0; r < schedule_->size(); ++r) {
+    if (!schedule_->fixed() && r != rank_) partners.insert(r);
+  }
+  for (const Neighbor& n : schedule_->Row(rank_, round_).neighbors) {
+    partners.insert(n.rank);
+  }
+  for (int r : partners) {
+    const Member& m = view_.members[static_cast<size_t>(r)];
+    const auto it = saved.find(m.id);
+    GOSSAMER_RETURN_IF_ERROR(
+        neighborhood_.Add(m.id, m.address, MakeExchangeId(round_),
+                          it == saved.end() ? nullptr : &it->second));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
+  std::vector<RowEntry> row;
+  for (const Neighbor& n : schedule_->Row(rank_, round).neighbors) {
+    row.push_back({view_.members[static_cast<size_t>(n.rank)].id,
+                   gamma_ * static_cast<float>(n.weight)});
+  }
+  return row;
+}
+
+// True if the fleet ends its run before this round (membership.h).
+Task<bool> Peer::AtStop() {
+  Membership* const m = parts_.membership;
+  const StopState stop = m->stop();
+  if (stop.round == 0 || round_ > stop.round) co_return false;
+  m->AcknowledgeStop(stop.round);
+  if (round_ < stop.round) co_return false;
+  // At the round itself: it is the last one unless a peer is already past it.
+  // With the service gone the run goes on; nothing is lost by that.
+  const uint64_t agreed = stop.round;
+  const bool decided = co_await waiter_.Until(
+      [m, agreed] { return m->stop().committed || m->stop().round != agreed; },
+      parts_.loop->Now() + spec_.liveness_limit);
+  co_return decided && m->stop().committed && m->stop().round == round_;
+}
+
+// Far behind, a peer would meet each payload of a faster one only when it gets
+// to that round, and the edge would starve: it jumps (EDGE 4, Jump).  Without
+// deadlines nobody gets that far ahead.
+uint64_t Peer::NextRound() const {
+  const uint64_t next = round_ + 1;
+  if (spec_.centralized || spec_.deadline.kind == DeadlinePolicy::Kind::kNone) {
+    return next;
+  }
+  const std::vector<uint64_t> heard = neighborhood_.RoundsHeard();
+  if (heard.empty()) return next;
+  uint64_t target = heard[heard.size() / 2];
+  if (!schedule_->fixed() && heard.size() >= 2) {
+    target = heard[heard.size() - 2];
+  }
+  if (const auto fleet = parts_.membership->fleet_round()) {
+    target = std::min(target, *fleet);
+  }
+  const StopState stop = parts_.membership->stop();
+  if (stop.round != 0 && next <= stop.round) {
+    target = std::min(target, stop.round);
+  }
+  target = std::min(target, spec_.rounds);
+  const auto ahead = static_cast<uint64_t>(spec_.overlap_steps) + 2;
+  return target > next + ahead ? target : next;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,52 @@
+// Curves over rounds as a picture: losses, scores, consensus distance.
+//
+// Draws series in panels with axes, ticks and a legend; knows nothing of what
+// they measure except in RunPanels.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/telemetry/metrics.h"
+#include "runtime/telemetry/summary.h"
+
+namespace gossamer {
+
+struct Series {
+  std::string label;                              // in the legend
+  std::vector<std::pair<double, double>> points;  // x ascending
+};
+
+struct Panel {
+  std::string title;
+  std::string x_label = "round";
+  bool log_y = false;    // ignored where a value is not above 0
+  bool markers = false;  // a dot on every point
+  std::vector<Series> series = {};
+};
+
+// A PNG of 800 by 500 pixels per panel, two panels to a row.  Long series are
+// averaged down to what the width shows; non-finite points are left out.
+// kInvalidArgument: no panel.  kInternal: what the system said.
+absl::Status DrawCurves(const std::vector<Panel>& panels,
+                        const std::string& title, const std::string& path);
+
+struct PeerLog {
+  std::string label;  // "peer 3"
+  std::vector<RoundMetrics> rounds;
+};
+
+// The panels of a run; those without data are left out.
+std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
+                             const std::vector<Sample>& consensus);
+
+// Ticks for an axis from `low` to `high`: round numbers, at most `most`.
+std::vector<double> LinearTicks(double low, double high, int most);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_

@@ -1,0 +1,115 @@
+#include "runtime/telemetry/jsonl_sink.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/telemetry/metrics_log.h"
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kMostBuffered = 64 << 10;
+constexpr absl::Duration kFlushEvery = absl::Seconds(1);
+
+absl::Status Failed(const std::string& path, const char* what, int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+}
+
+// Just past the last end of line, or 0; -1 and errno.
+int64_t EndOfLastLine(int fd, int64_t size) {
+  char block[4096];
+  while (size > 0) {
+    const int64_t begin = std::max<int64_t>(0, size - sizeof(block));
+    const ssize_t n = ::pread(fd, block, size - begin, begin);
+    if (n <= 0) return -1;
+    for (ssize_t i = n; i > 0; --i) {
+      if (block[i - 1] == '\n') return begin + i;
+    }
+    size = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LineFile>> LineFile::Open(
+    const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return Failed(path, "open", errno);
+  struct stat info;
+  int64_t size = -1;
+  if (::fstat(fd, &info) == 0) size = EndOfLastLine(fd, info.st_size);
+  if (size < 0 || ::ftruncate(fd, size) != 0) {
+    const absl::Status status = Failed(path, "find the last line", errno);
+    ::close(fd);
+    return status;
+  }
+  return std::unique_ptr<LineFile>(new LineFile(path, fd, size));
+}
+
+LineFile::~LineFile() {
+  Flush().IgnoreError();
+  ::close(fd_);
+}
+
+void LineFile::Add(std::string_view line) {
+  buffer_.append(line);
+  buffer_.push_back('\n');
+}
+
+absl::Status LineFile::Flush() {
+  const std::string lines = std::exchange(buffer_, {});
+  for (size_t done = 0; done < lines.size();) {
+    const ssize_t n = ::pwrite(fd_, lines.data() + done, lines.size() - done,
+                               size_ + static_cast<int64_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = n < 0 ? errno : EIO;
+      if (::ftruncate(fd_, size_) != 0) return Failed(path_, "cut", errno);
+      return Failed(path_, "write", error);
+    }
+    done += static_cast<size_t>(n);
+  }
+  size_ += static_cast<int64_t>(lines.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<JsonlSink>> JsonlSink::Open(
+    const std::string& folder, Report report) {
+  GOSSAMER_ASSIGN_OR_RETURN(auto metrics,
+                            LineFile::Open(folder + "/metrics.jsonl"));
+  GOSSAMER_ASSIGN_OR_RETURN(auto events,
+                            LineFile::Open(folder + "/events.jsonl"));
+  return std::unique_ptr<JsonlSink>(
+      new JsonlSink(std::move(metrics), std::move(events), std::move(report)));
+}
+
+void JsonlSink::OnRound(const RoundMetrics& metrics) {
+  metrics_->Add(ToJsonLine(metrics));
+  if (metrics.finished - flushed_ >= kFlushEvery ||
+      metrics_->buffered() >= kMostBuffered) {
+    flushed_ = metrics.finished;
+    Flush();
+  }
+}
+
+void JsonlSink::OnEvent(const Event& event) {
+  events_->Add(ToJsonLine(event));
+  Flush();
+}
+
+void JsonlSink::Flush() {
+  absl::Status status = metrics_->Flush();
+  status.Update(events_->Flush());
+  if (!status.ok() && !failing_ && report_) report_(status);
+  failing_ = !status.ok();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,82 @@
+// metrics.jsonl and events.jsonl of one peer: appended to, a line each.
+//
+// Training never ends for the sake of its log: a full disk is reported once,
+// the lines that did not fit are dropped, and writing goes on when there is
+// room again.  A line that a crash cut is removed at the next start.  Knows
+// nothing of what the numbers mean.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/telemetry/metrics.h"
+
+namespace gossamer {
+
+// A file of lines, buffered.
+class LineFile {
+ public:
+  // Opens or makes `path` and removes a last line without an end.
+  static absl::StatusOr<std::unique_ptr<LineFile>> Open(
+      const std::string& path);
+  ~LineFile();  // Flushes what it can.
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
+  void Add(std::string_view line);
+  // Writes what was added.  On an error the file ends as after the last good
+  // flush and what was added since is dropped.
+  absl::Status Flush();
+  size_t buffered() const { return buffer_.size(); }
+
+ private:
+  LineFile(std::string path, int fd, int64_t size)
+      : path_(std::move(path)), fd_(fd), size_(size) {}
+
+  const std::string path_;
+  const int fd_;
+  int64_t size_;  // of whole lines
+  std::string buffer_;
+};
+
+class JsonlSink : public MetricsSink {
+ public:
+  // Called when writing begins to fail, and not again until it has worked.
+  using Report = std::function<void(const absl::Status&)>;
+
+  // In `folder`, which exists.
+  static absl::StatusOr<std::unique_ptr<JsonlSink>> Open(
+      const std::string& folder, Report report);
+
+  // On disk within a second of rounds, or 64 KiB.
+  void OnRound(const RoundMetrics& metrics) override;
+  // On disk at once.
+  void OnEvent(const Event& event) override;
+  void Flush();
+
+ private:
+  JsonlSink(std::unique_ptr<LineFile> metrics, std::unique_ptr<LineFile> events,
+            Report report)
+      : metrics_(std::move(metrics)),
+        events_(std::move(events)),
+        report_(std::move(report)) {}
+
+  const std::unique_ptr<LineFile> metrics_;
+  const std::unique_ptr<LineFile> events_;
+  const Report report_;
+  absl::Time flushed_ = absl::InfinitePast();
+  bool failing_ = false;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_

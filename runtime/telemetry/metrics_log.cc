@@ -1,0 +1,112 @@
+#include "runtime/telemetry/metrics_log.h"
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace gossamer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Timestamp(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", time, absl::UTCTimeZone());
+}
+
+std::string Dump(const Json& json) {
+  // Text from outside may not be UTF-8; a log line is not worth a throw.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Null where a line says null or nothing.
+double Number(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number()
+             ? it->get<double>()
+             : std::numeric_limits<double>::quiet_NaN();
+}
+
+uint64_t Count(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
+}
+
+}  // namespace
+
+std::string ToJsonLine(const RoundMetrics& m) {
+  Json json = {{"round", m.round},
+               {"steps", m.steps},
+               {"finished", Timestamp(m.finished)},
+               {"generator_loss", m.generator_loss},
+               {"discriminator_loss", m.discriminator_loss},
+               {"seconds_computing", m.seconds_computing},
+               {"seconds_waiting", m.seconds_waiting},
+               {"bytes_sent", m.bytes_sent},
+               {"bytes_received", m.bytes_received},
+               {"corrections", m.corrections},
+               {"skipped", m.skipped},
+               {"late", m.late}};
+  if (m.score) json["score"] = *m.score;
+  return Dump(json);
+}
+
+std::string ToJsonLine(const Event& event) {
+  return Dump({{"time", Timestamp(event.time)},
+               {"round", event.round},
+               {"kind", event.kind},
+               {"detail", event.detail}});
+}
+
+absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
+  const Json json = Json::parse(line.begin(), line.end(), nullptr,
+                                /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("round")) {
+    return absl::DataLossError("not a line of round metrics");
+  }
+  RoundMetrics m;
+  m.round = Count(json, "round");
+  m.steps = Count(json, "steps");
+  const auto finished = json.find("finished");
+  if (finished != json.end() && finished->is_string()) {
+    std::string error;
+    absl::ParseTime(absl::RFC3339_full, finished->get<std::string>(),
+                    &m.finished, &error);
+  }
+  m.generator_loss = Number(json, "generator_loss");
+  m.discriminator_loss = Number(json, "discriminator_loss");
+  m.seconds_computing = Number(json, "seconds_computing");
+  m.seconds_waiting = Number(json, "seconds_waiting");
+  m.bytes_sent = Count(json, "bytes_sent");
+  m.bytes_received = Count(json, "bytes_received");
+  m.corrections = Count(json, "corrections");
+  m.skipped = Count(json, "skipped");
+  m.late = Count(json, "late");
+  const double score = Number(json, "score");
+  if (std::isfinite(score)) m.score = score;
+  return m;
+}
+
+absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": not there"));
+  std::vector<RoundMetrics> all;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const bool cut = file.eof();  // no end of line: still being written
+    absl::StatusOr<RoundMetrics> m = ParseMetricsLine(line);
+    if (!m.ok()) {
+      if (cut) break;
+      return absl::DataLossError(
+          absl::StrCat(path, ":", number, ": ", m.status().message()));
+    }
+    while (!all.empty() && all.back().round >= m->round) all.pop_back();
+    all.push_back(*std::move(m));
+  }
+  return all;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,222 @@
+#include "runtime/telemetry/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace gossamer {
+namespace {
+
+// Peers listed one by one; more are summed up in a line.
+constexpr size_t kMostPeers = 16;
+constexpr absl::Duration kSilent = absl::Seconds(10);
+
+double MeanRate(const FleetProgress& p) {
+  double sum = 0;
+  int n = 0;
+  for (const PeerProgress& peer : p.peers) {
+    if (peer.finished || !(peer.rounds_per_second > 0)) continue;
+    sum += peer.rounds_per_second;
+    ++n;
+  }
+  return n == 0 ? 0 : sum / n;
+}
+
+double Fraction(const FleetProgress& p) {
+  if (p.rounds == 0) return 0;
+  return std::min(
+      1.0, static_cast<double>(FleetRound(p)) / static_cast<double>(p.rounds));
+}
+
+std::optional<double> MeanScore(const FleetProgress& p) {
+  double sum = 0;
+  int n = 0;
+  for (const PeerProgress& peer : p.peers) {
+    if (!peer.score) continue;
+    sum += *peer.score;
+    ++n;
+  }
+  if (n == 0) return std::nullopt;
+  return sum / n;
+}
+
+double Mean(const FleetProgress& p, double PeerProgress::*value) {
+  double sum = 0;
+  for (const PeerProgress& peer : p.peers) sum += peer.*value;
+  return p.peers.empty() ? 0 : sum / static_cast<double>(p.peers.size());
+}
+
+double BytesSent(const FleetProgress& p) {
+  double sum = 0;
+  for (const PeerProgress& peer : p.peers) {
+    sum += static_cast<double>(peer.bytes_sent);
+  }
+  return sum;
+}
+
+std::string Bar(double fraction, int width) {
+  const int full = static_cast<int>(std::floor(fraction * width));
+  return absl::StrCat("[", std::string(full, '#'),
+                      std::string(width - full, '.'), "]");
+}
+
+std::string Headline(const FleetProgress& p) {
+  const std::optional<absl::Duration> left = TimeLeft(p);
+  return absl::StrFormat(
+      "round %d/%d (%.0f %%)  %.2f rounds/s%s", FleetRound(p), p.rounds,
+      100 * Fraction(p), MeanRate(p),
+      left ? absl::StrCat("  ETA ", HumanDuration(*left)) : "");
+}
+
+std::string Row(const PeerProgress& peer) {
+  const std::string state = peer.finished ? "done"
+                            : peer.silent > kSilent
+                                ? "silent " + HumanDuration(peer.silent)
+                                : "";
+  return absl::StrFormat(
+      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.peer_id, peer.round,
+      peer.rounds_per_second, peer.generator_loss, peer.discriminator_loss,
+      HumanBytes(static_cast<double>(peer.bytes_sent)),
+      peer.score ? absl::StrFormat("%.4g", *peer.score) : "-", state);
+}
+
+}  // namespace
+
+uint64_t FleetRound(const FleetProgress& progress) {
+  uint64_t least = progress.peers.empty() ? 0 : progress.peers[0].round;
+  for (const PeerProgress& peer : progress.peers) {
+    least = std::min(least, peer.round);
+  }
+  return least;
+}
+
+std::optional<absl::Duration> TimeLeft(const FleetProgress& progress) {
+  std::optional<absl::Duration> longest;
+  for (const PeerProgress& peer : progress.peers) {
+    if (peer.finished || peer.round >= progress.rounds) continue;
+    if (!(peer.rounds_per_second > 0)) return std::nullopt;
+    const absl::Duration left =
+        absl::Seconds(static_cast<double>(progress.rounds - peer.round) /
+                      peer.rounds_per_second);
+    longest = std::max(longest.value_or(left), left);
+  }
+  return longest;
+}
+
+std::string HumanBytes(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  int unit = 0;
+  while (bytes >= 999.5 && unit < 5) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrFormat("%.0f B", bytes)
+                   : absl::StrFormat("%.3g %s", bytes, kUnits[unit]);
+}
+
+std::string HumanDuration(absl::Duration duration) {
+  const int64_t s = absl::ToInt64Seconds(duration + absl::Milliseconds(500));
+  if (s < 60) return absl::StrFormat("%ds", s);
+  if (s < 3600) return absl::StrFormat("%dm%02ds", s / 60, s % 60);
+  if (s < 48 * 3600) return absl::StrFormat("%dh%02dm", s / 3600, s / 60 % 60);
+  return absl::StrFormat("%dd%02dh", s / 86400, s / 3600 % 24);
+}
+
+std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
+  std::vector<std::string> lines = {
+      absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note),
+      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer", "round",
+                      "rounds/s", "loss G", "loss D", "sent", "score")};
+  for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
+    lines.push_back(Row(p.peers[i]));
+  }
+  if (p.peers.size() > kMostPeers) {
+    lines.push_back(
+        absl::StrCat("      and ", p.peers.size() - kMostPeers, " more"));
+  }
+  lines.push_back(absl::StrCat("sent ", HumanBytes(BytesSent(p))));
+  if (p.consensus_distance) {
+    absl::StrAppendFormat(&lines.back(), "   consensus distance %.3e",
+                          *p.consensus_distance);
+  }
+  // A line that wraps would break redrawing in place.
+  for (std::string& line : lines) {
+    if (line.size() > static_cast<size_t>(width)) line.resize(width);
+  }
+  return lines;
+}
+
+std::vector<std::string> FormatTable(const FleetProgress& p, int width) {
+  std::vector<std::string> lines = FormatPeers(p, width);
+  const std::string headline =
+      absl::StrCat(Bar(Fraction(p), 24), " ", Headline(p));
+  lines.insert(lines.begin() + 1, headline.substr(0, width));
+  return lines;
+}
+
+std::string FormatLine(const FleetProgress& p) {
+  std::vector<std::string> parts = {
+      Headline(p),
+      absl::StrFormat("G %.4g  D %.4g", Mean(p, &PeerProgress::generator_loss),
+                      Mean(p, &PeerProgress::discriminator_loss))};
+  if (p.consensus_distance) {
+    parts.push_back(absl::StrFormat("consensus %.2e", *p.consensus_distance));
+  }
+  if (const std::optional<double> score = MeanScore(p)) {
+    parts.push_back(absl::StrFormat("score %.4g", *score));
+  }
+  parts.push_back(absl::StrCat("sent ", HumanBytes(BytesSent(p))));
+  if (!p.note.empty()) parts.push_back(p.note);
+  return absl::StrJoin(parts, "  ");
+}
+
+ProgressDisplay::ProgressDisplay(std::FILE* out, absl::Duration interval)
+    : out_(out), terminal_(::isatty(::fileno(out)) == 1), interval_(interval) {}
+
+int ProgressDisplay::Width() const {
+  winsize size = {};
+  const bool known =
+      ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+  return known ? size.ws_col : 80;
+}
+
+void ProgressDisplay::Erase() {
+  // Up to the first line drawn, then clear to the end of the screen.
+  if (!drawn_.empty()) absl::FPrintF(out_, "\x1b[%dA\x1b[J", drawn_.size());
+  drawn_.clear();
+}
+
+void ProgressDisplay::Show(const FleetProgress& progress, absl::Time now) {
+  if (!terminal_) {
+    if (now - shown_ < interval_) return;
+    shown_ = now;
+    absl::FPrintF(out_, "%s\n", FormatLine(progress));
+  } else {
+    Erase();
+    drawn_ = FormatTable(progress, Width());
+    for (const std::string& line : drawn_) absl::FPrintF(out_, "%s\n", line);
+  }
+  std::fflush(out_);
+}
+
+void ProgressDisplay::Finish(const FleetProgress& progress) {
+  Show(progress, absl::InfiniteFuture());
+  drawn_.clear();
+}
+
+void ProgressDisplay::Print(std::string_view line) {
+  const std::vector<std::string> table = drawn_;
+  Erase();
+  absl::FPrintF(out_, "%s\n", std::string(line));
+  for (const std::string& row : table) absl::FPrintF(out_, "%s\n", row);
+  drawn_ = table;
+  std::fflush(out_);
+}
+
+}  // namespace gossamer

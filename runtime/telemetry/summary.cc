@@ -1,0 +1,226 @@
+#include "runtime/telemetry/summary.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+
+namespace gossamer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rounds = std::vector<RoundMetrics>;
+
+// Seconds from the first to the last round.  A stopped run that went on later
+// has a long gap in it: one over a hundred times the usual interval, and over a
+// minute, is none of training's.
+double TrainingSeconds(const Rounds& rounds) {
+  std::vector<double> intervals;
+  for (size_t i = 1; i < rounds.size(); ++i) {
+    intervals.push_back(
+        absl::ToDoubleSeconds(rounds[i].finished - rounds[i - 1].finished));
+  }
+  if (intervals.empty()) return 0;
+  std::vector<double> sorted = intervals;
+  std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2,
+                   sorted.end());
+  const double longest = std::max(60.0, 100 * sorted[sorted.size() / 2]);
+  double sum = 0;
+  for (double d : intervals) {
+    if (d > 0 && d <= longest) sum += d;
+  }
+  return sum;
+}
+
+// What a counter that starts again at 0 with every life of a process came to.
+uint64_t Total(const Rounds& rounds, uint64_t RoundMetrics::*counter) {
+  uint64_t total = 0, last = 0;
+  for (const RoundMetrics& m : rounds) {
+    total += m.*counter >= last ? m.*counter - last : m.*counter;
+    last = m.*counter;
+  }
+  return total;
+}
+
+double Sum(const Rounds& rounds, double RoundMetrics::*value) {
+  double sum = 0;
+  for (const RoundMetrics& m : rounds) {
+    if (std::isfinite(m.*value)) sum += m.*value;
+  }
+  return sum;
+}
+
+double MeanOfLastTenth(const std::vector<Rounds>& peers,
+                       double RoundMetrics::*value) {
+  double sum = 0;
+  size_t n = 0;
+  for (const Rounds& rounds : peers) {
+    for (size_t i = rounds.size() - (rounds.size() + 9) / 10; i < rounds.size();
+         ++i) {
+      if (!std::isfinite(rounds[i].*value)) continue;
+      sum += rounds[i].*value;
+      ++n;
+    }
+  }
+  return n == 0 ? std::numeric_limits<double>::quiet_NaN()
+                : sum / static_cast<double>(n);
+}
+
+void FillScores(const std::vector<Rounds>& peers, RunSummary& s) {
+  std::map<uint64_t, std::pair<double, int>> by_round;
+  for (const Rounds& rounds : peers) {
+    for (const RoundMetrics& m : rounds) {
+      if (!m.score) continue;
+      by_round[m.round].first += *m.score;
+      ++by_round[m.round].second;
+    }
+  }
+  for (const auto& [round, sum] : by_round) {
+    const Sample score = {round, sum.first / sum.second};
+    if (!s.first_score) s.first_score = score;
+    if (!s.best_score || score.value < s.best_score->value) {
+      s.best_score = score;
+    }
+    s.last_score = score;
+  }
+}
+
+void Put(Json& json, const std::string& key,
+         const std::optional<Sample>& sample) {
+  json[key] = sample ? Json(sample->value) : Json();
+  json[key + "_round"] = sample ? Json(sample->round) : Json();
+}
+
+void Get(const Json& json, const std::string& key,
+         std::optional<Sample>& sample) {
+  if (!json.at(key).is_number()) return;
+  sample = {json.at(key + "_round").get<uint64_t>(),
+            json.at(key).get<double>()};
+}
+
+double GetNumber(const Json& json, const char* key) {
+  return json.at(key).is_number() ? json.at(key).get<double>()
+                                  : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+RunSummary Summarize(const std::vector<Rounds>& peers) {
+  RunSummary s;
+  s.peers = peers.size();
+  if (peers.empty()) return s;
+  s.rounds = s.steps = std::numeric_limits<uint64_t>::max();
+  s.rounds_per_second = std::numeric_limits<double>::infinity();
+  const double peer_count = static_cast<double>(peers.size());
+  for (const Rounds& rounds : peers) {
+    s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
+    s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
+    if (rounds.empty()) continue;
+    const double seconds = TrainingSeconds(rounds);
+    s.training_seconds = std::max(s.training_seconds, seconds);
+    const double intervals = static_cast<double>(rounds.size() - 1);
+    if (seconds > 0) {
+      s.rounds_per_second = std::min(s.rounds_per_second, intervals / seconds);
+    }
+    s.bytes_per_round +=
+        static_cast<double>(Total(rounds, &RoundMetrics::bytes_sent)) /
+        static_cast<double>(rounds.size()) / peer_count;
+    s.seconds_computing +=
+        Sum(rounds, &RoundMetrics::seconds_computing) / peer_count;
+    s.seconds_waiting +=
+        Sum(rounds, &RoundMetrics::seconds_waiting) / peer_count;
+    s.corrections += Total(rounds, &RoundMetrics::corrections);
+    s.skipped += Total(rounds, &RoundMetrics::skipped);
+    s.late += Total(rounds, &RoundMetrics::late);
+  }
+  if (!std::isfinite(s.rounds_per_second)) s.rounds_per_second = 0;
+  s.generator_loss = MeanOfLastTenth(peers, &RoundMetrics::generator_loss);
+  s.discriminator_loss =
+      MeanOfLastTenth(peers, &RoundMetrics::discriminator_loss);
+  FillScores(peers, s);
+  return s;
+}
+
+std::string ToJson(const RunSummary& s) {
+  Json json = {
+      {"run", s.run},
+      {"algorithm", s.algorithm},
+      {"peers", s.peers},
+      {"configuration_hash", absl::StrFormat("%016x", s.configuration_hash)},
+      {"finished", s.finished},
+      {"rounds", s.rounds},
+      {"steps", s.steps},
+      {"training_seconds", s.training_seconds},
+      {"rounds_per_second", s.rounds_per_second}};
+  Put(json, "first_score", s.first_score);
+  Put(json, "last_score", s.last_score);
+  Put(json, "best_score", s.best_score);
+  Put(json, "consensus_distance", s.consensus_distance);
+  json["generator_loss"] = s.generator_loss;
+  json["discriminator_loss"] = s.discriminator_loss;
+  json["bytes_per_round"] = s.bytes_per_round;
+  json["seconds_computing"] = s.seconds_computing;
+  json["seconds_waiting"] = s.seconds_waiting;
+  json["corrections"] = s.corrections;
+  json["skipped"] = s.skipped;
+  json["late"] = s.late;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
+  RunSummary s;
+  try {
+    const Json json = Json::parse(text);
+    s.run = json.at("run").get<std::string>();
+    s.algorithm = json.at("algorithm").get<std::string>();
+    s.peers = json.at("peers").get<uint64_t>();
+    if (!absl::SimpleHexAtoi(json.at("configuration_hash").get<std::string>(),
+                             &s.configuration_hash)) {
+      return absl::DataLossError("configuration_hash is not hexadecimal");
+    }
+    s.finished = json.at("finished").get<bool>();
+    s.rounds = json.at("rounds").get<uint64_t>();
+    s.steps = json.at("steps").get<uint64_t>();
+    s.training_seconds = GetNumber(json, "training_seconds");
+    s.rounds_per_second = GetNumber(json, "rounds_per_second");
+    Get(json, "first_score", s.first_score);
+    Get(json, "last_score", s.last_score);
+    Get(json, "best_score", s.best_score);
+    Get(json, "consensus_distance", s.consensus_distance);
+    s.generator_loss = GetNumber(json, "generator_loss");
+    s.discriminator_loss = GetNumber(json, "discriminator_loss");
+    s.bytes_per_round = GetNumber(json, "bytes_per_round");
+    s.seconds_computing = GetNumber(json, "seconds_computing");
+    s.seconds_waiting = GetNumber(json, "seconds_waiting");
+    s.corrections = json.at("corrections").get<uint64_t>();
+    s.skipped = json.at("skipped").get<uint64_t>();
+    s.late = json.at("late").get<uint64_t>();
+  } catch (const Json::exception& e) {
+    // The library reports by throwing; nothing else does.
+    return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));
+  }
+  return s;
+}
+
+absl::Status WriteTextFile(const std::string& path, const std::string& text) {
+  const std::string aside = path + ".partial";
+  std::ofstream file(aside, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file || std::rename(aside.c_str(), path.c_str()) != 0) {
+    return absl::InternalError(absl::StrCat(
+        path, ": cannot be written: ", std::generic_category().message(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

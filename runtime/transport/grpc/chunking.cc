@@ -1,0 +1,200 @@
+#include "runtime/transport/grpc/chunking.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "runtime/base/crc32c.h"
+
+namespace gossamer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint8_t kFirst = 1;
+constexpr uint8_t kLast = 2;
+constexpr size_t kCrcOffset = 8;
+constexpr uint8_t kChannels = 3;
+
+template <typename T>
+void Put(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+template <typename T>
+T Get(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// Of the bytes that are copied and checked while they are in the L1 cache.
+constexpr size_t kBlock = 12 << 10;
+
+// The checksum of a header, to be extended by the payload.
+uint32_t HeaderCrc(std::span<const std::byte> header) {
+  return ExtendCrc32c(Crc32c(header.first(kCrcOffset)),
+                      header.subspan(kChunkHeaderBytes));
+}
+
+// Reads consecutive pieces as one stretch of bytes.
+class PieceReader {
+ public:
+  explicit PieceReader(std::span<const std::span<const std::byte>> pieces)
+      : pieces_(pieces) {
+    for (std::span<const std::byte> piece : pieces) left_ += piece.size();
+  }
+  size_t left() const { return left_; }
+
+  // The next bytes that lie together, at most `n`; not empty if left().
+  std::span<const std::byte> Take(size_t n) {
+    while (offset_ == pieces_[index_].size()) {
+      ++index_;
+      offset_ = 0;
+    }
+    const auto part = pieces_[index_].subspan(
+        offset_, std::min(n, pieces_[index_].size() - offset_));
+    offset_ += part.size();
+    left_ -= part.size();
+    return part;
+  }
+
+  // Copies min(out.size(), left()) bytes and adds them to `crc`, block by
+  // block, so that each is read from memory once.
+  void Copy(std::span<std::byte> out, uint32_t* crc) {
+    while (!out.empty() && left_ > 0) {
+      const auto part = Take(std::min(out.size(), kBlock));
+      std::memcpy(out.data(), part.data(), part.size());
+      if (crc != nullptr) *crc = ExtendCrc32c(*crc, part);
+      out = out.subspan(part.size());
+    }
+  }
+
+ private:
+  std::span<const std::span<const std::byte>> pieces_;
+  size_t index_ = 0;
+  size_t offset_ = 0;
+  size_t left_ = 0;
+};
+
+}  // namespace
+
+FrameChunker::FrameChunker(Channel channel, Frame frame, size_t chunk_bytes)
+    : channel_(channel), frame_(std::move(frame)), chunk_bytes_(chunk_bytes) {}
+
+Chunk FrameChunker::Next() {
+  Chunk chunk;
+  chunk.body = frame_.body.bytes().subspan(
+      sent_, std::min(chunk_bytes_, frame_.body.size() - sent_));
+  if (!started_) chunk.head = frame_.head.bytes();
+  sent_ += chunk.body.size();
+  const bool last = sent_ == frame_.body.size();
+  const uint8_t flags =
+      static_cast<uint8_t>((started_ ? 0 : kFirst) | (last ? kLast : 0));
+  std::byte* header = chunk.header_bytes.data();
+  Put(header, static_cast<uint8_t>(channel_));
+  Put(header + 1, flags);
+  Put(header + 2, uint16_t{0});
+  Put(header + 4, static_cast<uint32_t>(chunk.head.size() + chunk.body.size()));
+  chunk.header_size = kChunkHeaderBytes;
+  if (!started_) {
+    Put(header + 12, static_cast<uint32_t>(frame_.head.size()));
+    Put(header + 16, static_cast<uint64_t>(frame_.body.size()));
+    chunk.header_size = kFirstChunkHeaderBytes;
+  }
+  uint32_t crc = HeaderCrc(chunk.header());
+  crc = ExtendCrc32c(ExtendCrc32c(crc, chunk.head), chunk.body);
+  Put(header + kCrcOffset, crc);
+  started_ = true;
+  return chunk;
+}
+
+struct FrameAssembler::Header {
+  uint8_t channel;
+  uint8_t flags;
+  uint32_t length;
+  uint32_t crc;
+  uint32_t head_size = 0;
+  uint64_t body_size = 0;
+};
+
+absl::Status FrameAssembler::Begin(const Header& header) {
+  if (header.head_size > kMaxHeadBytes || header.body_size > max_body_bytes_) {
+    return absl::DataLossError(absl::StrFormat(
+        "a frame of %d + %d bytes is over the limit of %d + %d; if it is "
+        "meant, raise max_body_bytes at this end",
+        header.head_size, header.body_size, kMaxHeadBytes, max_body_bytes_));
+  }
+  in_frame_ = true;
+  channel_ = static_cast<Channel>(header.channel);
+  head_.resize(header.head_size);
+  body_size_ = header.body_size;
+  body_ = pool_->Get(body_size_);
+  filled_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status FrameAssembler::Add(
+    std::span<const std::span<const std::byte>> pieces,
+    std::optional<ReceivedFrame>* complete) {
+  complete->reset();
+  PieceReader reader(pieces);
+  std::array<std::byte, kFirstChunkHeaderBytes> bytes;
+  if (reader.left() < kChunkHeaderBytes) {
+    return absl::DataLossError("a chunk is shorter than its header");
+  }
+  reader.Copy(std::span(bytes).first(kChunkHeaderBytes), nullptr);
+  Header header{.channel = Get<uint8_t>(&bytes[0]),
+                .flags = Get<uint8_t>(&bytes[1]),
+                .length = Get<uint32_t>(&bytes[4]),
+                .crc = Get<uint32_t>(&bytes[kCrcOffset])};
+  size_t header_size = kChunkHeaderBytes;
+  const bool first = header.flags & kFirst;
+  if (header.channel >= kChannels || header.flags > (kFirst | kLast) ||
+      Get<uint16_t>(&bytes[2]) != 0 || first == in_frame_) {
+    return absl::DataLossError("a chunk's header is not one of this protocol");
+  }
+  if (first) {
+    if (reader.left() < kFirstChunkHeaderBytes - kChunkHeaderBytes) {
+      return absl::DataLossError("a first chunk is shorter than its header");
+    }
+    reader.Copy(std::span(bytes).subspan(kChunkHeaderBytes), nullptr);
+    header_size = kFirstChunkHeaderBytes;
+    header.head_size = Get<uint32_t>(&bytes[12]);
+    header.body_size = Get<uint64_t>(&bytes[16]);
+    if (absl::Status begun = Begin(header); !begun.ok()) return begun;
+  } else if (header.channel != static_cast<uint8_t>(channel_)) {
+    return absl::DataLossError("a frame changes its channel");
+  }
+  const size_t missing = head_.size() + body_size_ - filled_;
+  const bool last = header.flags & kLast;
+  if (reader.left() != header.length || header.length > missing ||
+      last != (header.length == missing)) {
+    return absl::DataLossError(absl::StrFormat(
+        "a chunk declares %d bytes, holds %d, and %d are missing",
+        header.length, reader.left(), missing));
+  }
+  uint32_t crc = HeaderCrc(std::span(bytes).first(header_size));
+  if (filled_ < head_.size()) {
+    reader.Copy(std::span(head_).subspan(filled_), &crc);
+  }
+  const size_t body_at = filled_ > head_.size() ? filled_ - head_.size() : 0;
+  filled_ += header.length;
+  reader.Copy(std::span(body_.get(), body_size_).subspan(body_at), &crc);
+  if (crc != header.crc) {
+    return absl::DataLossError("a chunk's checksum does not match");
+  }
+  if (last) {
+    in_frame_ = false;
+    const std::span<const std::byte> body(body_.get(), body_size_);
+    *complete = ReceivedFrame{
+        channel_, Frame{Payload::FromVector(std::move(head_)),
+                        Payload(body, std::exchange(body_, nullptr))}};
+    head_.clear();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

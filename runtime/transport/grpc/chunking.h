@@ -1,0 +1,102 @@
+// Cuts frames into checksummed chunks and puts them together again.
+//
+// A frame travels as consecutive chunks of one stream, never mixed with those
+// of another.  Little-endian:
+//
+//   chunk      u8 channel, u8 flags, u16 zero, u32 length, u32 crc
+//   if first   u32 head bytes, u64 body bytes
+//   then       length bytes of head ++ body
+//
+// `flags` is 1 for the first chunk of a frame, 2 for the last, 3 for both.
+// `length` counts the bytes of head ++ body here; `crc` is the CRC-32C of
+// everything but itself.  Knows nothing of streams or of gRPC.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CHUNKING_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CHUNKING_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/transport/grpc/body_pool.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+inline constexpr size_t kChunkHeaderBytes = 12;
+inline constexpr size_t kFirstChunkHeaderBytes = kChunkHeaderBytes + 12;
+// What a message of the stream holds beyond the payload of a chunk.
+inline constexpr size_t kMaxChunkOverhead =
+    kFirstChunkHeaderBytes + kMaxHeadBytes;
+
+// Spans into the frame, valid while it is; concatenated they are the chunk.
+struct Chunk {
+  std::array<std::byte, kFirstChunkHeaderBytes> header_bytes;
+  size_t header_size = 0;
+  std::span<const std::byte> head;  // in the first chunk only
+  std::span<const std::byte> body;
+
+  std::span<const std::byte> header() const {
+    return std::span(header_bytes).first(header_size);
+  }
+};
+
+class FrameChunker {
+ public:
+  // Every chunk holds `chunk_bytes` > 0 of the body, the last one the rest.
+  FrameChunker(Channel channel, Frame frame, size_t chunk_bytes);
+
+  // Once per chunk, until done().
+  Chunk Next();
+  bool done() const { return started_ && sent_ == frame_.body.size(); }
+  const Frame& frame() const { return frame_; }
+
+ private:
+  Channel channel_;
+  Frame frame_;
+  size_t chunk_bytes_;
+  size_t sent_ = 0;  // of the body
+  bool started_ = false;
+};
+
+// A frame and the channel that it came on.
+struct ReceivedFrame {
+  Channel channel = Channel::kEdge;
+  Frame frame;
+};
+
+// Puts the chunks of one stream together.  Holds at most one frame, of at most
+// `max_body_bytes`, whatever it is fed.
+class FrameAssembler {
+ public:
+  explicit FrameAssembler(size_t max_body_bytes)
+      : max_body_bytes_(max_body_bytes) {}
+
+  // Takes one chunk, given as consecutive pieces.  A frame if it was the last
+  // of one.  kDataLoss for bytes that no FrameChunker made or that were damaged
+  // on the way; the assembler is then of no further use.
+  absl::Status Add(std::span<const std::span<const std::byte>> pieces,
+                   std::optional<ReceivedFrame>* complete);
+
+ private:
+  struct Header;
+  absl::Status Begin(const Header& header);
+
+  const size_t max_body_bytes_;
+  const std::shared_ptr<BodyPool> pool_ = std::make_shared<BodyPool>();
+  bool in_frame_ = false;
+  Channel channel_ = Channel::kEdge;
+  std::vector<std::byte> head_;
+  std::shared_ptr<std::byte[]> body_;
+  size_t body_size_ = 0;
+  size_t filled_ = 0;  // of head and body
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_CHUNKING_H_

@@ -1,0 +1,98 @@
+// The loop's side of a gRPC transport: which peer has which streams, who
+// dials, when again, and what the listener is told.
+//
+// Internal to transport/grpc.  Events of the streams come on the I/O thread
+// and are only posted there.  Knows nothing of bytes.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/rng.h"
+#include "runtime/transport/grpc/grpc_io.h"
+#include "runtime/transport/grpc/grpc_stream.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+// What is posted to the loop shares ownership: it may run, or be destroyed,
+// after Shutdown(), and then does nothing.
+class Connector final : public GrpcStreamOwner,
+                        public std::enable_shared_from_this<Connector> {
+ public:
+  Connector(EventLoop* loop, GrpcOptions options);
+
+  absl::Status Start() { return io_.Start(); }
+  void Shutdown();
+  int port() const { return io_.port(); }
+
+  // As in Transport.
+  void SetListener(TransportListener* listener) { listener_ = listener; }
+  void Connect(PeerId peer, const std::string& address);
+  void Disconnect(PeerId peer);
+  bool Send(PeerId peer, Channel channel, Frame frame);
+  bool Idle(PeerId peer) const;
+  void Close(PeerId peer, ConnectionId connection, const absl::Status& why);
+  TransportCounters counters() const { return counters_; }
+
+  // On the I/O thread.
+  void OnAccepted(GrpcStreamPtr stream) override;
+  void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
+  void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  void OnAcceptEnded() override {}
+  void OnEnd(GrpcStreamPtr stream, absl::Status why) override;
+
+ private:
+  struct Peer {
+    std::string address;
+    std::map<ConnectionId, GrpcStreamPtr> up;
+    GrpcStreamPtr dialling;  // until its hello or its end
+    EventLoop::TimerId redial{0};
+    uint64_t attempt = 0;
+    int failures = 0;
+    absl::Time last_up = absl::InfinitePast();
+  };
+  struct Stream {
+    PeerId peer;          // 0 before its hello
+    ConnectionId id = 0;  // 0 before OnUp
+    EventLoop::TimerId hello_timer{0};
+  };
+
+  template <typename F>
+  void Post(F fn);
+  void Track(const GrpcStreamPtr& stream, PeerId peer);
+  void Dial(PeerId peer);
+  void DialLater(PeerId peer);
+  void Greeted(const GrpcStreamPtr& stream, const TransportHello& hello);
+  absl::Status Judge(const GrpcStream& stream, const Stream& state,
+                     const TransportHello& hello) const;
+  void Up(PeerId peer, const GrpcStreamPtr& stream);
+  void Deliver(const GrpcStreamPtr& stream, ReceivedFrame received);
+  void Ended(const GrpcStreamPtr& stream, const absl::Status& why);
+  // Ends an open connection from this end.
+  void CloseStream(PeerId peer, ConnectionId id, const absl::Status& why);
+  void Report(PeerId peer, const absl::Status& why);
+
+  EventLoop* const loop_;
+  const GrpcOptions options_;
+  TransportListener* listener_ = nullptr;
+  bool alive_ = true;
+  ConnectionId last_id_ = 0;
+  TransportCounters counters_;
+  std::map<PeerId, Peer> peers_;
+  std::map<GrpcStreamPtr, Stream> streams_;
+  GrpcIo io_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_

@@ -1,0 +1,196 @@
+#include "runtime/transport/grpc/grpc_io.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kIdentityOnly = 1;  // of the algorithms of compression
+
+int Milliseconds(absl::Duration d) {
+  return static_cast<int>(absl::ToInt64Milliseconds(d));
+}
+
+// What both ends of a connection must agree on.
+template <typename SetInt>
+void SetCommonArguments(const GrpcOptions& options, SetInt set) {
+  // A compressed message is inflated before any limit is checked.
+  set("grpc.compression_enabled_algorithms_bitset", kIdentityOnly);
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+      static_cast<int>(kMaxChunkBytes + kMaxChunkOverhead));
+  const int window =
+      std::max(options.stream_window_bytes,
+               static_cast<int>(2 * (options.chunk_bytes + kMaxChunkOverhead)));
+  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window);
+  set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+  // Fewer pieces, but small enough for the allocator not to map each.
+  set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 64 << 10);
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time));
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+}
+
+}  // namespace
+
+bool IsLoopback(absl::string_view address) {
+  if (absl::StartsWith(address, "unix:")) return true;
+  absl::ConsumePrefix(&address, "dns:///");
+  absl::ConsumePrefix(&address, "ipv4:");
+  absl::ConsumePrefix(&address, "ipv6:");
+  if (absl::StartsWith(address, "[::1]:")) return true;
+  const absl::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" ||
+         (absl::StartsWith(host, "127.") &&
+          host.find_first_not_of("0123456789.") == host.npos);
+}
+
+GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
+    : owner_(owner), options_(options) {}
+
+GrpcIo::~GrpcIo() { Shutdown(); }
+
+absl::Status GrpcIo::Start() {
+  if (options_.listen_address.empty()) {
+    queue_ = std::make_unique<grpc::CompletionQueue>();
+    cq_ = queue_.get();
+  } else if (absl::Status listening = Listen(); !listening.ok()) {
+    return listening;
+  }
+  thread_ = std::thread([this] { Poll(); });
+  return absl::OkStatus();
+}
+
+absl::Status GrpcIo::Listen() {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options_.listen_address,
+                           grpc::InsecureServerCredentials(), &port);
+  builder.RegisterAsyncGenericService(&service_);
+  SetCommonArguments(options_, [&](const char* name, int value) {
+    builder.AddChannelArgument(name, value);
+  });
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      Milliseconds(options_.keepalive_time / 2));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options_.hello_timeout));
+  server_queue_ = builder.AddCompletionQueue();
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrFormat(
+        "cannot listen on %s: the port is in use, or the address is not one "
+        "of this machine; choose another one, or port 0 for any free port",
+        options_.listen_address));
+  }
+  port_ = port;
+  cq_ = server_queue_.get();
+  absl::MutexLock lock(&mu_);
+  accepting_ = true;
+  GrpcStream::Accept(this, Limits(), &service_, server_queue_.get());
+  return absl::OkStatus();
+}
+
+GrpcStreamLimits GrpcIo::Limits() const {
+  return {options_.max_body_bytes, options_.chunk_bytes,
+          options_.max_queued_bytes, options_.max_undelivered_bytes};
+}
+
+GrpcStreamPtr GrpcIo::Dial(const std::string& address,
+                           const TransportHello& hello) {
+  grpc::ChannelArguments arguments;
+  SetCommonArguments(options_, [&](const char* name, int value) {
+    arguments.SetInt(name, value);
+  });
+  // Every attempt is a connection of its own: no shared subchannels, no
+  // retries or proxies behind our back.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  absl::MutexLock lock(&mu_);  // before the stream's first event
+  GrpcStreamPtr stream = GrpcStream::Dial(
+      this, Limits(),
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                arguments),
+      cq_, hello);
+  streams_.insert(stream);
+  return stream;
+}
+
+void GrpcIo::Poll() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (cq_->Next(&tag, &ok)) {
+    const auto* t = static_cast<const GrpcStream::Tag*>(tag);
+    (t->stream->*t->done)(ok);
+  }
+}
+
+void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
+  bool refuse = false;
+  {
+    absl::MutexLock lock(&mu_);
+    refuse = shutting_down_ ||
+             streams_.size() >= static_cast<size_t>(options_.max_connections);
+    streams_.insert(stream);
+  }
+  if (refuse) {
+    stream->End(absl::ResourceExhaustedError(
+        "this peer has as many connections as it may have"));
+  }
+  owner_->OnAccepted(std::move(stream));
+}
+
+void GrpcIo::OnHello(GrpcStreamPtr stream, TransportHello hello) {
+  owner_->OnHello(std::move(stream), std::move(hello));
+}
+
+void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
+  owner_->OnFrame(std::move(stream), std::move(frame));
+}
+
+void GrpcIo::OnAcceptEnded() {
+  absl::MutexLock lock(&mu_);
+  accepting_ = false;
+}
+
+void GrpcIo::OnEnd(GrpcStreamPtr stream, absl::Status why) {
+  owner_->OnEnd(stream, std::move(why));
+  absl::MutexLock lock(&mu_);
+  streams_.erase(stream);
+}
+
+// Nothing may be started on a queue that has been shut down, so all streams
+// end first, while the I/O thread still runs.
+void GrpcIo::Shutdown() {
+  if (!thread_.joinable()) return;
+  std::set<GrpcStreamPtr> streams;
+  {
+    absl::MutexLock lock(&mu_);
+    shutting_down_ = true;
+    streams = streams_;
+  }
+  const absl::Status why = absl::CancelledError("the peer shuts down");
+  for (const GrpcStreamPtr& stream : streams) stream->End(why);
+  streams.clear();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  {
+    absl::MutexLock lock(&mu_);
+    while (!mu_.AwaitWithTimeout(absl::Condition(this, &GrpcIo::Idle),
+                                 absl::Seconds(1))) {
+    }
+  }
+  cq_->Shutdown();
+  thread_.join();
+  server_.reset();
+}
+
+}  // namespace gossamer

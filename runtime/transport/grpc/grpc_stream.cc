@@ -1,0 +1,332 @@
+#include "runtime/transport/grpc/grpc_stream.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kMethod[] = "/gossamer.Edge/Exchange";
+
+// References the bytes; `owner` lives until gRPC has sent them.
+grpc::Slice Reference(std::span<const std::byte> bytes, Payload owner) {
+  return grpc::Slice(
+      const_cast<std::byte*>(bytes.data()), bytes.size(),
+      [](void* p) { delete static_cast<Payload*>(p); },
+      new Payload(std::move(owner)));
+}
+
+grpc::ByteBuffer ToMessage(const Chunk& chunk, const Payload& body) {
+  grpc::Slice slices[3];
+  size_t n = 0;
+  slices[n++] = grpc::Slice(chunk.header().data(), chunk.header().size());
+  if (!chunk.head.empty()) {
+    slices[n++] = grpc::Slice(chunk.head.data(), chunk.head.size());
+  }
+  if (!chunk.body.empty()) slices[n++] = Reference(chunk.body, body);
+  return grpc::ByteBuffer(slices, n);
+}
+
+absl::Status ToAbsl(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()));
+}
+
+grpc::ByteBuffer HelloMessage(const TransportHello& hello) {
+  const std::vector<std::byte> bytes = EncodeHello(hello);
+  const grpc::Slice slice(bytes.data(), bytes.size());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+}  // namespace
+
+GrpcStream::GrpcStream(GrpcStreamOwner* owner, GrpcStreamLimits limits,
+                       bool dialled)
+    : owner_(owner),
+      limits_(limits),
+      dialled_(dialled),
+      assembler_(limits.max_body_bytes) {}
+
+GrpcStreamPtr GrpcStream::Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
+                               std::shared_ptr<grpc::Channel> channel,
+                               grpc::CompletionQueue* cq,
+                               const TransportHello& hello) {
+  auto stream = std::make_shared<GrpcStream>(owner, limits, true);
+  absl::MutexLock lock(&stream->mu_);
+  stream->channel_ = std::move(channel);
+  stream->client_context_ = std::make_unique<grpc::ClientContext>();
+  stream->client_ =
+      grpc::GenericStub(stream->channel_)
+          .PrepareCall(stream->client_context_.get(), kMethod, cq);
+  stream->reader_ = stream->client_.get();
+  stream->writer_ = stream->client_.get();
+  stream->hello_ = HelloMessage(hello);
+  stream->self_ = stream;
+  stream->client_->StartCall(&stream->start_tag_);
+  return stream;
+}
+
+void GrpcStream::Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
+                        grpc::AsyncGenericService* service,
+                        grpc::ServerCompletionQueue* cq) {
+  auto stream = std::make_shared<GrpcStream>(owner, limits, false);
+  absl::MutexLock lock(&stream->mu_);
+  stream->service_ = service;
+  stream->server_queue_ = cq;
+  stream->server_context_ = std::make_unique<grpc::GenericServerContext>();
+  stream->server_ = std::make_unique<grpc::GenericServerAsyncReaderWriter>(
+      stream->server_context_.get());
+  stream->reader_ = stream->server_.get();
+  stream->writer_ = stream->server_.get();
+  stream->self_ = stream;
+  service->RequestCall(stream->server_context_.get(), stream->server_.get(), cq,
+                       cq, &stream->start_tag_);
+}
+
+void GrpcStream::OnStarted(bool ok) {
+  if (!dialled_) {
+    if (!ok) {  // the server shuts down; there never was a call
+      GrpcStreamPtr last;
+      {
+        absl::MutexLock lock(&mu_);
+        last = std::move(self_);
+      }
+      owner_->OnAcceptEnded();
+      return;
+    }
+    Accept(owner_, limits_, service_, server_queue_);
+    owner_->OnAccepted(shared_from_this());
+  }
+  bool write = false;
+  {
+    absl::MutexLock lock(&mu_);
+    started_ = true;
+    if (!ok) CloseLocked(absl::UnavailableError("the call did not start"));
+    if (!dialled_ && server_context_->method() != kMethod) {
+      CloseLocked(absl::UnimplementedError(
+          absl::StrCat("this port serves ", kMethod, " only")));
+    }
+    if (!closing_) {
+      StartRead();
+      write = !writing_ && TakeNext();
+    }
+    Proceed();
+  }
+  if (write) WriteMessage();
+}
+
+void GrpcStream::OnRead(bool ok) {
+  // What gRPC knows of the reason arrives with OnFinished().
+  const absl::Status received =
+      ok ? Receive() : absl::UnavailableError("the other end has gone");
+  {
+    absl::MutexLock lock(&mu_);
+    reading_ = false;
+    other_ended_ |= !ok;
+    if (!received.ok()) CloseLocked(received);
+    if (!closing_) {
+      paused_ = undelivered_bytes_ > limits_.max_undelivered_bytes;
+      if (!paused_) StartRead();
+    }
+    Proceed();
+  }
+  EndIfIdle();
+}
+
+absl::Status GrpcStream::Receive() {
+  slices_.clear();
+  pieces_.clear();
+  if (!incoming_.Dump(&slices_).ok()) {
+    return absl::DataLossError("an unreadable message");
+  }
+  for (const grpc::Slice& slice : slices_) {
+    pieces_.push_back(std::as_bytes(std::span(slice.begin(), slice.size())));
+  }
+  if (!greeted_) {
+    std::vector<std::byte> bytes;
+    if (incoming_.Length() > kMaxChunkOverhead) {
+      return absl::DataLossError("the first message is too long for a hello");
+    }
+    for (const auto piece : pieces_) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+    }
+    absl::StatusOr<TransportHello> hello = DecodeHello(bytes);
+    if (!hello.ok()) return hello.status();
+    greeted_ = true;
+    owner_->OnHello(shared_from_this(), *std::move(hello));
+    return absl::OkStatus();
+  }
+  std::optional<ReceivedFrame> frame;
+  const absl::Status status = assembler_.Add(pieces_, &frame);
+  if (frame.has_value()) {
+    {
+      absl::MutexLock lock(&mu_);
+      undelivered_bytes_ += frame->frame.head.size() + frame->frame.body.size();
+    }
+    owner_->OnFrame(shared_from_this(), *std::move(frame));
+  }
+  return status;
+}
+
+void GrpcStream::Delivered(size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  undelivered_bytes_ -= bytes;
+  if (!paused_ || closing_ ||
+      undelivered_bytes_ > limits_.max_undelivered_bytes) {
+    return;
+  }
+  paused_ = false;
+  StartRead();
+}
+
+void GrpcStream::StartRead() {
+  reading_ = true;
+  reader_->Read(&incoming_, &read_tag_);
+}
+
+void GrpcStream::SendHello(const TransportHello& hello) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (closing_ || writing_) return;
+    hello_ = HelloMessage(hello);
+    TakeNext();
+  }
+  WriteMessage();
+}
+
+bool GrpcStream::Send(Channel channel, Frame frame) {
+  const size_t bytes = frame.head.size() + frame.body.size();
+  {
+    absl::MutexLock lock(&mu_);
+    if (closing_ || write_failed_)
+      return true;  // the owner has not been told yet
+    if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
+    queued_bytes_ += bytes;
+    queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
+    if (writing_ || !started_) return true;
+    TakeNext();
+  }
+  WriteMessage();
+  return true;
+}
+
+// Sets writing_: from here to OnWritten() the caller's thread, then the I/O
+// thread, is the only one that touches the front of the queue.
+bool GrpcStream::TakeNext() {
+  if (hello_.has_value()) {
+    outgoing_ = *std::move(hello_);
+    hello_.reset();
+  } else if (!queue_.empty()) {
+    FrameChunker& front = queue_.front();
+    outgoing_ = ToMessage(front.Next(), front.frame().body);
+    if (front.done()) {
+      queued_bytes_ -= front.frame().head.size() + front.frame().body.size();
+      queue_.pop_front();
+    }
+  } else {
+    return false;
+  }
+  writing_ = true;
+  return true;
+}
+
+void GrpcStream::WriteMessage() { writer_->Write(outgoing_, &write_tag_); }
+
+void GrpcStream::OnWritten(bool ok) {
+  bool write = false;
+  {
+    absl::MutexLock lock(&mu_);
+    writing_ = false;
+    outgoing_.Clear();
+    if (!ok) {
+      // The call is over.  Why, and what the other end had sent, comes by the
+      // reads.
+      write_failed_ = true;
+      queue_.clear();
+      queued_bytes_ = 0;
+    }
+    if (!closing_ && ok) write = TakeNext();
+    Proceed();
+  }
+  if (write) WriteMessage();
+  EndIfIdle();
+}
+
+void GrpcStream::End(const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  CloseLocked(why);
+  Proceed();
+}
+
+void GrpcStream::CloseLocked(const absl::Status& why) {
+  if (closing_) return;
+  closing_ = true;
+  why_ = why;
+  hello_.reset();
+  queue_.clear();
+  queued_bytes_ = 0;
+}
+
+// Moves a closing stream towards its end.  A dialled stream finishes once
+// nothing is being read; unless it is cancelled first, gRPC gives its status
+// only when all that came has been read.  An accepted one finishes, which tells
+// the other end why, once nothing is being written.
+void GrpcStream::Proceed() {
+  if (!closing_ || finishing_ || self_ == nullptr) return;
+  if (dialled_ ? !other_ended_ : writing_) Cancel();
+  if (!started_ || (dialled_ ? reading_ : writing_)) return;
+  finishing_ = true;
+  if (dialled_) {
+    client_->Finish(&client_status_, &finish_tag_);
+  } else {
+    server_->Finish(ToGrpc(why_), &finish_tag_);
+  }
+}
+
+void GrpcStream::Cancel() {
+  if (dialled_) {
+    client_context_->TryCancel();
+  } else {
+    server_context_->TryCancel();
+  }
+}
+
+void GrpcStream::OnFinished(bool ok) {
+  {
+    absl::MutexLock lock(&mu_);
+    finished_ = true;
+    // The other end may have ended the call without reading what is written.
+    if (writing_ || reading_) Cancel();
+  }
+  EndIfIdle();
+}
+
+void GrpcStream::EndIfIdle() {
+  GrpcStreamPtr last;
+  absl::Status why;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!finished_ || reading_ || writing_ || self_ == nullptr) return;
+    last = std::move(self_);
+    why = why_;
+    if (absl::IsUnavailable(why) && dialled_ && !client_status_.ok()) {
+      why = ToAbsl(client_status_);
+    }
+    reader_ = nullptr;
+    writer_ = nullptr;
+    client_.reset();
+    client_context_.reset();
+    channel_.reset();
+    server_.reset();
+    server_context_.reset();
+  }
+  owner_->OnEnd(std::move(last), std::move(why));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,83 @@
+// Frames over gRPC: one long-lived bidirectional stream per edge, raw byte
+// buffers in checksummed chunks, pushed as soon as they are sent.
+//
+// A thread of the transport does the I/O and hands complete frames to the
+// loop.  No transport security: identities and encryption are not here, so
+// addresses beyond this machine are refused unless the options allow them.
+// Knows nothing of what the frames say.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/ids.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+struct GrpcOptions {
+  PeerId self;
+  std::string run_id;  // at most 128 bytes; peers of another run are refused
+  // "host:port", port 0 for any free one; empty: only dials, accepts nobody.
+  std::string listen_address = "127.0.0.1:0";
+  // Addresses other than loopback, in either direction, without encryption.
+  bool allow_insecure_remote = false;
+  // Who dials: the end with the smaller id, or every end that has an address.
+  // Two connections between two peers are one too many, but do no harm.
+  bool dial_from_both_ends = false;
+
+  // Per frame; a peer that declares more is cut off.
+  size_t max_body_bytes = size_t{512} << 20;
+  // Of the body, per message of the stream.  Both ends may differ up to 4 MiB.
+  size_t chunk_bytes = size_t{512} << 10;
+  // Frames of one stream that wait to be written; over it the connection is
+  // closed.
+  size_t max_queued_bytes = size_t{1} << 30;
+  // Frames received and not yet delivered, per stream; over it the stream is
+  // not read.
+  size_t max_undelivered_bytes = size_t{64} << 20;
+  // What the other end may have in flight to us, per stream: bandwidth times
+  // round trip, and at least two messages (section 9 of the design).
+  int stream_window_bytes = 16 << 20;
+  int max_connections = 256;  // open streams, both directions
+  int max_connections_per_peer = 4;
+
+  absl::Duration hello_timeout = absl::Seconds(10);
+  absl::Duration keepalive_time = absl::Seconds(15);
+  absl::Duration keepalive_timeout = absl::Seconds(10);
+  // Attempt k after a loss waits for min(max, initial · 2^k), less up to half
+  // of it by a draw keyed by `seed`.
+  absl::Duration initial_backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(5);
+  uint64_t seed = 0;
+
+  // Told on the loop why an attempt to connect failed or was refused; the
+  // peer is 0 where it did not say who it is.  May be empty.
+  std::function<void(PeerId, const absl::Status&)> on_problem;
+};
+
+class GrpcTransport : public Transport {
+ public:
+  // `loop` outlives the transport.  Listens at once; accepts peers after
+  // Connect().  kInvalidArgument for options that cannot be, kUnavailable if
+  // the address is taken or not of this machine.  On the loop, or before it
+  // runs; the same for destruction, which waits until all I/O has ended.
+  static absl::StatusOr<std::unique_ptr<GrpcTransport>> Create(
+      EventLoop* loop, GrpcOptions options);
+
+  // Where it listens; 0 if it does not.
+  virtual int port() const = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_

@@ -1,0 +1,97 @@
+#include "runtime/transport/grpc/hello.h"
+
+#include <bit>
+#include <cstring>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/crc32c.h"
+
+namespace gossamer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
+constexpr size_t kFixedBytes = 36;
+constexpr size_t kCrcBytes = 4;
+
+template <typename T>
+void Append(std::vector<std::byte>& out, T value) {
+  const auto* p = reinterpret_cast<const std::byte*>(&value);
+  out.insert(out.end(), p, p + sizeof value);
+}
+
+template <typename T>
+T Get(std::span<const std::byte> bytes, size_t at) {
+  T value;
+  std::memcpy(&value, &bytes[at], sizeof value);
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::byte> EncodeHello(const TransportHello& hello) {
+  std::vector<std::byte> out;
+  Append(out, kMagic);
+  Append(out, hello.version);
+  Append(out, hello.self.value);
+  Append(out, hello.target.value);
+  Append(out, hello.attempt);
+  Append(out, static_cast<uint32_t>(hello.run_id.size()));
+  for (char c : hello.run_id) Append(out, c);
+  Append(out, Crc32c(out));
+  return out;
+}
+
+absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
+  TransportHello hello;
+  if (bytes.size() < 8 || Get<uint32_t>(bytes, 0) != kMagic) {
+    return absl::DataLossError(
+        "what answers is not a gossamer peer: the first bytes of the stream "
+        "are not those of its hello");
+  }
+  hello.version = Get<uint32_t>(bytes, 4);
+  if (hello.version != kTransportVersion) return hello;
+  if (bytes.size() < kFixedBytes + kCrcBytes ||
+      bytes.size() > kFixedBytes + kMaxRunIdBytes + kCrcBytes) {
+    return absl::DataLossError(
+        absl::StrFormat("a hello has %d bytes", bytes.size()));
+  }
+  const size_t run_bytes = Get<uint32_t>(bytes, 32);
+  const size_t crc_at = bytes.size() - kCrcBytes;
+  if (run_bytes != crc_at - kFixedBytes ||
+      Get<uint32_t>(bytes, crc_at) != Crc32c(bytes.first(crc_at))) {
+    return absl::DataLossError("a hello is damaged");
+  }
+  hello.self = PeerId{Get<uint64_t>(bytes, 8)};
+  hello.target = PeerId{Get<uint64_t>(bytes, 16)};
+  hello.attempt = Get<uint64_t>(bytes, 24);
+  hello.run_id.assign(reinterpret_cast<const char*>(&bytes[kFixedBytes]),
+                      run_bytes);
+  return hello;
+}
+
+absl::Status CheckHello(const TransportHello& hello, PeerId self,
+                        const std::string& run_id) {
+  if (hello.version != kTransportVersion) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer speaks version %d of the transport, this end version %d; "
+        "run the same release everywhere",
+        hello.version, kTransportVersion));
+  }
+  if (hello.run_id != run_id) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer belongs to run \"%s\", this end to run \"%s\"",
+        absl::CEscape(hello.run_id), absl::CEscape(run_id)));
+  }
+  if (hello.target != self || hello.self == self || hello.self == PeerId{}) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "peer %d means to reach peer %d, but this is peer %d; check its list "
+        "of addresses",
+        hello.self.value, hello.target.value, self.value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

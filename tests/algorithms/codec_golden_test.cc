@@ -1,0 +1,88 @@
+// The bytes of every wire format, kept under tests/golden/: peers of different
+// builds and machines must agree on them.
+//
+// After a change of format that is meant (and a new WireFormat value for it):
+//   GOSSAMER_WRITE_GOLDEN=1 codec_test --gtest_filter='Golden*'
+// in the root of the source tree.
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "algorithms/codec/codec.h"
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+ParameterLayout Layout() {
+  return ParameterLayout({{"g.bias", Player::kGenerator, {11}, {}},
+                          {"g.dense", Player::kGenerator, {12, 100}, {}},
+                          {"g.scale", Player::kGenerator, {3, 3}, {}},
+                          {"d.dense", Player::kDiscriminator, {32, 32}, {}},
+                          {"d.bias", Player::kDiscriminator, {2}, {}}});
+}
+
+// Exact arithmetic only, so that no library's rounding is in the files.  Scales
+// differ from block to block; one block is zero.
+std::vector<float> Values(size_t n) {
+  const RngKey key = RngKey(2024).Fold("golden");
+  std::vector<float> x(n);
+  for (size_t i = 0; i < n; ++i) {
+    const auto integer = static_cast<int>(key.Below(20001, i)) - 10000;
+    const int exponent = static_cast<int>(key.Fold("scale").Below(60, i / 64));
+    x[i] = std::ldexp(static_cast<float>(integer), exponent - 50);
+    if (i >= 139 && i < 267) x[i] = 0;
+  }
+  return x;
+}
+
+struct Golden {
+  const char* file;
+  WireFormat format;
+};
+
+class GoldenTest : public testing::TestWithParam<Golden> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, GoldenTest,
+    testing::Values(Golden{"dense_f32", WireFormat::kDenseF32},
+                    Golden{"dense_bf16", WireFormat::kDenseBf16},
+                    Golden{"int8", WireFormat::kInt8},
+                    Golden{"int4", WireFormat::kInt4}),
+    [](const auto& info) { return std::string(info.param.file); });
+
+TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
+  const ParameterLayout layout = Layout();
+  const auto codec = Codec::Create("innov-int4", layout).value();
+  std::vector<std::byte> bytes(codec->EncodedSize(GetParam().format));
+  // The second payload of an edge: an innovation against a replica.
+  std::vector<float> x = Values(layout.size()), replica(layout.size());
+  std::vector<std::byte> first(codec->EncodedSize(codec->first_format()));
+  codec->Encode(codec->first_format(), x, replica, first);
+  for (float& value : x) value *= 1.25f;
+  codec->Encode(GetParam().format, x, replica, bytes);
+
+  const std::string path =
+      std::string("tests/golden/codec_") + GetParam().file + ".bin";
+  if (std::getenv("GOSSAMER_WRITE_GOLDEN") != nullptr) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(file) << path << " cannot be read; run in the source tree";
+  const std::string kept((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  ASSERT_EQ(kept.size(), bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    ASSERT_EQ(static_cast<std::byte>(kept[i]), bytes[i]) << "byte " << i;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,451 @@
+// What an exchange of two frames costs over GrpcTransport, against the same
+// bytes over a bare gRPC stream.
+//
+// Two processes on loopback.  Both ends push a frame and wait for the other's.
+// The two ways have pairs of processes of their own, since gRPC's threads of
+// one process serve each other, and the pairs alternate within the run, so what
+// else the machine does meets both alike.  Prints medians and their ratio.
+//
+//   exchange_benchmark [--rounds N] [--blocks N] [--json]
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+
+namespace gossamer {
+namespace {
+
+constexpr PeerId kDialler{1};
+constexpr PeerId kAcceptor{2};
+constexpr int kHeadBytes = 64;
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+[[noreturn]] void Die(const std::string& why) {
+  std::fprintf(stderr, "exchange_benchmark: %s\n", why.c_str());
+  std::_Exit(1);
+}
+
+// To the process that started this one.
+void TellPort(int port) {
+  std::printf("%d\n", port);
+  std::fflush(stdout);
+}
+
+[[noreturn]] void End() {
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+// This program again, as one end of a way; ended with the object.
+class Child {
+ public:
+  Child(const std::string& way, int port, int rounds) {
+    int ends[2];
+    if (pipe(ends) != 0) Die("no pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+      const std::string p = std::to_string(port);
+      const std::string r = std::to_string(rounds);
+      execl("/proc/self/exe", "exchange_benchmark", "--end", way.c_str(),
+            p.c_str(), r.c_str(), nullptr);
+      Die("cannot execute itself");
+    }
+    close(ends[1]);
+    out_ = fdopen(ends[0], "r");
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    std::fclose(out_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  FILE* out() const { return out_; }
+
+ private:
+  pid_t pid_ = -1;
+  FILE* out_ = nullptr;
+};
+
+// Where the bytes of an exchange come from and go to.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual Frame Produce() = 0;
+  virtual void Consume(const Frame& frame) = 0;
+};
+
+// Bytes that are there already; looks at what comes no more than once a page.
+class FixedBytes final : public Workload {
+ public:
+  explicit FixedBytes(size_t n)
+      : head_(Payload::FromVector(std::vector<std::byte>(kHeadBytes))),
+        body_(Payload::FromVector(std::vector<std::byte>(n, std::byte{7}))) {}
+  Frame Produce() override { return {head_, body_}; }
+  void Consume(const Frame& frame) override {
+    if (frame.body.size() != body_.size()) Die("a frame of another size came");
+    for (size_t i = 0; i < frame.body.size(); i += 4096) {
+      sum_ += static_cast<uint64_t>(frame.body.bytes()[i]);
+    }
+  }
+
+ private:
+  const Payload head_;
+  const Payload body_;
+  uint64_t sum_ = 0;
+};
+
+// --- Over the transport ------------------------------------------------------
+
+// On the loop, as a peer's round is.
+class TransportWay final : public TransportListener {
+ public:
+  TransportWay(EventLoop* loop, PeerId self, PeerId other) : other_(other) {
+    GrpcOptions options;
+    options.self = self;
+    options.run_id = "benchmark";
+    auto transport = GrpcTransport::Create(loop, options);
+    if (!transport.ok()) Die(transport.status().ToString());
+    transport_ = *std::move(transport);
+    transport_->SetListener(this);
+  }
+  int port() const { return transport_->port(); }
+
+  Pending<bool> Connect(int port) {
+    transport_->Connect(other_, absl::StrCat("127.0.0.1:", port));
+    return up_;
+  }
+  // Done when the other end's frame has come and this end's is on its way.
+  Pending<bool> Exchange(Workload& workload) {
+    exchanged_ = Pending<bool>();
+    workload_ = &workload;
+    if (!transport_->Send(other_, Channel::kEdge, workload.Produce())) {
+      Die("the connection was lost");
+    }
+    Pending<bool> exchanged = exchanged_;
+    if (early_.has_value()) Complete(*std::exchange(early_, std::nullopt));
+    return exchanged;
+  }
+
+  void OnUp(PeerId, ConnectionId) override { up_.Set(true); }
+  void OnFrame(PeerId, ConnectionId, Channel, Frame frame) override {
+    if (workload_ == nullptr) {
+      early_ = std::move(frame);
+    } else {
+      Complete(std::move(frame));
+    }
+  }
+  void OnDown(PeerId, ConnectionId, const absl::Status& why) override {
+    if (!finished_) Die(why.ToString());
+  }
+  // The other end may go now.
+  void Finish() { finished_ = true; }
+
+ private:
+  void Complete(Frame frame) {
+    std::exchange(workload_, nullptr)->Consume(frame);
+    frame = Frame();
+    exchanged_.Set(true);
+  }
+
+  const PeerId other_;
+  std::unique_ptr<GrpcTransport> transport_;
+  Pending<bool> up_;
+  Pending<bool> exchanged_;
+  Workload* workload_ = nullptr;  // while an exchange is under way
+  bool finished_ = false;
+  std::optional<Frame> early_;  // came before this end's exchange began
+};
+
+// --- Over a bare stream ------------------------------------------------------
+
+// A byte-buffer stream on a completion queue, one message per frame, with the
+// limits raised and nothing else: the calling thread polls.
+class BareWay {
+ public:
+  void Exchange(Workload& workload) {
+    const Frame frame = workload.Produce();
+    const std::array<grpc::Slice, 2> slices = {
+        grpc::Slice(frame.head.bytes().data(), frame.head.size()),
+        grpc::Slice(frame.body.bytes().data(), frame.body.size(),
+                    grpc::Slice::STATIC_SLICE)};
+    const grpc::ByteBuffer out(slices.data(), slices.size());
+    grpc::ByteBuffer in;
+    reader_->Read(&in, nullptr);
+    writer_->Write(out, nullptr);
+    Next();
+    Next();
+    std::vector<grpc::Slice> received;
+    if (!in.Dump(&received).ok()) Die("an unreadable message");
+    size_t bytes = 0;
+    uint64_t sum = 0;
+    for (const grpc::Slice& slice : received) {
+      bytes += slice.size();
+      for (size_t i = 0; i < slice.size(); i += 4096) sum += slice.begin()[i];
+    }
+    if (bytes != frame.head.size() + frame.body.size()) Die("wrong size");
+    sum_ += sum;
+  }
+
+ protected:
+  void Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto end = std::chrono::system_clock::now() + std::chrono::minutes(2);
+    if (cq_->AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT ||
+        !ok) {
+      Die("the bare stream broke");
+    }
+  }
+
+  grpc::CompletionQueue* cq_ = nullptr;
+  grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>* reader_ = nullptr;
+  grpc::internal::AsyncWriterInterface<grpc::ByteBuffer>* writer_ = nullptr;
+
+ private:
+  uint64_t sum_ = 0;
+};
+
+class BareServer final : public BareWay {
+ public:
+  BareServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.RegisterAsyncGenericService(&service_);
+    queue_ = builder.AddCompletionQueue();
+    server_ = builder.BuildAndStart();
+    cq_ = queue_.get();
+    service_.RequestCall(&context_, &stream_, queue_.get(), queue_.get(),
+                         nullptr);
+  }
+  int port() const { return port_; }
+  void Accept() {
+    Next();
+    reader_ = &stream_;
+    writer_ = &stream_;
+  }
+
+ private:
+  int port_ = 0;
+  grpc::AsyncGenericService service_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class BareClient final : public BareWay {
+ public:
+  explicit BareClient(int port) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(),
+        arguments));
+    call_ = stub_->PrepareCall(&context_, "/bare/Exchange", &queue_);
+    cq_ = &queue_;
+    reader_ = call_.get();
+    writer_ = call_.get();
+    call_->StartCall(nullptr);
+    Next();
+  }
+
+ private:
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+// --- The measurement ---------------------------------------------------------
+
+struct Options {
+  int rounds = 100;  // of each size, per block
+  int blocks = 4;
+  bool json = false;
+};
+
+constexpr std::array<size_t, 3> kSizes = {64 << 10, 1 << 20, 9'000'000};
+constexpr int kWarmup = 20;
+
+using Samples = std::map<size_t, std::vector<double>>;  // seconds, by size
+
+// Both ends run the same sequence; only one of them is listened to.
+template <typename Exchange>
+Task<bool> Measure(Exchange exchange, int rounds, bool tell) {
+  for (const size_t bytes : kSizes) {
+    FixedBytes workload(bytes);
+    for (int i = 0; i < kWarmup + rounds; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      co_await exchange(workload);
+      const double seconds = Seconds(start);
+      if (tell && i >= kWarmup) std::printf("%zu %.9f\n", bytes, seconds);
+    }
+  }
+  co_return true;
+}
+
+// Both tasks run until their process is ended.
+Task<bool> RunTransport(EventLoop* loop, int port, int rounds) {
+  TransportWay way(loop, port == 0 ? kAcceptor : kDialler,
+                   port == 0 ? kDialler : kAcceptor);
+  if (port == 0) TellPort(way.port());
+  co_await way.Connect(port);
+  const auto exchange = [&way](Workload& w) { return way.Exchange(w); };
+  const Task<bool> measured = Measure(exchange, rounds, port != 0);
+  co_await measured.result();
+  if (port != 0) End();
+  way.Finish();
+  co_return co_await Pending<bool>();
+}
+
+Task<bool> RunBare(BareWay& way, int rounds, bool tell) {
+  const auto exchange = [&way](Workload& w) {
+    way.Exchange(w);
+    Pending<bool> done;
+    done.Set(true);
+    return done;
+  };
+  const Task<bool> measured = Measure(exchange, rounds, tell);
+  co_return co_await measured.result();
+}
+
+void RunEnd(const std::string& way, int port, int rounds) {
+  if (way == "bare" && port == 0) {
+    BareServer server;
+    TellPort(server.port());
+    server.Accept();
+    RunBare(server, rounds, false);
+    while (true) pause();
+  } else if (way == "bare") {
+    BareClient client(port);
+    RunBare(client, rounds, true);
+    End();
+  } else {
+    RealLoop loop;
+    Task<bool> task;
+    loop.Post([&] { task = RunTransport(&loop, port, rounds); });
+    loop.Run();
+  }
+}
+
+// A pair of processes, the leading one's samples added to `samples`.
+void RunPair(const std::string& way, int rounds, Samples& samples) {
+  const Child follower(way, 0, rounds);
+  int port = 0;
+  if (std::fscanf(follower.out(), "%d", &port) != 1) Die("no follower");
+  const Child leader(way, port, rounds);
+  size_t bytes = 0;
+  double seconds = 0;
+  while (std::fscanf(leader.out(), "%zu %lf", &bytes, &seconds) == 2) {
+    samples[bytes].push_back(seconds);
+  }
+  for (const size_t size : kSizes) {
+    if (samples[size].empty()) Die("a pair of processes failed");
+  }
+}
+
+struct Row {
+  size_t bytes;
+  double transport;  // median seconds
+  double bare;
+  double ratio() const { return transport / bare; }
+};
+
+double Median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
+  return v[v.size() / 2];
+}
+
+void Print(const std::vector<Row>& rows, const Options& options) {
+  if (options.json) {
+    std::string out = "{\"exchange\": [";
+    for (size_t i = 0; i < rows.size(); ++i) {
+      absl::StrAppend(&out, i == 0 ? "" : ", ", "{\"bytes\": ", rows[i].bytes,
+                      ", \"transport_seconds\": ", rows[i].transport,
+                      ", \"bare_seconds\": ", rows[i].bare,
+                      ", \"ratio\": ", rows[i].ratio(), "}");
+    }
+    std::printf("%s]}\n", out.c_str());
+    return;
+  }
+  std::printf("median of %d exchanges, both ways at once, two processes\n",
+              options.rounds * options.blocks);
+  std::printf("%10s %14s %14s %8s\n", "bytes", "transport", "bare gRPC",
+              "ratio");
+  for (const Row& row : rows) {
+    std::printf("%10zu %11.3f ms %11.3f ms %8.3f\n", row.bytes,
+                row.transport * 1e3, row.bare * 1e3, row.ratio());
+  }
+}
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    int* number = flag == "--rounds"   ? &options.rounds
+                  : flag == "--blocks" ? &options.blocks
+                                       : nullptr;
+    if (flag == "--json") {
+      options.json = true;
+    } else if (number == nullptr || ++i == argc ||
+               !absl::SimpleAtoi(argv[i], number) || *number < 1) {
+      Die("usage: exchange_benchmark [--rounds N] [--blocks N] [--json]");
+    }
+  }
+  return options;
+}
+
+int Main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "--end") {
+    RunEnd(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+    return 1;
+  }
+  const Options options = Parse(argc, argv);
+  Samples transport;
+  Samples bare;
+  for (int i = 0; i < options.blocks; ++i) {
+    RunPair("transport", options.rounds, transport);
+    RunPair("bare", options.rounds, bare);
+  }
+  std::vector<Row> rows;
+  for (const size_t size : kSizes) {
+    rows.push_back({size, Median(transport[size]), Median(bare[size])});
+  }
+  Print(rows, options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace gossamer
+
+int main(int argc, char** argv) { return gossamer::Main(argc, argv); }

@@ -1,0 +1,234 @@
+#include "runtime/peer/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "absl/strings/str_split.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "runtime/peer/config_text.h"
+#include "tests/cli/temporary_folder.h"
+
+namespace gossamer {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+RunConfig Parse(std::string_view text,
+                std::vector<std::string> overrides = {}) {
+  auto config = ParseRunConfig(text, "f.textproto", overrides);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *config : RunConfig();
+}
+
+std::string Error(std::string_view text,
+                  std::vector<std::string> overrides = {}) {
+  const auto config = ParseRunConfig(text, "f.textproto", overrides);
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument)
+      << config.status();
+  return std::string(config.status().message());
+}
+
+TEST(ParseRunConfig, EmptyIsTheDefaults) {
+  const RunConfig config = Parse("");
+  EXPECT_TRUE(config.has_seed());
+  EXPECT_EQ(config.algorithm(), "dp-oadam");
+  EXPECT_EQ(config.mixing().graph(), "ring");
+  EXPECT_EQ(config.mixing().schedule(), "fixed");
+  EXPECT_EQ(config.step().optimizer(), "oadam");
+  EXPECT_TRUE(config.game().gan().has_width());
+  EXPECT_TRUE(config.game().gan().data().has_shard());
+  EXPECT_FALSE(config.game().has_bilinear());
+}
+
+TEST(ParseRunConfig, MisspeltKeyHasAPlaceAndASuggestion) {
+  EXPECT_EQ(Error("name: \"x\"\n  mixing {\n    codek: \"dense-f32\"\n}\n"),
+            "f.textproto:3:5: there is no \"codek\" in MixingConfig; did you "
+            "mean \"codec\"?");
+  EXPECT_EQ(Error("step{learning_rate_of_the_generator: 1}"),
+            "f.textproto:1:6: there is no \"learning_rate_of_the_generator\" "
+            "in StepConfig; known: optimizer, generator_learning_rate, "
+            "discriminator_learning_rate, beta1, beta2, epsilon, "
+            "decay_from_round, gradient_clip, n_critic, steps_per_round");
+}
+
+TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
+  EXPECT_THAT(Error("mixin\n\n{ codec: \"dense-f32\" }"),
+              StartsWith("f.textproto:1:1: there is no \"mixin\""));
+}
+
+TEST(ParseRunConfig, WrongTypesHaveAPlace) {
+  EXPECT_THAT(Error("\nrounds: \"many\""), StartsWith("f.textproto:2:9: "));
+  EXPECT_THAT(Error("peers: -3"), StartsWith("f.textproto:1:8: "));
+  EXPECT_THAT(Error("mixing { codec: innov }"),
+              StartsWith("f.textproto:1:17: "));
+  EXPECT_THAT(Error("seed: 1\nseed: 2"), StartsWith("f.textproto:2:"));
+  EXPECT_THAT(Error("mixing {"), StartsWith("f.textproto:1:"));
+}
+
+TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
+  const std::vector<std::string> lines = absl::StrSplit(
+      Error("peers: 0\nmixing {\n  codec: \"innov-int5\"\n  overlap_steps: 3\n"
+            "}\n"
+            "step { beta1: 1.5 }\n",
+            {"mixing.deadline=soon"}),
+      '\n');
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_THAT(lines[0], StartsWith("f.textproto:1:1: peers is 0; it must lie "
+                                   "between 1 and 1024"));
+  EXPECT_THAT(lines[1],
+              AllOf(StartsWith("f.textproto:3:3: mixing.codec is "
+                               "\"innov-int5\"; known: "),
+                    HasSubstr("dense-f32"), HasSubstr("did you mean")));
+  EXPECT_THAT(lines[2], AllOf(StartsWith("--set mixing.deadline=soon: "),
+                              HasSubstr("none, auto, or a duration")));
+  EXPECT_THAT(lines[3], AllOf(StartsWith("f.textproto:4:3: "),
+                              HasSubstr("0 and 1 work")));
+  EXPECT_THAT(lines[4], StartsWith("f.textproto:6:8: step.beta1"));
+}
+
+TEST(LoadRunConfig, SaysWhichFileIsNotThere) {
+  const auto config = LoadRunConfig("/nowhere/x.textproto");
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(config.status().message()),
+              StartsWith("/nowhere/x.textproto: "));
+}
+
+TEST(LoadRunConfig, ReadsAFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/c.textproto";
+  std::ofstream(path) << "# a comment\nrounds: 12\n";
+  const auto config = LoadRunConfig(path, std::vector<std::string>{"seed=9"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->rounds(), 12u);
+  EXPECT_EQ(config->seed(), 9u);
+}
+
+TEST(Overrides, SetFieldsOfEveryType) {
+  const RunConfig config =
+      Parse("game { gan { data { classes: \"face\" } } }",
+            {"mixing.codec=innov-int8", "mixing.gamma=0.5", "rounds=7",
+             "game.gan.one_backward=false", "game.gan.data.classes=face,hand",
+             "mixing.gamma=0.25"});
+  EXPECT_EQ(config.mixing().codec(), "innov-int8");
+  EXPECT_EQ(config.mixing().gamma(), 0.25);
+  EXPECT_EQ(config.rounds(), 7u);
+  EXPECT_FALSE(config.game().gan().one_backward());
+  ASSERT_EQ(config.game().gan().data().classes_size(), 2);
+  EXPECT_EQ(config.game().gan().data().classes(1), "hand");
+}
+
+TEST(Overrides, ChooseAnotherGame) {
+  const RunConfig config =
+      Parse("game { gan { width: 8 } }", {"game.quadratic.noise=0.1"});
+  EXPECT_FALSE(config.game().has_gan());
+  EXPECT_EQ(config.game().quadratic().dimension(), 64u);
+}
+
+TEST(Overrides, ErrorsSayWhatFits) {
+  RunConfig config;
+  const auto error = [&](std::string_view assignment) {
+    const absl::Status status = ApplyOverride(assignment, config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_EQ(error("mixing.codex=x"),
+            "--set mixing.codex=x: there is no \"codex\" in MixingConfig; did "
+            "you mean \"codec\"?");
+  EXPECT_EQ(error("rounds=ten"),
+            "--set rounds=ten: \"ten\" is not a whole number, 0 or more, "
+            "which rounds takes");
+  EXPECT_EQ(error("mixing=ring"),
+            "--set mixing=ring: mixing is a group; set one of its fields, as "
+            "in mixing.graph=...");
+  EXPECT_THAT(error("rounds.x=1"), HasSubstr("rounds is a value"));
+  EXPECT_THAT(error("rounds"), HasSubstr("write path=value"));
+}
+
+TEST(Resolve, FillsWhatTheAlgorithmImplies) {
+  const RunConfig dposg = Parse("algorithm: \"dposg\"");
+  EXPECT_EQ(dposg.mixing().graph(), "ring");
+  EXPECT_EQ(dposg.mixing().schedule(), "fixed");
+  EXPECT_EQ(dposg.step().optimizer(), "osg");
+  EXPECT_EQ(dposg.mixing().order(), "mix-then-step");
+  const RunConfig rand = Parse("algorithm: \"rand-dp-oadam\"");
+  EXPECT_EQ(rand.mixing().schedule(), "permuted-ring");
+  EXPECT_EQ(rand.step().optimizer(), "oadam");
+  const RunConfig central = Parse("algorithm: \"cp-oadam\"");
+  EXPECT_EQ(central.mixing().graph(), "complete");
+  EXPECT_EQ(central.mixing().overlap_steps(), 0u);
+  EXPECT_EQ(Parse("mixing { mixing_rounds: 3 }").mixing().overlap_steps(), 0u);
+}
+
+TEST(Resolve, KeepsWhatIsSetAndIsIdempotent) {
+  RunConfig config =
+      Parse("mixing { graph: \"torus\" } step { optimizer: \"sgd\" }");
+  EXPECT_EQ(config.mixing().graph(), "torus");
+  EXPECT_EQ(config.step().optimizer(), "sgd");
+  const RunConfig once = config;
+  ResolveRunConfig(config);
+  EXPECT_TRUE(MessageDifferencer::Equals(once, config));
+}
+
+TEST(Resolve, TextReadsBackTheSame) {
+  const RunConfig config =
+      Parse("name: \"a-b\" game { gan { data { classes: \"face\" } } }");
+  EXPECT_TRUE(MessageDifferencer::Equals(config, Parse(ToTextProto(config))));
+}
+
+TEST(Validate, CompositionsThatCannotWork) {
+  EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
+              HasSubstr("needs mixing.overlap_steps: 0"));
+  EXPECT_THAT(Error("peers: 6 mixing { graph: \"hypercube\" }"),
+              StartsWith("f.textproto:1:19: mixing.graph with 6 peers: "));
+  EXPECT_THAT(Error("algorithm: \"rand-dp-oadam\" "
+                    "mixing { schedule: \"fixed\" }"),
+              HasSubstr("permuted-ring or random-matching"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { overlap_steps: 1 }"),
+              HasSubstr("leave it out or set 0"));
+  EXPECT_THAT(Error("algorithm: \"dposg\" "
+                    "mixing { order: \"step-then-mix\" }"),
+              HasSubstr("extrapolates from the mixed point"));
+  EXPECT_THAT(Error("rounds: 10 step { decay_from_round: 11 }"),
+              HasSubstr("after the last round (10)"));
+}
+
+TEST(Validate, RangesAndNames) {
+  EXPECT_THAT(Error("algorithm: \"dp-adam\""), HasSubstr("did you mean "
+                                                         "\"dp-oadam\"?"));
+  EXPECT_THAT(Error("step { generator_learning_rate: nan }"),
+              HasSubstr("must be above 0"));
+  EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
+  EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
+              HasSubstr("a duration above 0"));
+  EXPECT_THAT(Error("name: \"../up\""), HasSubstr("letters, digits"));
+  EXPECT_THAT(Error("name: \"a/b\""), HasSubstr("letters, digits"));
+  EXPECT_THAT(Error("checkpoint { keep: 0 }"), HasSubstr("checkpoint.keep"));
+}
+
+TEST(ConfigurationHash, IsOfWhatPeersShare) {
+  const uint64_t hash = ConfigurationHash(Parse(""));
+  EXPECT_EQ(hash, ConfigurationHash(
+                      Parse("name: \"other\" evaluation { every: 7 } "
+                            "checkpoint { every: 9 keep: 1 } "
+                            "game { gan { data { path: \"/data\" } } }")));
+  EXPECT_EQ(hash, ConfigurationHash(Parse("mixing { codec: \"innov-int4\" "
+                                          "edges: \"\" }")));
+  EXPECT_NE(hash, ConfigurationHash(Parse("seed: 2")));
+  EXPECT_NE(hash, ConfigurationHash(Parse("mixing { gamma: 0.5 }")));
+  EXPECT_NE(hash, ConfigurationHash(Parse("step { beta1: 0.4 }")));
+}
+
+TEST(Nearest, IsNearOrNothing) {
+  const std::vector<std::string_view> known = {"ring", "torus", "complete"};
+  EXPECT_EQ(Nearest("rign", known), "ring");
+  EXPECT_EQ(Nearest("completed", known), "complete");
+  EXPECT_EQ(Nearest("hypercube", known), "");
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,418 @@
+// The round loop over the simulated network.
+
+#include "runtime/peer/peer.h"
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/game/bilinear_game.h"
+#include "algorithms/game/quadratic_game.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/transport/sim/fault_plan.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+std::unique_ptr<Game> Quadratic(int rank, int peers, double noise,
+                                double heterogeneity) {
+  return *QuadraticGame::Create(
+      {.dimension = 40, .noise = noise, .heterogeneity = heterogeneity}, rank,
+      peers, 7);
+}
+
+SimFleetOptions Options(int peers = 4, uint64_t rounds = 60) {
+  SimFleetOptions o;
+  o.peers = peers;
+  o.peer.rounds = rounds;
+  o.step.generator = {.name = "oadam", .learning_rate = 1e-2};
+  o.step.discriminator = {.name = "oadam", .learning_rate = 1e-2};
+  o.game = [peers](int rank) { return Quadratic(rank, peers, 0.1, 0.5); };
+  return o;
+}
+
+TEST(PeerTest, TrainsAndSettles) {
+  for (int overlap : {0, 1}) {
+    for (const char* codec : {"dense-f32", "diff-int8", "innov-int4"}) {
+      SimFleetOptions o = Options();
+      o.peer.overlap_steps = overlap;
+      o.codec = codec;
+      SimFleet fleet(o);
+      ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+      for (int r = 0; r < fleet.size(); ++r) {
+        const RoundMetrics& m = fleet.peer(r).last_metrics();
+        EXPECT_EQ(m.round, 60);
+        EXPECT_EQ(m.skipped, 0) << codec << " h=" << overlap;
+        EXPECT_EQ(m.corrections, 120);
+        EXPECT_EQ(fleet.recorder(r).Count("not_settled"), 0);
+      }
+    }
+  }
+}
+
+// Promise 3: without deadlines and faults, latency, jitter and speed change no
+// bit.
+TEST(PeerTest, TimingChangesNoBit) {
+  for (const char* schedule : {"fixed", "permuted-ring"}) {
+    for (int overlap : {0, 1}) {
+      std::vector<uint64_t> hashes;
+      for (double latency_ms : {0.1, 7.0, 60.0}) {
+        SimFleetOptions o = Options(5, 40);
+        o.schedule.schedule = schedule;
+        o.codec = "innov-int4";
+        o.peer.overlap_steps = overlap;
+        o.network.link.latency = absl::Milliseconds(latency_ms);
+        o.network.link.jitter = 0.5;
+        o.network.seed = static_cast<uint64_t>(latency_ms * 10);
+        o.step_jitter = 0.3;
+        o.slowness = {{1, latency_ms > 1 ? 3.0 : 1.0}};
+        SimFleet fleet(o);
+        ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+        hashes.push_back(fleet.Hash());
+      }
+      EXPECT_THAT(hashes, testing::Each(hashes[0]))
+          << schedule << " h=" << overlap;
+    }
+  }
+}
+
+TEST(PeerTest, OverlapHidesLatencyBelowAStep) {
+  auto virtual_time = [](double latency_ms, int overlap) {
+    SimFleetOptions o = Options(4, 50);
+    o.step_jitter = 0;
+    o.peer.overlap_steps = overlap;
+    o.network.link.latency = absl::Milliseconds(latency_ms);
+    SimFleet fleet(o);
+    const absl::Time start = fleet.loop().Now();
+    EXPECT_TRUE(fleet.Run());
+    return absl::ToDoubleMilliseconds(fleet.recorder(0).rounds.back().finished -
+                                      start);
+  };
+  EXPECT_NEAR(virtual_time(8, 1), virtual_time(0.01, 1), 60);
+  EXPECT_GT(virtual_time(8, 0), virtual_time(0.01, 0) + 50 * 7.9);
+}
+
+TEST(PeerTest, OnePeerIsPlainTraining) {
+  SimFleetOptions o = Options(1, 30);
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  auto game = Quadratic(0, 1, 0.1, 0.5);
+  auto step = *LocalStep::Create(o.step, game.get());
+  const RngKey key = RngKey(o.seed).Fold("step").Fold(uint64_t{0});
+  for (uint64_t k = 0; k < 30; ++k) {
+    ASSERT_TRUE(step->Run(k, k + 1, key.Fold(k)).ok());
+  }
+  EXPECT_THAT(fleet.game(0).parameters(),
+              testing::ElementsAreArray(game->parameters()));
+}
+
+// CP-OAdam on M peers with batch m is OAdam on batch M·m: here one gradient
+// that is the mean of the M peers' gradients.
+TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
+  for (const char* all_reduce : {"ring", "recursive-doubling"}) {
+    for (int peers : {2, 3, 4, 5}) {
+      SimFleetOptions o = Options(peers, 25);
+      o.peer.centralized = true;
+      o.peer.all_reduce = all_reduce;
+      o.peer.overlap_steps = 0;
+      o.schedule.graph = "complete";
+      SimFleet fleet(o);
+      ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+      std::vector<std::unique_ptr<Game>> games;
+      for (int r = 0; r < peers; ++r) {
+        games.push_back(Quadratic(r, peers, 0.1, 0.5));
+      }
+      auto step = *LocalStep::Create(o.step, games[0].get());
+      const RngKey key = RngKey(o.seed).Fold("step");
+      for (uint64_t k = 0; k < 25; ++k) {
+        std::vector<double> mean(games[0]->layout().size());
+        for (int r = 0; r < peers; ++r) {
+          const auto x0 = games[0]->parameters();
+          std::copy(x0.begin(), x0.end(), games[r]->parameters().begin());
+          ASSERT_TRUE(games[r]
+                          ->Gradient(Players::kBoth,
+                                     key.Fold(static_cast<uint64_t>(r)).Fold(k))
+                          .ok());
+          for (size_t i = 0; i < mean.size(); ++i) {
+            mean[i] += games[r]->gradients()[i] / static_cast<double>(peers);
+          }
+        }
+        const std::vector<float> g(mean.begin(), mean.end());
+        step->Apply(k, k + 1, g);
+      }
+      for (int r = 0; r < peers; ++r) {
+        for (size_t i = 0; i < games[0]->parameters().size(); ++i) {
+          ASSERT_NEAR(fleet.game(r).parameters()[i], games[0]->parameters()[i],
+                      2e-4)
+              << all_reduce << " " << peers;
+          ASSERT_EQ(fleet.game(r).parameters()[i],
+                    fleet.game(0).parameters()[i]);
+        }
+      }
+    }
+  }
+}
+
+TEST(PeerTest, CentralizedSurvivesLostConnections) {
+  SimFleetOptions o = Options(4, 30);
+  o.peer.centralized = true;
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  SimFleet calm(o);
+  ASSERT_TRUE(calm.Run());
+  SimFleet fleet(o);
+  fleet.Start();
+  for (int i = 0; i < 12; ++i) {
+    fleet.loop().RunFor(absl::Milliseconds(31));
+    fleet.network().Break(SimFleet::IdOf(i % 4), SimFleet::IdOf((i + 1) % 4));
+  }
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.Hash(), calm.Hash());
+}
+
+// The bilinear game: DPOSG converges on every topology, where simultaneous
+// descent (sgd, gossiping as well) diverges.
+TEST(PeerTest, DposgConvergesWhereDescentDiverges) {
+  struct Case {
+    const char* graph;
+    const char* schedule;
+    int peers;
+  };
+  for (const Case& c :
+       {Case{"ring", "fixed", 6}, Case{"torus", "fixed", 6},
+        Case{"complete", "fixed", 4}, Case{"star", "fixed", 5},
+        Case{"hypercube", "fixed", 8}, Case{"ring", "permuted-ring", 6},
+        Case{"complete", "random-matching", 6},
+        Case{"one-peer-exponential", "one-peer-exponential", 8}}) {
+    for (bool optimistic : {true, false}) {
+      SimFleetOptions o = Options(c.peers, 600);
+      o.schedule.graph = c.graph;
+      o.schedule.schedule = c.schedule;
+      o.peer.overlap_steps = 0;
+      const char* name = optimistic ? "osg" : "sgd";
+      o.step.generator = {.name = name, .learning_rate = 0.1};
+      o.step.discriminator = {.name = name, .learning_rate = 0.1};
+      o.game = [](int) { return *BilinearGame::Create({.dimension = 20}, 3); };
+      SimFleet fleet(o);
+      const double before = *fleet.game(0).evaluator()->Score(
+          fleet.peer(0).generator(), RngKey(0));
+      ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+      const double after = *fleet.game(0).evaluator()->Score(
+          fleet.peer(0).generator(), RngKey(0));
+      if (optimistic) {
+        EXPECT_LT(after, 0.1 * before) << c.graph << " " << c.schedule;
+      } else {
+        EXPECT_GT(after, 2 * before) << c.graph << " " << c.schedule;
+      }
+    }
+  }
+}
+
+TEST(PeerTest, BothOrdersAndSeveralMixingRounds) {
+  for (bool step_then_mix : {false, true}) {
+    std::vector<double> consensus;
+    for (int t : {1, 4}) {
+      SimFleetOptions o = Options(6, 80);
+      o.peer.overlap_steps = 0;
+      o.peer.mixing_rounds = t;
+      o.peer.step_then_mix = step_then_mix;
+      SimFleet fleet(o);
+      ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+      EXPECT_EQ(fleet.peer(0).last_metrics().corrections, 160u * t);
+      consensus.push_back(fleet.ConsensusDistance());
+    }
+    EXPECT_LT(consensus[1], consensus[0]);
+  }
+}
+
+TEST(PeerTest, KeepsGoingUnderFaultsAndConvergesAfterwards) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SimFleetOptions o = Options(6, 500);
+    o.seed = seed;
+    o.codec = seed % 2 ? "innov-int4" : "diff-int8";
+    o.schedule.schedule = seed % 3 ? "fixed" : "permuted-ring";
+    o.peer.overlap_steps = seed % 4 < 2;
+    o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+    o.step.decay_from_round = 1;
+    o.step.generator.learning_rate = o.step.discriminator.learning_rate = 3e-3;
+    SimFleet fleet(o);
+    fleet.Start();
+    const RngKey key = RngKey(seed).Fold("faults");
+    for (uint64_t i = 0; i < 60; ++i) {
+      fleet.loop().RunFor(absl::Milliseconds(50));
+      const int a = static_cast<int>(key.Below(6, 4 * i));
+      const int b = (a + 1 + static_cast<int>(key.Below(5, 4 * i + 1))) % 6;
+      const absl::Time later =
+          fleet.loop().Now() + absl::Milliseconds(key.Below(400, 4 * i + 2));
+      switch (key.Below(3, 4 * i + 3)) {
+        case 0:
+          fleet.network().Break(SimFleet::IdOf(a), SimFleet::IdOf(b),
+                                later - fleet.loop().Now());
+          break;
+        case 1:
+          fleet.network().Stall(SimFleet::IdOf(a), SimFleet::IdOf(b), later);
+          break;
+        default:
+          fleet.network().Freeze(SimFleet::IdOf(a), later);
+      }
+    }
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0) << " seed " << seed;
+    for (int r = 0; r < 6; ++r) {
+      EXPECT_EQ(fleet.recorder(r).Count("edge_refused"), 0);
+      EXPECT_EQ(fleet.recorder(r).Count("not_settled"), 0)
+          << "seed " << seed << " rank " << r;
+    }
+printf("seed %lu consensus %g steps %lu\n", seed, fleet.ConsensusDistance(), fleet.peer(0).steps());
+  }
+}
+
+// One peer six times slower: it jumps, its edges live, and the others do not
+// wait for it.
+TEST(PeerTest, SlowPeerJumps) {
+  SimFleetOptions o = Options(6, 400);
+  o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(15)};
+  o.slowness = {{2, 6.0}};
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_LT(fleet.peer(2).steps(), 150u);
+  EXPECT_EQ(fleet.peer(0).steps(), 400u);
+  EXPECT_GT(fleet.peer(2).last_metrics().corrections, 40u);
+}
+
+class ResumeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gossamer_resume_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+// run 2N equals run N, stop, resume N: bit for bit.
+TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
+  for (const char* codec : {"dense-f32", "innov-int4"}) {
+    for (int overlap : {0, 1}) {
+      for (const char* schedule : {"fixed", "permuted-ring"}) {
+        SimFleetOptions o = Options(4, 50);
+        o.codec = codec;
+        o.schedule.schedule = schedule;
+        o.peer.overlap_steps = overlap;
+        o.peer.ema = 0.9;
+        SimFleet whole(o);
+        ASSERT_TRUE(whole.Run());
+
+        std::filesystem::remove_all(folder_);
+        o.checkpoints = folder_;
+        uint64_t stopped_at = 0;
+        {
+          SimFleet first(o);
+          first.Start();
+          first.loop().RunFor(absl::Milliseconds(200));
+          first.fleet().RequestStop();
+          ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+          stopped_at = first.peer(0).round();
+          for (int r = 0; r < 4; ++r) {
+            EXPECT_TRUE(first.peer(r).stopped());
+            EXPECT_EQ(first.peer(r).round(), stopped_at);
+          }
+        }
+        ASSERT_LT(stopped_at, 50u);
+        o.resume_round = stopped_at;
+        o.boot = 2;
+        SimFleet second(o);
+        ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+        EXPECT_EQ(second.Hash(), whole.Hash())
+            << codec << " h=" << overlap << " " << schedule;
+      }
+    }
+  }
+}
+
+// Checkpoints taken while running: the fleet is killed, and goes on from them.
+TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
+  SimFleetOptions o = Options(4, 60);
+  o.codec = "innov-int4";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 10;
+  {
+    SimFleet killed(o);
+    killed.Start();
+    killed.loop().RunFor(absl::Milliseconds(450));
+    EXPECT_GT(killed.peer(0).round(), 25u);
+    EXPECT_LT(killed.peer(0).round(), 60u);
+  }
+  CheckpointStore store(folder_ / "peer-0", 2);
+  ASSERT_FALSE(store.Rounds().empty());
+  o.resume_round = store.Rounds().front();
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+// A game whose gradient fails at one rank from some call on.
+class SickGame final : public Game {
+ public:
+  SickGame(std::unique_ptr<Game> healthy, uint64_t from)
+      : healthy_(std::move(healthy)), from_(from) {}
+  const ParameterLayout& layout() const override { return healthy_->layout(); }
+  std::span<float> parameters() override { return healthy_->parameters(); }
+  std::span<const float> gradients() const override {
+    return healthy_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    if (calls_++ >= from_) {
+      return absl::DataLossError("the gradient of generator.u is not finite");
+    }
+    return healthy_->Gradient(players, key);
+  }
+
+ private:
+  std::unique_ptr<Game> healthy_;
+  const uint64_t from_;
+  uint64_t calls_ = 0;
+};
+
+TEST(PeerTest, NanGradientsStopThatPeersStepsOnly) {
+  SimFleetOptions o = Options(4, 40);
+  o.game = [](int rank) -> std::unique_ptr<Game> {
+    auto game = Quadratic(rank, 4, 0.1, 0.5);
+    if (rank != 1) return game;
+    return std::make_unique<SickGame>(std::move(game), 10);
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  EXPECT_EQ(fleet.recorder(1).Count("step_skipped"), 30);
+  EXPECT_THAT(fleet.recorder(1).events[0].detail,
+              testing::HasSubstr("generator.u"));
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(fleet.peer(r).last_metrics().round, 40u);
+    for (float v : fleet.game(r).parameters()) ASSERT_TRUE(std::isfinite(v));
+  }
+}
+
+// Without deadlines a dead neighbour ends the run, with words that help.
+TEST(PeerTest, SilentNeighbourEndsTheRunAfterTheLivenessLimit) {
+  SimFleetOptions o = Options(4, 200);
+  o.peer.liveness_limit = absl::Seconds(20);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(100));
+  fleet.network().Freeze(SimFleet::IdOf(2), absl::InfiniteFuture());
+  EXPECT_FALSE(fleet.Run(absl::Minutes(2)));
+  EXPECT_EQ(fleet.StatusOf(1).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(fleet.StatusOf(1).message()),
+              testing::AllOf(testing::HasSubstr("peer 3"),
+                             testing::HasSubstr("liveness_limit")));
+}
+
+}  // namespace
+}  // namespace gossamer

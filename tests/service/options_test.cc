@@ -1,0 +1,74 @@
+#include "topology/service/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/temporary_folder.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"gossamer-topology"};
+  for (const std::string& a : arguments) argv.push_back(a.c_str());
+  return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
+}
+
+TEST(OptionsTest, FlagsAlone) {
+  const auto line =
+      Parse({"--peers", "8", "--graph", "torus", "--seed", "5", "--run", "r1"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  const FleetOptions& fleet = line->options.fleet;
+  EXPECT_EQ(fleet.expected, 8);
+  EXPECT_EQ(fleet.schedule.graph, "torus");
+  EXPECT_EQ(fleet.schedule.schedule, "fixed");
+  EXPECT_EQ(fleet.seed, 5);
+  EXPECT_EQ(fleet.configuration_hash, 0);
+  EXPECT_EQ(line->options.listen, "127.0.0.1:7700");
+  EXPECT_EQ(line->options.state, "runs/r1/topology");
+}
+
+TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/run.textproto";
+  std::ofstream(path) << "name: \"quick\"\npeers: 6\n"
+                         "algorithm: \"rand-dp-oadam\"\n";
+  auto line = Parse({"--config", path});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.fleet.run_id, "quick");
+  EXPECT_EQ(line->options.fleet.expected, 6);
+  EXPECT_EQ(line->options.fleet.schedule.schedule, "permuted-ring");
+  EXPECT_NE(line->options.fleet.configuration_hash, 0);
+  line = Parse({"--config", path, "--peers", "7"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.fleet.expected, 7);
+  EXPECT_EQ(line->options.fleet.configuration_hash, 0);
+}
+
+TEST(OptionsTest, BeyondLoopbackNeedsInsecure) {
+  for (const char* listen : {"0.0.0.0:7700", "[::]:7700", "10.0.0.1:1"}) {
+    const auto line = Parse({"--listen", listen});
+    EXPECT_THAT(std::string(line.status().message()), HasSubstr("--insecure"));
+    EXPECT_TRUE(Parse({"--listen", listen, "--insecure"}).ok());
+  }
+  EXPECT_TRUE(Parse({"--listen", "localhost:0"}).ok());
+}
+
+TEST(OptionsTest, FaultsAndHelp) {
+  EXPECT_FALSE(Parse({"--peeers", "4"}).ok());
+  EXPECT_FALSE(Parse({"--peers", "four"}).ok());
+  EXPECT_FALSE(Parse({"--min-gap", "2"}).ok());
+  EXPECT_FALSE(Parse({"--config", "/no/such/file"}).ok());
+  const auto help = Parse({"--help"});
+  ASSERT_TRUE(help.ok());
+  EXPECT_THAT(help->text, HasSubstr("Examples:"));
+}
+
+}  // namespace
+}  // namespace gossamer

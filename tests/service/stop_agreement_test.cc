@@ -1,0 +1,180 @@
+// All peers stop at one round, whatever the order in which heartbeats arrive,
+// peers train, and the service restarts.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/rng.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+
+// A peer as membership.h asks of it: it answers a proposal that it has not
+// passed, does not go beyond what it has answered, and stops there once that
+// is committed.
+struct Trainer {
+  uint64_t id = 0;
+  uint64_t boot = 0;
+  uint64_t round = 1;
+  uint64_t acknowledged = 0;
+  StopState stop;
+  bool stopped = false;
+  bool frozen = false;
+
+  void Train(uint64_t rounds) {
+    if (stopped || frozen) return;
+    round += rounds;
+    if (acknowledged != 0) round = std::min(round, acknowledged);
+    stopped = stop.committed && round >= stop.round;
+  }
+  void Learn(StopState heard) {
+    stop = heard;
+    if (stop.round != 0 && round <= stop.round) acknowledged = stop.round;
+    stopped = stop.committed && round >= stop.round;
+  }
+};
+
+FleetHeartbeat BeatOf(const Trainer& t) {
+  FleetHeartbeat h;
+  h.run_id = "run";
+  h.peer_id = {t.id};
+  h.boot_id = t.boot;
+  h.report.round = t.round;
+  h.report.rounds_per_second = 5;
+  h.acknowledged_stop = t.acknowledged;
+  h.finished = t.stopped;
+  return h;
+}
+
+struct World {
+  World(int peers, RngKey key) : key(key) {
+    options.expected = peers;
+    fleet.emplace(*Fleet::Create(options, std::nullopt, now));
+    for (int i = 1; i <= peers; ++i) {
+      const uint64_t id = static_cast<uint64_t>(i);
+      trainers.push_back({.id = id, .boot = 100 + id, .stop = {}});
+      Registration r;
+      r.run_id = "run";
+      r.peer_id = {id};
+      r.boot_id = 100 + id;
+      r.address = "a:1";
+      EXPECT_TRUE(fleet->Register(r, now).ok());
+    }
+  }
+
+  uint64_t Draw(uint64_t n) { return key.Below(n, draws++); }
+
+  // An answer may be lost on its way: the peer then learns nothing.
+  void Beat(Trainer& t, bool request_stop, bool lose_answer) {
+    now += absl::Milliseconds(10);
+    FleetHeartbeat h = BeatOf(t);
+    h.request_stop = request_stop;
+    const auto answer = fleet->Heartbeat(h, now);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_FALSE(committed.has_value() && answer->stop.round != *committed);
+    if (answer->stop.committed) committed = answer->stop.round;
+    if (!lose_answer) t.Learn(answer->stop);
+  }
+
+  void Restart() {
+    const FleetRecord kept = fleet->record();
+    fleet.emplace(*Fleet::Create(options, kept, now));
+  }
+
+  FleetOptions options;
+  RngKey key;
+  uint64_t draws = 0;
+  absl::Time now = kStart;
+  std::optional<Fleet> fleet;
+  std::vector<Trainer> trainers;
+  std::optional<uint64_t> committed;
+};
+
+TEST(StopAgreementTest, AllStopAtTheSameRoundInAnyOrder) {
+  int raised = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    World world(2 + static_cast<int>(seed % 5), RngKey(seed));
+    auto& trainers = world.trainers;
+    bool requested = false;
+    uint64_t proposed = 0;
+    int left = static_cast<int>(trainers.size());
+    for (int step = 0; step < 20000 && left > 0; ++step) {
+      Trainer& t = trainers[world.Draw(trainers.size())];
+      switch (world.Draw(8)) {
+        case 0:
+        case 1:
+        case 2:  // far faster than its heartbeats said, at times
+          t.Train(1 + world.Draw(world.Draw(4) == 0 ? 40 : 3));
+          break;
+        case 3:
+          if (world.Draw(50) == 0) world.Restart();
+          break;
+        default:
+          requested |= step > 50;
+          world.Beat(t, requested, world.Draw(5) == 0);
+      }
+      const uint64_t now_proposed = world.fleet->record().stop.round;
+      raised += proposed != 0 && now_proposed != proposed;
+      proposed = now_proposed;
+      left = 0;
+      for (const Trainer& each : trainers) left += !each.stopped;
+    }
+    ASSERT_EQ(left, 0) << "seed " << seed << ": no agreement";
+    for (const Trainer& each : trainers) {
+      ASSERT_EQ(each.round, *world.committed) << "seed " << seed;
+    }
+  }
+  // The races were there.
+  EXPECT_GT(raised, 100);
+}
+
+TEST(StopAgreementTest, StopIsNotCommittedBeforeAllHaveAnswered) {
+  World world(3, RngKey(1));
+  world.Beat(world.trainers[0], true, false);
+  world.Beat(world.trainers[0], true, false);
+  world.Beat(world.trainers[1], false, false);
+  world.Beat(world.trainers[1], false, false);
+  EXPECT_FALSE(world.committed);
+  world.Beat(world.trainers[2], false, false);
+  EXPECT_FALSE(world.committed);
+  world.Beat(world.trainers[2], false, false);
+  EXPECT_TRUE(world.committed);
+}
+
+TEST(StopAgreementTest, ALostPeerDoesNotKeepTheOthers) {
+  World world(2, RngKey(1));
+  world.Beat(world.trainers[1], false, false);
+  world.now += absl::Seconds(29);
+  world.Beat(world.trainers[0], true, false);
+  world.Beat(world.trainers[0], true, false);
+  EXPECT_FALSE(world.committed);
+  world.now += absl::Seconds(29);
+  world.fleet->Tick(world.now);
+  world.Beat(world.trainers[0], true, false);
+  EXPECT_TRUE(world.committed);
+}
+
+TEST(StopAgreementTest, NoStopBeforeThereIsAView) {
+  auto fleet = Fleet::Create({}, std::nullopt, kStart);
+  ASSERT_TRUE(fleet.ok());
+  EXPECT_EQ(fleet->RequestStop(kStart).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(StopAgreementTest, AskingAgainGivesTheSameRound) {
+  World world(2, RngKey(1));
+  const auto one = world.fleet->RequestStop(world.now);
+  const auto two = world.fleet->RequestStop(world.now);
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(*one, *two);
+  EXPECT_GE(*one, 1);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,298 @@
+// The client against a real service on a loopback port.
+
+#include "runtime/membership/topology_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/telemetry/sketch.h"
+#include "tests/cli/temporary_folder.h"
+#include "topology/service/topology_service.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The longest that a test waits for something that will happen.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+class Service {
+ public:
+  Service(const std::string& state, int peers, int port = 0) {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = peers;
+    options.heartbeat = absl::Milliseconds(20);
+    auto store = Store::Open(state);
+    EXPECT_TRUE(store.ok()) << store.status();
+    auto service = TopologyService::Create(
+        options, *std::move(store), [this] { return clock_.Now(); },
+        [](const std::string&) {});
+    EXPECT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    auto server = StartTopologyServer("127.0.0.1:" + std::to_string(port),
+                                      service_.get());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~Service() { server_.server->Shutdown(std::chrono::system_clock::now()); }
+
+  int port() const { return server_.port; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
+  TopologyService& service() { return *service_; }
+
+ private:
+  SteadyWallClock clock_;
+  std::unique_ptr<TopologyService> service_;
+  TopologyServer server_;
+};
+
+// A client on the loop of its own, driven from the test's thread.
+class Peer {
+ public:
+  Peer(const std::string& service, uint64_t id, uint64_t boot,
+       uint64_t layout = 1) {
+    TopologyClientOptions options;
+    options.service = service;
+    options.run_id = "run";
+    options.peer_id = {id};
+    options.boot_id = boot;
+    options.address = "127.0.0.1:" + std::to_string(boot);
+    options.layout_fingerprint = layout;
+    options.configuration_hash = 1;
+    client_ = std::make_unique<TopologyClient>(options, &loop_);
+    client_->SetOnChange([this] { Copy(); });
+    client_->SetOnRefused([this](const absl::Status& s) {
+      absl::MutexLock lock(&mu_);
+      refused_ = s;
+    });
+    client_->SetOnService([this](const absl::Status& s) {
+      absl::MutexLock lock(&mu_);
+      service_changes_.push_back(s);
+    });
+    loop_.Start();
+    Do([](TopologyClient& c) { c.Start(); });
+  }
+  ~Peer() {
+    loop_.PostAndWait([this] { client_.reset(); }, kPatience);
+  }
+
+  void Do(std::function<void(TopologyClient&)> action) {
+    EXPECT_TRUE(
+        loop_.PostAndWait([this, action] { action(*client_); }, kPatience));
+  }
+  // True once `condition` holds of what the client last told.
+  bool Wait(std::function<bool(const Peer&)> condition) {
+    absl::MutexLock lock(&mu_);
+    auto holds = [&] { return condition(*this); };
+    return mu_.AwaitWithTimeout(absl::Condition(&holds), kPatience);
+  }
+  bool WaitForView(uint64_t epoch) {
+    return Wait([epoch](const Peer& p) { return p.view_.epoch >= epoch; });
+  }
+
+  // Under mu_, in Wait().
+  View view_;
+  StopState stop_;
+  std::optional<uint64_t> fleet_round_;
+  uint32_t registered_ = 0;
+  absl::Status refused_;
+  std::vector<absl::Status> service_changes_;
+
+ private:
+  void Copy() {
+    absl::MutexLock lock(&mu_);
+    view_ = client_->view();
+    stop_ = client_->stop();
+    fleet_round_ = client_->fleet_round();
+    registered_ = client_->registered();
+  }
+
+  absl::Mutex mu_;
+  std::unique_ptr<TopologyClient> client_;
+  RealLoop loop_;
+};
+
+wire::FleetStatus StatusOf(const Service& service) {
+  auto stub = wire::Topology::NewStub(grpc::CreateChannel(
+      service.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_millis(10'000, GPR_TIMESPAN));
+  wire::FleetStatus status;
+  EXPECT_TRUE(stub->GetStatus(&context, {}, &status).ok());
+  return status;
+}
+
+TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 0, 11);
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.registered_ == 1; }));
+  Peer two(service.address(), 0, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  two.Do([](TopologyClient& c) {
+    EXPECT_EQ(c.view().RankOf(c.peer_id()), 1);
+    PeerReport report;
+    report.round = 42;
+    c.Report(report);
+  });
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+}
+
+TEST(TopologyClientTest, WaitsForAServiceThatIsNotThereYet) {
+  TemporaryFolder folder;
+  int port = 0;
+  { port = Service(folder.path() + "/a.sqlite", 1).port(); }
+  Peer peer("127.0.0.1:" + std::to_string(port), 1, 11);
+  ASSERT_TRUE(
+      peer.Wait([](const Peer& p) { return !p.service_changes_.empty(); }));
+  Service service(folder.path() + "/b.sqlite", 1, port);
+  ASSERT_TRUE(peer.WaitForView(1));
+  EXPECT_TRUE(peer.Wait([](const Peer& p) {
+    return p.service_changes_.size() == 2 && p.service_changes_[1].ok();
+  }));
+  peer.Wait([](const Peer& p) {
+    EXPECT_THAT(std::string(p.service_changes_[0].message()),
+                HasSubstr("waiting for it"));
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, KeepsItsViewOverARestartOfTheService) {
+  TemporaryFolder folder;
+  const std::string state = folder.path() + "/fleet.sqlite";
+  auto service = std::make_unique<Service>(state, 2);
+  const int port = service->port();
+  Peer one(service->address(), 1, 11);
+  Peer two(service->address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  service.reset();
+  ASSERT_TRUE(
+      one.Wait([](const Peer& p) { return p.service_changes_.size() == 1; }));
+  ASSERT_TRUE(
+      two.Wait([](const Peer& p) { return p.service_changes_.size() == 1; }));
+  service = std::make_unique<Service>(state, 2, port);
+  ASSERT_TRUE(
+      one.Wait([](const Peer& p) { return p.service_changes_.size() == 2; }));
+  ASSERT_TRUE(
+      two.Wait([](const Peer& p) { return p.service_changes_.size() == 2; }));
+  two.Do([](TopologyClient& c) {
+    PeerReport report;
+    report.round = 77;
+    c.Report(report);
+  });
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 77; }));
+  one.Wait([](const Peer& p) {
+    EXPECT_EQ(p.view_.epoch, 1);
+    EXPECT_EQ(p.view_.generation, 1);
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, TheFleetAgreesOnItsEnd) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  one.Do([](TopologyClient& c) { c.RequestStop(); });
+  for (Peer* peer : {&one, &two}) {
+    ASSERT_TRUE(peer->Wait([](const Peer& p) { return p.stop_.round != 0; }));
+    peer->Do([](TopologyClient& c) { c.AcknowledgeStop(c.stop().round); });
+  }
+  for (Peer* peer : {&one, &two}) {
+    ASSERT_TRUE(peer->Wait([](const Peer& p) { return p.stop_.committed; }));
+  }
+  for (Peer* peer : {&one, &two}) {
+    absl::Notification finished;
+    peer->Do([&finished](TopologyClient& c) {
+      c.Finish(kPatience, [&finished] { finished.Notify(); });
+    });
+    ASSERT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+  }
+  EXPECT_TRUE(service.service().Tick().finished);
+}
+
+TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {
+  TemporaryFolder folder;
+  auto service = std::make_unique<Service>(folder.path() + "/fleet.sqlite", 1);
+  Peer one(service->address(), 1, 11);
+  ASSERT_TRUE(one.WaitForView(1));
+  service.reset();
+  absl::Notification finished;
+  one.Do([&finished](TopologyClient& c) {
+    c.Finish(absl::Milliseconds(50), [&finished] { finished.Notify(); });
+  });
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+}
+
+TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11, 0xaaaa);
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.registered_ == 1; }));
+  Peer two(service.address(), 2, 12, 0xbbbb);
+  ASSERT_TRUE(two.Wait([](const Peer& p) { return !p.refused_.ok(); }));
+  two.Wait([](const Peer& p) {
+    EXPECT_THAT(
+        std::string(p.refused_.message()),
+        testing::AllOf(HasSubstr("00000000bbbb"), HasSubstr("00000000aaaa")));
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, AnOldLifeIsToldThatItWasReplaced) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 1);
+  Peer old_life(service.address(), 1, 11);
+  ASSERT_TRUE(old_life.WaitForView(1));
+  Peer new_life(service.address(), 1, 12);
+  ASSERT_TRUE(old_life.Wait([](const Peer& p) {
+    return p.refused_.code() == absl::StatusCode::kAborted;
+  }));
+  EXPECT_TRUE(new_life.WaitForView(2));
+}
+
+TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  // Between two heartbeats one peer sketches rounds 5 to 9, the other 7 to 11.
+  uint64_t first = 5;
+  for (Peer* peer : {&one, &two}) {
+    peer->Do([first](TopologyClient& c) {
+      for (uint64_t round = first; round < first + 5; ++round) {
+        PeerReport report;
+        report.round = round;
+        report.sketch.assign(kSketchBuckets, first == 5 ? 1.0 : 3.0);
+        report.sketch_round = round;
+        c.Report(report);
+      }
+    });
+    first += 2;
+  }
+  wire::FleetStatus status = StatusOf(service);
+  for (int i = 0; i < 10000 && status.consensus_round() == 0; ++i) {
+    status = StatusOf(service);
+  }
+  EXPECT_EQ(status.consensus_round(), 8);
+  EXPECT_EQ(status.consensus_distance(), kSketchBuckets);
+  EXPECT_EQ(status.peers_size(), 2);
+}
+
+}  // namespace
+}  // namespace gossamer

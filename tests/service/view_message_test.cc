@@ -1,0 +1,76 @@
+#include "runtime/membership/view_message.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+View Sample() {
+  View view;
+  view.run_id = "run";
+  view.generation = 3;
+  view.epoch = 2;
+  view.from_round = 17;
+  view.members = {{{4}, "a:1"}, {{9}, "b:2"}};
+  view.schedule = {.graph = "edge-list",
+                   .schedule = "fixed",
+                   .weights = "uniform",
+                   .degree = 5,
+                   .edge_probability = 0.25,
+                   .edges = "0-1"};
+  view.seed = ~uint64_t{0};
+  view.gamma = 0.5;
+  view.overlap_steps = 4;
+  view.configuration_hash = 0xdeadbeefdeadbeef;
+  view.resume_round = 16;
+  return view;
+}
+
+TEST(ViewMessageTest, KeepsEverything) {
+  const wire::ViewMessage message = ToMessage(Sample());
+  const auto view = FromMessage(message);
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(ToMessage(*view).SerializeAsString(), message.SerializeAsString());
+  EXPECT_EQ(view->members, Sample().members);
+  EXPECT_EQ(view->schedule.edges, "0-1");
+  EXPECT_EQ(view->schedule.degree, 5);
+  EXPECT_EQ(view->overlap_steps, 4);
+}
+
+TEST(ViewMessageTest, RefusesWhatIsNoView) {
+  using Spoil = void (*)(wire::ViewMessage&);
+  for (const Spoil spoil : std::initializer_list<Spoil>{
+           [](auto& m) { m.clear_member_id(); },
+           [](auto& m) { m.add_member_id(10); },
+           [](auto& m) { m.set_member_id(0, 0); },
+           [](auto& m) { m.set_member_id(1, 4); },
+           [](auto& m) { m.set_member_address(0, ""); },
+           [](auto& m) { m.set_member_address(0, std::string(300, 'a')); },
+           [](auto& m) { m.set_epoch(0); },
+           [](auto& m) { m.set_from_round(~uint64_t{0}); },
+           [](auto& m) { m.set_resume_round(~uint64_t{0}); },
+           [](auto& m) { m.set_gamma(-1); },
+           [](auto& m) {
+             m.set_gamma(std::numeric_limits<double>::quiet_NaN());
+           },
+           [](auto& m) { m.set_degree(~uint32_t{0}); },
+           [](auto& m) { m.set_overlap_steps(~uint32_t{0}); },
+           [](auto& m) {
+             for (int i = 0; i < kMaxPeers; ++i) {
+               m.add_member_id(100 + i);
+               m.add_member_address("c:3");
+             }
+           }}) {
+    wire::ViewMessage message = ToMessage(Sample());
+    spoil(message);
+    EXPECT_EQ(FromMessage(message).status().code(), absl::StatusCode::kDataLoss)
+        << message.ShortDebugString();
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

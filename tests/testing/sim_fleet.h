@@ -1,0 +1,106 @@
+// A whole fleet in virtual time: the real peers, edges, schedules and
+// checkpoints over the simulated network, on a closed-form game.
+
+#ifndef GOSSAMER_TESTS_TESTING_SIM_FLEET_H_
+#define GOSSAMER_TESTS_TESTING_SIM_FLEET_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/membership/static_membership.h"
+#include "runtime/peer/peer.h"
+#include "runtime/transport/sim/sim_network.h"
+
+namespace gossamer {
+
+struct SimFleetOptions {
+  int peers = 4;
+  uint64_t seed = 1;
+  ScheduleSpec schedule;
+  std::string codec = "dense-f32";
+  PeerSpec peer;  // self, run_id, epoch and seed are filled in
+  LocalStepSpec step;
+  // The game of a rank.
+  std::function<std::unique_ptr<Game>(int rank)> game;
+  SimOptions network;
+  absl::Duration step_time = absl::Milliseconds(10);
+  double step_jitter = 0.1;
+  std::map<int, double> slowness;  // by rank: factor on step_time
+  std::string checkpoints;         // folder; empty: none
+  uint64_t resume_round = 0;
+  uint64_t boot = 1;  // differs between lives of the fleet
+};
+
+// Keeps the events; a test looks for what must or must not be there.
+class EventRecorder final : public MetricsSink {
+ public:
+  void OnRound(const RoundMetrics& m) override { rounds.push_back(m); }
+  void OnEvent(const Event& e) override { events.push_back(e); }
+  int Count(const std::string& kind) const;
+  std::vector<RoundMetrics> rounds;
+  std::vector<Event> events;
+};
+
+class SimFleet {
+ public:
+  explicit SimFleet(SimFleetOptions options);
+  ~SimFleet();
+
+  // Starts all peers.
+  void Start();
+  // Runs until all peers have ended or `limit` of virtual time has passed;
+  // true if all have ended with OK.
+  bool Run(absl::Duration limit = absl::Hours(1));
+  // The end of a rank's run.
+  absl::Status StatusOf(int rank) const;
+
+  VirtualLoop& loop() { return loop_; }
+  SimNetwork& network() { return network_; }
+  StaticFleet& fleet() { return fleet_; }
+  int size() const { return options_.peers; }
+  Peer& peer(int rank) { return *seats_[rank]->peer; }
+  Game& game(int rank) { return *seats_[rank]->game; }
+  EventRecorder& recorder(int rank) { return seats_[rank]->recorder; }
+  static PeerId IdOf(int rank) { return {static_cast<uint64_t>(rank) + 1}; }
+
+  // 1/M Σ‖x_i − x̄‖², the mean of all parameters, and a hash of all bits.
+  double ConsensusDistance() const;
+  std::vector<double> Mean() const;
+  uint64_t Hash() const;
+
+ private:
+  struct Seat {
+    std::unique_ptr<VirtualPeerLoop> loop;
+    std::unique_ptr<VirtualCompute> compute;
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<Membership> membership;
+    std::unique_ptr<Game> game;
+    std::unique_ptr<LocalStep> step;
+    std::unique_ptr<CheckpointStore> checkpoints;
+    EventRecorder recorder;
+    std::unique_ptr<Peer> peer;
+    Task<absl::Status> run;
+  };
+  static View MakeView(const SimFleetOptions& options);
+  std::unique_ptr<Seat> MakeSeat(int rank);
+
+  const SimFleetOptions options_;
+  VirtualLoop loop_;
+  SimNetwork network_;
+  StaticFleet fleet_;
+  std::vector<std::unique_ptr<Seat>> seats_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TESTING_SIM_FLEET_H_

@@ -1,0 +1,178 @@
+#include "topology/mixing_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <string>
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+MixingMatrix Matrix(const ScheduleSpec& spec, int size) {
+  auto schedule = MakeSchedule(spec, size, 1);
+  EXPECT_TRUE(schedule.ok()) << schedule.status();
+  return MatrixOfRound(**schedule, 1);
+}
+
+MixingMatrix Matrix(const std::string& graph, int size) {
+  ScheduleSpec spec;
+  spec.graph = graph;
+  return Matrix(spec, size);
+}
+
+TEST(MixingMatrixTest, SmallCases) {
+  EXPECT_EQ(Matrix("ring", 1)(0, 0), 1);
+  EXPECT_EQ(Analyze(Matrix("ring", 1)).spectral_gap, 1);
+  const MixingMatrix two = Matrix("ring", 2);
+  for (int i : {0, 1}) {
+    for (int j : {0, 1}) EXPECT_EQ(two(i, j), 0.5);
+  }
+  const MixingMatrix three = Matrix("ring", 3);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) EXPECT_DOUBLE_EQ(three(i, j), 1.0 / 3);
+  }
+  EXPECT_NEAR(Analyze(three).spectral_gap, 1, 1e-12);
+}
+
+TEST(MixingMatrixTest, RingHasItsKnownEigenvalues) {
+  // 1/3 + 2/3 cos(2 pi j / M).
+  for (int m : {4, 5, 8, 16, 33}) {
+    std::vector<double> expected;
+    for (int j = 0; j < m; ++j) {
+      expected.push_back(1.0 / 3 +
+                         2.0 / 3 * std::cos(2 * std::numbers::pi * j / m));
+    }
+    std::sort(expected.rbegin(), expected.rend());
+    const MixingReport report = Analyze(Matrix("ring", m));
+    for (int j = 0; j < m; ++j) {
+      EXPECT_NEAR(report.eigenvalues[j], expected[j], 1e-12);
+    }
+    EXPECT_NEAR(report.spectral_gap,
+                1 - std::max(std::abs(expected[1]), std::abs(expected.back())),
+                1e-12);
+  }
+}
+
+TEST(MixingMatrixTest, HypercubeAndCompleteHaveTheirKnownGaps) {
+  // Eigenvalues of the hypercube: 1 - 2k/(1 + d), k = 0 .. d.
+  EXPECT_NEAR(Analyze(Matrix("hypercube", 16)).spectral_gap, 2.0 / 5, 1e-12);
+  EXPECT_NEAR(Analyze(Matrix("complete", 9)).spectral_gap, 1, 1e-12);
+  // Metropolis star: the leaves keep 1 - 1/M, the slowest difference is
+  // between two leaves.
+  EXPECT_NEAR(Analyze(Matrix("star", 8)).spectral_gap, 1.0 / 8, 1e-12);
+}
+
+TEST(MixingMatrixTest, MetropolisIsDoublyStochasticOnIrregularGraphs) {
+  for (const char* graph : {"erdos-renyi", "star", "torus", "random-regular"}) {
+    for (int m : {4, 10, 40}) {
+      const MixingMatrix w = Matrix(graph, m);
+      EXPECT_TRUE(CheckMixingMatrix(w).ok()) << graph << m;
+      const MixingReport report = Analyze(w);
+      EXPECT_LT(report.row_sum_error, 1e-12);
+      EXPECT_LT(report.column_sum_error, 1e-12);
+      EXPECT_EQ(report.symmetry_error, 0);
+      EXPECT_GE(report.smallest_entry, 0);
+      EXPECT_NEAR(report.eigenvalues.front(), 1, 1e-12);
+      EXPECT_GT(report.spectral_gap, 0);
+    }
+  }
+}
+
+TEST(MixingMatrixTest, UniformNeedsARegularGraph) {
+  ScheduleSpec spec;
+  spec.weights = "uniform";
+  EXPECT_DOUBLE_EQ(Matrix(spec, 8)(0, 1), 1.0 / 3);
+  spec.graph = "star";
+  EXPECT_THAT(std::string(MakeSchedule(spec, 8, 1).status().message()),
+              HasSubstr("need a regular graph"));
+  spec.weights = "unifrom";
+  EXPECT_THAT(std::string(MakeSchedule(spec, 8, 1).status().message()),
+              HasSubstr("\"unifrom\""));
+}
+
+TEST(MixingMatrixTest, GivenWeightsAreKeptAndChecked) {
+  ScheduleSpec spec;
+  spec.graph = "edge-list";
+  spec.edges = "0-1:0.4 1-2:0.5 2-0";
+  const MixingMatrix w = Matrix(spec, 3);
+  EXPECT_EQ(w(0, 1), 0.4);
+  EXPECT_EQ(w(2, 1), 0.5);
+  EXPECT_DOUBLE_EQ(w(2, 0), 1.0 / 3);
+  EXPECT_NEAR(w(1, 1), 0.1, 1e-15);
+  EXPECT_TRUE(CheckMixingMatrix(w).ok());
+  spec.edges = "0-1:0.7 1-2:0.5";
+  EXPECT_THAT(std::string(MakeSchedule(spec, 3, 1).status().message()),
+              testing::AllOf(HasSubstr("peer 1"), HasSubstr("1.2")));
+}
+
+TEST(MixingMatrixTest, CheckFindsEveryFault) {
+  MixingMatrix w(2);
+  w(0, 0) = w(1, 1) = 0.4;
+  w(0, 1) = w(1, 0) = 0.6;
+  EXPECT_TRUE(CheckMixingMatrix(w).ok());
+  w(0, 1) = 0.7;
+  EXPECT_THAT(std::string(CheckMixingMatrix(w).message()),
+              HasSubstr("not symmetric"));
+  w(1, 0) = 0.7;
+  EXPECT_THAT(std::string(CheckMixingMatrix(w).message()),
+              HasSubstr("adds up to 1.1"));
+  w(1, 1) = -0.4;
+  w(0, 0) = std::nan("");
+  EXPECT_THAT(std::string(CheckMixingMatrix(w).message()),
+              HasSubstr("not negative"));
+}
+
+TEST(ContractionTest, FixedIsTheSquareOfRho) {
+  for (int m : {4, 8, 16, 32}) {
+    ScheduleSpec spec;
+    const auto schedule = MakeSchedule(spec, m, 1);
+    ASSERT_TRUE(schedule.ok());
+    const double rho = 1.0 / 3 + 2.0 / 3 * std::cos(2 * std::numbers::pi / m);
+    const Contraction c = ExpectedContraction(**schedule);
+    EXPECT_NEAR(c.factor, rho * rho, 1e-12);
+    EXPECT_FALSE(c.estimated);
+    EXPECT_NEAR(c.gap(), Analyze(Matrix("ring", m)).spectral_gap, 1e-12);
+  }
+}
+
+TEST(ContractionTest, OnePeerExponentialAveragesInOnePeriod) {
+  ScheduleSpec spec;
+  spec.schedule = "one-peer-exponential";
+  const auto schedule = MakeSchedule(spec, 16, 1);
+  ASSERT_TRUE(schedule.ok());
+  EXPECT_EQ((*schedule)->period(), 4);
+  EXPECT_EQ(ExpectedContraction(**schedule).factor, 0);
+  EXPECT_EQ(ExpectedContraction(**schedule).gap(), 1);
+}
+
+// A schedule without a period or a formula, for the estimate.
+class Unknown : public MixingSchedule {
+ public:
+  explicit Unknown(const MixingSchedule& known) : known_(known) {}
+  int size() const override { return known_.size(); }
+  MixingRow Row(int rank, uint64_t round) const override {
+    return known_.Row(rank, round);
+  }
+  bool fixed() const override { return false; }
+
+ private:
+  const MixingSchedule& known_;
+};
+
+TEST(ContractionTest, IsEstimatedWhereNoFormulaIsKnown) {
+  ScheduleSpec spec;
+  spec.schedule = "permuted-ring";
+  const auto schedule = MakeSchedule(spec, 8, 1);
+  ASSERT_TRUE(schedule.ok());
+  const Contraction c = ExpectedContraction(Unknown(**schedule));
+  EXPECT_TRUE(c.estimated);
+  EXPECT_GT(c.standard_error, 0);
+  EXPECT_NEAR(c.factor, (8.0 / 3 - 1) / 7, 4 * c.standard_error);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,420 @@
+// What only gRPC has: hellos, hostile ends, limits, addresses.
+
+#include "runtime/transport/grpc/grpc_transport.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/grpc/hello.h"
+#include "tests/transport/backend.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+using ByteVector = std::vector<std::byte>;
+using Seen = Recorder::Seen;
+
+constexpr PeerId kA{1};
+constexpr PeerId kB{2};
+constexpr absl::Duration kLimit = absl::Seconds(60);
+
+GrpcOptions OptionsOf(PeerId self) {
+  GrpcOptions options;
+  options.self = self;
+  options.run_id = "run";
+  options.initial_backoff = absl::Milliseconds(5);
+  options.max_backoff = absl::Milliseconds(50);
+  options.max_body_bytes = 1 << 20;
+  return options;
+}
+
+// A peer with a loop, which notes what it is told.
+class Node {
+ public:
+  explicit Node(GrpcOptions options) {
+    options.on_problem = [this](PeerId peer, const absl::Status& why) {
+      absl::MutexLock lock(&mu_);
+      problems_.push_back(why);
+    };
+    auto transport = GrpcTransport::Create(&loop, options);
+    if (!transport.ok()) {
+      ADD_FAILURE() << transport.status();
+      std::abort();
+    }
+    transport_ = *std::move(transport);
+    transport_->SetListener(&recorder);
+    loop.Start();
+  }
+  ~Node() {
+    loop.PostAndWait([this] { transport_.reset(); }, kLimit);
+  }
+  std::string address() const {
+    return absl::StrCat("127.0.0.1:", transport_->port());
+  }
+  void Connect(PeerId peer, const std::string& address) {
+    loop.PostAndWait([&] { transport_->Connect(peer, address); }, kLimit);
+  }
+  bool Send(PeerId peer, size_t bytes) {
+    bool sent = false;
+    loop.PostAndWait(
+        [&] {
+          sent = transport_->Send(
+              peer, Channel::kEdge,
+              {Payload(), Payload::FromVector(ByteVector(bytes))});
+        },
+        kLimit);
+    return sent;
+  }
+  template <typename F>
+  bool Await(F condition) {
+    const auto holds = [&] { return condition(recorder.seen()); };
+    absl::MutexLock lock(&recorder.mutex());
+    return recorder.mutex().AwaitWithTimeout(absl::Condition(&holds), kLimit);
+  }
+  // The first problem reported, once there is one.
+  absl::Status AwaitProblem() {
+    absl::MutexLock lock(&mu_);
+    const auto some = [this] { return !problems_.empty(); };
+    mu_.AwaitWithTimeout(absl::Condition(&some), kLimit);
+    return problems_.empty() ? absl::OkStatus() : problems_.front();
+  }
+
+  RealLoop loop;
+  Recorder recorder;
+
+ private:
+  absl::Mutex mu_;
+  std::vector<absl::Status> problems_;
+  std::unique_ptr<GrpcTransport> transport_;
+};
+
+// A client that says what it likes.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& address,
+                     const char* method = "/gossamer.Edge/Exchange") {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
+        address, grpc::InsecureChannelCredentials(), arguments));
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(60));
+    call_ = stub_->PrepareCall(&context_, method, &queue_);
+    call_->StartCall(nullptr);
+    Next();
+  }
+  ~RawClient() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+  bool Write(const ByteVector& bytes) {
+    const grpc::Slice slice(bytes.data(), bytes.size());
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool Read() {
+    grpc::ByteBuffer buffer;
+    call_->Read(&buffer, nullptr);
+    return Next();
+  }
+  // Reads to the end; what the other end said.
+  grpc::Status Finish() {
+    while (Read()) {
+    }
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+  std::unique_ptr<grpc::GenericStub> stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
+
+TransportHello HelloOfB() {
+  return {.self = kB, .target = kA, .attempt = 1, .run_id = "run"};
+}
+
+ByteVector FirstChunk(size_t body, uint64_t declared) {
+  FrameChunker chunker(
+      Channel::kEdge, {Payload(), Payload::FromVector(ByteVector(body))}, body);
+  const Chunk chunk = chunker.Next();
+  ByteVector bytes(chunk.header().begin(), chunk.header().end());
+  bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
+  std::memcpy(&bytes[16], &declared, sizeof declared);
+  return bytes;
+}
+
+class HostileTest : public ::testing::Test {
+ protected:
+  HostileTest() : node_(OptionsOf(kA)) { node_.Connect(kB, ""); }
+
+  // After whatever happened, an honest peer is served.
+  void ExpectStillServing() {
+    Node honest(OptionsOf(kB));
+    honest.Connect(kA, "");
+    node_.Connect(kB, honest.address());
+    ASSERT_TRUE(honest.Await([](const Seen& s) { return !s.open.empty(); }));
+    ASSERT_TRUE(honest.Send(kA, 1000));
+    ASSERT_TRUE(node_.Await([](const Seen& s) { return !s.frames.empty(); }));
+  }
+  void ExpectNothingReceived() {
+    EXPECT_TRUE(
+        node_.recorder.With([](const Seen& s) { return s.frames.empty(); }));
+  }
+  Node node_;
+};
+
+TEST_F(HostileTest, BytesThatAreNoHelloAreRefused) {
+  RawClient client(node_.address());
+  client.Write(ByteVector(100, std::byte{'x'}));
+  const grpc::Status status = client.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(), HasSubstr("hello"));
+  ExpectNothingReceived();
+  ExpectStillServing();
+}
+
+TEST_F(HostileTest, AnEmptyOrAnEndlessFirstMessageIsRefused) {
+  for (size_t bytes : {0u, 3u, 100'000u}) {
+    RawClient client(node_.address());
+    client.Write(ByteVector(bytes));
+    EXPECT_EQ(client.Finish().error_code(), grpc::StatusCode::DATA_LOSS);
+  }
+}
+
+TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
+  const auto refusal = [&](TransportHello hello) {
+    RawClient client(node_.address());
+    client.Write(EncodeHello(hello));
+    return client.Finish();
+  };
+  TransportHello hello = HelloOfB();
+  hello.run_id = "other";
+  EXPECT_THAT(refusal(hello).error_message(), HasSubstr("run \"other\""));
+  hello = HelloOfB();
+  hello.target = PeerId{9};
+  EXPECT_THAT(refusal(hello).error_message(), HasSubstr("this is peer 1"));
+  hello = HelloOfB();
+  hello.version = 77;
+  EXPECT_THAT(refusal(hello).error_message(), HasSubstr("version 77"));
+  hello = HelloOfB();
+  hello.self = PeerId{1234};
+  EXPECT_THAT(refusal(hello).error_message(), HasSubstr("not a neighbour"));
+  EXPECT_TRUE(node_.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+  ExpectStillServing();
+}
+
+TEST_F(HostileTest, ABadChunkEndsTheConnection) {
+  ByteVector damaged = FirstChunk(1000, 1000);
+  damaged.back() ^= std::byte{1};
+  const std::vector<ByteVector> attacks = {
+      ByteVector(5),
+      ByteVector(5000, std::byte{0xff}),
+      damaged,
+      FirstChunk(1000, uint64_t{1} << 40),  // declares more than is allowed
+      FirstChunk(1000, 999),                // sends more than it declares
+  };
+  for (size_t i = 0; i < attacks.size(); ++i) {
+    RawClient client(node_.address());
+    client.Write(EncodeHello(HelloOfB()));
+    ASSERT_TRUE(client.Read()) << "the answer";
+    client.Write(attacks[i]);
+    EXPECT_EQ(client.Finish().error_code(), grpc::StatusCode::DATA_LOSS) << i;
+    ASSERT_TRUE(node_.Await([&](const Seen& s) {
+      return s.downs.size() == i + 1 && s.open.empty();
+    }));
+  }
+  ExpectNothingReceived();
+  ExpectStillServing();
+}
+
+TEST_F(HostileTest, AMessageOverTheLimitEndsTheConnection) {
+  RawClient client(node_.address());
+  client.Write(EncodeHello(HelloOfB()));
+  ASSERT_TRUE(client.Read());
+  client.Write(ByteVector(5 << 20));
+  EXPECT_FALSE(client.Finish().ok());
+  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.open.empty(); }));
+  ExpectStillServing();
+}
+
+TEST_F(HostileTest, HalfAFrameIsDroppedWithItsConnection) {
+  {
+    RawClient client(node_.address());
+    client.Write(EncodeHello(HelloOfB()));
+    ASSERT_TRUE(client.Read());
+    FrameChunker chunker(Channel::kEdge,
+                         {Payload(), Payload::FromVector(ByteVector(200'000))},
+                         100'000);
+    const Chunk chunk = chunker.Next();
+    ByteVector bytes(chunk.header().begin(), chunk.header().end());
+    bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
+    ASSERT_TRUE(client.Write(bytes));
+  }
+  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.downs.size() == 1; }));
+  ExpectNothingReceived();
+  ExpectStillServing();
+}
+
+TEST_F(HostileTest, OtherMethodsAreNotServed) {
+  RawClient client(node_.address(), "/grpc.health.v1.Health/Watch");
+  EXPECT_EQ(client.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(HostileTest, ConnectionsOfOnePeerAreBounded) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<RawClient>(node_.address()));
+    clients.back()->Write(EncodeHello(HelloOfB()));
+    ASSERT_TRUE(clients.back()->Read());
+    ASSERT_TRUE(node_.Await([&](const Seen& s) {
+      return s.ups.size() == static_cast<size_t>(i + 1) && s.open.size() <= 4;
+    }));
+  }
+}
+
+TEST(GrpcTransportTest, StreamsAreBounded) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_connections = 2;
+  Node node(options);
+  RawClient first(node.address());
+  RawClient second(node.address());
+  RawClient third(node.address());
+  // Which of the three is refused is not said; whoever hears of it knows why.
+  EXPECT_EQ(node.AwaitProblem().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(GrpcTransportTest, SilenceInsteadOfAHelloIsCutOff) {
+  GrpcOptions options = OptionsOf(kA);
+  options.hello_timeout = absl::Milliseconds(20);
+  Node node(options);
+  RawClient client(node.address());
+  EXPECT_EQ(client.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(GrpcTransportTest, ASlowReaderIsHeldBackAndLosesNothing) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_undelivered_bytes = 1;  // at most one frame at a time
+  Node a(options);
+  Node b(OptionsOf(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(b.Await([](const Seen& s) { return !s.open.empty(); }));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(b.Send(kA, 100'000));
+  ASSERT_TRUE(a.Await([](const Seen& s) { return s.frames.size() == 100; }));
+}
+
+TEST(GrpcTransportTest, AQueueOverItsLimitClosesTheConnection) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_queued_bytes = 1 << 20;
+  Node a(options);
+  // A peer that says hello and then reads nothing more.
+  Node b(OptionsOf(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.open.empty(); }));
+  bool refused = false;
+  a.loop.PostAndWait([] {}, kLimit);
+  for (int i = 0; i < 100'000 && !refused; ++i) refused = !a.Send(kB, 1 << 20);
+  EXPECT_TRUE(refused);
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.downs.empty(); }));
+}
+
+TEST(GrpcTransportTest, TheWrongPeerAtAnAddressIsReported) {
+  Node a(OptionsOf(kA));
+  Node c(OptionsOf(PeerId{3}));
+  c.Connect(kA, "");
+  a.Connect(kB, c.address());
+  EXPECT_THAT(a.AwaitProblem().message(), HasSubstr("this is peer 3"));
+}
+
+TEST(GrpcTransportTest, NobodyAtAnAddressIsReported) {
+  Node a(OptionsOf(kA));
+  a.Connect(kB, "127.0.0.1:1");
+  EXPECT_EQ(a.AwaitProblem().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(GrpcTransportTest, APeerThatOnlyDialsReachesOneThatListens) {
+  GrpcOptions options = OptionsOf(kA);
+  options.listen_address = "";
+  Node a(options);
+  Node b(OptionsOf(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.open.empty(); }));
+  ASSERT_TRUE(a.Send(kB, 10));
+  ASSERT_TRUE(b.Await([](const Seen& s) { return s.frames.size() == 1; }));
+}
+
+TEST(GrpcTransportTest, RefusesOptionsThatCannotBe) {
+  RealLoop loop;
+  const auto refusal = [&](auto change) {
+    GrpcOptions options = OptionsOf(kA);
+    change(options);
+    return GrpcTransport::Create(&loop, options).status();
+  };
+  EXPECT_TRUE(refusal([](GrpcOptions&) {}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      refusal([](GrpcOptions& o) { o.self = PeerId{}; })));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(refusal([](GrpcOptions& o) { o.run_id = ""; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      refusal([](GrpcOptions& o) { o.chunk_bytes = 0; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      refusal([](GrpcOptions& o) { o.listen_address = "0.0.0.0:0"; })));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      refusal([](GrpcOptions& o) { o.listen_address = "127.evil.org:0"; })));
+  EXPECT_TRUE(refusal([](GrpcOptions& o) {
+                o.listen_address = "0.0.0.0:0";
+                o.allow_insecure_remote = true;
+              }).ok());
+}
+
+TEST(GrpcTransportTest, AnAddressOfAnotherMachineIsNotDialled) {
+  Node a(OptionsOf(kA));
+  a.Connect(kB, "192.0.2.1:7700");
+  EXPECT_THAT(a.AwaitProblem().message(), HasSubstr("allow_insecure_remote"));
+}
+
+TEST(GrpcTransportTest, APortInUseIsSaid) {
+  Node a(OptionsOf(kA));
+  RealLoop loop;
+  GrpcOptions options = OptionsOf(kB);
+  options.listen_address = a.address();
+  const absl::Status status = GrpcTransport::Create(&loop, options).status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(status.message(), HasSubstr("in use"));
+}
+
+}  // namespace
+}  // namespace gossamer

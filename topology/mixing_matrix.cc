@@ -1,0 +1,209 @@
+#include "topology/mixing_matrix.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+// What sums of up to kMaxPeers weights, each rounded, may miss one by.
+constexpr double kTolerance = 1e-9;
+constexpr int kEstimateRounds = 2000;
+
+Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
+  Eigen::MatrixXd e(w.size(), w.size());
+  for (int i = 0; i < w.size(); ++i) {
+    for (int j = 0; j < w.size(); ++j) e(i, j) = w(i, j);
+  }
+  return e;
+}
+
+absl::Status CheckUniform(const std::vector<int>& degrees) {
+  for (size_t i = 1; i < degrees.size(); ++i) {
+    if (degrees[i] != degrees[0]) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "weights \"uniform\" need a regular graph, but peer 0 has %d "
+          "neighbours and peer %d has %d; take \"metropolis\"",
+          degrees[0], i, degrees[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    double sum = 0;
+    for (const Neighbor& n : rows[i].neighbors) sum += n.weight;
+    if (sum > 1 + kTolerance) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "the weights of peer %d's edges add up to %g; what it keeps of its "
+          "own value would be negative.  Make them at most 1 together",
+          i, sum));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ||W_T ... W_1 - J||^(2/T).
+double PeriodContraction(const MixingSchedule& schedule) {
+  const int m = schedule.size();
+  const uint64_t period = schedule.period();
+  Eigen::MatrixXd product = Eigen::MatrixXd::Identity(m, m);
+  for (uint64_t k = 1; k <= period; ++k) {
+    product = (ToEigen(MatrixOfRound(schedule, k)) * product).eval();
+  }
+  product.array() -= 1.0 / m;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
+      product.transpose() * product, Eigen::EigenvaluesOnly);
+  const double norm2 = std::max(0.0, solver.eigenvalues().maxCoeff());
+  // Rounding leaves 1e-33 of an exact average; its T-th root would not be 0.
+  if (norm2 < 1e-24) return 0;
+  return std::pow(norm2, 1.0 / static_cast<double>(period));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph,
+                                                const std::string& weights) {
+  const std::vector<int> degrees = Degrees(graph);
+  if (weights != "metropolis" && weights != "uniform") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are no weights \"", weights,
+                     "\"; take metropolis or uniform, or give every edge of "
+                     "an edge-list its own"));
+  }
+  if (weights == "uniform") {
+    absl::Status regular = CheckUniform(degrees);
+    if (!regular.ok()) return regular;
+  }
+  std::vector<MixingRow> rows(graph.size);
+  for (const GraphEdge& e : graph.edges) {
+    const double w = e.weight > 0
+                         ? e.weight
+                         : 1.0 / (1 + std::max(degrees[e.a], degrees[e.b]));
+    rows[e.a].neighbors.push_back({.rank = e.b, .weight = w});
+    rows[e.b].neighbors.push_back({.rank = e.a, .weight = w});
+  }
+  for (MixingRow& row : rows) {
+    std::sort(
+        row.neighbors.begin(), row.neighbors.end(),
+        [](const Neighbor& x, const Neighbor& y) { return x.rank < y.rank; });
+  }
+  absl::Status sums = CheckRowSums(rows);
+  if (!sums.ok()) return sums;
+  return rows;
+}
+
+MixingMatrix MatrixOfRound(const MixingSchedule& schedule, uint64_t round) {
+  MixingMatrix w(schedule.size());
+  for (int i = 0; i < w.size(); ++i) {
+    double kept = 1;
+    for (const Neighbor& n : schedule.Row(i, round).neighbors) {
+      w(i, n.rank) = n.weight;
+      kept -= n.weight;
+    }
+    // Weights that add up to one in thirds or sevenths miss it by rounding.
+    w(i, i) = std::abs(kept) < kTolerance ? 0 : kept;
+  }
+  return w;
+}
+
+absl::Status CheckMixingMatrix(const MixingMatrix& w) {
+  for (int i = 0; i < w.size(); ++i) {
+    double row = 0;
+    double column = 0;
+    for (int j = 0; j < w.size(); ++j) {
+      if (!(w(i, j) >= 0)) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "W[%d][%d] is %g; weights are not negative", i, j, w(i, j)));
+      }
+      if (std::abs(w(i, j) - w(j, i)) > kTolerance) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "W is not symmetric: W[%d][%d] is %g and W[%d][%d] is %g", i, j,
+            w(i, j), j, i, w(j, i)));
+      }
+      row += w(i, j);
+      column += w(j, i);
+    }
+    if (std::abs(row - 1) > kTolerance || std::abs(column - 1) > kTolerance) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "W is not doubly stochastic: row %d adds up to %g and column %d to "
+          "%g, not to 1",
+          i, row, i, column));
+    }
+  }
+  return absl::OkStatus();
+}
+
+MixingReport Analyze(const MixingMatrix& w) {
+  const Eigen::MatrixXd e = ToEigen(w);
+  const Eigen::MatrixXd symmetric = 0.5 * (e + e.transpose());
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
+      symmetric, Eigen::EigenvaluesOnly);
+  const Eigen::VectorXd& ascending = solver.eigenvalues();
+  MixingReport report;
+  report.row_sum_error = (e.rowwise().sum().array() - 1).abs().maxCoeff();
+  report.column_sum_error = (e.colwise().sum().array() - 1).abs().maxCoeff();
+  report.symmetry_error = (e - e.transpose()).cwiseAbs().maxCoeff();
+  report.smallest_entry = e.minCoeff();
+  report.eigenvalues.assign(ascending.data(),
+                            ascending.data() + ascending.size());
+  std::reverse(report.eigenvalues.begin(), report.eigenvalues.end());
+  if (w.size() > 1) {
+    report.spectral_gap = 1 - std::max(std::abs(report.eigenvalues[1]),
+                                       std::abs(report.eigenvalues.back()));
+  }
+  return report;
+}
+
+double Contraction::gap() const { return 1 - std::sqrt(factor); }
+
+Contraction ExpectedContraction(const MixingSchedule& schedule) {
+  if (schedule.size() == 1) return {};
+  if (schedule.period() > 0) return {.factor = PeriodContraction(schedule)};
+  if (const auto known = schedule.expected_contraction()) {
+    return {.factor = *known};
+  }
+  return EstimateContraction(schedule, 1, kEstimateRounds, 0);
+}
+
+Contraction EstimateContraction(const MixingSchedule& schedule,
+                                uint64_t first_round, int rounds,
+                                uint64_t seed) {
+  const int m = schedule.size();
+  const RngKey key = RngKey(seed).Fold("contraction");
+  Eigen::VectorXd x(m);
+  double sum = 0;
+  double squares = 0;
+  for (int k = 0; k < rounds; ++k) {
+    for (int i = 0; i < m; ++i) x(i) = key.Fold(k).Gaussian(i);
+    x.array() -= x.mean();
+    double mixed = 0;
+    for (int i = 0; i < m; ++i) {
+      double kept = 1;
+      double value = 0;
+      for (const Neighbor& n : schedule.Row(i, first_round + k).neighbors) {
+        kept -= n.weight;
+        value += n.weight * x(n.rank);
+      }
+      value += kept * x(i);
+      mixed += value * value;
+    }
+    const double ratio = mixed / x.squaredNorm();
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const double mean = sum / rounds;
+  const double variance = std::max(0.0, squares / rounds - mean * mean);
+  return {.factor = mean,
+          .standard_error = std::sqrt(variance / (rounds - 1)),
+          .estimated = true};
+}
+
+}  // namespace gossamer

@@ -1,0 +1,166 @@
+#include "topology/mixing_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+#include "topology/graph.h"
+#include "topology/mixing_matrix.h"
+
+namespace gossamer {
+namespace {
+
+class Fixed : public MixingSchedule {
+ public:
+  explicit Fixed(std::vector<MixingRow> rows) : rows_(std::move(rows)) {}
+  int size() const override { return static_cast<int>(rows_.size()); }
+  MixingRow Row(int rank, uint64_t) const override { return rows_[rank]; }
+  bool fixed() const override { return true; }
+
+ private:
+  std::vector<MixingRow> rows_;
+};
+
+// The order of the ranks in one round.
+std::vector<int> Order(uint64_t seed, std::string_view purpose, uint64_t round,
+                       int size) {
+  return RngKey(seed).Fold(purpose).Fold(round).Permutation(size);
+}
+
+int PositionOf(int rank, const std::vector<int>& order) {
+  return static_cast<int>(std::find(order.begin(), order.end(), rank) -
+                          order.begin());
+}
+
+// A ring whose ranks are relabelled by a permutation drawn every round.
+class PermutedRing : public MixingSchedule {
+ public:
+  PermutedRing(int size, uint64_t seed) : size_(size), seed_(seed) {}
+  int size() const override { return size_; }
+  bool fixed() const override { return size_ <= 3; }
+
+  MixingRow Row(int rank, uint64_t round) const override {
+    if (size_ == 1) return {};
+    if (size_ == 2) return {{{.rank = 1 - rank, .weight = 0.5}}};
+    const std::vector<int> order = Order(seed_, "permuted-ring", round, size_);
+    const int at = PositionOf(rank, order);
+    const auto [a, b] =
+        std::minmax(order[(at + 1) % size_], order[(at + size_ - 1) % size_]);
+    return {{{.rank = a, .weight = 1.0 / 3}, {.rank = b, .weight = 1.0 / 3}}};
+  }
+
+  // tr(W'W) = M/3 for every ring, and a random relabelling spreads what is not
+  // the mean over all M - 1 directions alike.
+  std::optional<double> expected_contraction() const override {
+    if (size_ <= 3) return 0;
+    return (size_ / 3.0 - 1) / (size_ - 1);
+  }
+
+ private:
+  int size_;
+  uint64_t seed_;
+};
+
+// Disjoint pairs drawn every round; of an odd number one peer rests.
+class RandomMatching : public MixingSchedule {
+ public:
+  RandomMatching(int size, uint64_t seed) : size_(size), seed_(seed) {}
+  int size() const override { return size_; }
+  bool fixed() const override { return size_ <= 2; }
+
+  MixingRow Row(int rank, uint64_t round) const override {
+    const std::vector<int> order = Order(seed_, "matching", round, size_);
+    const int partner = PositionOf(rank, order) ^ 1;
+    if (partner >= size_) return {};
+    return {{{.rank = order[partner], .weight = 0.5}}};
+  }
+
+  // W'W = W = (I + P)/2 with E[P_ij] equal for all i != j, so the eigenvalue
+  // is (1 - 1/(M-1))/2 for even M; for odd M the resting peer makes E[P] = J.
+  std::optional<double> expected_contraction() const override {
+    if (size_ == 1) return 0;
+    return size_ % 2 == 1 ? 0.5 : 0.5 * (size_ - 2) / (size_ - 1);
+  }
+
+ private:
+  int size_;
+  uint64_t seed_;
+};
+
+// Pairs at distance 2^(round mod log2 M): M ranks average exactly in log2 M
+// rounds.  By XOR, so that it is symmetric, which addition mod M is not.
+class OnePeerExponential : public MixingSchedule {
+ public:
+  explicit OnePeerExponential(int size)
+      : size_(size), bits_(std::bit_width(static_cast<unsigned>(size)) - 1) {}
+  int size() const override { return size_; }
+  bool fixed() const override { return bits_ <= 1; }
+  uint64_t period() const override { return std::max(bits_, 1); }
+
+  MixingRow Row(int rank, uint64_t round) const override {
+    if (bits_ == 0) return {};
+    return {{{.rank = rank ^ (1 << round % bits_), .weight = 0.5}}};
+  }
+
+ private:
+  int size_;
+  int bits_;
+};
+
+// Schedules that bring their own graph accept it by name, and the default.
+absl::Status CheckOwnGraph(const ScheduleSpec& spec, const std::string& own) {
+  if (spec.graph == own || spec.graph == "ring" || spec.graph.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule ", spec.schedule, " mixes on its own graph (", own,
+                   "), not on \"", spec.graph,
+                   "\"; leave the graph out, or take schedule ", "fixed"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
+    const ScheduleSpec& spec, int size, uint64_t seed) {
+  if (size < 1 || size > kMaxPeers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a fleet has 1 to ", kMaxPeers, " peers, not ", size));
+  }
+  const bool fixed = spec.schedule == "fixed";
+  if (spec.schedule == "one-peer-exponential" ||
+      (fixed && spec.graph == "one-peer-exponential")) {
+    if (!fixed) {
+      GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "one-peer-exponential"));
+    }
+    ScheduleSpec own = spec;
+    own.graph = "one-peer-exponential";
+    GOSSAMER_RETURN_IF_ERROR(MakeGraph(own, size, seed).status());
+    return std::make_unique<OnePeerExponential>(size);
+  }
+  if (fixed) {
+    GOSSAMER_ASSIGN_OR_RETURN(const Graph graph, MakeGraph(spec, size, seed));
+    GOSSAMER_ASSIGN_OR_RETURN(std::vector<MixingRow> rows,
+                              MakeRows(graph, spec.weights));
+    return std::make_unique<Fixed>(std::move(rows));
+  }
+  if (spec.schedule == "permuted-ring") {
+    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "ring"));
+    return std::make_unique<PermutedRing>(size, seed);
+  }
+  if (spec.schedule == "random-matching") {
+    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "complete"));
+    return std::make_unique<RandomMatching>(size, seed);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no schedule \"", spec.schedule,
+                   "\"; take fixed, permuted-ring, random-matching or "
+                   "one-peer-exponential"));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,323 @@
+#include "topology/service/fleet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/membership/protocol.h"
+#include "runtime/telemetry/sketch.h"
+#include "topology/graph.h"
+#include "topology/mixing_matrix.h"
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kSketchesKept = 8;
+
+absl::Status CheckGap(const FleetOptions& options) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const auto schedule,
+      MakeSchedule(options.schedule, options.expected, options.seed));
+  if (options.min_gap <= 0) return absl::OkStatus();
+  const double gap = ExpectedContraction(*schedule).gap();
+  if (gap >= options.min_gap) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "graph %s with schedule %s on %d peers has a spectral gap of %.3g, below "
+      "the floor of %.3g: it would mix too slowly.  Take a denser graph or a "
+      "random schedule, or lower --min-gap",
+      options.schedule.graph, options.schedule.schedule, options.expected, gap,
+      options.min_gap));
+}
+
+// The part of a view that the options fix.
+bool SameFleet(const View& view, const FleetOptions& o) {
+  const ScheduleSpec& a = view.schedule;
+  const ScheduleSpec& b = o.schedule;
+  return view.run_id == o.run_id && view.seed == o.seed &&
+         view.members.size() == static_cast<size_t>(o.expected) &&
+         a.graph == b.graph && a.schedule == b.schedule &&
+         a.weights == b.weights && a.degree == b.degree &&
+         a.edge_probability == b.edge_probability && a.edges == b.edges;
+}
+
+absl::Status CheckReport(const PeerReport& report) {
+  if (report.round > kMaxRound) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: round ", report.round, " is out of range"));
+  }
+  if (!report.sketch.empty() &&
+      report.sketch.size() != static_cast<size_t>(kSketchBuckets)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: a sketch has ", kSketchBuckets,
+                     " numbers, not ", report.sketch.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
+    : options_(std::move(options)), record_(std::move(record)), started_(now) {
+  for (const MemberRecord& m : record_.members) live_[m.id];
+}
+
+absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
+                                    std::optional<FleetRecord> stored,
+                                    absl::Time now) {
+  GOSSAMER_RETURN_IF_ERROR(CheckGap(options));
+  if (options.run_id.empty()) {
+    return absl::InvalidArgumentError("a run needs a name: give --run");
+  }
+  FleetRecord record;
+  if (stored) record = *std::move(stored);
+  ++record.generation;
+  if (record.members.empty()) {
+    record.configuration_hash = options.configuration_hash;
+  }
+  Fleet fleet(std::move(options), std::move(record), now);
+  const View& view = fleet.record_.view;
+  const uint64_t configuration = fleet.options_.configuration_hash;
+  if (view.epoch != 0 && !fleet.Finished() &&
+      !(SameFleet(view, fleet.options_) &&
+        (configuration == 0 ||
+         configuration == fleet.record_.configuration_hash))) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the state folder holds run \"%s\" of %d peers, graph %s, schedule %s, "
+        "seed %d, configuration %016x, which has not finished; start with the "
+        "same options to go on with it, or with another --state",
+        view.run_id, view.members.size(), view.schedule.graph,
+        view.schedule.schedule, view.seed, fleet.record_.configuration_hash));
+  }
+  return fleet;
+}
+
+absl::Status Fleet::CheckRegistration(const Registration& r) const {
+  if (r.protocol_version != kControlProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer speaks control protocol %d, the service %d; install the "
+        "same version on both",
+        r.protocol_version, kControlProtocolVersion));
+  }
+  if (r.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("this service runs \"%s\", not \"%s\"; check --run and "
+                        "the service's address",
+                        options_.run_id, r.run_id));
+  }
+  if (r.boot_id == 0 || r.address.empty() ||
+      r.address.size() > kMaxAddressBytes ||
+      r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "register: needs a boot id, an address of 1 to %d characters and at "
+        "most %d checkpoint rounds",
+        kMaxAddressBytes, kMaxCheckpointRounds));
+  }
+  for (uint64_t round : r.checkpoint_rounds) {
+    if (round > kMaxRound) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "register: checkpoint round ", round, " is out of range"));
+    }
+  }
+  const bool first = record_.members.empty() || Finished();
+  const uint64_t configuration =
+      first ? options_.configuration_hash : record_.configuration_hash;
+  if (configuration != 0 && r.configuration_hash != configuration) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's configuration %016x is not the run's %016x; start all "
+        "peers from the same configuration file",
+        r.configuration_hash, configuration));
+  }
+  if (!first && r.layout_fingerprint != record_.layout_fingerprint) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's parameter layout %016x is not the run's %016x; it has "
+        "another model, width or version",
+        r.layout_fingerprint, record_.layout_fingerprint));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PeerId> Fleet::AssignId(const Registration& r) const {
+  std::set<PeerId> taken;
+  for (const MemberRecord& m : record_.members) {
+    // An answer that got lost: the same life asks again.
+    if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
+    taken.insert(m.id);
+  }
+  PeerId id = r.peer_id;
+  if (id.value == 0) {
+    id.value = 1;
+    while (taken.contains(id)) ++id.value;
+  }
+  if (!taken.contains(id) && registered() >= options_.expected) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the run already has its %d peers; a returning peer must give its "
+        "--id, a larger fleet needs --peers",
+        options_.expected));
+  }
+  return id;
+}
+
+absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRegistration(r));
+  const bool known_life = std::any_of(
+      record_.members.begin(), record_.members.end(),
+      [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
+  if (Finished() && !known_life) {
+    // The run is over and somebody starts again: assemble a new fleet.
+    record_.members.clear();
+    record_.stop = {};
+    live_.clear();
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const PeerId id, AssignId(r));
+  if (record_.members.empty()) {
+    record_.configuration_hash = r.configuration_hash;
+    record_.layout_fingerprint = r.layout_fingerprint;
+  }
+  MemberRecord* member = Find(id);
+  if (member == nullptr) {
+    auto& members = record_.members;
+    const auto at =
+        std::find_if(members.begin(), members.end(),
+                     [id](const MemberRecord& m) { return m.id > id; });
+    member = &*members.insert(at, MemberRecord{});
+    member->id = id;
+  }
+  if (member->boot_id != r.boot_id) {
+    member->boot_id = r.boot_id;
+    member->address = r.address;
+    member->checkpoint_rounds = r.checkpoint_rounds;
+    member->in_view = false;
+    member->finished = false;
+    live_[id] = {};
+    live_[id].registered = now;
+    ++version_;
+  }
+  live_[id].last_heard = now;
+  Settle();
+  return id;
+}
+
+absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
+                                             absl::Time now) {
+  if (heartbeat.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("this service runs \"%s\", not \"%s\"", options_.run_id,
+                        heartbeat.run_id));
+  }
+  MemberRecord* member = Find(heartbeat.peer_id);
+  if (member == nullptr) {
+    return absl::NotFoundError(absl::StrCat("peer ", heartbeat.peer_id.value,
+                                            " is not registered here"));
+  }
+  if (member->boot_id != heartbeat.boot_id) {
+    return absl::AbortedError(absl::StrCat(
+        "another process has registered as peer ", heartbeat.peer_id.value,
+        " since; two processes must not share an id"));
+  }
+  GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat.report));
+  Learn(heartbeat, *member, now);
+  if (heartbeat.request_stop && member->in_view && record_.stop.round == 0) {
+    GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
+  }
+  Settle();
+  AdvanceStop(now);
+  FleetAnswer answer;
+  answer.fleet_round = MaxRound();
+  member = Find(heartbeat.peer_id);
+  if (!member->in_view) return answer;
+  answer.stop = record_.stop;
+  View known;
+  known.generation = heartbeat.view_generation;
+  known.epoch = heartbeat.view_epoch;
+  if (record_.view.NewerThan(known)) {
+    answer.view = record_.view;
+    answer.view->resume_round = member->resume_round;
+  }
+  return answer;
+}
+
+void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
+                  absl::Time now) {
+  Live& live = live_[member.id];
+  live.last_heard = now;
+  live.acknowledged_stop = heartbeat.acknowledged_stop;
+  live.report = heartbeat.report;
+  if (heartbeat.finished && !member.finished) {
+    member.finished = true;
+    ++version_;
+  }
+  std::vector<double> sketch = std::move(live.report.sketch);
+  live.report.sketch.clear();
+  const bool finite = std::all_of(sketch.begin(), sketch.end(),
+                                  [](double s) { return std::isfinite(s); });
+  const uint64_t round = heartbeat.report.sketch_round;
+  if (sketch.empty() || !finite ||
+      (!live.sketches.empty() && live.sketches.back().first >= round)) {
+    return;
+  }
+  live.sketches.emplace_back(round, std::move(sketch));
+  if (live.sketches.size() > kSketchesKept) live.sketches.pop_front();
+}
+
+FleetSnapshot Fleet::Snapshot(absl::Time now) const {
+  FleetSnapshot snapshot;
+  // How many peers have a sketch of a round, latest round first.
+  std::map<uint64_t, std::vector<std::vector<double>>, std::greater<>> rounds;
+  for (const MemberRecord& m : record_.members) {
+    const Live& live = live_.at(m.id);
+    snapshot.peers.push_back(
+        {.id = m.id,
+         .address = m.address,
+         .report = live.report,
+         .since_heartbeat = now - std::max(live.last_heard, started_),
+         .finished = m.finished});
+    for (const auto& [round, sketch] : live.sketches) {
+      rounds[round].push_back(sketch);
+    }
+  }
+  for (const auto& [round, sketches] : rounds) {
+    if (sketches.size() < record_.members.size()) continue;
+    snapshot.consensus_distance = ConsensusDistance(sketches);
+    snapshot.consensus_round = round;
+    break;
+  }
+  return snapshot;
+}
+
+bool Fleet::Finished() const {
+  return record_.view.epoch != 0 && !record_.members.empty() &&
+         std::all_of(record_.members.begin(), record_.members.end(),
+                     [](const MemberRecord& m) { return m.finished; });
+}
+
+std::vector<PeerId> Fleet::Lost(absl::Time now) const {
+  std::vector<PeerId> lost;
+  for (const MemberRecord& m : record_.members) {
+    if (!m.finished && Lost(m, now)) lost.push_back(m.id);
+  }
+  return lost;
+}
+
+MemberRecord* Fleet::Find(PeerId id) {
+  for (MemberRecord& m : record_.members) {
+    if (m.id == id) return &m;
+  }
+  return nullptr;
+}
+
+bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
+  return now - live_.at(m.id).last_heard <= options_.lease;
+}
+
+// Leases count only once the service has been up for one: before that, nobody
+// had a chance to renew.
+bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
+  return !HasLease(m, now) && now - started_ > options_.lease;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,170 @@
+// How a Fleet makes its views and agrees on its last round.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+namespace {
+
+// Heartbeats that a peer may need to learn of a round to come: one on its way,
+// one lost, one to spare.
+constexpr double kHeartbeatsOfSlack = 3;
+constexpr uint64_t kLeastSlack = 8;  // rounds
+constexpr double kMaxRoundsPerSecond = 1e6;
+
+}  // namespace
+
+absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
+  if (record_.view.epoch == 0) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the run has not begun: %d of %d peers have registered; end the peers "
+        "themselves",
+        registered(), options_.expected));
+  }
+  if (record_.stop.round == 0 && !Finished()) {
+    record_.stop = {.round = FutureRound(), .committed = false};
+    ++version_;
+  }
+  AdvanceStop(now);
+  return record_.stop.round;
+}
+
+void Fleet::Tick(absl::Time now) { AdvanceStop(now); }
+
+void Fleet::AdvanceStop(absl::Time now) {
+  StopState& stop = record_.stop;
+  if (stop.round == 0 || stop.committed) return;
+  bool all = true;
+  for (const MemberRecord& m : record_.members) {
+    if (m.finished) continue;
+    const Live& live = live_.at(m.id);
+    if (live.acknowledged_stop == stop.round) continue;
+    if (live.report.round > stop.round) {
+      // Past it without having promised anything: a later round for all.
+      stop.round = FutureRound();
+      ++version_;
+      return;
+    }
+    // A lost peer does not keep the others: if it comes back it stops at once
+    // or at this round.
+    if (!Lost(m, now)) all = false;
+  }
+  if (!all) return;
+  stop.committed = true;
+  ++version_;
+}
+
+// A life that has registered is let into a view once it is known whether the
+// fleet lives.  It does if somebody in the view has been heard of since; it
+// does not if every member has a new life: then all begin together, from the
+// checkpoint they have in common.
+void Fleet::Settle() {
+  if (registered() < options_.expected) return;
+  bool all_new = true;
+  absl::Time last_registered = absl::InfinitePast();
+  absl::Time last_heard = absl::InfinitePast();
+  for (const MemberRecord& m : record_.members) {
+    const Live& live = live_.at(m.id);
+    if (!m.in_view) {
+      last_registered = std::max(last_registered, live.registered);
+    } else {
+      all_new = false;
+      if (!m.finished) last_heard = std::max(last_heard, live.last_heard);
+    }
+  }
+  if (all_new) {
+    MakeFirstView();
+  } else if (last_registered != absl::InfinitePast() &&
+             last_heard > last_registered) {
+    LetIn();
+  }
+}
+
+View Fleet::NextView(uint64_t from_round) const {
+  View view;
+  view.run_id = options_.run_id;
+  view.generation = record_.generation;
+  view.epoch = record_.view.epoch + 1;
+  view.from_round = from_round;
+  for (const MemberRecord& m : record_.members) {
+    view.members.push_back({.id = m.id, .address = m.address});
+  }
+  view.schedule = options_.schedule;
+  view.seed = options_.seed;
+  view.gamma = options_.gamma;
+  view.overlap_steps = options_.overlap_steps;
+  view.configuration_hash = record_.configuration_hash;
+  return view;
+}
+
+void Fleet::MakeFirstView() {
+  const uint64_t resume = CommonCheckpoint();
+  record_.view = NextView(std::max<uint64_t>(resume, 1));
+  record_.stop = {};
+  for (MemberRecord& m : record_.members) {
+    m.in_view = true;
+    m.resume_round = resume;
+    m.finished = false;
+  }
+  ++version_;
+}
+
+void Fleet::LetIn() {
+  bool moved = false;
+  for (MemberRecord& m : record_.members) {
+    if (m.in_view) continue;
+    m.in_view = true;
+    m.resume_round = 0;
+    for (uint64_t round : m.checkpoint_rounds) {
+      m.resume_round = std::max(m.resume_round, round);
+    }
+    for (const Member& v : record_.view.members) {
+      moved |= v.id == m.id && v.address != m.address;
+    }
+  }
+  if (moved) record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+uint64_t Fleet::MaxRound() const {
+  uint64_t round = 0;
+  for (const auto& [id, live] : live_) {
+    round = std::max(round, live.report.round);
+  }
+  return round;
+}
+
+uint64_t Fleet::FutureRound() const {
+  double speed = 0;
+  for (const auto& [id, live] : live_) {
+    const double s = live.report.rounds_per_second;
+    if (std::isfinite(s)) speed = std::max(speed, s);
+  }
+  const double slack = kHeartbeatsOfSlack *
+                       absl::ToDoubleSeconds(options_.heartbeat) *
+                       std::min(speed, kMaxRoundsPerSecond);
+  return std::max(MaxRound(), record_.view.from_round) + kLeastSlack +
+         static_cast<uint64_t>(std::ceil(slack));
+}
+
+uint64_t Fleet::CommonCheckpoint() const {
+  std::map<uint64_t, size_t> holders;
+  for (const MemberRecord& m : record_.members) {
+    const std::set<uint64_t> own(m.checkpoint_rounds.begin(),
+                                 m.checkpoint_rounds.end());
+    for (uint64_t round : own) ++holders[round];
+  }
+  uint64_t common = 0;
+  for (const auto& [round, count] : holders) {
+    if (count == record_.members.size()) common = round;
+  }
+  return common;
+}
+
+}  // namespace gossamer

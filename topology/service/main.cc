@@ -1,0 +1,148 @@
+// gossamer-topology: registers peers, hands out views, agrees on the end.
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/base/status_macros.h"
+#include "topology/service/options.h"
+#include "topology/service/store.h"
+#include "topology/service/topology_service.h"
+
+namespace gossamer {
+namespace {
+
+// Exit codes.
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kPeersLost = 3;
+
+constexpr absl::Duration kTick = absl::Milliseconds(200);
+// Answers on their way when the service ends.
+constexpr absl::Duration kShutdown = absl::Seconds(1);
+constexpr absl::Duration kInsecureReminder = absl::Minutes(1);
+
+void Say(const std::string& line) {
+  std::cerr << absl::FormatTime("%H:%M:%S ", absl::Now(), absl::LocalTimeZone())
+            << line << std::endl;
+}
+
+// Aside and renamed: whoever sees the file sees all of it.
+absl::Status WritePortFile(const std::string& path, int port) {
+  const std::string aside = path + ".new";
+  std::ofstream(aside) << port << "\n";
+  std::error_code error;
+  std::filesystem::rename(aside, path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
+}
+
+absl::StatusOr<Store> OpenStore(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot make the --state folder ", folder, ": ", error.message()));
+  }
+  return Store::Open(absl::StrCat(folder, "/fleet.sqlite"));
+}
+
+// True if SIGINT or SIGTERM came within a tick.
+bool WaitForSignal(const sigset_t& signals) {
+  const timespec tick = absl::ToTimespec(kTick);
+  return sigtimedwait(&signals, nullptr, &tick) > 0;
+}
+
+// The exit code.
+int Serve(const ServiceOptions& options, const sigset_t& signals,
+          const SteadyWallClock& clock, TopologyService& service) {
+  absl::Time reminded = clock.Now();
+  while (!WaitForSignal(signals)) {
+    const TopologyService::Progress progress = service.Tick();
+    if (options.insecure && clock.Now() - reminded > kInsecureReminder) {
+      reminded = clock.Now();
+      Say("warning: --insecure: anybody who reaches this port can steer the "
+          "fleet");
+    }
+    if (!options.exit_when_finished) continue;
+    if (progress.finished) {
+      Say("every peer has finished");
+      return 0;
+    }
+    const int lost = static_cast<int>(progress.lost.size());
+    if (progress.some_finished && lost == progress.unfinished) {
+      Say(absl::StrCat("giving up on peer ",
+                       absl::StrJoin(progress.lost, ", ",
+                                     [](std::string* out, PeerId id) {
+                                       absl::StrAppend(out, id.value);
+                                     }),
+                       ": silent for a lease, and all others have finished"));
+      return kPeersLost;
+    }
+  }
+  Say("ending; peers go on with their last view");
+  return 0;
+}
+
+absl::StatusOr<int> Run(const ServiceOptions& options) {
+  // Before any thread is started, so that all of them inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  GOSSAMER_ASSIGN_OR_RETURN(Store store, OpenStore(options.state));
+  const SteadyWallClock clock;
+  GOSSAMER_ASSIGN_OR_RETURN(const std::unique_ptr<TopologyService> service,
+                            TopologyService::Create(
+                                options.fleet, std::move(store),
+                                [&clock] { return clock.Now(); }, Say));
+  GOSSAMER_ASSIGN_OR_RETURN(const TopologyServer server,
+                            StartTopologyServer(options.listen, service.get()));
+  const FleetOptions& fleet = options.fleet;
+  Say(absl::StrCat("run \"", fleet.run_id, "\": waiting for ", fleet.expected,
+                   " peers on ", options.listen, " (port ", server.port, "), ",
+                   fleet.schedule.schedule, " ", fleet.schedule.graph));
+  if (options.insecure) {
+    Say("warning: --insecure: traffic is neither encrypted nor authenticated");
+  }
+  if (!options.port_file.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
+  }
+  const int code = Serve(options, signals, clock, *service);
+  server.server->Shutdown(absl::ToChronoTime(absl::Now() + kShutdown));
+  return code;
+}
+
+int Main(int argc, const char* const* argv) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) {
+    std::cerr << "gossamer-topology: " << line.status().message() << "\n";
+    return kUsage;
+  }
+  if (!line->text.empty()) {
+    std::cout << line->text;
+    return 0;
+  }
+  const absl::StatusOr<int> code = Run(line->options);
+  if (code.ok()) return *code;
+  std::cerr << "gossamer-topology: " << code.status().message() << "\n";
+  return kFailed;
+}
+
+}  // namespace
+}  // namespace gossamer
+
+int main(int argc, char** argv) { return gossamer::Main(argc, argv); }

@@ -1,0 +1,166 @@
+#include "topology/service/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/peer/run_config.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kAbout[] =
+    "Registers the peers of a run, hands out who mixes with whom, and agrees "
+    "on the end.\nNever on the data path: peers go on training while it is "
+    "away, and it resumes\nfrom its state folder.";
+
+constexpr char kExamples[] = R"(Examples:
+  gossamer-topology --peers 8 --graph torus
+  gossamer-topology --config cifar10.textproto --exit-when-finished
+  gossamer-topology --peers 16 --schedule permuted-ring --min-gap 0.3
+  gossamer-topology --peers 4 --graph edge-list --edges "0-1 1-2:0.3 2-3"
+  gossamer-topology --listen 127.0.0.1:0 --port-file port.txt
+
+Graphs: ring torus random-regular erdos-renyi complete star hypercube
+one-peer-exponential edge-list.  Schedules: fixed permuted-ring
+random-matching one-peer-exponential.  Weights: metropolis uniform.)";
+
+// What the command line says, before the configuration's values.
+struct Flags {
+  std::string config;
+  std::optional<std::string> run;
+  std::optional<int> peers;
+  std::optional<uint64_t> seed;
+  std::optional<std::string> graph, schedule, weights, edges;
+  std::optional<int> degree;
+  std::optional<double> edge_probability;
+  double min_gap = 0;
+  double heartbeat = 1;
+  double lease = 30;
+  ServiceOptions service;
+};
+
+void AddFlags(CLI::App& app, Flags& f) {
+  ServiceOptions& s = f.service;
+  s.listen = "127.0.0.1:7700";
+  app.set_version_flag("--version", "gossamer-topology 0.1.0");
+  app.add_option("--config", f.config, "the run's configuration (text proto)");
+  app.add_option("--run", f.run, "name of the run");
+  app.add_option("--peers", f.peers, "how many peers the view waits for");
+  app.add_option("--graph", f.graph, "who is whose neighbour");
+  app.add_option("--schedule", f.schedule, "how that changes by round");
+  app.add_option("--weights", f.weights, "how much neighbours count");
+  app.add_option("--degree", f.degree, "of a random-regular graph");
+  app.add_option("--edge-probability", f.edge_probability, "of erdos-renyi");
+  app.add_option("--edges", f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
+  app.add_option("--seed", f.seed, "of random graphs and schedules");
+  app.add_option("--min-gap", f.min_gap, "refuse a smaller spectral gap")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--listen", s.listen, "host:port; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--port-file", s.port_file, "write the port here when ready");
+  app.add_option("--state", s.state,
+                 "folder of what survives a restart "
+                 "[runs/<run>/topology]");
+  app.add_option("--heartbeat", f.heartbeat, "seconds between heartbeats")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 60.0));
+  app.add_option("--lease", f.lease, "seconds of silence until a peer is lost")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86400.0));
+  app.add_flag("--insecure", s.insecure,
+               "serve beyond this machine without encryption");
+  app.add_flag("--exit-when-finished", s.exit_when_finished,
+               "end when every peer has trained to the end");
+}
+
+template <typename T, typename U>
+void Override(const std::optional<T>& flag, U& value, bool& changed) {
+  if (!flag) return;
+  changed |= value != static_cast<U>(*flag);
+  value = *flag;
+}
+
+absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
+  RunConfig config;
+  if (f.config.empty()) {
+    ResolveRunConfig(config);
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(config, LoadRunConfig(f.config));
+  }
+  FleetOptions fleet;
+  fleet.run_id = config.name();
+  fleet.expected = static_cast<int>(config.peers());
+  fleet.seed = config.seed();
+  fleet.schedule = ScheduleSpecOf(config.mixing());
+  fleet.gamma = config.mixing().gamma();
+  fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
+  fleet.min_gap = f.min_gap;
+  fleet.heartbeat = absl::Seconds(f.heartbeat);
+  fleet.lease = absl::Seconds(f.lease);
+  bool renamed = false;
+  Override(f.run, fleet.run_id, renamed);
+  bool changed = false;
+  Override(f.peers, fleet.expected, changed);
+  Override(f.seed, fleet.seed, changed);
+  Override(f.graph, fleet.schedule.graph, changed);
+  Override(f.schedule, fleet.schedule.schedule, changed);
+  Override(f.weights, fleet.schedule.weights, changed);
+  Override(f.edges, fleet.schedule.edges, changed);
+  Override(f.degree, fleet.schedule.degree, changed);
+  Override(f.edge_probability, fleet.schedule.edge_probability, changed);
+  // Peers must have this very configuration, unless flags differ from it: then
+  // they must have the same one among themselves.
+  if (!f.config.empty() && !changed) {
+    fleet.configuration_hash = ConfigurationHash(config);
+  }
+  return fleet;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc,
+                                             const char* const* argv) {
+  CLI::App app(kAbout, "gossamer-topology");
+  app.footer(kExamples);
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    if (app.exit(error, out, err) == 0) {
+      return CommandLine{.options = {}, .text = out.str()};
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(error.what(), " (see --help)"));
+  }
+  CommandLine line{.options = flags.service, .text = {}};
+  GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
+  if (!line.options.insecure) {
+    GOSSAMER_RETURN_IF_ERROR(CheckLoopback(line.options.listen));
+  }
+  if (line.options.state.empty()) {
+    line.options.state =
+        absl::StrCat("runs/", line.options.fleet.run_id, "/topology");
+  }
+  return line;
+}
+
+absl::Status CheckLoopback(const std::string& listen) {
+  for (const char* prefix : {"127.", "localhost:", "[::1]:", "unix:"}) {
+    if (absl::StartsWith(listen, prefix)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen ", listen,
+      " can be reached from other machines, and what passes there is neither "
+      "encrypted nor authenticated; on a network where you trust everybody "
+      "add --insecure"));
+}
+
+}  // namespace gossamer

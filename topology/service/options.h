@@ -1,0 +1,39 @@
+// The command line of gossamer-topology.
+//
+// Knows flags and the run's configuration file; starts nothing.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_OPTIONS_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_OPTIONS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+
+struct ServiceOptions {
+  FleetOptions fleet;
+  std::string listen;     // host:port
+  std::string port_file;  // empty: none
+  std::string state;      // folder
+  bool insecure = false;
+  bool exit_when_finished = false;
+};
+
+struct CommandLine {
+  ServiceOptions options;
+  // Set by --help and --version: print this and end well.
+  std::string text;
+};
+
+// kInvalidArgument says which flag or line of the configuration is wrong.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// OK if only this machine can reach `listen`, else what to do about it.
+absl::Status CheckLoopback(const std::string& listen);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_OPTIONS_H_
