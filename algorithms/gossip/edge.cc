@@ -12,8 +12,10 @@
 namespace gossamer {
 namespace {
 
-// Ids and epochs of honest peers stay far below (EDGE 11).
+// Ids and epochs of honest peers stay far below (EDGE 11).  An epoch to rise
+// above leaves room for the rise, lest the other end refuse the result.
 constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
+constexpr uint64_t kMaxRememberedEpoch = kMaxEpoch - kEpochLevel;
 constexpr uint64_t kMaxId = uint64_t{1} << 62;
 
 uint64_t EdgeHash(PeerId a, PeerId b) {
@@ -47,13 +49,20 @@ Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
     std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
+  bool fits = true;
+  for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
+    for (const auto& held : *queue) {
+      fits = fits && codec->Validate(held.token.encoded()).ok();
+    }
+  }
   CodecSide side(std::move(codec), x, std::move(cache),
                  EdgeHash(options.self, options.other));
-  if (!side.Restore(saved.side)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the checkpoint's edge to peer ", options.other.value,
-        " has replicas of another model or codec: resume with the run's own "
-        "configuration"));
+  if (!side.Restore(saved.side) || !fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint's edge to peer ", options.other.value,
+                     " has replicas or payloads of another model or codec: "
+                     "resume with the run's own "
+                     "configuration"));
   }
   const uint64_t basis = BasisOf(options, saved.record);
   ProductionEnd end(std::move(side), options.epoch, saved.record, basis);
@@ -127,8 +136,9 @@ absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
 }
 
 absl::Status Edge::CheckFits(const EdgeHeader& h) const {
-  if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
-      h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
+  if (h.epoch == 0 || h.epoch >= kMaxEpoch ||
+      h.peer_epoch >= kMaxRememberedEpoch || h.to > kMaxId || h.prev > kMaxId ||
+      h.ack > kMaxId) {
     return absl::DataLossError("frame with an impossible id or epoch");
   }
   if (h.layout != FoldFingerprint(options_.layout)) {
@@ -154,12 +164,13 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
                      std::string(end_.side().codec().name()),
                      "'; both need the same codec"));
   }
-  if (h.window < 1 || h.window > kMaxEdgeWindow) {
-    return absl::DataLossError("hello with an impossible window");
+  if (h.window < 1 || h.window > kMaxEdgeWindow || h.payload_bytes != 0) {
+    return absl::DataLossError(
+        "hello with an impossible window or with a payload");
   }
   const uint64_t before = end_.state().epoch;
-  if (h.peer_epoch > before && rose_) {
-    return absl::DataLossError("hello asks for a second rise");
+  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+    return absl::DataLossError("hello asks for a second or impossible rise");
   }
   ProductionEnd::Frame f;
   f.kind = FrameKind::kHello;
@@ -189,9 +200,10 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
   f.to = h.to;
   f.ack = h.ack;
   if (h.kind == FrameKind::kPayload) {
-    if (!(h.c > 0.0f && h.c <= 1.0f) || h.to == 0) {
-      return absl::DataLossError(
-          absl::StrCat("payload with coefficient ", h.c));
+    // Exchange 0 is none.
+    if (!(h.c > 0.0f && h.c <= 1.0f) || h.to < 2) {
+      return absl::DataLossError(absl::StrCat("payload with coefficient ", h.c,
+                                              " and frontier ", h.to));
     }
     f.token = {h.format, h.c, std::move(body)};
     GOSSAMER_RETURN_IF_ERROR(end_.side().codec().Validate(f.token.encoded()));

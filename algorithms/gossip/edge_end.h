@@ -128,7 +128,8 @@ class EdgeEnd {
   Record BeginRecord(N cut) const;
   // Adds what this end has heard for ids below the cut since; true if the
   // record is sealed: it then holds both payloads of every exchange below the
-  // cut.  Call after every received frame, before Complete.
+  // cut.  A record that more payloads belong to than fit in is void and never
+  // sealed.  Call after every received frame, before Complete.
   bool ExtendRecord(Record& record) const;
 
  private:

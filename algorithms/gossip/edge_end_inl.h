@@ -4,6 +4,7 @@
 #define GOSSAMER_ALGORITHMS_GOSSIP_EDGE_END_INL_H_
 
 #include <algorithm>
+#include <cassert>
 
 #include "algorithms/gossip/edge_end.h"
 
@@ -13,6 +14,7 @@ template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 template <typename Out>
 bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
                                                        Out&& out) {
+  assert(id >= s_.decided);
   pay = pay && MayPay(id);
   s_.decided = id + 1;
   if (!pay) {
@@ -140,7 +142,14 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
   }
   for (const auto& h : s_.theirs) {
     const bool newer = r.theirs.empty() || h.id > r.theirs.back().id;
-    if (h.id >= r.done && h.id < r.cut && newer) r.theirs.PushBack(h);
+    if (h.id < r.done || h.id >= r.cut || !newer) continue;
+    // The record does not forget what is complete meanwhile, so the other end
+    // can send more below the cut than this end ever holds.
+    if (r.theirs.full()) {
+      r.epoch = 0;
+      return false;
+    }
+    r.theirs.PushBack(h);
   }
   return s_.heard >= r.cut;
 }

@@ -53,6 +53,7 @@ class HeldQueue {
 
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  bool full() const { return size_ == kCapacity; }
   const Item& front() const { return items_[0]; }
   const Item& back() const { return items_[size_ - 1]; }
   const Item* begin() const { return items_.data(); }

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,9 +30,13 @@ struct Part {
   std::vector<Family> train, held_out;
 };
 
-// Glyphs of each class, one in six families held out.
-absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
-                                             RngKey key) {
+// Every kHeldOut-th family of a class is held out.  The list has like emoji
+// side by side, so this takes some of every kind.
+constexpr size_t kHeldOut = 5;
+
+// Families of each class in the order of the list.
+absl::StatusOr<std::vector<std::vector<Family>>> LoadFamilies(
+    const EmojiSpec& spec) {
   std::ifstream list(spec.list);
   if (!list) {
     return absl::NotFoundError(
@@ -42,26 +48,34 @@ absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
         absl::StrCat(spec.list, ": ", emoji.status().message()));
   }
   GOSSAMER_ASSIGN_OR_RETURN(const auto font, EmojiFont::Open(spec.font));
-  const size_t classes = EmojiClassNames().size();
-  std::vector<std::map<std::u32string, Family>> families(classes);
+  std::vector<std::vector<Family>> families(EmojiClassNames().size());
+  std::map<std::pair<int, std::u32string>, size_t> index;
   for (const Emoji& e : *emoji) {
     std::optional<Glyph> glyph = font->Draw(e.code_points);
-    if (glyph) families[e.emoji_class][e.base].push_back(std::move(*glyph));
+    if (!glyph) continue;
+    std::vector<Family>& of_class = families[e.emoji_class];
+    const auto [at, is_new] =
+        index.try_emplace({e.emoji_class, e.base}, of_class.size());
+    if (is_new) of_class.emplace_back();
+    of_class[at->second].push_back(std::move(*glyph));
   }
-  std::vector<Part> parts(classes);
-  for (size_t c = 0; c < classes; ++c) {
-    const auto n = static_cast<int>(families[c].size());
-    if (n < 2) {
+  return families;
+}
+
+absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
+                                             RngKey key) {
+  GOSSAMER_ASSIGN_OR_RETURN(auto families, LoadFamilies(spec));
+  std::vector<Part> parts(families.size());
+  for (size_t c = 0; c < parts.size(); ++c) {
+    if (families[c].size() < kHeldOut) {
       return absl::DataLossError(
           absl::StrCat(spec.font, " draws too few emoji of class ",
                        std::string(EmojiClassNames()[c])));
     }
-    const std::vector<int> order = key.Fold(c).Permutation(n);
-    int i = 0;
-    for (auto& [base, family] : families[c]) {
-      const bool held_out = order[i++] < std::max(1, n / 6);
-      (held_out ? parts[c].held_out : parts[c].train)
-          .push_back(std::move(family));
+    const uint64_t offset = key.Below(kHeldOut, c);
+    for (size_t i = 0; i < families[c].size(); ++i) {
+      (i % kHeldOut == offset ? parts[c].held_out : parts[c].train)
+          .push_back(std::move(families[c][i]));
     }
   }
   return parts;

@@ -66,7 +66,9 @@ absl::StatusOr<RunConfig> ConfigFor(const Options& options,
     // Empty: what the algorithm implies.
     overrides.push_back("mixing.schedule=");
     overrides.push_back("step.optimizer=");
-    if (algorithm != "dp-oadam") overrides.push_back("mixing.graph=");
+    if (algorithm == "rand-dp-oadam" || algorithm == "cp-oadam") {
+      overrides.push_back("mixing.graph=");
+    }
     if (algorithm == "cp-oadam") {
       overrides.push_back("mixing.overlap_steps=0");
       overrides.push_back("mixing.mixing_rounds=1");

@@ -63,8 +63,8 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
       MakeSchedule(options.spec, options.peers, options.seed));
   const MixingMatrix w = MatrixOfRound(*schedule, options.round);
   GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
-  const bool ring = options.spec.schedule != "fixed";
-  Answer answer{.layout = LayOut(ring ? "ring" : options.spec.graph, w),
+  const bool changes = options.spec.schedule != "fixed";
+  Answer answer{.layout = LayOut(changes ? "ring" : options.spec.graph, w),
                 .report = Analyze(w),
                 .contraction = ExpectedContraction(*schedule)};
   answer.least_degree = options.peers;
@@ -75,13 +75,14 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
     answer.most_degree = std::max(answer.most_degree, degree);
   }
   if (!options.out.empty()) {
-    GOSSAMER_RETURN_IF_ERROR(
-        DrawMixing(w, answer.layout,
-                   absl::StrFormat("%s, %s, %d peers, gap %.3g",
-                                   ring ? "any graph" : options.spec.graph,
-                                   options.spec.schedule, options.peers,
-                                   answer.contraction.gap()),
-                   options.out));
+    GOSSAMER_RETURN_IF_ERROR(DrawMixing(
+        w, answer.layout,
+        absl::StrFormat("%s of %d%s, gap %.3g",
+                        changes ? options.spec.schedule : options.spec.graph,
+                        options.peers,
+                        changes ? absl::StrCat(", round ", options.round) : "",
+                        answer.contraction.gap()),
+        options.out));
   }
   return answer;
 }

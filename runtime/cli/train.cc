@@ -146,7 +146,8 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
 void PrintJson(const RunFolder& folder, const RunSummary& summary) {
   const std::string samples = folder.NewestSamples();
   nlohmann::ordered_json json = {{"folder", folder.path()}};
-  json["samples"] = samples.empty() ? nlohmann::ordered_json() : samples;
+  json["samples"] = samples.empty() ? nlohmann::ordered_json()
+                                    : nlohmann::ordered_json(samples);
   json["curves"] = std::filesystem::exists(folder.CurvesPath())
                        ? nlohmann::ordered_json(folder.CurvesPath())
                        : nlohmann::ordered_json();

@@ -114,7 +114,6 @@ class Neighborhood final : public TransportListener {
     std::unique_ptr<Edge> edge;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
-    std::set<ConnectionId> connections;        // that are up
     bool overdue = false;
     int violations = 0;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -73,6 +74,10 @@ class Fleet {
   uint64_t NextRound(const FleetPeer& p) const;
   std::vector<int> Row(int i, uint64_t round) const;
   ExchangeId Limit(uint64_t round) const;
+  int64_t Deadline() const {
+    return o_.deadlines ? now_ + kDeadlineTicks
+                        : std::numeric_limits<int64_t>::max();
+  }
   float Coefficient() const;
   void LocalStep(int i);
   void Wait(int i);
@@ -214,7 +219,7 @@ void Fleet::BeginRound(int i) {
   }
   Emissions(p);
   p.phase = o_.overlap == 0 ? Phase::kWait : Phase::kCompute;
-  p.until = now_ + (o_.overlap == 0 ? kDeadlineTicks : p.compute_ticks);
+  p.until = o_.overlap == 0 ? Deadline() : now_ + p.compute_ticks;
 }
 
 void Fleet::LocalStep(int i) {
@@ -237,17 +242,21 @@ void Fleet::Complete(FleetPeer& p, ExchangeId limit) {
   Emissions(p);
 }
 
-// Until every edge that is not overdue has what is due, or the deadline.
+// Until every edge that is not overdue has what is due, or the deadline; a peer
+// all of whose edges are overdue would otherwise run ahead of the fleet for
+// ever.
 void Fleet::Wait(int i) {
   FleetPeer& p = peers_[i];
   const ExchangeId limit = Limit(p.round);
-  bool missing = false;
+  bool missing = false, answered = false;
   for (auto& [other, pe] : p.edges) {
+    if (pe.wanted.empty()) continue;
     const bool late = pe.MissingBelow(limit);
     pe.overdue = late && (pe.overdue || now_ >= p.until);
     missing = missing || (late && !pe.overdue);
+    answered = answered || !late;
   }
-  if (missing) return;
+  if (missing || (!answered && now_ < p.until)) return;
   Complete(p, limit);
   if (o_.overlap == 0) {
     p.phase = Phase::kCompute;
@@ -281,7 +290,7 @@ void Fleet::TickPeer(int i) {
       return;
     }
     p.phase = Phase::kWait;
-    p.until = now_ + kDeadlineTicks;
+    p.until = Deadline();
   }
   if (p.phase == Phase::kWait) Wait(i);
 }
@@ -368,15 +377,7 @@ std::string Fleet::Failure() const {
 
 // Edges are used from the first round on, as the loop waits for first contact.
 void Fleet::Connect() {
-  const auto acquainted = [](const FleetPeer& p) {
-    return std::ranges::all_of(p.edges, [](const auto& named) {
-      return named.second.edge->acquainted();
-    });
-  };
-  while (!std::ranges::all_of(peers_, acquainted) && now_ < 100) {
-    TickLinks();
-    ++now_;
-  }
+  for (; now_ < 12; ++now_) TickLinks();
 }
 
 FleetReport Fleet::Run() {

@@ -33,6 +33,7 @@ struct FleetOptions {
   double noise = 0;        // standard deviation of a local step
   bool slow_peer = false;  // peer 0 takes six times as long
   FaultRates faults;
+  bool deadlines = true;  // of waiting for a round's exchanges
   uint64_t seed = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/cli/fleet_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

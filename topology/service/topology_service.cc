@@ -154,8 +154,8 @@ absl::Status TopologyService::CheckRun(const std::string& run_id) const {
       "this service runs \"%s\", not \"%s\"", fleet_.options().run_id, run_id));
 }
 
-absl::Status TopologyService::Register(const wire::RegisterRequest& request,
-                                       wire::RegisterResponse& response) {
+absl::Status TopologyService::HandleRegister(
+    const wire::RegisterRequest& request, wire::RegisterResponse& response) {
   Registration r;
   r.protocol_version = request.protocol_version();
   r.run_id = request.run_id();
@@ -183,8 +183,8 @@ absl::Status TopologyService::Register(const wire::RegisterRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status TopologyService::Heartbeat(const wire::HeartbeatRequest& request,
-                                        wire::HeartbeatResponse& response) {
+absl::Status TopologyService::HandleHeartbeat(
+    const wire::HeartbeatRequest& request, wire::HeartbeatResponse& response) {
   if (request.sketch().size() % sizeof(double) != 0) {
     return absl::InvalidArgumentError(
         "heartbeat: the sketch is not a list of float64");
@@ -212,8 +212,8 @@ absl::Status TopologyService::Heartbeat(const wire::HeartbeatRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status TopologyService::GetStatus(const wire::GetStatusRequest& request,
-                                        wire::FleetStatus& response) {
+absl::Status TopologyService::HandleGetStatus(
+    const wire::GetStatusRequest& request, wire::FleetStatus& response) {
   absl::MutexLock lock(&mu_);
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
   const FleetSnapshot snapshot = fleet_.Snapshot(clock_());
@@ -232,8 +232,8 @@ absl::Status TopologyService::GetStatus(const wire::GetStatusRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status TopologyService::Stop(const wire::StopRequest& request,
-                                   wire::StopResponse& response) {
+absl::Status TopologyService::HandleStop(const wire::StopRequest& request,
+                                         wire::StopResponse& response) {
   absl::MutexLock lock(&mu_);
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, fleet_.RequestStop(clock_()));
@@ -245,25 +245,25 @@ absl::Status TopologyService::Stop(const wire::StopRequest& request,
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
-  return Finish(context, Register(*request, *response));
+  return Finish(context, HandleRegister(*request, *response));
 }
 
 grpc::ServerUnaryReactor* TopologyService::Heartbeat(
     grpc::CallbackServerContext* context, const wire::HeartbeatRequest* request,
     wire::HeartbeatResponse* response) {
-  return Finish(context, Heartbeat(*request, *response));
+  return Finish(context, HandleHeartbeat(*request, *response));
 }
 
 grpc::ServerUnaryReactor* TopologyService::GetStatus(
     grpc::CallbackServerContext* context, const wire::GetStatusRequest* request,
     wire::FleetStatus* response) {
-  return Finish(context, GetStatus(*request, *response));
+  return Finish(context, HandleGetStatus(*request, *response));
 }
 
 grpc::ServerUnaryReactor* TopologyService::Stop(
     grpc::CallbackServerContext* context, const wire::StopRequest* request,
     wire::StopResponse* response) {
-  return Finish(context, Stop(*request, *response));
+  return Finish(context, HandleStop(*request, *response));
 }
 
 absl::StatusOr<TopologyServer> StartTopologyServer(const std::string& listen,

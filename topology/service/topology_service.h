@@ -63,14 +63,14 @@ class TopologyService final : public wire::Topology::CallbackService {
 
  private:
   TopologyService(Fleet fleet, Store store, Clock clock, Log log);
-  absl::Status Register(const wire::RegisterRequest& request,
-                        wire::RegisterResponse& response);
-  absl::Status Heartbeat(const wire::HeartbeatRequest& request,
-                         wire::HeartbeatResponse& response);
-  absl::Status GetStatus(const wire::GetStatusRequest& request,
-                         wire::FleetStatus& response);
-  absl::Status Stop(const wire::StopRequest& request,
-                    wire::StopResponse& response);
+  absl::Status HandleRegister(const wire::RegisterRequest& request,
+                              wire::RegisterResponse& response);
+  absl::Status HandleHeartbeat(const wire::HeartbeatRequest& request,
+                               wire::HeartbeatResponse& response);
+  absl::Status HandleGetStatus(const wire::GetStatusRequest& request,
+                               wire::FleetStatus& response);
+  absl::Status HandleStop(const wire::StopRequest& request,
+                          wire::StopResponse& response);
   absl::Status CheckRun(const std::string& run_id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes what changed durable, then tells people.

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# From a bare Debian 12 to all tests passed. The same that CI runs.
+#
+#   deploy/test.sh               everything: release, AddressSanitizer and UBSan,
+#                                ThreadSanitizer, clang with thread-safety analysis
+#   deploy/test.sh release asan  only these presets
+set -euo pipefail
+cd "$(dirname "$0")/.."
+case ${1:-} in -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+presets=("$@")
+[ ${#presets[@]} -gt 0 ] || presets=(release asan tsan clang)
+
+deploy/setup.sh --for tests
+if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
+
+export TSAN_OPTIONS="suppressions=$PWD/deploy/tsan.suppressions:${TSAN_OPTIONS:-}"
+export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}"
+for preset in "${presets[@]}"; do
+  began=$SECONDS
+  echo "== $preset: build"
+  mkdir -p build
+  log=build/$preset.log
+  if ! { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    echo "test: the $preset build failed; the whole log is in $log" >&2
+    exit 1
+  fi
+  echo "   built in $((SECONDS - began)) s"
+  if [ "$preset" = release ] && [ "$need_data" = 1 ]; then
+    build/release/bin/gossamer-models render-emoji --out data/emoji-32 --background white
+  fi
+  if [ "$preset" = clang ]; then continue; fi  # the analysis is the test
+  began=$SECONDS
+  echo "== $preset: test"
+  ctest --preset "$preset" -j2
+  echo "   tested in $((SECONDS - began)) s"
+done
+echo "all presets passed: ${presets[*]}"

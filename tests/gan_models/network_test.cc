@@ -1,0 +1,88 @@
+#include "gan_models/network.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+size_t Count(Player player, const NetworkSpec& spec) {
+  const auto network = Network::Create(player, spec);
+  EXPECT_TRUE(network.ok()) << network.status();
+  return (*network)->tensors().parameter_count();
+}
+
+// The ResNet's numbers are those of Gulrajani et al.'s code for CIFAR-10.
+TEST(NetworkTest, ModelsHaveTheirNumberOfParameters) {
+  const NetworkSpec resnet = {
+      .model = "wgan-gp-resnet", .width = 128, .latent = 128};
+  EXPECT_EQ(Count(Player::kGenerator, resnet), 1204483u);
+  EXPECT_EQ(Count(Player::kDiscriminator, resnet), 1053825u);
+  const NetworkSpec up = {.model = "up", .width = 16, .latent = 64};
+  EXPECT_EQ(Count(Player::kGenerator, up), 91267u);
+  EXPECT_EQ(Count(Player::kDiscriminator, up), 42865u);
+  // 16 (z 4w + 4w 2w + 2w w + w 3) weights and 2 (4w + 2w + w) of BatchNorm.
+  const NetworkSpec dcgan = {.model = "dcgan", .width = 64, .latent = 100};
+  EXPECT_EQ(Count(Player::kGenerator, dcgan), 1068928u);
+  EXPECT_EQ(Count(Player::kDiscriminator, dcgan), 663296u);
+  NetworkSpec critic = dcgan;
+  critic.discriminator_batch_norm = false;
+  EXPECT_EQ(Count(Player::kDiscriminator, critic), 663296u - 2 * (128 + 256));
+}
+
+TEST(NetworkTest, SegmentsAreNamedOnceAndCoverTheVector) {
+  for (std::string_view model : ModelNames()) {
+    for (Player player : {Player::kGenerator, Player::kDiscriminator}) {
+      const auto network =
+          Network::Create(player, {.model = std::string(model)});
+      ASSERT_TRUE(network.ok());
+      std::set<std::string> names;
+      size_t count = 0;
+      for (const Segment& s : (*network)->tensors().parameters()) {
+        EXPECT_TRUE(names.insert(s.name).second) << s.name;
+        EXPECT_EQ(s.player, player);
+        size_t n = 1;
+        for (int64_t d : s.shape) n *= static_cast<size_t>(d);
+        count += n;
+      }
+      EXPECT_EQ(count, (*network)->tensors().parameter_count());
+    }
+  }
+}
+
+TEST(NetworkTest, FirstValuesHaveTheirSpread) {
+  const auto network =
+      Network::Create(Player::kDiscriminator,
+                      {.model = "wgan-gp-resnet", .width = 64, .latent = 64});
+  ASSERT_TRUE(network.ok());
+  const TensorTable& tensors = (*network)->tensors();
+  std::vector<float> values(tensors.parameter_count()), again(values.size());
+  tensors.Initialize(1, values);
+  tensors.Initialize(1, again);
+  EXPECT_EQ(values, again);
+  tensors.Initialize(2, again);
+  EXPECT_NE(values, again);
+  size_t offset = 0;
+  for (const Segment& s : tensors.parameters()) {
+    size_t n = 1;
+    for (int64_t d : s.shape) n *= static_cast<size_t>(d);
+    double square = 0;
+    for (size_t i = 0; i < n; ++i) square += std::pow(values[offset + i], 2);
+    if (s.name == "discriminator.block3.conv1.weight") {
+      // sqrt(4 / (fan_in + fan_out)), tflib's he_init.
+      EXPECT_NEAR(std::sqrt(square / n), std::sqrt(4.0 / (2 * 64 * 9)), 1e-3);
+    } else if (s.name == "discriminator.block2.shortcut.weight") {
+      EXPECT_NEAR(std::sqrt(square / n), std::sqrt(2.0 / (2 * 64)), 3e-3);
+    } else if (s.shape.size() == 1) {
+      EXPECT_EQ(square, 0) << s.name;
+    }
+    offset += n;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The rules of the house, enforced: who may include whom, and how files look.
+
+Reads the sources as text, from the folder given or the one it is run in.
+"""
+
+import os
+import re
+import sys
+
+# Folder -> what it may include besides itself, most specific first.
+ALLOWED = [
+    ("runtime/base", []),
+    ("topology/service", ["topology", "runtime", "algorithms", "proto"]),
+    ("topology", ["runtime/base"]),
+    ("algorithms", ["runtime/base", "topology", "algorithms"]),
+    ("gan_models", ["runtime/base", "algorithms/game"]),
+    ("runtime/peer/compose.cc", ["runtime", "topology", "algorithms",
+                                 "gan_models/make_game.h", "proto"]),
+    ("runtime", ["runtime", "topology", "algorithms", "proto"]),
+]
+# What only some files may include.
+EXTERNAL = [
+    (re.compile(r"^(torch|ATen|c10)/"), re.compile(r"^gan_models/.*\.cc$"),
+     "torch only in gan_models/*.cc"),
+    (re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$"),
+     re.compile(r"^runtime/transport/grpc/|_service\.(h|cc)$|_client\.(h|cc)$|"
+                r"(^|/|_)main\.cc$"),
+     "gRPC only in transport/grpc, services, clients and mains"),
+    (re.compile(r"^(cuda|nccl)"),
+     re.compile(r"^algorithms/kernels/.*\.cu$|^runtime/transport/nccl/"),
+     "CUDA and NCCL only in kernels/*.cu and transport/nccl"),
+]
+PURE = re.compile(r"^(algorithms|topology(?!/service))/")
+IMPURE = {"thread", "mutex", "chrono", "fstream", "iostream", "filesystem",
+          "condition_variable", "random", "ctime"}
+CHANGED_BY_TORCH = re.compile(r"^(google/protobuf|proto)/")
+
+
+def rule_for(path):
+    for prefix, allowed in ALLOWED:
+        if path == prefix or path.startswith(prefix + "/"):
+            return prefix, allowed
+    return None, []
+
+
+def within(include, prefix):
+    return include == prefix or include.startswith(prefix + "/")
+
+
+def check_includes(path, text, problems):
+    own, allowed = rule_for(path)
+    includes = re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', text, re.M)
+    for name in includes:
+        first = name.split("/")[0]
+        if first in ("runtime", "topology", "algorithms", "gan_models", "proto",
+                     "tests"):
+            home = os.path.dirname(own) if own.endswith(".cc") else own
+            # topology/ proper is pure: its service is not a part of it.
+            service = within(name, "topology/service")
+            ok = (within(name, home) and (home != "topology" or not service)) or \
+                any(within(name, a) and not (service and own != home)
+                    for a in allowed)
+            if service and not path.startswith("topology/service/"):
+                ok = False
+            if not ok:
+                problems.append(f"{path}: may not include {name}")
+        for pattern, where, rule in EXTERNAL:
+            if pattern.search(name) and not where.search(path):
+                problems.append(f"{path}: includes {name}: {rule}")
+        if PURE.match(path) and name in IMPURE:
+            problems.append(f"{path}: includes <{name}>: this folder has no "
+                            "I/O, no clock, no threads and no std random")
+    if any(re.match(r"(torch|ATen)/", n) for n in includes):
+        for n in includes:
+            if CHANGED_BY_TORCH.match(n):
+                problems.append(f"{path}: torch and {n} in one file")
+
+
+def check_looks(path, text, problems):
+    lines = text.count("\n")
+    limit = 250 if path.endswith(".h") else 400
+    if lines > limit:
+        problems.append(f"{path}: {lines} lines, at most {limit}")
+    if path.endswith(".h"):
+        if not text.startswith("//"):
+            problems.append(f"{path}: does not open with what it is for")
+        guard = "GOSSAMER_" + re.sub(r"[/.\-]", "_", path).upper() + "_"
+        if guard not in text and "GOSSAMER_" + re.sub(
+                r"[/.\-]", "_", path).upper() not in text:
+            problems.append(f"{path}: has no guard {guard}")
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    os.chdir(root)
+    problems, seen = [], 0
+    for top in ("runtime", "topology", "algorithms", "gan_models"):
+        for folder, _, files in os.walk(top):
+            if any(f.endswith((".h", ".cc")) for f in files) and \
+                    "README.md" not in files and folder.count("/") < 2:
+                problems.append(f"{folder}: has no README.md")
+            for f in sorted(files):
+                if not f.endswith((".h", ".cc", ".cu")):
+                    continue
+                path = os.path.join(folder, f)
+                with open(path, encoding="utf-8") as source:
+                    text = source.read()
+                seen += 1
+                check_includes(path, text, problems)
+                check_looks(path, text, problems)
+    for top in ("proto", "runtime", "algorithms", "gan_models", "topology",
+                "tests", "deploy"):
+        if not os.path.exists(os.path.join(top, "README.md")):
+            problems.append(f"{top}: has no README.md")
+    if seen < 100:
+        problems.append(f"only {seen} sources found: wrong folder?")
+    print("\n".join(problems) or f"{seen} sources keep the rules of the house")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
