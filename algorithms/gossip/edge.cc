@@ -169,8 +169,8 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
         "hello with an impossible window or with a payload");
   }
   const uint64_t before = end_.state().epoch;
-  if (h.peer_epoch > before && rose_) {
-    return absl::DataLossError("hello asks for a second rise");
+  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+    return absl::DataLossError("hello asks for a second or impossible rise");
   }
   ProductionEnd::Frame f;
   f.kind = FrameKind::kHello;

@@ -4,15 +4,19 @@
 #include <memory>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 namespace gossamer {
 namespace {
 
-// absl's timed waits follow the wall clock.  Waiting in slices bounds the harm
-// that setting the clock can do.
-constexpr absl::Duration kLongestWait = absl::Seconds(1);
+// Every wait ends; a loop then looks again.
+constexpr absl::Duration kLongestWait = absl::Seconds(60);
+
+struct Ran {
+  Mutex mu;
+  CondVar changed;
+  bool ran ABSL_GUARDED_BY(mu) = false;
+};
 
 }  // namespace
 
@@ -31,7 +35,7 @@ RealLoop::~RealLoop() {
 void RealLoop::Post(Callback fn) {
   bool wake;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     posted_.push_back(std::move(fn));
     wake = waiting_;
   }
@@ -67,34 +71,37 @@ void RealLoop::Run() {
 }
 
 void RealLoop::Stop() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   stop_ = true;
   wake_.SignalAll();
 }
 
 bool RealLoop::PostAndWait(Callback fn, absl::Duration limit) {
-  auto ran = std::make_shared<absl::Notification>();
-  Post([ran, fn = std::move(fn)]() mutable {
+  auto state = std::make_shared<Ran>();
+  Post([state, fn = std::move(fn)]() mutable {
     std::move(fn)();
-    ran->Notify();
+    MutexLock lock(&state->mu);
+    state->ran = true;
+    state->changed.Signal();
   });
   const absl::Time end = Now() + limit;
-  while (!ran->WaitForNotificationWithTimeout(
-      std::min(absl::Milliseconds(50), end - Now()))) {
-    if (stopped() || Now() >= end) return ran->HasBeenNotified();
+  MutexLock lock(&state->mu);
+  while (!state->ran && !stopped() && Now() < end) {
+    state->changed.WaitFor(&state->mu,
+                           std::min(absl::Milliseconds(50), end - Now()));
   }
-  return true;
+  return state->ran;
 }
 
 bool RealLoop::stopped() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return stop_;
 }
 
 bool RealLoop::RunPosted() {
   std::vector<Callback> batch;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     batch.swap(posted_);
   }
   for (Callback& fn : batch) {
@@ -127,10 +134,10 @@ void RealLoop::WaitForWork() {
     wait = std::min(wait, timers_.begin()->first.first - Now());
   }
   if (wait <= absl::ZeroDuration()) return;
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   if (stop_ || !posted_.empty()) return;
   waiting_ = true;
-  wake_.WaitWithTimeout(&mu_, wait);
+  wake_.WaitFor(&mu_, wait);
   waiting_ = false;
 }
 
@@ -139,25 +146,27 @@ ThreadCompute::ThreadCompute(EventLoop* loop)
 
 ThreadCompute::~ThreadCompute() {
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     stop_ = true;
   }
+  wake_.Signal();
   thread_.join();
 }
 
 void ThreadCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
-  absl::MutexLock lock(&mu_);
-  jobs_.push_back({std::move(work), std::move(done)});
+  {
+    MutexLock lock(&mu_);
+    jobs_.push_back({std::move(work), std::move(done)});
+  }
+  wake_.Signal();
 }
 
 void ThreadCompute::Work() {
   while (true) {
     Job job;
     {
-      absl::MutexLock lock(&mu_);
-      while (!mu_.AwaitWithTimeout(
-          absl::Condition(this, &ThreadCompute::HasWork), kLongestWait)) {
-      }
+      MutexLock lock(&mu_);
+      while (!stop_ && jobs_.empty()) wake_.WaitFor(&mu_, kLongestWait);
       if (stop_) return;
       job = std::move(jobs_.front());
       jobs_.erase(jobs_.begin());

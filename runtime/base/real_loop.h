@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/base/mutex.h"
 
 namespace gossamer {
 
@@ -65,8 +65,8 @@ class RealLoop final : public EventLoop {
   bool stopped() const;
 
   const SteadyWallClock clock_;
-  mutable absl::Mutex mu_;
-  absl::CondVar wake_;
+  mutable Mutex mu_;
+  CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Callback> posted_ ABSL_GUARDED_BY(mu_);
@@ -94,12 +94,10 @@ class ThreadCompute final : public ComputeEngine {
     EventLoop::Callback done;
   };
   void Work();
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stop_ || !jobs_.empty();
-  }
 
   EventLoop* const loop_;
-  absl::Mutex mu_;
+  Mutex mu_;
+  CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;

@@ -262,13 +262,13 @@ class LyingTransport {
 
   void Move(int e) {
     Edge& edge = *pair_.edge[e];
-    switch (draws_.Below(12)) {
+    switch (draws_.Below(6)) {
       case 0:
         if (edge.decided() > pair_.edge[1 - e]->decided() + 2) break;
         edge.Emit(edge.decided() + draws_.Below(10) / 9, 0.25f, true);
         break;
       case 1:
-        edge.Complete(edge.done() + draws_.Below(6));
+        edge.Complete(edge.decided() - draws_.Below(4));
         break;
       case 2:
         if (draws_.Chance(0.3)) Reconnect();
@@ -352,11 +352,11 @@ TEST(LyingTransportTest, NoOrderOfMessagesBreaksTheEdge) {
     const std::string_view codec = seed % 2 ? "innov-int4" : "diff-int8";
     LyingTransport transport(codec, 1 + static_cast<int>(seed % 3),
                              RngKey(seed));
-    transport.Run(1500);
+    transport.Run(600);
     corrections += transport.corrections();
     if (HasFailure()) return;
   }
-  EXPECT_GT(corrections, 2 * seeds.size());
+  EXPECT_GT(corrections, 5 * seeds.size());
 }
 
 }  // namespace

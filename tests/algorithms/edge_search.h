@@ -42,7 +42,7 @@ struct SearchBounds {
   bool connected = true;  // start with an open, agreed edge
   bool eager = false;     // complete on receipt, not at any later moment
   int64_t max_states = 60'000'000;
-  std::optional<Rule> broken;
+  std::optional<Rule> broken = std::nullopt;
 };
 
 struct SearchResult {

@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <memory>
+#include <semaphore>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -160,22 +160,22 @@ TEST(ThreadComputeTest, WorkRunsElsewhereAndDoneOnTheLoop) {
 
 TEST(ThreadComputeTest, DestructionWaitsForTheWorkAtHandOnly) {
   RealLoop loop;
-  absl::Notification started;
+  std::binary_semaphore started(0);
   std::atomic<bool> finished = false;
   std::atomic<bool> second = false;
   {
-    absl::Notification destroying;
+    std::binary_semaphore destroying(0);
     ThreadCompute compute(&loop);
     compute.Run(
         [&] {
-          started.Notify();
-          destroying.WaitForNotificationWithTimeout(kLimit);
+          started.release();
+          destroying.acquire();
           finished = true;
         },
         [] {});
     compute.Run([&] { second = true; }, [] {});
-    ASSERT_TRUE(started.WaitForNotificationWithTimeout(kLimit));
-    std::thread releaser([&] { destroying.Notify(); });
+    started.acquire();
+    std::thread releaser([&] { destroying.release(); });
     releaser.join();
   }
   EXPECT_TRUE(finished);

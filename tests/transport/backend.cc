@@ -14,32 +14,43 @@
 namespace gossamer {
 
 void Recorder::OnUp(PeerId peer, ConnectionId connection) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   EXPECT_FALSE(in_call) << "an event came inline";
   EXPECT_TRUE(seen_.ups.empty() || seen_.ups.back() < connection)
       << "a later connection has a larger id";
   seen_.ups.push_back(connection);
   seen_.open.insert(connection);
   seen_.log.push_back("up");
+  changed_.SignalAll();
 }
 
 void Recorder::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                        Frame frame) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   EXPECT_FALSE(in_call) << "an event came inline";
   EXPECT_TRUE(seen_.open.contains(connection)) << "a frame of no connection";
   seen_.frames.push_back({connection, channel, std::move(frame)});
   seen_.log.push_back("frame");
+  changed_.SignalAll();
 }
 
 void Recorder::OnDown(PeerId peer, ConnectionId connection,
                       const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   EXPECT_FALSE(in_call) << "an event came inline";
   EXPECT_FALSE(why.ok());
   EXPECT_EQ(seen_.open.erase(connection), 1u) << "down without up";
   seen_.downs.push_back(connection);
   seen_.log.push_back("down");
+  changed_.SignalAll();
+}
+
+bool Recorder::Await(absl::FunctionRef<bool(const Seen&)> condition,
+                     absl::Duration limit) const {
+  MutexLock lock(&mu_);
+  return changed_.AwaitFor(&mu_, limit, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return condition(seen_);
+  });
 }
 
 namespace {
@@ -67,7 +78,7 @@ class SimBackend : public Backend {
       PeerId peer,
       absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
     const Recorder& r = recorder(peer);
-    return loop_.RunUntil([&] { return condition(r.seen()); }, kLimit);
+    return loop_.RunUntil([&] { return r.With(condition); }, kLimit);
   }
 
  private:
@@ -112,10 +123,7 @@ class ThreadBackend : public Backend {
   bool Await(
       PeerId peer,
       absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
-    const Recorder& r = recorder(peer);
-    const auto holds = [&] { return condition(r.seen()); };
-    absl::MutexLock lock(&r.mutex());
-    return r.mutex().AwaitWithTimeout(absl::Condition(&holds), kLimit);
+    return recorder(peer).Await(condition, kLimit);
   }
 
  protected:

@@ -12,10 +12,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/mutex.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -46,16 +46,18 @@ class Recorder : public TransportListener {
   // Consistent, from any thread.
   template <typename F>
   auto With(F fn) const {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return fn(seen_);
   }
-  absl::Mutex& mutex() const { return mu_; }
-  const Seen& seen() const { return seen_; }
+  // Waits until `condition` holds.
+  bool Await(absl::FunctionRef<bool(const Seen&)> condition,
+             absl::Duration limit) const;
 
   bool in_call = false;  // of the loop: a call of the transport is under way
 
  private:
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
+  mutable CondVar changed_;
   Seen seen_;
 };
 

@@ -16,9 +16,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
@@ -50,8 +50,9 @@ class Node {
  public:
   explicit Node(GrpcOptions options) {
     options.on_problem = [this](PeerId peer, const absl::Status& why) {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       problems_.push_back(why);
+      reported_.SignalAll();
     };
     auto transport = GrpcTransport::Create(&loop, options);
     if (!transport.ok()) {
@@ -84,15 +85,12 @@ class Node {
   }
   template <typename F>
   bool Await(F condition) {
-    const auto holds = [&] { return condition(recorder.seen()); };
-    absl::MutexLock lock(&recorder.mutex());
-    return recorder.mutex().AwaitWithTimeout(absl::Condition(&holds), kLimit);
+    return recorder.Await(condition, kLimit);
   }
   // The first problem reported, once there is one.
   absl::Status AwaitProblem() {
-    absl::MutexLock lock(&mu_);
-    const auto some = [this] { return !problems_.empty(); };
-    mu_.AwaitWithTimeout(absl::Condition(&some), kLimit);
+    MutexLock lock(&mu_);
+    reported_.AwaitFor(&mu_, kLimit, [this] { return !problems_.empty(); });
     return problems_.empty() ? absl::OkStatus() : problems_.front();
   }
 
@@ -100,7 +98,8 @@ class Node {
   Recorder recorder;
 
  private:
-  absl::Mutex mu_;
+  Mutex mu_;
+  CondVar reported_;
   std::vector<absl::Status> problems_;
   std::unique_ptr<GrpcTransport> transport_;
 };

@@ -11,7 +11,7 @@ std::shared_ptr<std::byte[]> BodyPool::Get(size_t bytes) {
   }
   Buffer buffer;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     // Not one that would waste more than it holds.
     const auto fit = std::ranges::find_if(free_, [&](const Buffer& b) {
       return b.capacity >= bytes && b.capacity / 2 <= bytes;
@@ -35,7 +35,7 @@ std::shared_ptr<std::byte[]> BodyPool::Get(size_t bytes) {
 
 void BodyPool::GiveBack(Buffer buffer) {
   Buffer oldest;  // destroyed without the lock
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   free_.push_back(std::move(buffer));
   if (free_.size() > kKept) {
     oldest = std::move(free_.front());

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "runtime/base/mutex.h"
 
 namespace gossamer {
 
@@ -32,7 +32,7 @@ class BodyPool : public std::enable_shared_from_this<BodyPool> {
   };
   void GiveBack(Buffer buffer) ABSL_LOCKS_EXCLUDED(mu_);
 
-  absl::Mutex mu_;
+  Mutex mu_;
   std::vector<Buffer> free_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -93,7 +93,7 @@ absl::Status GrpcIo::Listen() {
   }
   port_ = port;
   cq_ = server_queue_.get();
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   accepting_ = true;
   GrpcStream::Accept(this, Limits(), &service_, server_queue_.get());
   return absl::OkStatus();
@@ -115,7 +115,7 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  absl::MutexLock lock(&mu_);  // before the stream's first event
+  MutexLock lock(&mu_);  // before the stream's first event
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, Limits(),
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
@@ -137,7 +137,7 @@ void GrpcIo::Poll() {
 void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
   bool refuse = false;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     refuse = shutting_down_ ||
              streams_.size() >= static_cast<size_t>(options_.max_connections);
     streams_.insert(stream);
@@ -158,14 +158,16 @@ void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
 }
 
 void GrpcIo::OnAcceptEnded() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   accepting_ = false;
+  idle_.Signal();
 }
 
 void GrpcIo::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   owner_->OnEnd(stream, std::move(why));
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   streams_.erase(stream);
+  idle_.Signal();
 }
 
 // Nothing may be started on a queue that has been shut down, so all streams
@@ -174,7 +176,7 @@ void GrpcIo::Shutdown() {
   if (!thread_.joinable()) return;
   std::set<GrpcStreamPtr> streams;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     shutting_down_ = true;
     streams = streams_;
   }
@@ -183,9 +185,9 @@ void GrpcIo::Shutdown() {
   streams.clear();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   {
-    absl::MutexLock lock(&mu_);
-    while (!mu_.AwaitWithTimeout(absl::Condition(this, &GrpcIo::Idle),
-                                 absl::Seconds(1))) {
+    MutexLock lock(&mu_);
+    while (!streams_.empty() || accepting_) {
+      idle_.WaitFor(&mu_, absl::Seconds(1));
     }
   }
   cq_->Shutdown();

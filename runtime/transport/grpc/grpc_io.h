@@ -17,7 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
+#include "runtime/base/mutex.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 
@@ -56,9 +56,6 @@ class GrpcIo final : public GrpcStreamOwner {
   absl::Status Listen();
   void Poll();
   GrpcStreamLimits Limits() const;
-  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return streams_.empty() && !accepting_;
-  }
 
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;
@@ -70,7 +67,8 @@ class GrpcIo final : public GrpcStreamOwner {
   grpc::CompletionQueue* cq_ = nullptr;           // one of the two
   std::thread thread_;
 
-  absl::Mutex mu_;
+  Mutex mu_;
+  CondVar idle_;
   std::set<GrpcStreamPtr> streams_ ABSL_GUARDED_BY(mu_);
   bool accepting_ ABSL_GUARDED_BY(mu_) = false;
   bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;

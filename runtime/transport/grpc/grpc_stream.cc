@@ -58,7 +58,7 @@ GrpcStreamPtr GrpcStream::Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                                grpc::CompletionQueue* cq,
                                const TransportHello& hello) {
   auto stream = std::make_shared<GrpcStream>(owner, limits, true);
-  absl::MutexLock lock(&stream->mu_);
+  MutexLock lock(&stream->mu_);
   stream->channel_ = std::move(channel);
   stream->client_context_ = std::make_unique<grpc::ClientContext>();
   stream->client_ =
@@ -76,7 +76,7 @@ void GrpcStream::Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                         grpc::AsyncGenericService* service,
                         grpc::ServerCompletionQueue* cq) {
   auto stream = std::make_shared<GrpcStream>(owner, limits, false);
-  absl::MutexLock lock(&stream->mu_);
+  MutexLock lock(&stream->mu_);
   stream->service_ = service;
   stream->server_queue_ = cq;
   stream->server_context_ = std::make_unique<grpc::GenericServerContext>();
@@ -94,7 +94,7 @@ void GrpcStream::OnStarted(bool ok) {
     if (!ok) {  // the server shuts down; there never was a call
       GrpcStreamPtr last;
       {
-        absl::MutexLock lock(&mu_);
+        MutexLock lock(&mu_);
         last = std::move(self_);
       }
       owner_->OnAcceptEnded();
@@ -105,7 +105,7 @@ void GrpcStream::OnStarted(bool ok) {
   }
   bool write = false;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     started_ = true;
     if (!ok) CloseLocked(absl::UnavailableError("the call did not start"));
     if (!dialled_ && server_context_->method() != kMethod) {
@@ -126,7 +126,7 @@ void GrpcStream::OnRead(bool ok) {
   const absl::Status received =
       ok ? Receive() : absl::UnavailableError("the other end has gone");
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     reading_ = false;
     other_ended_ |= !ok;
     if (!received.ok()) CloseLocked(received);
@@ -166,7 +166,7 @@ absl::Status GrpcStream::Receive() {
   const absl::Status status = assembler_.Add(pieces_, &frame);
   if (frame.has_value()) {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       undelivered_bytes_ += frame->frame.head.size() + frame->frame.body.size();
     }
     owner_->OnFrame(shared_from_this(), *std::move(frame));
@@ -175,7 +175,7 @@ absl::Status GrpcStream::Receive() {
 }
 
 void GrpcStream::Delivered(size_t bytes) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   undelivered_bytes_ -= bytes;
   if (!paused_ || closing_ ||
       undelivered_bytes_ > limits_.max_undelivered_bytes) {
@@ -192,7 +192,7 @@ void GrpcStream::StartRead() {
 
 void GrpcStream::SendHello(const TransportHello& hello) {
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (closing_ || writing_) return;
     hello_ = HelloMessage(hello);
     TakeNext();
@@ -203,7 +203,7 @@ void GrpcStream::SendHello(const TransportHello& hello) {
 bool GrpcStream::Send(Channel channel, Frame frame) {
   const size_t bytes = frame.head.size() + frame.body.size();
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (closing_ || write_failed_)
       return true;  // the owner has not been told yet
     if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
@@ -241,7 +241,7 @@ void GrpcStream::WriteMessage() { writer_->Write(outgoing_, &write_tag_); }
 void GrpcStream::OnWritten(bool ok) {
   bool write = false;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     writing_ = false;
     outgoing_.Clear();
     if (!ok) {
@@ -259,7 +259,7 @@ void GrpcStream::OnWritten(bool ok) {
 }
 
 void GrpcStream::End(const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   CloseLocked(why);
   Proceed();
 }
@@ -299,7 +299,7 @@ void GrpcStream::Cancel() {
 
 void GrpcStream::OnFinished(bool ok) {
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     finished_ = true;
     // The other end may have ended the call without reading what is written.
     if (writing_ || reading_) Cancel();
@@ -311,7 +311,7 @@ void GrpcStream::EndIfIdle() {
   GrpcStreamPtr last;
   absl::Status why;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (!finished_ || reading_ || writing_ || self_ == nullptr) return;
     last = std::move(self_);
     why = why_;

@@ -20,7 +20,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "runtime/base/mutex.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
 #include "runtime/transport/transport.h"
@@ -72,7 +72,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool Send(Channel channel, Frame frame) ABSL_LOCKS_EXCLUDED(mu_);
   // All that was sent has been handed to the network.
   bool Drained() ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return queued_bytes_ == 0;
   }
   // That many bytes of frames are off the owner's hands.
@@ -135,7 +135,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
 
   grpc::ByteBuffer outgoing_;  // of whoever set writing_
 
-  absl::Mutex mu_;
+  Mutex mu_;
   GrpcStreamPtr self_ ABSL_GUARDED_BY(mu_);  // until the last event
   std::optional<grpc::ByteBuffer> hello_ ABSL_GUARDED_BY(mu_);
   std::deque<FrameChunker> queue_ ABSL_GUARDED_BY(mu_);

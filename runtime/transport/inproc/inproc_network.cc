@@ -115,25 +115,25 @@ class InprocEndpoint final : public Transport {
 std::unique_ptr<Transport> InprocNetwork::CreateEndpoint(PeerId peer,
                                                          EventLoop* loop) {
   auto endpoint = std::make_unique<InprocEndpoint>(this, peer, loop);
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   endpoints_[peer] = endpoint.get();
   return endpoint;
 }
 
 void InprocNetwork::SetWanted(PeerId from, PeerId peer) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   wanted_.insert({from, peer});
 }
 
 void InprocNetwork::SetUnwanted(PeerId from, PeerId peer,
                                 const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   wanted_.erase({from, peer});
   if (open_.contains(KeyOf(from, peer))) EndLocked(from, peer, why);
 }
 
 bool InprocNetwork::IsOpen(PeerId a, PeerId b, ConnectionId id) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto it = open_.find(KeyOf(a, b));
   return it != open_.end() && it->second == id;
 }
@@ -141,7 +141,7 @@ bool InprocNetwork::IsOpen(PeerId a, PeerId b, ConnectionId id) {
 // Both ends try after a loss, and the first one that finds no connection
 // opens it.
 void InprocNetwork::TryConnect(PeerId a, PeerId b) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto from = endpoints_.find(a);
   const auto to = endpoints_.find(b);
   if (from == endpoints_.end() || to == endpoints_.end() ||
@@ -157,7 +157,7 @@ void InprocNetwork::TryConnect(PeerId a, PeerId b) {
 
 void InprocNetwork::End(PeerId from, PeerId peer, ConnectionId id,
                         const absl::Status& why) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto it = open_.find(KeyOf(from, peer));
   if (it != open_.end() && it->second == id) EndLocked(from, peer, why);
 }
@@ -177,14 +177,14 @@ void InprocNetwork::EndLocked(PeerId from, PeerId peer,
 
 void InprocNetwork::Forward(PeerId from, PeerId peer, ConnectionId id,
                             Channel channel, Frame frame) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto it = open_.find(KeyOf(from, peer));
   if (it == open_.end() || it->second != id) return;  // not noticed yet
   endpoints_.at(peer)->Arrive(from, id, channel, std::move(frame));
 }
 
 void InprocNetwork::Remove(PeerId peer) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   endpoints_.erase(peer);
   std::erase_if(wanted_, [&](const auto& w) { return w.first == peer; });
   std::map<PairKey, ConnectionId> open = open_;

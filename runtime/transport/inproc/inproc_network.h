@@ -14,10 +14,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/mutex.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -64,7 +64,7 @@ class InprocNetwork {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const InprocOptions options_;
-  absl::Mutex mu_;
+  Mutex mu_;
   std::map<PeerId, class InprocEndpoint*> endpoints_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<PeerId, PeerId>> wanted_ ABSL_GUARDED_BY(mu_);
   std::map<PairKey, ConnectionId> open_ ABSL_GUARDED_BY(mu_);

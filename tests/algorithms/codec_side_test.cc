@@ -1,0 +1,190 @@
+#include "algorithms/gossip/codec_side.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+#include "tests/algorithms/edge_pair.h"
+
+namespace gossamer {
+namespace {
+
+constexpr uint64_t kResync = 65536;
+
+std::vector<float> Gaussian(RngKey key) {
+  std::vector<float> x(PairLayout().size());
+  key.FillGaussian(x);
+  return x;
+}
+
+// The two sides of one edge, without a protocol between them.
+struct Sides {
+  explicit Sides(std::string_view codec, uint64_t hash = 0)
+      : x{Gaussian(RngKey(1)), Gaussian(RngKey(2))} {
+    for (int e : {0, 1}) {
+      side.emplace_back(PairCodec(codec), x[e],
+                        std::make_shared<SnapshotCache>(), hash);
+      side[e].set_coefficient(0.25f);
+    }
+  }
+  void Exchange(ExchangeId id) {
+    const EdgeMessage a = side[0].OnEmit(id), b = side[1].OnEmit(id);
+    side[0].OnComplete(id, &a, &b);
+    side[1].OnComplete(id, &b, &a);
+  }
+  std::vector<float> x[2];
+  std::vector<CodecSide> side;
+};
+
+TEST(CodecSideTest, InnovationsBeginInInt8AndGoOnInInt4) {
+  Sides s("innov-int4");
+  EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(1)).format, WireFormat::kInt8);
+  for (uint64_t round = 2; round < 10; ++round) {
+    const EdgeMessage m = s.side[0].OnEmit(MakeExchangeId(round));
+    EXPECT_EQ(m.format, WireFormat::kInt4);
+    EXPECT_EQ(m.bytes.size(), PairCodec("innov-int4")->EncodedSize(m.format));
+    EXPECT_EQ(m.c, 0.25f);
+  }
+  s.side[0].OnZero();
+  EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(10)).format, WireFormat::kInt8);
+}
+
+TEST(CodecSideTest, ReplicaApproachesTheParameters) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 12; ++round) {
+    s.side[0].OnEmit(MakeExchangeId(round));
+  }
+  const std::vector<float> replica = s.side[0].Save().replica;
+  for (size_t i = 0; i < replica.size(); ++i) {
+    EXPECT_NEAR(replica[i], s.x[0][i], 1e-5f);
+  }
+}
+
+TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 200; ++round) {
+    s.Exchange(MakeExchangeId(round));
+    const auto a = s.side[0].Save(), b = s.side[1].Save();
+    for (size_t i = 0; i < a.difference.size(); ++i) {
+      ASSERT_EQ(a.difference[i], -b.difference[i]) << round;
+      // The drift of rounding, at most an ulp a round.
+      ASSERT_NEAR(a.difference[i], b.replica[i] - a.replica[i],
+                  1e-6 * std::sqrt(round));
+    }
+  }
+  EXPECT_EQ(s.side[0].corrections(), 200u);
+}
+
+TEST(CodecSideTest, ASkippedExchangeCountsInDAndCorrectsNothing) {
+  Sides s("innov-int8");
+  s.Exchange(MakeExchangeId(1));
+  const std::vector<float> x = s.x[0];
+  const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(2));
+  s.side[0].OnComplete(MakeExchangeId(2), &a, nullptr);
+  s.side[1].OnComplete(MakeExchangeId(2), nullptr, &a);
+  EXPECT_EQ(s.x[0], x);
+  EXPECT_EQ(s.side[0].corrections(), 1u);
+  const auto p = s.side[0].Save(), q = s.side[1].Save();
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(p.difference[i], -q.difference[i]);
+    ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-6);
+  }
+}
+
+TEST(CodecSideTest, ResyncStartsFromZeroWithADensePayload) {
+  for (const uint64_t hash : {uint64_t{0}, uint64_t{1000}}) {
+    Sides s("innov-int4", hash);
+    const uint64_t boundary = kResync - hash;
+    for (uint64_t round = boundary - 5; round < boundary; ++round) {
+      s.Exchange(MakeExchangeId(round));
+    }
+    // The first of the new interval: dense-f32, so that x̂ is x to the bit.
+    const std::vector<float> x[2] = {s.x[0], s.x[1]};
+    const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(boundary));
+    const EdgeMessage b = s.side[1].OnEmit(MakeExchangeId(boundary));
+    EXPECT_EQ(a.format, WireFormat::kDenseF32);
+    EXPECT_EQ(s.side[0].Save().replica, x[0]);
+    s.side[0].OnComplete(MakeExchangeId(boundary), &a, &b);
+    s.side[1].OnComplete(MakeExchangeId(boundary), &b, &a);
+    const auto saved = s.side[0].Save();
+    for (size_t i = 0; i < x[0].size(); ++i) {
+      ASSERT_EQ(saved.difference[i], x[1][i] - x[0][i]);
+    }
+    EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(boundary + 1)).format,
+              WireFormat::kInt4);
+  }
+}
+
+// D is for a while no difference of two replicas, but then only one end pays.
+TEST(CodecSideTest, ResyncThatOneEndMissesIsExactOnceBothPay) {
+  Sides s("innov-int4");
+  s.Exchange(MakeExchangeId(kResync - 1));
+  const ExchangeId missed = MakeExchangeId(kResync);
+  const EdgeMessage a = s.side[0].OnEmit(missed);
+  s.side[0].OnComplete(missed, &a, nullptr);
+  s.side[1].OnComplete(missed, nullptr, &a);
+  s.Exchange(MakeExchangeId(kResync + 1));
+  const auto p = s.side[0].Save(), q = s.side[1].Save();
+  for (size_t i = 0; i < p.difference.size(); ++i) {
+    ASSERT_EQ(p.difference[i], -q.difference[i]);
+    ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-6);
+  }
+}
+
+TEST(CodecSideTest, TheSmallerCoefficientCounts) {
+  for (const std::string_view codec : {"dense-f32", "innov-int8"}) {
+    Sides s(codec);
+    s.side[1].set_coefficient(0.125f);
+    const std::vector<float> x[2] = {s.x[0], s.x[1]};
+    s.Exchange(MakeExchangeId(1));
+    for (size_t i = 0; i < x[0].size(); ++i) {
+      ASSERT_NEAR(s.x[0][i], x[0][i] + 0.125f * (x[1][i] - x[0][i]), 0.02);
+      ASSERT_NEAR(s.x[0][i] - x[0][i], x[1][i] - s.x[1][i], 1e-6);
+    }
+  }
+}
+
+TEST(CodecSideTest, AStatelessSnapshotIsEncodedOnceForAllEdges) {
+  const auto codec = PairCodec("diff-int8");
+  std::vector<float> x = Gaussian(RngKey(4));
+  const auto cache = std::make_shared<SnapshotCache>();
+  CodecSide left(codec, x, cache, 1), right(codec, x, cache, 2);
+  const EdgeMessage a = left.OnEmit(MakeExchangeId(1));
+  const EdgeMessage b = right.OnEmit(MakeExchangeId(1));
+  EXPECT_EQ(a.bytes.bytes().data(), b.bytes.bytes().data());
+  x[0] += 1;
+  const EdgeMessage c = right.OnEmit(MakeExchangeId(2));
+  EXPECT_FALSE(std::ranges::equal(b.bytes.bytes(), c.bytes.bytes()));
+  EXPECT_TRUE(left.Save().replica.empty());
+}
+
+TEST(CodecSideTest, RestoresWhatItSavedAndRefusesAnotherSize) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 5; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  const CodecSide::Saved saved = s.side[0].Save();
+  std::vector<float> x = s.x[0];
+  CodecSide again(PairCodec("innov-int4"), x, std::make_shared<SnapshotCache>(),
+                  0);
+  ASSERT_TRUE(again.Restore(saved));
+  const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(6));
+  const EdgeMessage b = again.OnEmit(MakeExchangeId(6));
+  EXPECT_EQ(b.format, WireFormat::kInt4);
+  EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+
+  CodecSide::Saved wrong = saved;
+  wrong.difference.pop_back();
+  EXPECT_FALSE(again.Restore(wrong));
+  EXPECT_EQ(again.Save().difference, saved.difference);
+  CodecSide stateless(PairCodec("diff-int8"), x,
+                      std::make_shared<SnapshotCache>(), 0);
+  EXPECT_FALSE(stateless.Restore(saved));
+}
+
+}  // namespace
+}  // namespace gossamer
