@@ -166,7 +166,8 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(Plan& plan,
   return done;
 }
 
-// Scores over rounds and over time, a line for every run.
+// Scores over rounds and over time: a line for every run, a colour for every
+// algorithm.
 std::vector<Panel> ScorePanels(const std::vector<ComparedRun>& runs) {
   Panel by_round{
       .title = "score (lower is better)", .log_y = true, .markers = true};
@@ -177,8 +178,7 @@ std::vector<Panel> ScorePanels(const std::vector<ComparedRun>& runs) {
   for (const ComparedRun& run : runs) {
     const auto logs = RunFolder(run.folder).ReadLogs();
     if (!logs.ok() || logs->empty()) continue;
-    const std::string label = absl::StrCat(run.algorithm, " ", run.seed);
-    Series rounds{label, {}}, times{label, {}};
+    Series rounds{run.algorithm, {}}, times{run.algorithm, {}};
     const std::vector<RoundMetrics>& first = (*logs)[0].rounds;
     for (const RoundMetrics& m : first) {
       if (!m.score) continue;
@@ -212,7 +212,9 @@ int RunCompare(const Options& options) {
   const std::vector<Panel> panels = ScorePanels(*runs);
   absl::Status drawn;
   if (!panels.empty()) {
-    drawn = DrawCurves(panels, "comparison", picture);
+    drawn = DrawCurves(panels,
+                       std::filesystem::path(plan->folder).filename().string(),
+                       picture);
     if (!drawn.ok()) return Complain("compare", drawn);
   }
   if (options.json) {

@@ -32,6 +32,13 @@ std::optional<int> ReadPort(const std::string& path) {
   return port;
 }
 
+// A peer tells a score in the round it has one; people see it until the next.
+void KeepScores(const FleetProgress& before, FleetProgress& now) {
+  for (size_t i = 0; i < std::min(before.peers.size(), now.peers.size()); ++i) {
+    if (!now.peers[i].score) now.peers[i].score = before.peers[i].score;
+  }
+}
+
 }  // namespace
 
 LocalFleet::LocalFleet(FleetSpec spec, SignalWaiter& signals,
@@ -74,7 +81,10 @@ void LocalFleet::ShowEnd() {
       const std::vector<RoundMetrics>& rounds = (*logs)[i].rounds;
       PeerProgress& peer = progress_.peers[i];
       peer.finished = true;
-      if (!rounds.empty()) peer.round = rounds.back().round;
+      for (const RoundMetrics& m : rounds) {
+        peer.round = m.round;
+        if (m.score) peer.score = m.score;
+      }
     }
   }
   progress_.note.clear();
@@ -115,13 +125,13 @@ absl::Status LocalFleet::StartTopology() {
 }
 
 absl::Status LocalFleet::StartPeers() {
-  for (uint32_t id = 1; id <= spec_.config.peers(); ++id) {
-    ProcessSpec peer{
-        .name = absl::StrCat("peer ", id),
-        .argv = {SiblingProgram("gossamer-peer"), "--topology", address_,
-                 "--config", folder_.ConfigPath(), "--id", absl::StrCat(id),
-                 "--listen", "127.0.0.1:0", "--run-dir", folder_.path()},
-        .log = folder_.LogPath(absl::StrCat("peer-", id))};
+  for (uint32_t rank = 0; rank < spec_.config.peers(); ++rank) {
+    ProcessSpec peer{.name = absl::StrCat("the peer of rank ", rank),
+                     .argv = {SiblingProgram("gossamer-peer"), "--topology",
+                              address_, "--config", folder_.ConfigPath(),
+                              "--id", absl::StrCat(rank + 1), "--listen",
+                              "127.0.0.1:0", "--run-dir", folder_.path()},
+                     .log = folder_.LogPath(absl::StrCat("peer-", rank))};
     if (!spec_.data.empty()) {
       peer.argv.push_back("--data");
       peer.argv.push_back(spec_.data);
@@ -168,7 +178,9 @@ void LocalFleet::Poll() {
   // Between two answers the last one is good enough; a service that is gone
   // shows by its exit.
   if (status.ok()) {
-    progress_ = ProgressOf(*status, spec_.config.rounds(), spec_.title);
+    FleetProgress now = ProgressOf(*status, spec_.config.rounds(), spec_.title);
+    KeepScores(progress_, now);
+    progress_ = std::move(now);
     if (progress_.note.empty()) progress_.note = spec_.note;
     if (status->has_consensus_distance() &&
         status->consensus_round() > consensus_round_) {

@@ -18,7 +18,8 @@ using Points = std::vector<std::pair<double, double>>;
 constexpr double kPanelWidth = 800, kPanelHeight = 500, kTitleHeight = 56;
 constexpr double kLeft = 92, kRight = 28, kTop = 46, kBottom = 58;
 constexpr size_t kMostPoints = 330;  // about two pixels each
-constexpr size_t kMostInLegend = 8;
+constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 22,
+                 kLegendGap = 14;
 
 struct Color {
   double r, g, b;
@@ -155,7 +156,7 @@ void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
   cairo_rectangle(cr, kLeft + 0.5, kTop + 0.5, right - kLeft, bottom - kTop);
   cairo_stroke(cr);
   SetColor(cr, kInk);
-  Text(cr, panel.title, kLeft, kTop - 14, 17, 0, true);
+  Text(cr, panel.title, kLeft, kTop - 14, kTitleSize, 0, true);
   Text(cr, panel.x_label, (kLeft + right) / 2, bottom + 44, 14, 0.5);
 }
 
@@ -173,63 +174,93 @@ void DrawSeries(cairo_t* cr, const Points& points, const Color& color,
   }
 }
 
-void DrawLegend(cairo_t* cr, const Panel& panel) {
-  const size_t shown = std::min(panel.series.size(), kMostInLegend);
-  if (shown < 2) return;
-  const bool more = panel.series.size() > shown;
-  double px = kPanelWidth - kRight;
-  if (more) {
+// Labels in order of first appearance.
+std::vector<std::string> Labels(const Panel& panel) {
+  std::vector<std::string> labels;
+  for (const Series& s : panel.series) {
+    if (std::find(labels.begin(), labels.end(), s.label) == labels.end()) {
+      labels.push_back(s.label);
+    }
+  }
+  return labels;
+}
+
+double TextWidth(cairo_t* cr, const std::string& text, double size) {
+  cairo_set_font_size(cr, size);
+  cairo_text_extents_t extents;
+  cairo_text_extents(cr, text.c_str(), &extents);
+  return extents.x_advance;
+}
+
+// To the right of the title, as many entries as fit there.
+void DrawLegend(cairo_t* cr, const Panel& panel,
+                const std::vector<std::string>& labels) {
+  if (labels.size() < 2) return;
+  double room = kPanelWidth - kRight - kLeft - kLegendGap -
+                TextWidth(cr, panel.title, kTitleSize);
+  cairo_select_font_face(cr, "sans", CAIRO_FONT_SLANT_NORMAL,
+                         CAIRO_FONT_WEIGHT_NORMAL);
+  const double more_width = TextWidth(cr, "+999", kLegendSize) + kLegendGap;
+  size_t shown = 0;
+  for (; shown < labels.size(); ++shown) {
+    const double width =
+        TextWidth(cr, labels[shown], kLegendSize) + kLegendKey + kLegendGap;
+    const double reserved = shown + 1 < labels.size() ? more_width : 0;
+    if (width + reserved > room) break;
+    room -= width;
+  }
+  double x = kPanelWidth - kRight;
+  if (shown < labels.size()) {
     SetColor(cr, kInk);
-    const std::string text = absl::StrCat("+", panel.series.size() - shown);
-    Text(cr, text, px, kTop - 14, 13, 1);
-    px -= 40;
+    Text(cr, absl::StrCat("+", labels.size() - shown), x, kTop - 14,
+         kLegendSize, 1);
+    x -= more_width;
   }
   for (size_t i = shown; i-- > 0;) {
-    const std::string& label = panel.series[i].label;
-    cairo_set_font_size(cr, 13);
-    cairo_text_extents_t extents;
-    cairo_text_extents(cr, label.c_str(), &extents);
     SetColor(cr, kInk);
-    Text(cr, label, px, kTop - 14, 13, 1);
-    px -= extents.x_advance + 6;
+    Text(cr, labels[i], x, kTop - 14, kLegendSize, 1);
+    x -= TextWidth(cr, labels[i], kLegendSize) + 6;
     SetColor(cr, kPalette[i % std::size(kPalette)]);
     cairo_set_line_width(cr, 3);
-    cairo_move_to(cr, px - 16, kTop - 18.5);
-    cairo_line_to(cr, px, kTop - 18.5);
+    cairo_move_to(cr, x - 16, kTop - 18.5);
+    cairo_line_to(cr, x, kTop - 18.5);
     cairo_stroke(cr);
-    px -= 30;
+    x -= kLegendKey - 6 + kLegendGap;
   }
 }
 
 void DrawPanel(cairo_t* cr, const Panel& panel) {
   std::vector<Points> series;
-  double x_low = 0, x_high = -INFINITY;
+  double x_low = 0, x_high = panel.x_end;
   bool log = panel.log_y;
   for (const Series& s : panel.series) {
     series.push_back(Thin(s.points));
     for (const auto& p : series.back()) {
       x_low = std::min(x_low, p.first);
-      x_high = std::max(x_high, p.first);
       log = log && p.second > 0;
     }
+    // Thinning ends before the last point.
+    if (!s.points.empty()) x_high = std::max(x_high, s.points.back().first);
   }
-  if (!(x_high > x_low)) {
-    x_high = x_low + 2;
-  }
+  if (!(x_high > x_low)) x_high = x_low + 2;
   const Range range = YRange(series, log);
   const double right = kPanelWidth - kRight, bottom = kPanelHeight - kBottom;
   const Axis x(x_low, x_high, false, kLeft, right);
   const Axis y(range.low, range.high, log, bottom, kTop);
   DrawFrame(cr, panel, x, y);
+  const std::vector<std::string> labels = Labels(panel);
   cairo_save(cr);
   cairo_rectangle(cr, kLeft, kTop - 3, right - kLeft + 3, bottom - kTop + 6);
   cairo_clip(cr);
   for (size_t i = 0; i < series.size(); ++i) {
-    DrawSeries(cr, series[i], kPalette[i % std::size(kPalette)], x, y,
+    const auto label =
+        std::find(labels.begin(), labels.end(), panel.series[i].label);
+    const size_t color = static_cast<size_t>(label - labels.begin());
+    DrawSeries(cr, series[i], kPalette[color % std::size(kPalette)], x, y,
                panel.markers);
   }
   cairo_restore(cr);
-  DrawLegend(cr, panel);
+  DrawLegend(cr, panel, labels);
 }
 
 }  // namespace
@@ -308,8 +339,13 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
     fleet.points.emplace_back(static_cast<double>(sample.round), sample.value);
   }
   if (!fleet.points.empty()) distance.series.push_back(std::move(fleet));
+  double last = 0;
+  for (const Series& s : generator.series) {
+    last = std::max(last, s.points.back().first);
+  }
   std::vector<Panel> panels;
   for (Panel* panel : {&generator, &discriminator, &score, &distance}) {
+    panel->x_end = last;
     if (!panel->series.empty()) panels.push_back(std::move(*panel));
   }
   return panels;

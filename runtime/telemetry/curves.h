@@ -26,6 +26,7 @@ struct Panel {
   std::string x_label = "round";
   bool log_y = false;    // ignored where a value is not above 0
   bool markers = false;  // a dot on every point
+  double x_end = 0;      // the axis goes from 0 at least this far
   std::vector<Series> series = {};
 };
 

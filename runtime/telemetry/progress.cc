@@ -68,9 +68,10 @@ std::string Bar(double fraction, int width) {
 
 std::string Headline(const FleetProgress& p) {
   const std::optional<absl::Duration> left = TimeLeft(p);
+  const double rate = MeanRate(p);
   return absl::StrFormat(
-      "round %d/%d (%.0f %%)  %.2f rounds/s%s", FleetRound(p), p.rounds,
-      100 * Fraction(p), MeanRate(p),
+      "round %d/%d (%.0f %%)%s%s", FleetRound(p), p.rounds, 100 * Fraction(p),
+      rate > 0 ? absl::StrFormat("  %.2f rounds/s", rate) : "",
       left ? absl::StrCat("  ETA ", HumanDuration(*left)) : "");
 }
 
@@ -80,7 +81,7 @@ std::string Row(const PeerProgress& peer) {
                                 ? "silent " + HumanDuration(peer.silent)
                                 : "";
   return absl::StrFormat(
-      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.peer_id, peer.round,
+      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.rank, peer.round,
       peer.rounds_per_second, peer.generator_loss, peer.discriminator_loss,
       HumanBytes(static_cast<double>(peer.bytes_sent)),
       peer.score ? absl::StrFormat("%.4g", *peer.score) : "-", state);
@@ -131,7 +132,7 @@ std::string HumanDuration(absl::Duration duration) {
 std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
   std::vector<std::string> lines = {
       absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note),
-      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer", "round",
+      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "rank", "round",
                       "rounds/s", "loss G", "loss D", "sent", "score")};
   for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
     lines.push_back(Row(p.peers[i]));

@@ -223,9 +223,9 @@ TEST(Summary, KeysAreStableAndReadBack) {
 
 FleetProgress FourPeers() {
   FleetProgress p{.title = "quick  dp-oadam  4 peers", .rounds = 1000};
-  for (uint64_t id = 1; id <= 4; ++id) {
-    p.peers.push_back({.peer_id = id,
-                       .round = 250 + id,
+  for (int rank = 0; rank < 4; ++rank) {
+    p.peers.push_back({.rank = rank,
+                       .round = 251 + static_cast<uint64_t>(rank),
                        .rounds_per_second = 5,
                        .generator_loss = -0.25,
                        .discriminator_loss = 1.5,
@@ -243,7 +243,7 @@ TEST(Progress, TableShowsTheFleet) {
             "[######..................] round 251/1000 (25 %)  5.00 rounds/s  "
             "ETA 2m30s");
   EXPECT_EQ(lines[3],
-            "    1       251      5.00    -0.2500     1.5000    12.3 MB    "
+            "    0       251      5.00    -0.2500     1.5000    12.3 MB    "
             "0.03125  ");
   EXPECT_EQ(lines[7], "sent 49.4 MB   consensus distance 1.500e-04");
 }
@@ -351,6 +351,13 @@ TEST(Curves, DrawsARunAsPng) {
   const std::string path = folder.path() + "/curves.png";
   ASSERT_TRUE(DrawCurves(panels, "quick: dp-oadam, 4 peers", path).ok());
   EXPECT_EQ(PngSize(ReadAll(path)), std::pair(1600u, 1056u));
+}
+
+TEST(Curves, AllPanelsOfARunEndWithIt) {
+  const std::vector<Panel> panels =
+      RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}}, {{3, 1e-3}});
+  ASSERT_THAT(panels, SizeIs(3));  // nobody was scored
+  for (const Panel& panel : panels) EXPECT_EQ(panel.x_end, 12);
 }
 
 TEST(Curves, OddDataDoNotBreakThePicture) {
