@@ -1,5 +1,6 @@
-// What an exchange of two frames costs over GrpcTransport, against the same
-// bytes over a bare gRPC stream.
+// What an exchange costs, from Emit to Complete with dense-f32 on an edge, and
+// as two frames over GrpcTransport, against the same bytes over a bare gRPC
+// stream.
 //
 // Two processes on loopback.  Both ends push a frame and wait for the other's.
 // The two ways have pairs of processes of their own, since gRPC's threads of
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
+#include "runtime/peer/neighborhood.h"
+#include "runtime/peer/waiter.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 
 namespace gossamer {
@@ -39,6 +43,7 @@ namespace {
 constexpr PeerId kDialler{1};
 constexpr PeerId kAcceptor{2};
 constexpr int kHeadBytes = 64;
+constexpr std::string_view kEdgeWay = "edge:";
 
 double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
@@ -328,6 +333,50 @@ Task<bool> RunTransport(EventLoop* loop, int port, int rounds) {
   co_return co_await Pending<bool>();
 }
 
+// The whole of a peer's exchange: an edge of bytes / 4 parameters, of which the
+// first encodes, sends, receives, checks, and applies.
+Task<bool> RunEdge(EventLoop* loop, int port, int rounds, size_t bytes) {
+  const PeerId self = port == 0 ? kAcceptor : kDialler;
+  const PeerId other = port == 0 ? kDialler : kAcceptor;
+  const auto n = static_cast<int64_t>(bytes / sizeof(float));
+  const ParameterLayout layout({{"x", Player::kGenerator, {n, 1}, {}}});
+  std::vector<float> x(layout.size());
+  RngKey(self.value).FillGaussian(x);
+  GrpcOptions grpc;
+  grpc.self = self;
+  grpc.run_id = "benchmark";
+  const auto transport = *GrpcTransport::Create(loop, grpc);
+  if (port == 0) TellPort(transport->port());
+  Waiter waiter(loop);
+  Neighborhood neighborhood({.self = self,
+                             .run_id = "benchmark",
+                             .epoch = MakeEpoch(1, self.value),
+                             .window = 1,
+                             .layout = layout.fingerprint(),
+                             .deadline = {}},
+                            loop, transport.get(),
+                            *Codec::Create("dense-f32", layout), x);
+  neighborhood.SetOnChange([&] { waiter.Notify(); });
+  const absl::Status added = neighborhood.Add(
+      other, absl::StrCat("127.0.0.1:", port), MakeExchangeId(1), nullptr);
+  if (!added.ok()) Die(added.ToString());
+  const std::vector<RowEntry> row = {{other, 0.5f}};
+  co_await waiter.Until([&] { return neighborhood.Acquainted(row); },
+                        absl::InfiniteFuture());
+  for (uint64_t k = 1; k <= static_cast<uint64_t>(kWarmup + rounds); ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    neighborhood.Emit(row, MakeExchangeId(k), true);
+    co_await waiter.Until(
+        [&] { return neighborhood.Arrived(row, MakeExchangeId(k), {}); },
+        absl::InfiniteFuture());
+    neighborhood.Complete(MakeExchangeId(k + 1));
+    const double seconds = Seconds(start);
+    if (port != 0 && k > kWarmup) std::printf("%zu %.9f\n", bytes, seconds);
+  }
+  if (port != 0) End();
+  co_return co_await Pending<bool>();
+}
+
 Task<bool> RunBare(BareWay& way, int rounds, bool tell) {
   const auto exchange = [&way](Workload& w) {
     way.Exchange(w);
@@ -353,7 +402,13 @@ void RunEnd(const std::string& way, int port, int rounds) {
   } else {
     RealLoop loop;
     Task<bool> task;
-    loop.Post([&] { task = RunTransport(&loop, port, rounds); });
+    size_t bytes = 0;  // "edge:65536"
+    const bool edge = way.starts_with(kEdgeWay) &&
+                      absl::SimpleAtoi(way.substr(kEdgeWay.size()), &bytes);
+    loop.Post([&] {
+      task = edge ? RunEdge(&loop, port, rounds, bytes)
+                  : RunTransport(&loop, port, rounds);
+    });
     loop.Run();
   }
 }
@@ -369,16 +424,13 @@ void RunPair(const std::string& way, int rounds, Samples& samples) {
   while (std::fscanf(leader.out(), "%zu %lf", &bytes, &seconds) == 2) {
     samples[bytes].push_back(seconds);
   }
-  for (const size_t size : kSizes) {
-    if (samples[size].empty()) Die("a pair of processes failed");
-  }
 }
 
 struct Row {
   size_t bytes;
-  double transport;  // median seconds
+  double edge;  // median seconds
+  double transport;
   double bare;
-  double ratio() const { return transport / bare; }
 };
 
 double Median(std::vector<double> v) {
@@ -390,21 +442,25 @@ void Print(const std::vector<Row>& rows, const Options& options) {
   if (options.json) {
     std::string out = "{\"exchange\": [";
     for (size_t i = 0; i < rows.size(); ++i) {
-      absl::StrAppend(&out, i == 0 ? "" : ", ", "{\"bytes\": ", rows[i].bytes,
-                      ", \"transport_seconds\": ", rows[i].transport,
-                      ", \"bare_seconds\": ", rows[i].bare,
-                      ", \"ratio\": ", rows[i].ratio(), "}");
+      absl::StrAppend(
+          &out, i == 0 ? "" : ", ", "{\"bytes\": ", rows[i].bytes,
+          ", \"edge_seconds\": ", rows[i].edge,
+          ", \"transport_seconds\": ", rows[i].transport,
+          ", \"bare_seconds\": ", rows[i].bare,
+          ", \"edge_ratio\": ", rows[i].edge / rows[i].bare,
+          ", \"transport_ratio\": ", rows[i].transport / rows[i].bare, "}");
     }
     std::printf("%s]}\n", out.c_str());
     return;
   }
   std::printf("median of %d exchanges, both ways at once, two processes\n",
               options.rounds * options.blocks);
-  std::printf("%10s %14s %14s %8s\n", "bytes", "transport", "bare gRPC",
-              "ratio");
+  std::printf("%10s %12s %12s %12s %11s %16s\n", "bytes", "edge", "transport",
+              "bare gRPC", "edge/bare", "transport/bare");
   for (const Row& row : rows) {
-    std::printf("%10zu %11.3f ms %11.3f ms %8.3f\n", row.bytes,
-                row.transport * 1e3, row.bare * 1e3, row.ratio());
+    std::printf("%10zu %9.3f ms %9.3f ms %9.3f ms %11.2f %16.2f\n", row.bytes,
+                row.edge * 1e3, row.transport * 1e3, row.bare * 1e3,
+                row.edge / row.bare, row.transport / row.bare);
   }
 }
 
@@ -431,15 +487,23 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const Options options = Parse(argc, argv);
+  Samples edge;
   Samples transport;
   Samples bare;
   for (int i = 0; i < options.blocks; ++i) {
+    for (const size_t size : kSizes) {
+      RunPair(absl::StrCat("edge:", size), options.rounds, edge);
+    }
     RunPair("transport", options.rounds, transport);
     RunPair("bare", options.rounds, bare);
   }
   std::vector<Row> rows;
   for (const size_t size : kSizes) {
-    rows.push_back({size, Median(transport[size]), Median(bare[size])});
+    for (const Samples* s : {&edge, &transport, &bare}) {
+      if (s->count(size) == 0) Die("a pair of processes failed");
+    }
+    rows.push_back({size, Median(edge[size]), Median(transport[size]),
+                    Median(bare[size])});
   }
   Print(rows, options);
   return 0;

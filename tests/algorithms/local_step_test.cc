@@ -1,0 +1,110 @@
+#include "algorithms/optim/local_step.h"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+// Constant gradients of 3 (two generator parameters) and 4 (one of the
+// discriminator's); counts what was asked for.
+class ConstantGame final : public Game {
+ public:
+  ConstantGame()
+      : layout_({{"g", Player::kGenerator, {2}, {}},
+                 {"d", Player::kDiscriminator, {1}, {}}}) {}
+  const ParameterLayout& layout() const override { return layout_; }
+  std::span<float> parameters() override { return x_; }
+  std::span<const float> gradients() const override { return g_; }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey) override {
+    asked.push_back(players);
+    if (fails) return absl::DataLossError("gradient of d is not finite");
+    return Losses{1, 2};
+  }
+  std::vector<Players> asked;
+  bool fails = false;
+
+ private:
+  ParameterLayout layout_;
+  std::vector<float> x_ = {0, 0, 0};
+  std::vector<float> g_ = {3, 3, 4};
+};
+
+LocalStepSpec Sgd(double rate) {
+  LocalStepSpec spec;
+  spec.generator = {.name = "sgd", .learning_rate = rate};
+  spec.discriminator = {.name = "sgd", .learning_rate = rate};
+  return spec;
+}
+
+TEST(LocalStepTest, NCriticMovesTheDiscriminatorAloneFirst) {
+  ConstantGame game;
+  LocalStepSpec spec = Sgd(1);
+  spec.n_critic = 3;
+  auto step = *LocalStep::Create(spec, &game);
+  for (uint64_t k = 0; k < 6; ++k) ASSERT_TRUE(step->Run(k, 1, RngKey(k)).ok());
+  EXPECT_THAT(game.asked, testing::ElementsAre(
+                              Players::kDiscriminator, Players::kDiscriminator,
+                              Players::kBoth, Players::kDiscriminator,
+                              Players::kDiscriminator, Players::kBoth));
+  EXPECT_THAT(game.parameters(), testing::ElementsAre(-6, -6, -24));
+}
+
+TEST(LocalStepTest, RatesFallLinearlyToTheLastRound) {
+  LocalStepSpec spec = Sgd(1);
+  spec.decay_from_round = 10;
+  spec.last_round = 19;
+  for (const auto& [round, scale] : std::vector<std::pair<uint64_t, float>>{
+           {1, 1}, {10, 1}, {11, 0.9f}, {15, 0.5f}, {19, 0.1f}}) {
+    ConstantGame game;
+    auto step = *LocalStep::Create(spec, &game);
+    ASSERT_TRUE(step->Run(0, round, RngKey(1)).ok());
+    EXPECT_NEAR(game.parameters()[2], -4 * scale, 1e-6) << round;
+  }
+}
+
+TEST(LocalStepTest, ClipsEachPlayersNorm) {
+  ConstantGame game;
+  LocalStepSpec spec = Sgd(1);
+  spec.gradient_clip = 2;
+  auto step = *LocalStep::Create(spec, &game);
+  ASSERT_TRUE(step->Run(0, 1, RngKey(1)).ok());
+  EXPECT_NEAR(game.parameters()[0], -2 / std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(game.parameters()[1], -2 / std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(game.parameters()[2], -2, 1e-6);
+}
+
+TEST(LocalStepTest, ShortGradientsAreNotClipped) {
+  ConstantGame game;
+  LocalStepSpec spec = Sgd(1);
+  spec.gradient_clip = 100;
+  auto step = *LocalStep::Create(spec, &game);
+  ASSERT_TRUE(step->Run(0, 1, RngKey(1)).ok());
+  EXPECT_THAT(game.parameters(), testing::ElementsAre(-3, -3, -4));
+}
+
+TEST(LocalStepTest, AFailedGradientMovesNothing) {
+  ConstantGame game;
+  auto step = *LocalStep::Create(Sgd(1), &game);
+  game.fails = true;
+  EXPECT_EQ(step->Run(0, 1, RngKey(1)).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_THAT(game.parameters(), testing::Each(0));
+}
+
+TEST(LocalStepTest, UnknownOptimizerIsRefused) {
+  ConstantGame game;
+  LocalStepSpec spec = Sgd(1);
+  spec.discriminator.name = "oadma";
+  const auto step = LocalStep::Create(spec, &game);
+  EXPECT_EQ(step.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(step.status().message()),
+              testing::HasSubstr("oadam"));
+}
+
+}  // namespace
+}  // namespace gossamer
