@@ -136,9 +136,8 @@ absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
 }
 
 absl::Status Edge::CheckFits(const EdgeHeader& h) const {
-  if (h.epoch == 0 || h.epoch >= kMaxEpoch ||
-      h.peer_epoch >= kMaxRememberedEpoch || h.to > kMaxId || h.prev > kMaxId ||
-      h.ack > kMaxId) {
+  if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
+      h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
     return absl::DataLossError("frame with an impossible id or epoch");
   }
   if (h.layout != FoldFingerprint(options_.layout)) {

@@ -35,13 +35,18 @@ bool IsLoopback(const std::string& address) {
          address.rfind("[::1]", 0) == 0;
 }
 
-// Waits for signals on a thread of its own.
-void HandleSignals(PeerProcess* process) {
+// Before any thread starts, so that all inherit it.
+sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Waits for signals on a thread of its own.
+void HandleSignals(PeerProcess* process, sigset_t signals) {
   std::thread([process, signals] {
     int signal = 0;
     sigwait(&signals, &signal);
@@ -111,8 +116,9 @@ int Main(int argc, char** argv) {
         "warning: --insecure: anybody who reaches these ports can read "
         "and change the model; use a private network or a tunnel\n");
   }
+  const sigset_t signals = BlockSignals();
   PeerProcess process(std::move(options));
-  HandleSignals(&process);
+  HandleSignals(&process, signals);
   const absl::Status status = process.Run();
   if (status.ok()) return 0;
   return Fail(status,

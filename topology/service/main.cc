@@ -68,14 +68,18 @@ bool WaitForSignal(const sigset_t& signals) {
 int Serve(const ServiceOptions& options, const sigset_t& signals,
           const SteadyWallClock& clock, TopologyService& service) {
   absl::Time reminded = clock.Now();
+  // A stored run that has ended is not the one to wait for: its peers come
+  // back to go on from their checkpoints.
+  bool began = false;
   while (!WaitForSignal(signals)) {
     const TopologyService::Progress progress = service.Tick();
+    began = began || !progress.finished;
     if (options.insecure && clock.Now() - reminded > kInsecureReminder) {
       reminded = clock.Now();
       Say("warning: --insecure: anybody who reaches this port can steer the "
           "fleet");
     }
-    if (!options.exit_when_finished) continue;
+    if (!options.exit_when_finished || !began) continue;
     if (progress.finished) {
       Say("every peer has finished");
       return 0;

@@ -318,8 +318,6 @@ void GrpcStream::EndIfIdle() {
     if (absl::IsUnavailable(why) && dialled_ && !client_status_.ok()) {
       why = ToAbsl(client_status_);
     }
-    reader_ = nullptr;
-    writer_ = nullptr;
     client_.reset();
     client_context_.reset();
     channel_.reset();

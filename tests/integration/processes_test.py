@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Real processes over loopback: train, stop, resume, kill, freeze, wrong input.
+
+usage: processes_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = ""
+LIMIT = 120  # seconds that no wait of these tests may exceed
+
+CONFIG = """
+name: "{name}"
+seed: 5
+peers: {peers}
+rounds: {rounds}
+mixing {{ codec: "innov-int4" {mixing} }}
+step {{ generator_learning_rate: 0.01 discriminator_learning_rate: 0.01 }}
+game {{ quadratic {{ dimension: {dimension} noise: 0.1 heterogeneity: 0.5 }} }}
+evaluation {{ every: 50 }}
+"""
+
+
+def program(name):
+    return os.path.join(BIN, name)
+
+
+class Fleet:
+    """One gossamer-topology and its peers, as users on several machines run
+    them."""
+
+    def __init__(self, folder, name="it", peers=3, rounds=2000, mixing="",
+                 dimension=3000):
+        self.folder, self.peers = folder, peers
+        self.run_dir = os.path.join(folder, name)
+        self.config = os.path.join(folder, name + ".textproto")
+        with open(self.config, "w") as f:
+            f.write(CONFIG.format(name=name, peers=peers, rounds=rounds,
+                                  mixing=mixing, dimension=dimension))
+        self.processes = {}
+        self.service = None
+        self.port = 0
+
+    def start_service(self, port=0):
+        port_file = os.path.join(self.folder, "port")
+        if os.path.exists(port_file):
+            os.remove(port_file)
+        self.service = subprocess.Popen(
+            [program("gossamer-topology"), "--listen", f"127.0.0.1:{port}",
+             "--port-file", port_file, "--config", self.config, "--state",
+             os.path.join(self.folder, "state"), "--heartbeat", "0.1",
+             "--exit-when-finished"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: os.path.exists(port_file) and
+                 os.path.getsize(port_file) > 0)
+        with open(port_file) as f:
+            self.port = int(f.read())
+
+    def start_peer(self, k, *extra):
+        with open(os.path.join(self.folder, f"peer-{k}.log"), "a") as log:
+            self.processes[k] = subprocess.Popen(
+                [program("gossamer-peer"), "--topology",
+                 f"127.0.0.1:{self.port}", "--config", self.config, "--id",
+                 str(k), "--run-dir", self.run_dir, *extra],
+                stdout=log, stderr=log)
+
+    def start(self, *extra):
+        self.start_service()
+        for k in range(1, self.peers + 1):
+            self.start_peer(k, *extra)
+
+    def round_of(self, k):
+        path = os.path.join(self.run_dir, f"peer-{k - 1}", "metrics.jsonl")
+        try:
+            with open(path) as f:
+                lines = f.read().splitlines()
+            return json.loads(lines[-1])["round"] if lines else 0
+        except (OSError, ValueError):
+            return 0
+
+    def events(self, k):
+        path = os.path.join(self.run_dir, f"peer-{k - 1}", "events.jsonl")
+        with open(path) as f:
+            return [json.loads(line)["kind"] for line in f]
+
+    def wait(self, *peers):
+        return [self.processes[k].wait(LIMIT)
+                for k in peers or sorted(self.processes)]
+
+    def log(self, k):
+        with open(os.path.join(self.folder, f"peer-{k}.log")) as f:
+            return f.read()
+
+    def state_hashes(self):
+        """Of what every peer saved last."""
+        hashes = {}
+        for k in range(1, self.peers + 1):
+            folder = os.path.join(self.run_dir, f"peer-{k - 1}", "checkpoints")
+            newest = max(os.listdir(folder),
+                         key=lambda name: int(name.split("-")[1]))
+            with open(os.path.join(folder, newest, "state.safetensors"),
+                      "rb") as f:
+                data = f.read()
+            size = int.from_bytes(data[:8], "little")
+            header = json.loads(data[8:8 + size])
+            begin, end = header["parameters"]["data_offsets"]
+            body = data[8 + size:]
+            hashes[k] = (newest, hashlib.sha256(body[begin:end]).hexdigest())
+        return hashes
+
+    def kill(self):
+        for p in list(self.processes.values()) + [self.service]:
+            if p and p.poll() is None:
+                p.send_signal(signal.SIGCONT)
+                p.kill()
+                p.wait()
+
+
+def wait_for(condition):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("waited too long")
+        time.sleep(0.02)
+
+
+def run(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT)
+
+
+class ProcessTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gossamer_it_")
+        self.fleets = []
+
+    def tearDown(self):
+        for fleet in self.fleets:
+            fleet.kill()
+        shutil.rmtree(self.folder)
+
+    def fleet(self, sub="a", **options):
+        folder = os.path.join(self.folder, sub)
+        os.makedirs(folder)
+        fleet = Fleet(folder, **options)
+        self.fleets.append(fleet)
+        return fleet
+
+    def test_trains_to_the_end(self):
+        fleet = self.fleet(rounds=300)
+        fleet.start()
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        self.assertEqual(fleet.service.wait(LIMIT), 0)
+        for k in (1, 2, 3):
+            self.assertEqual(fleet.round_of(k), 300)
+            self.assertNotIn("not_settled", fleet.events(k))
+
+    def test_stopped_and_resumed_fleet_is_bit_exact(self):
+        whole = self.fleet("whole", rounds=1500)
+        whole.start()
+        self.assertEqual(whole.wait(), [0, 0, 0])
+        parts = self.fleet("parts", rounds=1500)
+        parts.start()
+        wait_for(lambda: parts.round_of(1) > 50)
+        parts.processes[2].send_signal(signal.SIGTERM)
+        self.assertEqual(parts.wait(), [0, 0, 0])
+        self.assertLess(parts.round_of(1), 1500)
+        rounds = {newest for newest, _ in parts.state_hashes().values()}
+        self.assertEqual(len(rounds), 1, "all stop at one round")
+        self.assertEqual(parts.service.wait(LIMIT), 0)
+        parts.start("--resume")
+        self.assertEqual(parts.wait(), [0, 0, 0])
+        self.assertEqual(parts.round_of(1), 1500)
+        self.assertEqual(parts.state_hashes(), whole.state_hashes())
+
+    def test_service_dies_and_comes_back_unnoticed(self):
+        fleet = self.fleet(rounds=20000)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        fleet.service.kill()
+        fleet.service.wait()
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 200)
+        fleet.start_service(fleet.port)
+        wait_for(lambda: "topology service: connected" in
+                 fleet.log(1).split("trying again")[-1])
+        fleet.processes[1].send_signal(signal.SIGTERM)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+
+    def test_killed_peer_does_not_stop_the_others(self):
+        fleet = self.fleet(rounds=3000, peers=4, mixing='deadline: "100ms"')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(3) > 50)
+        fleet.processes[3].kill()
+        self.assertEqual(fleet.wait(1, 2, 4), [0, 0, 0])
+        for k in (1, 2, 4):
+            self.assertEqual(fleet.round_of(k), 3000)
+
+    def test_frozen_peer_catches_up(self):
+        fleet = self.fleet(rounds=4000, peers=4, mixing='deadline: "50ms"')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(2) > 50)
+        fleet.processes[2].send_signal(signal.SIGSTOP)
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 100)
+        fleet.processes[2].send_signal(signal.SIGCONT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
+        self.assertIn("overdue", fleet.events(1) + fleet.events(3))
+
+    def test_other_model_is_refused_with_both_fingerprints(self):
+        fleet = self.fleet(peers=2)
+        fleet.start_service()
+        fleet.start_peer(1)
+        other = self.fleet("other", peers=2, dimension=2999)
+        other.port = fleet.port
+        other.start_peer(2)
+        self.assertEqual(other.wait(2), [1])
+        self.assertRegex(other.log(2), r"layout|configuration")
+        self.assertRegex(other.log(2), r"[0-9a-f]{8}.*[0-9a-f]{8}")
+
+    def test_unknown_key_is_refused_with_line_and_suggestion(self):
+        path = os.path.join(self.folder, "bad.textproto")
+        with open(path, "w") as f:
+            f.write('peers: 4\nmixing {\n  codek: "innov-int4"\n}\n')
+        for tool in (["gossamer", "train"], ["gossamer-peer", "--topology",
+                                             "127.0.0.1:1"]):
+            result = run(program(tool[0]), *tool[1:], "--config", path)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("bad.textproto:3", result.stderr)
+            self.assertIn("codec", result.stderr)
+
+    def test_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            result = run(program("gossamer-topology"), "--listen",
+                         f"127.0.0.1:{port}", "--peers", "2", "--state",
+                         os.path.join(self.folder, "s"))
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(str(port), result.stderr)
+
+    def test_beyond_loopback_needs_insecure(self):
+        fleet = self.fleet()
+        result = run(program("gossamer-peer"), "--topology", "10.1.2.3:7700",
+                     "--config", fleet.config)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--insecure", result.stderr)
+
+    def test_service_that_is_not_there(self):
+        fleet = self.fleet(mixing='liveness_limit: "2s"')
+        fleet.port = 1
+        fleet.start_peer(1)
+        self.assertEqual(fleet.wait(1), [1])
+        self.assertIn("trying again", fleet.log(1))
+        self.assertIn("127.0.0.1:1", fleet.log(1))
+
+
+if __name__ == "__main__":
+    BIN = sys.argv.pop(1)
+    unittest.main()
