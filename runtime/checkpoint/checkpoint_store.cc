@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.textproto";
+constexpr char kAside[] = ".partial";
+constexpr char kReplaced[] = ".replaced";
 constexpr uint64_t kMostManifest = 16 << 20;
 
 absl::Status Damaged(const std::string& path, std::string_view what) {
@@ -32,6 +35,17 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
 class Silent : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
+
+// Names in a folder; none if it is not there.
+std::vector<std::string> Entries(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end;
+       !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  return names;
+}
 
 wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   wire::CheckpointManifest manifest;
@@ -75,7 +89,7 @@ std::string CheckpointStore::PathOf(uint64_t round) const {
 
 absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   const uint64_t round = checkpoint.id.round;
-  const std::string aside = PathOf(round) + ".partial";
+  const std::string aside = PathOf(round) + kAside;
   GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(folder_));
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   absl::Status status = WriteAside(checkpoint, aside);
@@ -85,10 +99,20 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
     files_.Remove(aside).IgnoreError();
     return status;
   }
-  std::vector<uint64_t> rounds = Folders();
+  return RemoveOld(round);
+}
+
+absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
+  const std::vector<uint64_t> rounds = Folders();
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
-    if (rounds[i] == round) continue;
+    if (rounds[i] == saved) continue;
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(rounds[i])));
+  }
+  // What earlier lives of this process left half done.
+  for (const std::string& name : Entries(folder_)) {
+    if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kReplaced)) {
+      GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
+    }
   }
   return absl::OkStatus();
 }
@@ -115,7 +139,7 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
 absl::Status CheckpointStore::Publish(const std::string& aside,
                                       uint64_t round) {
   const std::string path = PathOf(round);
-  const std::string old = path + ".replaced";
+  const std::string old = path + kReplaced;
   std::error_code error;
   const bool replaces = std::filesystem::exists(path, error);
   if (replaces) {
@@ -126,16 +150,12 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
     if (replaces) files_.Rename(old, path).IgnoreError();
     return status;
   }
-  GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
-  return replaces ? files_.Remove(old) : absl::OkStatus();
+  return files_.SyncFolder(folder_);
 }
 
 std::vector<uint64_t> CheckpointStore::Folders() const {
   std::vector<uint64_t> rounds;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder_, error), end;
-       !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : Entries(folder_)) {
     absl::string_view number = name;
     uint64_t round = 0;
     if (absl::ConsumePrefix(&number, "round-") &&

@@ -53,6 +53,7 @@ class CheckpointStore {
  private:
   std::string PathOf(uint64_t round) const;
   std::vector<uint64_t> Folders() const;
+  absl::Status RemoveOld(uint64_t saved);
   absl::Status WriteAside(const Checkpoint& checkpoint,
                           const std::string& path);
   absl::Status Publish(const std::string& aside, uint64_t round);

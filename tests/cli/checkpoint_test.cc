@@ -16,7 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // A thing with all three kinds of state.
 struct Thing {
@@ -172,6 +171,20 @@ TEST(CheckpointStore, ReplacesTheSameRound) {
   EXPECT_THAT(store.Rounds(), ElementsAre(4));
   ASSERT_TRUE(Give(*store.Load(4), loaded).ok());
   EXPECT_EQ(loaded, second);
+}
+
+TEST(CheckpointStore, ClearsWhatEarlierLivesLeft) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"round-7.partial", "round-5.replaced"}) {
+    std::filesystem::create_directories(folder.path() + "/" + name);
+  }
+  Thing thing = ThingOfRound(9);
+  ASSERT_TRUE(CheckpointStore(folder.path(), 2).Save(Take(thing, 9)).ok());
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    names.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(names, ElementsAre("round-9"));
 }
 
 TEST(CheckpointStore, PassesOverADamagedOne) {
