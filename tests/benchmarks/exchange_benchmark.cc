@@ -32,6 +32,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/base/rng.h"
 #include "runtime/base/task.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/waiter.h"
