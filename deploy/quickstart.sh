@@ -6,7 +6,7 @@
 # gossamer-peer processes on loopback. Idempotent: what is there is kept.
 #
 #   deploy/quickstart.sh                    all of it, about ten minutes on two cores
-#   deploy/quickstart.sh --set rounds=200   any option of `gossamer train` may follow
+#   deploy/quickstart.sh --set seed=2       any option of `gossamer train` may follow
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in -h|--help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
