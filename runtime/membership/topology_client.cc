@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
@@ -68,73 +68,61 @@ std::string ToBytes(const std::vector<double>& sketch) {
 }  // namespace
 
 // gRPC's threads see this and the loop, never the client.
+// Blocking calls on a thread of their own, one after the other.  gRPC 1.51's
+// callback API is the obvious choice, but now and then it fails an assertion
+// of its own when a call's last reference goes while its callback returns.
 struct TopologyClient::Calls {
-  explicit Calls(const std::string& address)
-      : stub(wire::Topology::NewStub(MakeChannel(address))) {}
+  Calls(const std::string& address, EventLoop* loop)
+      : stub(wire::Topology::NewStub(MakeChannel(address))), thread(loop) {}
 
   template <typename Request, typename Response>
   struct Call {
     grpc::ClientContext context;
     Request request;
     Response response;
+    grpc::Status status;
   };
 
   // Calls `method`; `done(status, response)` runs on the loop unless the
   // client is gone by then.
-  template <typename Request, typename Response, typename Method, typename Done>
-  static void Start(const std::shared_ptr<Calls>& calls, EventLoop* loop,
-                    absl::Duration deadline, Method method, Request request,
-                    Done done) {
+  template <typename Request, typename Response, typename Done>
+  void Start(absl::Duration deadline,
+             grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
+                                                          const Request&,
+                                                          Response*),
+             Request request, Done done) {
     auto call = std::make_shared<Call<Request, Response>>();
     call->request = std::move(request);
     call->context.set_deadline(gpr_time_from_millis(
         absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN));
-    {
-      absl::MutexLock lock(&calls->mu);
-      calls->current =
-          std::shared_ptr<grpc::ClientContext>(call, &call->context);
-    }
-    auto finished = [calls, loop, call, done](const grpc::Status& status) {
-      loop->Post([weak = std::weak_ptr<bool>(calls->alive), call, done,
-                  result = ToAbsl(status)] {
-        if (weak.lock()) done(result, call->response);
-      });
-      absl::MutexLock lock(&calls->mu);
-      calls->current = nullptr;
-    };
-    (calls->stub->async()->*method)(&call->context, &call->request,
-                                    &call->response, std::move(finished));
-  }
-
-  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return current == nullptr;
+    // May be cancelled from the loop at any time.
+    current = std::shared_ptr<grpc::ClientContext>(call, &call->context);
+    thread.Run(
+        [this, call, method] {
+          call->status = (stub.get()->*method)(&call->context, call->request,
+                                               &call->response);
+        },
+        [weak = std::weak_ptr<bool>(alive), call, done] {
+          if (weak.lock()) done(ToAbsl(call->status), call->response);
+        });
   }
 
   const std::unique_ptr<wire::Topology::Stub> stub;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);  // loop only
-  absl::Mutex mu;
-  std::shared_ptr<grpc::ClientContext> current ABSL_GUARDED_BY(mu);
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  std::shared_ptr<grpc::ClientContext> current;  // the last call's
+  ThreadCompute thread;  // ends first: its work uses the stub
 };
 
 TopologyClient::TopologyClient(TopologyClientOptions options, EventLoop* loop)
     : options_(std::move(options)),
       loop_(loop),
-      calls_(std::make_shared<Calls>(options_.service)) {}
+      calls_(std::make_unique<Calls>(options_.service, loop)) {}
 
 TopologyClient::~TopologyClient() {
   on_finished_ = nullptr;
   End();
   calls_->alive.reset();
-  std::shared_ptr<grpc::ClientContext> current;
-  {
-    absl::MutexLock lock(&calls_->mu);
-    current = calls_->current;
-  }
-  if (current) current->TryCancel();
-  // After this gRPC's thread no longer touches the loop.
-  calls_->mu.LockWhenWithTimeout(absl::Condition(calls_.get(), &Calls::Idle),
-                                 options_.call_deadline + absl::Seconds(1));
-  calls_->mu.Unlock();
+  if (calls_->current) calls_->current->TryCancel();
 }
 
 void TopologyClient::Start() {
@@ -233,12 +221,9 @@ void TopologyClient::SendRegister() {
     request.add_checkpoint_rounds(round);
   }
   in_flight_ = true;
-  using Async = wire::Topology::StubInterface::async_interface;
-  void (Async::*method)(grpc::ClientContext*, const wire::RegisterRequest*,
-                        wire::RegisterResponse*,
-                        std::function<void(grpc::Status)>) = &Async::Register;
-  Calls::Start<wire::RegisterRequest, wire::RegisterResponse>(
-      calls_, loop_, options_.call_deadline, method, std::move(request),
+  calls_->Start<wire::RegisterRequest, wire::RegisterResponse>(
+      options_.call_deadline, &wire::Topology::Stub::Register,
+      std::move(request),
       [this](const absl::Status& status,
              const wire::RegisterResponse& response) {
         OnRegistered(status, response);
@@ -290,12 +275,9 @@ void TopologyClient::SendHeartbeat() {
   wire::HeartbeatRequest request = MakeHeartbeat();
   report_.sketch.clear();
   in_flight_ = true;
-  using Async = wire::Topology::StubInterface::async_interface;
-  void (Async::*method)(grpc::ClientContext*, const wire::HeartbeatRequest*,
-                        wire::HeartbeatResponse*,
-                        std::function<void(grpc::Status)>) = &Async::Heartbeat;
-  Calls::Start<wire::HeartbeatRequest, wire::HeartbeatResponse>(
-      calls_, loop_, options_.call_deadline, method, std::move(request),
+  calls_->Start<wire::HeartbeatRequest, wire::HeartbeatResponse>(
+      options_.call_deadline, &wire::Topology::Stub::Heartbeat,
+      std::move(request),
       [this, finished = finished_](const absl::Status& status,
                                    const wire::HeartbeatResponse& response) {
         OnHeartbeat(status, response, finished);

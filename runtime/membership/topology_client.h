@@ -102,7 +102,7 @@ class TopologyClient final : public Membership {
 
   TopologyClientOptions options_;
   EventLoop* const loop_;
-  std::shared_ptr<Calls> calls_;
+  std::unique_ptr<Calls> calls_;
   std::function<void()> on_change_;
   std::function<void(const absl::Status&)> on_refused_;
   std::function<void(const absl::Status&)> on_service_;
