@@ -41,6 +41,7 @@ void Recorder::OnDown(PeerId peer, ConnectionId connection,
   EXPECT_FALSE(why.ok());
   EXPECT_EQ(seen_.open.erase(connection), 1u) << "down without up";
   seen_.downs.push_back(connection);
+  seen_.reasons.push_back(why);
   seen_.log.push_back("down");
   changed_.SignalAll();
 }

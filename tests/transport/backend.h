@@ -39,6 +39,7 @@ class Recorder : public TransportListener {
   struct Seen {
     std::vector<ConnectionId> ups;
     std::vector<ConnectionId> downs;
+    std::vector<absl::Status> reasons;  // of the downs
     std::set<ConnectionId> open;
     std::vector<Received> frames;
     std::vector<std::string> log;  // "up", "frame", "down"
