@@ -31,9 +31,11 @@ struct PeerReport {
 };
 
 // How the fleet agrees on one last round (all peers stop there, none before).
-//   none → proposed(S): a peer at or before S answers with acknowledged_stop =
-//   S and will not go beyond S; one that is past S answers nothing and the
-//   service proposes a later round.  Once all have acknowledged: committed(S).
+//   none → proposed(S): a peer that has not begun round S answers with
+//   acknowledged_stop = S and will not begin it.  Once one is known to have
+//   begun S the service proposes a later round; it must not wait for that peer
+//   to end it, which may take a payload of one that stands at S.  Once all
+//   have acknowledged: committed(S).
 struct StopState {
   uint64_t round = 0;  // 0: go on
   bool committed = false;
@@ -48,7 +50,10 @@ class Membership {
   // The largest round of any peer, as of the service's last answer.
   virtual std::optional<uint64_t> fleet_round() const = 0;
   virtual StopState stop() const = 0;
-  // This peer will not go beyond `round`.
+  // From here on this peer cannot stop before the end of `round`.  Every
+  // round; cheap.
+  virtual void BeginRound(uint64_t round) = 0;
+  // This peer will not begin `round`.
   virtual void AcknowledgeStop(uint64_t round) = 0;
   // Asks for an end of the whole fleet's run at a round the service chooses.
   virtual void RequestStop() = 0;

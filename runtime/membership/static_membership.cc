@@ -37,6 +37,12 @@ class StaticFleet::Peer final : public Membership {
     return fleet_->stop_;
   }
 
+  void BeginRound(uint64_t round) override {
+    absl::MutexLock lock(&fleet_->mu_);
+    fleet_->seats_[id_].begun = round;
+    fleet_->Advance();
+  }
+
   void AcknowledgeStop(uint64_t round) override {
     absl::MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].acknowledged = round;
@@ -100,7 +106,7 @@ std::map<PeerId, PeerReport> StaticFleet::reports() const {
 uint64_t StaticFleet::MaxRound() const {
   uint64_t round = 0;
   for (const auto& [id, seat] : seats_) {
-    round = std::max(round, seat.report.round);
+    round = std::max({round, seat.begun, seat.report.round});
   }
   return round;
 }
@@ -109,13 +115,13 @@ void StaticFleet::Advance() {
   if (stop_.round == 0 || stop_.committed) return;
   bool all = true;
   for (const auto& [id, seat] : seats_) {
-    if (seat.loop == nullptr || seat.acknowledged == stop_.round) continue;
-    if (seat.report.round > stop_.round) {
+    if (seat.loop == nullptr) continue;
+    if (seat.begun >= stop_.round) {
       stop_.round = MaxRound() + stop_slack_;
       NotifyAll();
       return;
     }
-    all = false;
+    all = all && seat.acknowledged == stop_.round;
   }
   if (!all) return;
   stop_.committed = true;

@@ -48,6 +48,7 @@ class StaticFleet {
     std::weak_ptr<std::function<void()>> on_change;
     PeerReport report;
     bool reported = false;
+    uint64_t begun = 0;
     uint64_t acknowledged = 0;
   };
 

@@ -265,6 +265,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_bytes_sent(report_.bytes_sent);
   request.set_sketch(ToBytes(report_.sketch));
   request.set_sketch_round(report_.sketch_round);
+  request.set_round_begun(begun_);
   request.set_acknowledged_stop(acknowledged_stop_);
   request.set_request_stop(stop_requested_);
   request.set_finished(finished_);

@@ -71,6 +71,7 @@ class TopologyClient final : public Membership {
   const View& view() const override { return view_; }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
   StopState stop() const override { return stop_; }
+  void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
   // Of the sketches reported between two heartbeats, the one is sent whose
@@ -123,6 +124,7 @@ class TopologyClient final : public Membership {
   uint32_t registered_ = 0;
   uint32_t expected_ = 0;
   PeerReport report_;  // its sketch is the best since the last heartbeat
+  uint64_t begun_ = 0;
   uint64_t acknowledged_stop_ = 0;
   bool stop_requested_ = false;
   bool finished_ = false;

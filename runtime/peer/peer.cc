@@ -81,6 +81,7 @@ Task<absl::Status> Peer::Run() {
       stopped_ = true;
       break;
     }
+    parts_.membership->BeginRound(round_);
     const absl::Time started = parts_.loop->Now();
     Task<absl::Status> round = Round();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());

@@ -97,7 +97,7 @@ Task<bool> Peer::AtStop() {
   if (stop.round == 0 || round_ > stop.round) co_return false;
   m->AcknowledgeStop(stop.round);
   if (round_ < stop.round) co_return false;
-  // At the round itself: it is the last one unless a peer is already past it.
+  // At the round itself: the run ends here unless a peer has begun it already.
   // With the service gone the run goes on; nothing is lost by that.
   const uint64_t agreed = stop.round;
   const bool decided = co_await waiter_.Until(

@@ -45,10 +45,12 @@ bool SameFleet(const View& view, const FleetOptions& o) {
          a.edge_probability == b.edge_probability && a.edges == b.edges;
 }
 
-absl::Status CheckReport(const PeerReport& report) {
-  if (report.round > kMaxRound) {
+absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
+  const PeerReport& report = heartbeat.report;
+  for (const uint64_t round : {report.round, heartbeat.round_begun}) {
+    if (round <= kMaxRound) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("heartbeat: round ", report.round, " is out of range"));
+        absl::StrCat("heartbeat: round ", round, " is out of range"));
   }
   if (!report.sketch.empty() &&
       report.sketch.size() != static_cast<size_t>(kSketchBuckets)) {
@@ -219,7 +221,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
         "another process has registered as peer ", heartbeat.peer_id.value,
         " since; two processes must not share an id"));
   }
-  GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat.report));
+  GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);
   if (heartbeat.request_stop && member->in_view && record_.stop.round == 0) {
     GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
@@ -245,6 +247,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
   Live& live = live_[member.id];
   live.last_heard = now;
+  live.round_begun = heartbeat.round_begun;
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
   if (heartbeat.finished && !member.finished) {

@@ -82,6 +82,7 @@ struct FleetHeartbeat {
   uint64_t view_generation = 0;
   uint64_t view_epoch = 0;
   PeerReport report;
+  uint64_t round_begun = 0;
   uint64_t acknowledged_stop = 0;
   bool request_stop = false;
   bool finished = false;
@@ -149,6 +150,7 @@ class Fleet {
     absl::Time registered = absl::InfinitePast();
     absl::Time last_heard = absl::InfinitePast();
     PeerReport report;
+    uint64_t round_begun = 0;
     uint64_t acknowledged_stop = 0;
     // Sketches of the last rounds, oldest first.
     std::deque<std::pair<uint64_t, std::vector<double>>> sketches;

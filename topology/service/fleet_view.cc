@@ -44,13 +44,13 @@ void Fleet::AdvanceStop(absl::Time now) {
   for (const MemberRecord& m : record_.members) {
     if (m.finished) continue;
     const Live& live = live_.at(m.id);
-    if (live.acknowledged_stop == stop.round) continue;
-    if (live.report.round > stop.round) {
-      // Past it without having promised anything: a later round for all.
+    if (live.round_begun >= stop.round) {
+      // Too late for this one: a later round for all.
       stop.round = FutureRound();
       ++version_;
       return;
     }
+    if (live.acknowledged_stop == stop.round) continue;
     // A lost peer does not keep the others: if it comes back it stops at once
     // or at this round.
     if (!Lost(m, now)) all = false;
@@ -135,7 +135,7 @@ void Fleet::LetIn() {
 uint64_t Fleet::MaxRound() const {
   uint64_t round = 0;
   for (const auto& [id, live] : live_) {
-    round = std::max(round, live.report.round);
+    round = std::max({round, live.round_begun, live.report.round});
   }
   return round;
 }

@@ -196,6 +196,7 @@ absl::Status TopologyService::HandleHeartbeat(
   heartbeat.view_generation = request.view_generation();
   heartbeat.view_epoch = request.view_epoch();
   heartbeat.report = ReportOf(request);
+  heartbeat.round_begun = request.round_begun();
   heartbeat.acknowledged_stop = request.acknowledged_stop();
   heartbeat.request_stop = request.request_stop();
   heartbeat.finished = request.finished();
