@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/parameter_layout.h"
+#include "tests/algorithms/edge_fleet_peer.h"
 #include "tests/algorithms/edge_link.h"
+#include "tests/algorithms/edge_pair.h"
 
 namespace gossamer {
 namespace {
@@ -21,42 +21,12 @@ constexpr int64_t kComputeTicks = 2;
 constexpr int64_t kRoundTicks = 3;
 constexpr int64_t kDeadlineTicks = 4;
 
-ParameterLayout LayoutOf(bool quantized) {
-  std::vector<Segment> segments(2);
+ParameterLayout SmallLayout() {
+  std::vector<Segment> segments(1);
   segments[0].name = "bias";
-  segments[0].shape = {40};
-  segments[1].name = "weight";
-  segments[1].shape = {quantized ? 32 : 3, quantized ? 32 : 8};
+  segments[0].shape = {64};
   return ParameterLayout(std::move(segments));
 }
-
-struct PeerEdge {
-  std::unique_ptr<Edge> edge;
-  EdgeLink* link = nullptr;
-  int end = 0;                     // of the link
-  std::vector<ExchangeId> wanted;  // scheduled, not complete
-  bool overdue = false;
-
-  bool MissingBelow(ExchangeId limit) const {
-    return std::ranges::any_of(wanted, [&](ExchangeId id) {
-      return id < limit && id >= edge->heard();
-    });
-  }
-};
-
-enum class Phase { kBegin, kCompute, kWait };
-
-struct FleetPeer {
-  std::vector<float> x;
-  std::vector<double> stepped;  // what local steps really added
-  std::map<int, PeerEdge> edges;
-  uint64_t round = 0;  // of the phase
-  Phase phase = Phase::kBegin;
-  int64_t until = 0;
-  int64_t frozen_until = 0;
-  int64_t compute_ticks = kComputeTicks;
-  bool finished = false;
-};
 
 class Fleet {
  public:
@@ -83,7 +53,7 @@ class Fleet {
   void Wait(int i);
   void Complete(FleetPeer& p, ExchangeId limit);
   void Finish(FleetPeer& p);
-  void Emissions(FleetPeer& p);
+  void SendAll(FleetPeer& p);
   bool Settled() const;
   double Consensus() const;
   std::vector<double> Mean() const;
@@ -106,7 +76,7 @@ class Fleet {
 Fleet::Fleet(const FleetOptions& options)
     : o_(options),
       key_(RngKey(options.seed).Fold("edge fleet")),
-      layout_(LayoutOf(options.quantized)),
+      layout_(options.quantized ? PairLayout() : SmallLayout()),
       codec_(Codec::Create(options.codec, layout_).value()),
       draws_(key_.Fold("faults")),
       // Somewhere between two resyncs of an edge, which are 65,536 rounds
@@ -117,13 +87,13 @@ Fleet::Fleet(const FleetOptions& options)
       peers_(static_cast<size_t>(options.peers)) {
   for (int i = 0; i < o_.peers; ++i) {
     FleetPeer& p = peers_[i];
+    p.compute_ticks = kComputeTicks;
     p.x.resize(layout_.size());
     p.stepped.resize(layout_.size());
     key_.Fold("start").Fold(i).FillGaussian(p.x);
     p.round = first_round_;
   }
   if (o_.slow_peer) peers_[0].compute_ticks *= 6;
-  std::vector<std::shared_ptr<SnapshotCache>> caches(peers_.size());
   for (int a = 0; a < o_.peers; ++a) {
     const std::vector<int> row = Row(a, 0);
     for (int b = a + 1; b < o_.peers; ++b) {
@@ -144,10 +114,9 @@ void Fleet::MakeEdge(int a, int b) {
     options.frontier = MakeExchangeId(first_round_);
     options.window = std::max(1, o_.overlap);
     options.layout = layout_.fingerprint();
-    // One cache per edge is one too many, but no less exact.
     PeerEdge& pe = peers_[self].edges[other];
     pe.edge = std::make_unique<Edge>(options, codec_, peers_[self].x,
-                                     std::make_shared<SnapshotCache>());
+                                     peers_[self].cache);
     pe.end = e;
     ends[e] = pe.edge.get();
   }
@@ -158,9 +127,8 @@ void Fleet::MakeEdge(int a, int b) {
 
 std::vector<int> Fleet::Row(int i, uint64_t round) const {
   const int m = o_.peers;
-  std::vector<int> order(m);
-  for (int r = 0; r < m; ++r) order[r] = r;
-  if (o_.permuted) order = key_.Fold("ring").Fold(round).Permutation(m);
+  std::vector<int> order = key_.Fold("ring").Fold(round).Permutation(m);
+  if (!o_.permuted) std::ranges::sort(order);
   const auto at = std::ranges::find(order, i) - order.begin();
   std::vector<int> row = {order[(at + 1) % m], order[(at + m - 1) % m]};
   std::ranges::sort(row);
@@ -179,7 +147,7 @@ float Fleet::Coefficient() const {
   return (o_.overlap < 2 ? gamma : std::min(gamma, 0.5f)) / 3;
 }
 
-void Fleet::Emissions(FleetPeer& p) {
+void Fleet::SendAll(FleetPeer& p) {
   for (auto& [other, pe] : p.edges) {
     pe.edge->Flush();
     pe.link->Collect(pe.end, now_);
@@ -217,8 +185,8 @@ void Fleet::BeginRound(int i) {
     pe.wanted.push_back(id);
     ++scheduled_;
   }
-  Emissions(p);
-  p.phase = o_.overlap == 0 ? Phase::kWait : Phase::kCompute;
+  SendAll(p);
+  p.phase = o_.overlap == 0 ? RoundPhase::kWait : RoundPhase::kCompute;
   p.until = o_.overlap == 0 ? Deadline() : now_ + p.compute_ticks;
 }
 
@@ -236,10 +204,10 @@ void Fleet::LocalStep(int i) {
 void Fleet::Complete(FleetPeer& p, ExchangeId limit) {
   for (auto& [other, pe] : p.edges) {
     pe.edge->Complete(limit);
-    std::erase_if(pe.wanted,
-                  [&](ExchangeId id) { return id < pe.edge->done(); });
+    const ExchangeId done = pe.edge->done();
+    std::erase_if(pe.wanted, [=](ExchangeId id) { return id < done; });
   }
-  Emissions(p);
+  SendAll(p);
 }
 
 // Until every edge that is not overdue has what is due, or the deadline; a peer
@@ -259,11 +227,11 @@ void Fleet::Wait(int i) {
   if (missing || (!answered && now_ < p.until)) return;
   Complete(p, limit);
   if (o_.overlap == 0) {
-    p.phase = Phase::kCompute;
+    p.phase = RoundPhase::kCompute;
     p.until = now_ + p.compute_ticks;
   } else {
     ++p.round;
-    p.phase = Phase::kBegin;
+    p.phase = RoundPhase::kBegin;
   }
 }
 
@@ -281,18 +249,18 @@ void Fleet::TickPeer(int i) {
   FleetPeer& p = peers_[i];
   if (now_ < p.frozen_until) return;
   if (p.finished) return Finish(p);
-  if (p.phase == Phase::kBegin) BeginRound(i);
-  if (p.phase == Phase::kCompute && now_ >= p.until) {
+  if (p.phase == RoundPhase::kBegin) BeginRound(i);
+  if (p.phase == RoundPhase::kCompute && now_ >= p.until) {
     LocalStep(i);
     if (o_.overlap == 0) {
       ++p.round;
-      p.phase = Phase::kBegin;
+      p.phase = RoundPhase::kBegin;
       return;
     }
-    p.phase = Phase::kWait;
+    p.phase = RoundPhase::kWait;
     p.until = Deadline();
   }
-  if (p.phase == Phase::kWait) Wait(i);
+  if (p.phase == RoundPhase::kWait) Wait(i);
 }
 
 void Fleet::TickLinks() {
@@ -359,12 +327,8 @@ double Fleet::Consensus() const {
 }
 
 bool Fleet::Settled() const {
-  const ExchangeId end = MakeExchangeId(last_round_);
-  return std::ranges::all_of(peers_, [&](const FleetPeer& p) {
-    return std::ranges::all_of(p.edges, [&](const auto& named) {
-      const Edge& edge = *named.second.edge;
-      return edge.settled() && edge.done() == end;
-    });
+  return std::ranges::all_of(links_, [&](const auto& link) {
+    return link->Settled(MakeExchangeId(last_round_));
   });
 }
 

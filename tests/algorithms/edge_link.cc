@@ -190,6 +190,12 @@ void EdgeLink::CheckDifferences() {
   }
 }
 
+bool EdgeLink::Settled(ExchangeId end) const {
+  return std::ranges::all_of(ends_, [&](const Edge* edge) {
+    return edge->settled() && edge->done() == end;
+  });
+}
+
 void EdgeLink::CheckSettled(ExchangeId end) {
   for (const Edge* edge : ends_) {
     if (!edge->settled() || edge->done() != end) {

@@ -90,6 +90,8 @@ class EdgeLink {
   // does.
   const std::string& failure() const { return failure_; }
   void CheckDifferences();
+  // Everything below `end` is complete at both ends, and nothing is retained.
+  bool Settled(ExchangeId end) const;
   void CheckSettled(ExchangeId end);
 
  private:
