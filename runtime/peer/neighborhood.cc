@@ -54,8 +54,7 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
       edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
     }
     edges_.emplace(
-        peer,
-        Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
+        peer, Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
   }
   transport_->Connect(peer, address);
   return absl::OkStatus();
@@ -98,7 +97,7 @@ void Neighborhood::Complete(ExchangeId limit) {
 
 bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) {
-  bool all = true;
+  bool waiting = false;
   for (const RowEntry& r : row) {
     Entry& entry = edges_.at(r.peer);
     if (entry.edge->heard() > id) {
@@ -107,7 +106,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     }
     if (entry.overdue) continue;
     if (loop_->Now() < DeadlineOf(entry, id, round)) {
-      all = false;
+      waiting = true;
       continue;
     }
     entry.overdue = true;
@@ -115,19 +114,36 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     Tell("overdue", absl::StrCat("peer ", r.peer.value, " missed round ",
                                  RoundOf(id), "; going on without it"));
   }
-  return all;
+  if (waiting) return false;
+  return row.empty() || !Alone(id) ||
+         loop_->Now() >= FirstDeadline(row, id, round);
 }
 
 absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
                                       ExchangeId id,
                                       absl::Duration round) const {
-  absl::Time next = absl::InfiniteFuture();
+  std::vector<RowEntry> waited;
   for (const RowEntry& r : row) {
     const Entry& entry = edges_.at(r.peer);
-    if (entry.edge->heard() > id || entry.overdue) continue;
-    next = std::min(next, DeadlineOf(entry, id, round));
+    if (entry.edge->heard() <= id && !entry.overdue) waited.push_back(r);
   }
-  return next;
+  return FirstDeadline(waited.empty() ? row : waited, id, round);
+}
+
+bool Neighborhood::Alone(ExchangeId id) const {
+  return std::all_of(edges_.begin(), edges_.end(), [id](const auto& e) {
+    return e.second.edge->heard() <= id;
+  });
+}
+
+absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
+                                       ExchangeId id,
+                                       absl::Duration round) const {
+  absl::Time first = absl::InfiniteFuture();
+  for (const RowEntry& r : row) {
+    first = std::min(first, DeadlineOf(edges_.at(r.peer), id, round));
+  }
+  return first;
 }
 
 absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,

@@ -72,7 +72,9 @@ class Neighborhood final : public TransportListener {
   void Complete(ExchangeId limit);
 
   // True if every edge of `row` that is waited for has heard exchange `id`.
-  // An edge past its deadline is overdue and not waited for until it answers.
+  // An edge past its deadline is overdue and not waited for until it answers,
+  // but a peer that hears nobody in its round waits out the first deadline: it
+  // would run far ahead of those it has to meet again.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
                absl::Duration round);
   // When Arrived() may change by itself.
@@ -124,6 +126,11 @@ class Neighborhood final : public TransportListener {
   void NoteArrivals(Entry& entry);
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
+  // No neighbour has been heard to decide exchange `id`.
+  bool Alone(ExchangeId id) const;
+  // Of the edges of `row`, overdue ones included.
+  absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
+                           absl::Duration round) const;
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
   void Tell(const std::string& kind, const std::string& detail) const;
   void Changed() const;

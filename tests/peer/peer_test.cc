@@ -283,6 +283,26 @@ TEST(PeerTest, SlowPeerJumps) {
   EXPECT_GT(fleet.peer(2).last_metrics().corrections, 40u);
 }
 
+// Cut off from all neighbours, a peer takes a deadline per round; the others go
+// on at their own speed.
+TEST(PeerTest, PeerAloneDoesNotRunAhead) {
+  SimFleetOptions o = Options(4, 1000);
+  o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(40)};
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Seconds(1));
+  const absl::Duration cut = absl::Seconds(4);
+  for (int other : {1, 3}) {
+    fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(other), cut);
+  }
+  const uint64_t alone = fleet.peer(0).round();
+  const uint64_t among = fleet.peer(2).round();
+  fleet.loop().RunFor(cut);
+  EXPECT_LE(fleet.peer(0).round() - alone, 4000u / 40 + 2);
+  EXPECT_GE(fleet.peer(2).round() - among, 300u);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+}
+
 class ResumeTest : public testing::Test {
  protected:
   void SetUp() override {
