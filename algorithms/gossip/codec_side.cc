@@ -10,19 +10,22 @@ namespace {
 // exchanges (EDGE 9); a fleet's edges resync in different rounds.
 constexpr uint64_t kResyncRounds = 65536;
 
-Payload EncodePayload(const Codec& codec, WireFormat format,
-                      std::span<const float> x, std::span<float> replica) {
-  std::vector<std::byte> bytes(codec.EncodedSize(format));
-  codec.Encode(format, x, replica, bytes);
-  return Payload::FromVector(std::move(bytes));
-}
-
 }  // namespace
+
+Payload SnapshotCache::Encode(const Codec& codec, WireFormat format,
+                              std::span<const float> x,
+                              std::span<float> replica) {
+  const size_t size = codec.EncodedSize(format);
+  std::shared_ptr<std::byte[]> owner = pool_->Get(size);
+  const std::span<std::byte> bytes(owner.get(), size);
+  codec.Encode(format, x, replica, bytes);
+  return Payload(bytes, std::move(owner));
+}
 
 Payload SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                               std::span<const float> x) {
   if (id != id_) {
-    payload_ = EncodePayload(codec, codec.format(), x, {});
+    payload_ = Encode(codec, codec.format(), x, {});
     id_ = id;
   }
   return payload_;
@@ -60,7 +63,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   }
   first_ = false;
   emit_interval_ = interval;
-  return {format, c_, EncodePayload(*codec_, format, x_, replica_)};
+  return {format, c_, cache_->Encode(*codec_, format, x_, replica_)};
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/codec/codec.h"
+#include "runtime/base/buffer_pool.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/payload.h"
 
@@ -28,12 +29,17 @@ struct EdgeMessage {
   Encoded encoded() const { return {format, bytes.bytes()}; }
 };
 
-// Encodes a stateless codec's snapshot once for all edges of a round.
+// What the edges of a peer share: a stateless codec's snapshot, encoded once
+// for all of a round, and the memory of payloads.
 class SnapshotCache {
  public:
   Payload Encode(const Codec& codec, ExchangeId id, std::span<const float> x);
+  // For one edge alone; the replica becomes what the other end will have.
+  Payload Encode(const Codec& codec, WireFormat format,
+                 std::span<const float> x, std::span<float> replica);
 
  private:
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   ExchangeId id_ = 0;
   Payload payload_;
 };

@@ -1,9 +1,9 @@
 // The one place where time and order come from.
 //
-// Everything a peer has is touched only on its loop; I/O threads and the
-// compute thread hand results over with Post().  A real loop is a thread
-// (real_loop.h); a virtual one is a queue over virtual time shared by all
-// peers of a test (virtual_loop.h).  Knows nothing of what it runs.
+// Everything a peer has is touched only on its loop; other threads hand results
+// over with Post().  A real loop is a thread (real_loop.h); a virtual one is a
+// queue over virtual time shared by all peers of a test (virtual_loop.h).  Knows
+// nothing of what it runs.
 
 #ifndef GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_
 #define GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_

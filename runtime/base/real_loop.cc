@@ -33,13 +33,23 @@ RealLoop::~RealLoop() {
 }
 
 void RealLoop::Post(Callback fn) {
-  bool wake;
-  {
-    MutexLock lock(&mu_);
-    posted_.push_back(std::move(fn));
-    wake = waiting_;
+  MutexLock lock(&mu_);
+  posted_.push_back(std::move(fn));
+  WakeLocked();
+}
+
+void RealLoop::WakeLocked() {
+  if (!waiting_) return;
+  if (poller_ != nullptr) {
+    poller_->Wake();
+  } else {
+    wake_.Signal();
   }
-  if (wake) wake_.Signal();
+}
+
+void RealLoop::SetPoller(LoopPoller* poller) {
+  MutexLock lock(&mu_);
+  poller_ = poller;
 }
 
 EventLoop::TimerId RealLoop::RunAt(absl::Time when, Callback fn) {
@@ -66,14 +76,15 @@ void RealLoop::Run() {
   while (!stopped()) {
     const bool ran_posted = RunPosted();
     const bool ran_timers = RunDueTimers();
-    if (!ran_posted && !ran_timers) WaitForWork();
+    // I/O has its turn however much there is to run.
+    WaitForWork(ran_posted || ran_timers ? absl::ZeroDuration() : kLongestWait);
   }
 }
 
 void RealLoop::Stop() {
   MutexLock lock(&mu_);
   stop_ = true;
-  wake_.SignalAll();
+  WakeLocked();
 }
 
 bool RealLoop::PostAndWait(Callback fn, absl::Duration limit) {
@@ -128,17 +139,29 @@ bool RealLoop::RunDueTimers() {
   return any;
 }
 
-void RealLoop::WaitForWork() {
-  absl::Duration wait = kLongestWait;
+void RealLoop::WaitForWork(absl::Duration limit) {
   if (!timers_.empty()) {
-    wait = std::min(wait, timers_.begin()->first.first - Now());
+    limit = std::min(limit, timers_.begin()->first.first - Now());
   }
-  if (wait <= absl::ZeroDuration()) return;
-  MutexLock lock(&mu_);
-  if (stop_ || !posted_.empty()) return;
-  waiting_ = true;
-  wake_.WaitFor(&mu_, wait);
-  waiting_ = false;
+  LoopPoller* poller;
+  {
+    MutexLock lock(&mu_);
+    if (stop_) return;
+    if (!posted_.empty()) limit = absl::ZeroDuration();
+    waiting_ = limit > absl::ZeroDuration();
+    poller = poller_;
+    if (poller == nullptr) {
+      if (waiting_) wake_.WaitFor(&mu_, limit);
+      waiting_ = false;
+      return;
+    }
+  }
+  Callback event = poller->Wait(std::max(limit, absl::ZeroDuration()));
+  {
+    MutexLock lock(&mu_);
+    waiting_ = false;
+  }
+  if (event) std::move(event)();
 }
 
 ThreadCompute::ThreadCompute(EventLoop* loop)

@@ -1,6 +1,7 @@
 // The loop of a real peer: one thread, timers, and callbacks from any thread.
 //
-// Knows nothing of sockets: transports have threads of their own and Post().
+// Knows nothing of sockets: a transport has threads of its own and Post()s, or
+// is the loop's poller.
 
 #ifndef GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
 #define GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
@@ -31,6 +32,18 @@ class SteadyWallClock {
   const std::chrono::steady_clock::time_point steady_;
 };
 
+// I/O that is done on the loop's thread: what the loop waits on while it has
+// nothing to run.
+class LoopPoller {
+ public:
+  virtual ~LoopPoller() = default;
+  // Waits for an event or for Wake(), at most `limit`, which may be zero.  What
+  // to do about the event; null if there is none.  Loop only.
+  virtual EventLoop::Callback Wait(absl::Duration limit) = 0;
+  // Ends the Wait() under way, or the next one.  Any thread.
+  virtual void Wake() = 0;
+};
+
 // Runs on the thread of Start() or on the caller of Run(), one of the two,
 // once.  What has not run when the loop stops never runs; the destructor
 // destroys what is left.  Timers due at the same time run in the order of
@@ -48,6 +61,10 @@ class RealLoop final : public EventLoop {
   TimerId RunAt(absl::Time when, Callback fn) override;
   bool Cancel(TimerId id) override;
 
+  // Null: none.  Once it returns, the former one is not used any more.  On the
+  // loop, or while it does not run.
+  void SetPoller(LoopPoller* poller);
+
   void Start();
   // Until Stop().
   void Run();
@@ -61,7 +78,9 @@ class RealLoop final : public EventLoop {
  private:
   bool RunPosted();
   bool RunDueTimers();
-  void WaitForWork();
+  // At most `limit`.
+  void WaitForWork(absl::Duration limit);
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool stopped() const;
 
   const SteadyWallClock clock_;
@@ -69,6 +88,7 @@ class RealLoop final : public EventLoop {
   CondVar wake_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool waiting_ ABSL_GUARDED_BY(mu_) = false;
+  LoopPoller* poller_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::vector<Callback> posted_ ABSL_GUARDED_BY(mu_);
 
   // Of the loop.

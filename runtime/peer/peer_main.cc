@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/allocator.h"
 #include "runtime/peer/peer_process.h"
 #include "runtime/peer/run_config.h"
 
@@ -128,4 +129,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) { return gossamer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  gossamer::KeepFreedMemory();
+  return gossamer::Main(argc, argv);
+}

@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/base/mutex.h"
 
 namespace gossamer {
 namespace {
@@ -92,6 +94,77 @@ TEST(RealLoopTest, ATimerThatRearmsItselfDoesNotStarvePosts) {
     loop.Post([&] { loop.Stop(); });
   });
   loop.Run();
+}
+
+// I/O that a test makes up: events come from any thread.
+class FakePoller final : public LoopPoller {
+ public:
+  EventLoop::Callback Wait(absl::Duration limit) override {
+    MutexLock lock(&mu_);
+    changed_.AwaitFor(&mu_, limit, [this] { return woken_ || events_ > 0; });
+    woken_ = false;
+    if (events_ == 0) return nullptr;
+    --events_;
+    return [this] { handled_.fetch_add(1); };
+  }
+  void Wake() override {
+    MutexLock lock(&mu_);
+    woken_ = true;
+    changed_.Signal();
+  }
+  void AddEvent() {
+    MutexLock lock(&mu_);
+    ++events_;
+    changed_.Signal();
+  }
+  int handled() const { return handled_; }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  int events_ = 0;
+  bool woken_ = false;
+  std::atomic<int> handled_ = 0;
+};
+
+TEST(RealLoopTest, APollersEventsAndPostsAndTimersAllHaveTheirTurn) {
+  FakePoller poller;
+  RealLoop loop;
+  loop.SetPoller(&poller);
+  loop.Start();
+  bool timer_ran = false;
+  // A callback that posts itself for ever keeps nobody else waiting.
+  struct Again {
+    RealLoop* loop;
+    void operator()() && { loop->Post(Again{loop}); }
+  };
+  ASSERT_TRUE(loop.PostAndWait(
+      [&] {
+        loop.RunAt(loop.Now() + absl::Milliseconds(1),
+                   [&] { timer_ran = true; });
+        loop.Post(Again{&loop});
+      },
+      kLimit));
+  for (int i = 0; i < 100; ++i) poller.AddEvent();
+  while (poller.handled() < 100) absl::SleepFor(absl::Milliseconds(1));
+  bool seen = false;
+  while (!seen) {
+    ASSERT_TRUE(loop.PostAndWait([&] { seen = timer_ran; }, kLimit));
+  }
+  loop.Stop();
+}
+
+TEST(RealLoopTest, PostsWakeALoopThatWaitsForIo) {
+  FakePoller poller;
+  RealLoop loop;
+  loop.SetPoller(&poller);
+  loop.Start();
+  for (int i = 0; i < 200; ++i) {
+    if (i % 10 == 0) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(loop.PostAndWait([] {}, kLimit));
+  }
+  ASSERT_TRUE(loop.PostAndWait([&] { loop.SetPoller(nullptr); }, kLimit));
+  ASSERT_TRUE(loop.PostAndWait([] {}, kLimit));
 }
 
 TEST(RealLoopTest, CancelledTimersDoNotRun) {

@@ -31,6 +31,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/allocator.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/task.h"
@@ -133,7 +134,7 @@ class FixedBytes final : public Workload {
 // On the loop, as a peer's round is.
 class TransportWay final : public TransportListener {
  public:
-  TransportWay(EventLoop* loop, PeerId self, PeerId other) : other_(other) {
+  TransportWay(RealLoop* loop, PeerId self, PeerId other) : other_(other) {
     GrpcOptions options;
     options.self = self;
     options.run_id = "benchmark";
@@ -169,10 +170,10 @@ class TransportWay final : public TransportListener {
     }
   }
   void OnDown(PeerId, ConnectionId, const absl::Status& why) override {
-    if (!finished_) Die(why.ToString());
+    if (!may_go_) Die(why.ToString());
   }
-  // The other end may go now.
-  void Finish() { finished_ = true; }
+  // The other end may go without a word.
+  void MayGo() { may_go_ = true; }
 
  private:
   void Complete(Frame frame) {
@@ -186,7 +187,7 @@ class TransportWay final : public TransportListener {
   Pending<bool> up_;
   Pending<bool> exchanged_;
   Workload* workload_ = nullptr;  // while an exchange is under way
-  bool finished_ = false;
+  bool may_go_ = false;
   std::optional<Frame> early_;  // came before this end's exchange began
 };
 
@@ -321,22 +322,24 @@ Task<bool> Measure(Exchange exchange, int rounds, bool tell) {
 }
 
 // Both tasks run until their process is ended.
-Task<bool> RunTransport(EventLoop* loop, int port, int rounds) {
+Task<bool> RunTransport(RealLoop* loop, int port, int rounds) {
   TransportWay way(loop, port == 0 ? kAcceptor : kDialler,
                    port == 0 ? kDialler : kAcceptor);
-  if (port == 0) TellPort(way.port());
+  if (port == 0) {
+    TellPort(way.port());
+    way.MayGo();
+  }
   co_await way.Connect(port);
   const auto exchange = [&way](Workload& w) { return way.Exchange(w); };
   const Task<bool> measured = Measure(exchange, rounds, port != 0);
   co_await measured.result();
   if (port != 0) End();
-  way.Finish();
   co_return co_await Pending<bool>();
 }
 
 // The whole of a peer's exchange: an edge of bytes / 4 parameters, of which the
 // first encodes, sends, receives, checks, and applies.
-Task<bool> RunEdge(EventLoop* loop, int port, int rounds, size_t bytes) {
+Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
   const PeerId self = port == 0 ? kAcceptor : kDialler;
   const PeerId other = port == 0 ? kDialler : kAcceptor;
   const auto n = static_cast<int64_t>(bytes / sizeof(float));
@@ -401,6 +404,7 @@ void RunEnd(const std::string& way, int port, int rounds) {
     RunBare(client, rounds, true);
     End();
   } else {
+    KeepFreedMemory();  // as a peer does
     RealLoop loop;
     Task<bool> task;
     size_t bytes = 0;  // "edge:65536"

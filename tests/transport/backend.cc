@@ -131,7 +131,7 @@ class ThreadBackend : public Backend {
   void StopAll() {
     for (auto& [id, peer] : peers_) Stop(peer);
   }
-  virtual std::unique_ptr<Transport> Create(PeerId peer, EventLoop* loop) = 0;
+  virtual std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) = 0;
 
  private:
   struct Peer {
@@ -153,7 +153,7 @@ class InprocBackend : public ThreadBackend {
   std::string address(PeerId peer) override { return "inproc"; }
 
  protected:
-  std::unique_ptr<Transport> Create(PeerId peer, EventLoop* loop) override {
+  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
     return network_.CreateEndpoint(peer, loop);
   }
 
@@ -170,7 +170,7 @@ class GrpcBackend : public ThreadBackend {
 
  protected:
   // A peer keeps its port over its lives.
-  std::unique_ptr<Transport> Create(PeerId peer, EventLoop* loop) override {
+  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
     GrpcOptions options;
     options.self = peer;
     options.run_id = "conformance";

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/transport/grpc/body_pool.h"
+#include "runtime/base/buffer_pool.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -88,7 +88,7 @@ class FrameAssembler {
   absl::Status Begin(const Header& header);
 
   const size_t max_body_bytes_;
-  const std::shared_ptr<BodyPool> pool_ = std::make_shared<BodyPool>();
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   bool in_frame_ = false;
   Channel channel_ = Channel::kEdge;
   std::vector<std::byte> head_;

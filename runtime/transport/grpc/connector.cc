@@ -16,11 +16,18 @@ constexpr int kMaxDoublings = 20;
 
 }  // namespace
 
-Connector::Connector(EventLoop* loop, GrpcOptions options)
+Connector::Connector(RealLoop* loop, GrpcOptions options)
     : loop_(loop), options_(std::move(options)), io_(this, options_) {}
+
+absl::Status Connector::Start() {
+  absl::Status started = io_.Start();
+  if (started.ok()) loop_->SetPoller(&io_);
+  return started;
+}
 
 void Connector::Shutdown() {
   alive_ = false;
+  loop_->SetPoller(nullptr);
   for (auto& [id, peer] : peers_) loop_->Cancel(peer.redial);
   for (auto& [stream, state] : streams_) loop_->Cancel(state.hello_timer);
   io_.Shutdown();
@@ -115,26 +122,7 @@ void Connector::Track(const GrpcStreamPtr& stream, PeerId peer) {
 }
 
 void Connector::OnAccepted(GrpcStreamPtr stream) {
-  Post([stream](Connector& self) { self.Track(stream, PeerId{}); });
-}
-
-void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
-  Post([stream, hello = std::move(hello)](Connector& self) {
-    self.Greeted(stream, hello);
-  });
-}
-
-void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
-  Post([stream = std::move(stream),
-        frame = std::move(frame)](Connector& self) mutable {
-    self.Deliver(stream, std::move(frame));
-  });
-}
-
-void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
-  Post([stream, why = std::move(why)](Connector& self) {
-    self.Ended(stream, why);
-  });
+  if (alive_) Track(stream, PeerId{});
 }
 
 absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
@@ -155,10 +143,9 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
   return absl::OkStatus();
 }
 
-void Connector::Greeted(const GrpcStreamPtr& stream,
-                        const TransportHello& hello) {
+void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   const auto it = streams_.find(stream);
-  if (it == streams_.end()) return;
+  if (!alive_ || it == streams_.end()) return;
   loop_->Cancel(it->second.hello_timer);
   const absl::Status verdict = Judge(*stream, it->second, hello);
   if (!verdict.ok()) {
@@ -189,15 +176,13 @@ void Connector::Up(PeerId id, const GrpcStreamPtr& stream) {
   listener_->OnUp(id, last_id_);
 }
 
-void Connector::Deliver(const GrpcStreamPtr& stream, ReceivedFrame received) {
-  const size_t bytes = received.frame.head.size() + received.frame.body.size();
+void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
   const auto it = streams_.find(stream);
-  if (it != streams_.end() && it->second.id != 0) {
-    counters_.bytes_received += bytes;
-    listener_->OnFrame(it->second.peer, it->second.id, received.channel,
-                       std::move(received.frame));
-  }
-  stream->Delivered(bytes);
+  if (!alive_ || it == streams_.end() || it->second.id == 0) return;
+  counters_.bytes_received +=
+      received.frame.head.size() + received.frame.body.size();
+  listener_->OnFrame(it->second.peer, it->second.id, received.channel,
+                     std::move(received.frame));
 }
 
 bool Connector::Send(PeerId id, Channel channel, Frame frame) {
@@ -247,7 +232,8 @@ void Connector::CloseStream(PeerId id, ConnectionId connection,
   if (peer.up.empty()) DialLater(id);
 }
 
-void Connector::Ended(const GrpcStreamPtr& stream, const absl::Status& why) {
+void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
+  if (!alive_) return;
   const auto node = streams_.extract(stream);
   if (node.empty()) return;
   const Stream& state = node.mapped();

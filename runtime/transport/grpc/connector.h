@@ -1,8 +1,7 @@
 // The loop's side of a gRPC transport: which peer has which streams, who
 // dials, when again, and what the listener is told.
 //
-// Internal to transport/grpc.  Events of the streams come on the I/O thread
-// and are only posted there.  Knows nothing of bytes.
+// Internal to transport/grpc; loop only.  Knows nothing of bytes.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTOR_H_
@@ -14,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/transport/grpc/grpc_io.h"
 #include "runtime/transport/grpc/grpc_stream.h"
@@ -29,9 +28,9 @@ namespace gossamer {
 class Connector final : public GrpcStreamOwner,
                         public std::enable_shared_from_this<Connector> {
  public:
-  Connector(EventLoop* loop, GrpcOptions options);
+  Connector(RealLoop* loop, GrpcOptions options);
 
-  absl::Status Start() { return io_.Start(); }
+  absl::Status Start();
   void Shutdown();
   int port() const { return io_.port(); }
 
@@ -44,7 +43,6 @@ class Connector final : public GrpcStreamOwner,
   void Close(PeerId peer, ConnectionId connection, const absl::Status& why);
   TransportCounters counters() const { return counters_; }
 
-  // On the I/O thread.
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
@@ -72,17 +70,14 @@ class Connector final : public GrpcStreamOwner,
   void Track(const GrpcStreamPtr& stream, PeerId peer);
   void Dial(PeerId peer);
   void DialLater(PeerId peer);
-  void Greeted(const GrpcStreamPtr& stream, const TransportHello& hello);
   absl::Status Judge(const GrpcStream& stream, const Stream& state,
                      const TransportHello& hello) const;
   void Up(PeerId peer, const GrpcStreamPtr& stream);
-  void Deliver(const GrpcStreamPtr& stream, ReceivedFrame received);
-  void Ended(const GrpcStreamPtr& stream, const absl::Status& why);
   // Ends an open connection from this end.
   void CloseStream(PeerId peer, ConnectionId id, const absl::Status& why);
   void Report(PeerId peer, const absl::Status& why);
 
-  EventLoop* const loop_;
+  RealLoop* const loop_;
   const GrpcOptions options_;
   TransportListener* listener_ = nullptr;
   bool alive_ = true;

@@ -63,7 +63,6 @@ absl::Status GrpcIo::Start() {
   } else if (absl::Status listening = Listen(); !listening.ok()) {
     return listening;
   }
-  thread_ = std::thread([this] { Poll(); });
   return absl::OkStatus();
 }
 
@@ -93,7 +92,6 @@ absl::Status GrpcIo::Listen() {
   }
   port_ = port;
   cq_ = server_queue_.get();
-  MutexLock lock(&mu_);
   accepting_ = true;
   GrpcStream::Accept(this, Limits(), &service_, server_queue_.get());
   return absl::OkStatus();
@@ -101,7 +99,7 @@ absl::Status GrpcIo::Listen() {
 
 GrpcStreamLimits GrpcIo::Limits() const {
   return {options_.max_body_bytes, options_.chunk_bytes,
-          options_.max_queued_bytes, options_.max_undelivered_bytes};
+          options_.max_queued_bytes};
 }
 
 GrpcStreamPtr GrpcIo::Dial(const std::string& address,
@@ -115,7 +113,6 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  MutexLock lock(&mu_);  // before the stream's first event
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, Limits(),
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
@@ -125,26 +122,35 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   return stream;
 }
 
-void GrpcIo::Poll() {
+EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
   void* tag = nullptr;
   bool ok = false;
-  while (cq_->Next(&tag, &ok)) {
-    // Streams are made under the lock.  gRPC orders that before their first
-    // event; this says so to ThreadSanitizer, which does not see into gRPC.
-    { MutexLock lock(&mu_); }
-    const auto* t = static_cast<const GrpcStream::Tag*>(tag);
-    (t->stream->*t->done)(ok);
+  const auto end = limit > absl::ZeroDuration()
+                       ? std::chrono::system_clock::now() +
+                             absl::ToChronoMicroseconds(
+                                 absl::Ceil(limit, absl::Microseconds(1)))
+                       : std::chrono::system_clock::time_point();
+  if (cq_->AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT) {
+    return nullptr;
   }
+  if (tag == &alarm_) {
+    woken_ = false;
+    return nullptr;
+  }
+  const auto* t = static_cast<const GrpcStream::Tag*>(tag);
+  return [t, ok] { (t->stream->*t->done)(ok); };
+}
+
+void GrpcIo::Wake() {
+  if (woken_.exchange(true)) return;
+  alarm_.Set(cq_, std::chrono::system_clock::time_point(), &alarm_);
 }
 
 void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
-  bool refuse = false;
-  {
-    MutexLock lock(&mu_);
-    refuse = shutting_down_ ||
-             streams_.size() >= static_cast<size_t>(options_.max_connections);
-    streams_.insert(stream);
-  }
+  const bool refuse =
+      shutting_down_ ||
+      streams_.size() >= static_cast<size_t>(options_.max_connections);
+  streams_.insert(stream);
   if (refuse) {
     stream->End(absl::ResourceExhaustedError(
         "this peer has as many connections as it may have"));
@@ -160,41 +166,32 @@ void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
   owner_->OnFrame(std::move(stream), std::move(frame));
 }
 
-void GrpcIo::OnAcceptEnded() {
-  MutexLock lock(&mu_);
-  accepting_ = false;
-  idle_.Signal();
-}
+void GrpcIo::OnAcceptEnded() { accepting_ = false; }
 
 void GrpcIo::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   owner_->OnEnd(stream, std::move(why));
-  MutexLock lock(&mu_);
   streams_.erase(stream);
-  idle_.Signal();
 }
 
 // Nothing may be started on a queue that has been shut down, so all streams
-// end first, while the I/O thread still runs.
+// end first.
 void GrpcIo::Shutdown() {
-  if (!thread_.joinable()) return;
-  std::set<GrpcStreamPtr> streams;
-  {
-    MutexLock lock(&mu_);
-    shutting_down_ = true;
-    streams = streams_;
-  }
+  if (cq_ == nullptr) return;
+  shutting_down_ = true;
   const absl::Status why = absl::CancelledError("the peer shuts down");
-  for (const GrpcStreamPtr& stream : streams) stream->End(why);
-  streams.clear();
+  for (const GrpcStreamPtr& stream : std::set(streams_)) stream->End(why);
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
-  {
-    MutexLock lock(&mu_);
-    while (!streams_.empty() || accepting_) {
-      idle_.WaitFor(&mu_, absl::Seconds(1));
+  while (!streams_.empty() || accepting_) {
+    if (EventLoop::Callback event = Wait(absl::Seconds(1))) {
+      std::move(event)();
     }
   }
   cq_->Shutdown();
-  thread_.join();
+  void* tag = nullptr;
+  bool ok = false;
+  while (cq_->Next(&tag, &ok)) {
+  }
+  cq_ = nullptr;
   server_.reset();
 }
 

@@ -58,7 +58,6 @@ GrpcStreamPtr GrpcStream::Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                                grpc::CompletionQueue* cq,
                                const TransportHello& hello) {
   auto stream = std::make_shared<GrpcStream>(owner, limits, true);
-  MutexLock lock(&stream->mu_);
   stream->channel_ = std::move(channel);
   stream->client_context_ = std::make_unique<grpc::ClientContext>();
   stream->client_ =
@@ -76,7 +75,6 @@ void GrpcStream::Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                         grpc::AsyncGenericService* service,
                         grpc::ServerCompletionQueue* cq) {
   auto stream = std::make_shared<GrpcStream>(owner, limits, false);
-  MutexLock lock(&stream->mu_);
   stream->service_ = service;
   stream->server_queue_ = cq;
   stream->server_context_ = std::make_unique<grpc::GenericServerContext>();
@@ -92,50 +90,35 @@ void GrpcStream::Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
 void GrpcStream::OnStarted(bool ok) {
   if (!dialled_) {
     if (!ok) {  // the server shuts down; there never was a call
-      GrpcStreamPtr last;
-      {
-        MutexLock lock(&mu_);
-        last = std::move(self_);
-      }
+      const GrpcStreamPtr last = std::move(self_);
       owner_->OnAcceptEnded();
       return;
     }
     Accept(owner_, limits_, service_, server_queue_);
     owner_->OnAccepted(shared_from_this());
   }
-  bool write = false;
-  {
-    MutexLock lock(&mu_);
-    started_ = true;
-    if (!ok) CloseLocked(absl::UnavailableError("the call did not start"));
-    if (!dialled_ && server_context_->method() != kMethod) {
-      CloseLocked(absl::UnimplementedError(
-          absl::StrCat("this port serves ", kMethod, " only")));
-    }
-    if (!closing_) {
-      StartRead();
-      write = !writing_ && TakeNext();
-    }
-    Proceed();
+  started_ = true;
+  if (!ok) Close(absl::UnavailableError("the call did not start"));
+  if (!dialled_ && server_context_->method() != kMethod) {
+    Close(absl::UnimplementedError(
+        absl::StrCat("this port serves ", kMethod, " only")));
   }
-  if (write) WriteMessage();
+  if (!closing_) {
+    StartRead();
+    WriteNext();
+  }
+  Proceed();
 }
 
 void GrpcStream::OnRead(bool ok) {
   // What gRPC knows of the reason arrives with OnFinished().
   const absl::Status received =
       ok ? Receive() : absl::UnavailableError("the other end has gone");
-  {
-    MutexLock lock(&mu_);
-    reading_ = false;
-    other_ended_ |= !ok;
-    if (!received.ok()) CloseLocked(received);
-    if (!closing_) {
-      paused_ = undelivered_bytes_ > limits_.max_undelivered_bytes;
-      if (!paused_) StartRead();
-    }
-    Proceed();
-  }
+  reading_ = false;
+  other_ended_ |= !ok;
+  if (!received.ok()) Close(received);
+  if (!closing_) StartRead();
+  Proceed();
   EndIfIdle();
 }
 
@@ -164,25 +147,8 @@ absl::Status GrpcStream::Receive() {
   }
   std::optional<ReceivedFrame> frame;
   const absl::Status status = assembler_.Add(pieces_, &frame);
-  if (frame.has_value()) {
-    {
-      MutexLock lock(&mu_);
-      undelivered_bytes_ += frame->frame.head.size() + frame->frame.body.size();
-    }
-    owner_->OnFrame(shared_from_this(), *std::move(frame));
-  }
+  if (frame.has_value()) owner_->OnFrame(shared_from_this(), *std::move(frame));
   return status;
-}
-
-void GrpcStream::Delivered(size_t bytes) {
-  MutexLock lock(&mu_);
-  undelivered_bytes_ -= bytes;
-  if (!paused_ || closing_ ||
-      undelivered_bytes_ > limits_.max_undelivered_bytes) {
-    return;
-  }
-  paused_ = false;
-  StartRead();
 }
 
 void GrpcStream::StartRead() {
@@ -191,34 +157,24 @@ void GrpcStream::StartRead() {
 }
 
 void GrpcStream::SendHello(const TransportHello& hello) {
-  {
-    MutexLock lock(&mu_);
-    if (closing_ || writing_) return;
-    hello_ = HelloMessage(hello);
-    TakeNext();
-  }
-  WriteMessage();
+  if (closing_ || writing_) return;
+  hello_ = HelloMessage(hello);
+  WriteNext();
 }
 
 bool GrpcStream::Send(Channel channel, Frame frame) {
   const size_t bytes = frame.head.size() + frame.body.size();
-  {
-    MutexLock lock(&mu_);
-    if (closing_ || write_failed_)
-      return true;  // the owner has not been told yet
-    if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
-    queued_bytes_ += bytes;
-    queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
-    if (writing_ || !started_) return true;
-    TakeNext();
-  }
-  WriteMessage();
+  // The owner has not been told yet.
+  if (closing_ || write_failed_) return true;
+  if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
+  queued_bytes_ += bytes;
+  queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
+  WriteNext();
   return true;
 }
 
-// Sets writing_: from here to OnWritten() the caller's thread, then the I/O
-// thread, is the only one that touches the front of the queue.
-bool GrpcStream::TakeNext() {
+void GrpcStream::WriteNext() {
+  if (writing_ || !started_) return;
   if (hello_.has_value()) {
     outgoing_ = *std::move(hello_);
     hello_.reset();
@@ -230,41 +186,33 @@ bool GrpcStream::TakeNext() {
       queue_.pop_front();
     }
   } else {
-    return false;
+    return;
   }
   writing_ = true;
-  return true;
+  writer_->Write(outgoing_, &write_tag_);
 }
 
-void GrpcStream::WriteMessage() { writer_->Write(outgoing_, &write_tag_); }
-
 void GrpcStream::OnWritten(bool ok) {
-  bool write = false;
-  {
-    MutexLock lock(&mu_);
-    writing_ = false;
-    outgoing_.Clear();
-    if (!ok) {
-      // The call is over.  Why, and what the other end had sent, comes by the
-      // reads.
-      write_failed_ = true;
-      queue_.clear();
-      queued_bytes_ = 0;
-    }
-    if (!closing_ && ok) write = TakeNext();
-    Proceed();
+  writing_ = false;
+  outgoing_.Clear();
+  if (!ok) {
+    // The call is over.  Why, and what the other end had sent, comes by the
+    // reads.
+    write_failed_ = true;
+    queue_.clear();
+    queued_bytes_ = 0;
   }
-  if (write) WriteMessage();
+  if (!closing_ && ok) WriteNext();
+  Proceed();
   EndIfIdle();
 }
 
 void GrpcStream::End(const absl::Status& why) {
-  MutexLock lock(&mu_);
-  CloseLocked(why);
+  Close(why);
   Proceed();
 }
 
-void GrpcStream::CloseLocked(const absl::Status& why) {
+void GrpcStream::Close(const absl::Status& why) {
   if (closing_) return;
   closing_ = true;
   why_ = why;
@@ -298,32 +246,24 @@ void GrpcStream::Cancel() {
 }
 
 void GrpcStream::OnFinished(bool ok) {
-  {
-    MutexLock lock(&mu_);
-    finished_ = true;
-    // The other end may have ended the call without reading what is written.
-    if (writing_ || reading_) Cancel();
-  }
+  finished_ = true;
+  // The other end may have ended the call without reading what is written.
+  if (writing_ || reading_) Cancel();
   EndIfIdle();
 }
 
 void GrpcStream::EndIfIdle() {
-  GrpcStreamPtr last;
-  absl::Status why;
-  {
-    MutexLock lock(&mu_);
-    if (!finished_ || reading_ || writing_ || self_ == nullptr) return;
-    last = std::move(self_);
-    why = why_;
-    if (absl::IsUnavailable(why) && dialled_ && !client_status_.ok()) {
-      why = ToAbsl(client_status_);
-    }
-    client_.reset();
-    client_context_.reset();
-    channel_.reset();
-    server_.reset();
-    server_context_.reset();
+  if (!finished_ || reading_ || writing_ || self_ == nullptr) return;
+  GrpcStreamPtr last = std::move(self_);
+  absl::Status why = why_;
+  if (absl::IsUnavailable(why) && dialled_ && !client_status_.ok()) {
+    why = ToAbsl(client_status_);
   }
+  client_.reset();
+  client_context_.reset();
+  channel_.reset();
+  server_.reset();
+  server_context_.reset();
   owner_->OnEnd(std::move(last), std::move(why));
 }
 

@@ -1,9 +1,8 @@
 // The I/O of one gRPC stream, dialled or accepted: a queue of frames out, a
 // sequence of frames in.
 //
-// Internal to transport/grpc.  gRPC's completions come on the I/O thread; the
-// loop sends, cancels and says what it has delivered.  Knows nothing of peers
-// or of what to do when the stream ends: its owner does.
+// Internal to transport/grpc; loop only.  Knows nothing of peers or of what to
+// do when the stream ends: its owner does.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_
@@ -18,9 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "runtime/base/mutex.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
 #include "runtime/transport/transport.h"
@@ -30,7 +27,6 @@ namespace gossamer {
 class GrpcStream;
 using GrpcStreamPtr = std::shared_ptr<GrpcStream>;
 
-// All on the I/O thread.
 class GrpcStreamOwner {
  public:
   virtual ~GrpcStreamOwner() = default;
@@ -47,7 +43,6 @@ struct GrpcStreamLimits {
   size_t max_body_bytes;
   size_t chunk_bytes;
   size_t max_queued_bytes;
-  size_t max_undelivered_bytes;
 };
 
 class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
@@ -67,19 +62,14 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool dialled() const { return dialled_; }
 
   // Answers the hello of the dialling end.
-  void SendHello(const TransportHello& hello) ABSL_LOCKS_EXCLUDED(mu_);
+  void SendHello(const TransportHello& hello);
   // False if the queue would be over its limit.
-  bool Send(Channel channel, Frame frame) ABSL_LOCKS_EXCLUDED(mu_);
+  bool Send(Channel channel, Frame frame);
   // All that was sent has been handed to the network.
-  bool Drained() ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(&mu_);
-    return queued_bytes_ == 0;
-  }
-  // That many bytes of frames are off the owner's hands.
-  void Delivered(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  bool Drained() const { return queued_bytes_ == 0; }
   // Ends the stream.  The other end is told why if this end accepted it and is
   // not in the middle of a write.
-  void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  void End(const absl::Status& why);
 
   // What a completion queue's tag points to.
   struct Tag {
@@ -94,13 +84,12 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   void OnFinished(bool ok);
 
   absl::Status Receive();
-  void StartRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes the next message off the queue; false if there is none.
-  bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteMessage() ABSL_LOCKS_EXCLUDED(mu_);
-  void CloseLocked(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Proceed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndIfIdle() ABSL_LOCKS_EXCLUDED(mu_);
+  void StartRead();
+  // Writes the next message of the queue, if there is one.
+  void WriteNext();
+  void Close(const absl::Status& why);
+  void Proceed();
+  void EndIfIdle();
   void Cancel();
 
   GrpcStreamOwner* const owner_;
@@ -126,31 +115,26 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   Tag write_tag_{this, &GrpcStream::OnWritten};
   Tag finish_tag_{this, &GrpcStream::OnFinished};
 
-  // Of the I/O thread.
   grpc::ByteBuffer incoming_;
   std::vector<grpc::Slice> slices_;
   std::vector<std::span<const std::byte>> pieces_;
   FrameAssembler assembler_;
   bool greeted_ = false;
 
-  grpc::ByteBuffer outgoing_;  // of whoever set writing_
-
-  Mutex mu_;
-  GrpcStreamPtr self_ ABSL_GUARDED_BY(mu_);  // until the last event
-  std::optional<grpc::ByteBuffer> hello_ ABSL_GUARDED_BY(mu_);
-  std::deque<FrameChunker> queue_ ABSL_GUARDED_BY(mu_);
-  size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t undelivered_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  bool started_ ABSL_GUARDED_BY(mu_) = false;
-  bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  bool paused_ ABSL_GUARDED_BY(mu_) = false;
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
-  bool closing_ ABSL_GUARDED_BY(mu_) = false;
-  bool other_ended_ ABSL_GUARDED_BY(mu_) = false;
-  bool finishing_ ABSL_GUARDED_BY(mu_) = false;
-  bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status why_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer outgoing_;
+  GrpcStreamPtr self_;  // until the last event
+  std::optional<grpc::ByteBuffer> hello_;
+  std::deque<FrameChunker> queue_;
+  size_t queued_bytes_ = 0;
+  bool started_ = false;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool write_failed_ = false;
+  bool closing_ = false;
+  bool other_ended_ = false;
+  bool finishing_ = false;
+  bool finished_ = false;
+  absl::Status why_;
 };
 
 }  // namespace gossamer

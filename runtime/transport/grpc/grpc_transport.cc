@@ -36,7 +36,7 @@ absl::Status Validate(const GrpcOptions& options) {
 
 class GrpcTransportImpl final : public GrpcTransport {
  public:
-  GrpcTransportImpl(EventLoop* loop, GrpcOptions options)
+  GrpcTransportImpl(RealLoop* loop, GrpcOptions options)
       : connector_(std::make_shared<Connector>(loop, std::move(options))) {}
   ~GrpcTransportImpl() override { connector_->Shutdown(); }
 
@@ -66,7 +66,7 @@ class GrpcTransportImpl final : public GrpcTransport {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcTransport>> GrpcTransport::Create(
-    EventLoop* loop, GrpcOptions options) {
+    RealLoop* loop, GrpcOptions options) {
   if (absl::Status valid = Validate(options); !valid.ok()) return valid;
   auto transport =
       std::make_unique<GrpcTransportImpl>(loop, std::move(options));

@@ -1,10 +1,10 @@
 // Frames over gRPC: one long-lived bidirectional stream per edge, raw byte
 // buffers in checksummed chunks, pushed as soon as they are sent.
 //
-// A thread of the transport does the I/O and hands complete frames to the
-// loop.  No transport security: identities and encryption are not here, so
-// addresses beyond this machine are refused unless the options allow them.
-// Knows nothing of what the frames say.
+// The I/O is done on the loop, between what else it runs.  No transport
+// security: identities and encryption are not here, so addresses beyond this
+// machine are refused unless the options allow them. Knows nothing of what the
+// frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/real_loop.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -42,9 +42,6 @@ struct GrpcOptions {
   // Frames of one stream that wait to be written; over it the connection is
   // closed.
   size_t max_queued_bytes = size_t{1} << 30;
-  // Frames received and not yet delivered, per stream; over it the stream is
-  // not read.
-  size_t max_undelivered_bytes = size_t{64} << 20;
   // What the other end may have in flight to us, per stream: bandwidth times
   // round trip, and at least two messages (section 9 of the design).
   int stream_window_bytes = 16 << 20;
@@ -67,12 +64,13 @@ struct GrpcOptions {
 
 class GrpcTransport : public Transport {
  public:
-  // `loop` outlives the transport.  Listens at once; accepts peers after
-  // Connect().  kInvalidArgument for options that cannot be, kUnavailable if
-  // the address is taken or not of this machine.  On the loop, or before it
-  // runs; the same for destruction, which waits until all I/O has ended.
+  // `loop` outlives the transport, which becomes its poller.  Listens at once;
+  // accepts peers after Connect().  kInvalidArgument for options that cannot
+  // be, kUnavailable if the address is taken or not of this machine.  On the
+  // loop, or before it runs; the same for destruction, which waits until all
+  // I/O has ended.
   static absl::StatusOr<std::unique_ptr<GrpcTransport>> Create(
-      EventLoop* loop, GrpcOptions options);
+      RealLoop* loop, GrpcOptions options);
 
   // Where it listens; 0 if it does not.
   virtual int port() const = 0;

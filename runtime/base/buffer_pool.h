@@ -1,10 +1,10 @@
-// Buffers for the bodies of received frames, used again.
+// Buffers of megabytes, used again.
 //
-// A fresh buffer of megabytes costs a page fault and a cleared page every
-// 4 KiB, about as much as copying into it.  Knows nothing of frames.
+// A fresh one costs a page fault and a cleared page every 4 KiB, about as much
+// as copying into it.  Knows nothing of what is in them.
 
-#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_BODY_POOL_H_
-#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_BODY_POOL_H_
+#ifndef GOSSAMER_RUNTIME_BASE_BUFFER_POOL_H_
+#define GOSSAMER_RUNTIME_BASE_BUFFER_POOL_H_
 
 #include <cstddef>
 #include <memory>
@@ -16,9 +16,9 @@
 namespace gossamer {
 
 // Any thread.  Keeps the last kKept buffers given back.
-class BodyPool : public std::enable_shared_from_this<BodyPool> {
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  static constexpr size_t kKept = 2;
+  static constexpr size_t kKept = 4;
   // Smaller ones are the allocator's business.
   static constexpr size_t kSmallest = size_t{64} << 10;
 
@@ -38,4 +38,4 @@ class BodyPool : public std::enable_shared_from_this<BodyPool> {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_BODY_POOL_H_
+#endif  // GOSSAMER_RUNTIME_BASE_BUFFER_POOL_H_

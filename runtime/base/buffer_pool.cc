@@ -1,11 +1,11 @@
-#include "runtime/transport/grpc/body_pool.h"
+#include "runtime/base/buffer_pool.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace gossamer {
 
-std::shared_ptr<std::byte[]> BodyPool::Get(size_t bytes) {
+std::shared_ptr<std::byte[]> BufferPool::Get(size_t bytes) {
   if (bytes < kSmallest) {
     return std::make_shared_for_overwrite<std::byte[]>(bytes);
   }
@@ -33,7 +33,7 @@ std::shared_ptr<std::byte[]> BodyPool::Get(size_t bytes) {
       });
 }
 
-void BodyPool::GiveBack(Buffer buffer) {
+void BufferPool::GiveBack(Buffer buffer) {
   Buffer oldest;  // destroyed without the lock
   MutexLock lock(&mu_);
   free_.push_back(std::move(buffer));

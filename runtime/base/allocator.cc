@@ -1,0 +1,18 @@
+#include "runtime/base/allocator.h"
+
+#include <cstdlib>  // says whether this is glibc
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace gossamer {
+
+void KeepFreedMemory() {
+#if defined(__GLIBC__)
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
+#endif
+}
+
+}  // namespace gossamer
