@@ -37,7 +37,6 @@ include_directories(${CMAKE_SOURCE_DIR})
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(PkgConfig REQUIRED)
-find_package(CLI11 REQUIRED)
 
 function(gossamer_library NAME)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})

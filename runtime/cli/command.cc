@@ -38,4 +38,20 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 
+void AddTrainingOptions(Command& command, TrainingOptions& options,
+                        const std::string& name_help) {
+  command.AddOption("--config", &options.config, "configuration file",
+                    {.required = true, .value_name = "FILE"});
+  command.AddOption("--set", &options.set,
+                    "change one field, as in mixing.codec=innov-int8; may be "
+                    "given again",
+                    {.value_name = "FIELD=VALUE", .one_at_a_time = true});
+  command.AddOption("--data", &options.data, "folder of the training data",
+                    {.value_name = "DIR"});
+  command.AddOption("--runs", &options.runs, "folder of all runs",
+                    {.show_default = true, .value_name = "DIR"});
+  command.AddOption("--name", &options.name, name_help);
+  command.AddOption("--json", &options.json, "results as JSON on stdout");
+}
+
 }  // namespace gossamer

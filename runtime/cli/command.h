@@ -1,5 +1,5 @@
-// What the subcommands of `gossamer` share: exit codes, and how each joins the
-// command line.
+// What the subcommands of `gossamer` share: exit codes, options, and how each
+// joins the command line.
 //
 // Exit codes: 0 done; 1 it failed, and the message says why; 2 the command
 // line or the configuration is wrong.
@@ -8,14 +8,12 @@
 #define GOSSAMER_RUNTIME_CLI_COMMAND_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
-
-namespace CLI {
-class App;
-}
+#include "runtime/base/command_line.h"
 
 namespace gossamer {
 
@@ -23,15 +21,14 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-// Each adds one subcommand (AddStatus two: status and stop), which sets `code`
-// when it runs.
-void AddTrain(CLI::App& app, int& code);
-void AddCompare(CLI::App& app, int& code);
-void AddSample(CLI::App& app, int& code);
-void AddEvaluate(CLI::App& app, int& code);
-void AddGraph(CLI::App& app, int& code);
-void AddDoctor(CLI::App& app, int& code);
-void AddStatus(CLI::App& app, int& code);
+// Each adds one subcommand; AddStatus two: status and stop.
+void AddTrain(Command& program);
+void AddCompare(Command& program);
+void AddSample(Command& program);
+void AddEvaluate(Command& program);
+void AddGraph(Command& program);
+void AddDoctor(Command& program);
+void AddStatus(Command& program);
 
 // Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,
 // else kFailed.
@@ -42,6 +39,20 @@ int Complain(const std::string& command, const absl::Status& status);
 // get the data.
 absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag);
+
+// What every command that trains is told.
+struct TrainingOptions {
+  std::string config;
+  std::vector<std::string> set;
+  std::string data;
+  std::string runs = "runs";
+  std::string name;
+  bool json = false;
+};
+
+// `name_help` is the help of --name.
+void AddTrainingOptions(Command& command, TrainingOptions& options,
+                        const std::string& name_help);
 
 }  // namespace gossamer
 

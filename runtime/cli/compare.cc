@@ -1,6 +1,5 @@
 // gossamer compare: the same training with one algorithm after the other.
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -36,16 +35,10 @@ best_score_mean, rounds_per_second, bytes_per_round, consensus_distance,
 training_seconds (means over seeds, or null); runs, a list of algorithm, seed,
 folder, summary (as in summary.json).  The same is in report.json.)";
 
-struct Options {
-  std::string config;
-  std::vector<std::string> set;
+struct Options : TrainingOptions {
   std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
                                          "cp-oadam"};
   std::vector<uint64_t> seeds = {1};
-  std::string data;
-  std::string runs = "runs";
-  std::string name;
-  bool json = false;
 };
 
 struct Plan {
@@ -228,36 +221,20 @@ int RunCompare(const Options& options) {
 
 }  // namespace
 
-void AddCompare(CLI::App& app, int& code) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Train with several algorithms and compare them");
+void AddCompare(Command& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("--config", options->config, "configuration file")
-      ->required()
-      ->type_name("FILE");
-  command
-      ->add_option("--set", options->set,
-                   "change one field for all runs; may be given again")
-      ->type_name("FIELD=VALUE")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--algorithms", options->algorithms, "which, in order")
-      ->delimiter(',')
-      ->capture_default_str();
-  command->add_option("--seeds", options->seeds, "one run of each per seed")
-      ->delimiter(',')
-      ->capture_default_str();
-  command->add_option("--data", options->data, "folder of the training data")
-      ->type_name("DIR");
-  command->add_option("--runs", options->runs, "folder of all runs")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--name", options->name,
-                      "folder of this comparison in --runs; compare-NAME of "
-                      "the configuration if not given");
-  command->add_flag("--json", options->json, "results as JSON on stdout");
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunCompare(*options); });
+  Command& command = program.AddCommand(
+      {.name = "compare",
+       .about = "Train with several algorithms and compare them",
+       .footer = kExamples,
+       .run = [options] { return RunCompare(*options); }});
+  AddTrainingOptions(command, *options,
+                     "folder of this comparison in --runs; compare-NAME of "
+                     "the configuration if not given");
+  command.AddOption("--algorithms", &options->algorithms, "which, in order",
+                    {.show_default = true, .delimiter = ','});
+  command.AddOption("--seeds", &options->seeds, "one run of each per seed",
+                    {.show_default = true, .delimiter = ','});
 }
 
 }  // namespace gossamer

@@ -1,6 +1,5 @@
 // gossamer doctor: is this machine fit to train?
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -59,16 +58,16 @@ int RunDoctor(const Options& options) {
 
 }  // namespace
 
-void AddDoctor(CLI::App& app, int& code) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "Check this machine and say what to change");
+void AddDoctor(Command& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("--runs", options->runs, "where runs will be written")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "answer as JSON");
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunDoctor(*options); });
+  Command& command =
+      program.AddCommand({.name = "doctor",
+                          .about = "Check this machine and say what to change",
+                          .footer = kExamples,
+                          .run = [options] { return RunDoctor(*options); }});
+  command.AddOption("--runs", &options->runs, "where runs will be written",
+                    {.show_default = true, .value_name = "DIR"});
+  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace gossamer

@@ -1,6 +1,5 @@
 // gossamer evaluate: scores of a run's generators against held-out data.
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,27 +56,26 @@ int RunEvaluate(const Options& options) {
 
 }  // namespace
 
-void AddEvaluate(CLI::App& app, int& code) {
-  CLI::App* command =
-      app.add_subcommand("evaluate", "Score a run's generators");
+void AddEvaluate(Command& program) {
   auto options = std::make_shared<Options>();
-  AddModelChoice(*command, options->choice);
-  command
-      ->add_option("--data", options->data,
-                   "folder of the data; the run's if not given")
-      ->type_name("DIR");
-  command
-      ->add_option("--inception", options->inception,
-                   "TorchScript features for a true FID")
-      ->type_name("FILE");
-  command->add_option("--samples", options->samples,
-                      "generated images; the run's evaluation.samples if not "
-                      "given");
-  command->add_option("--seed", options->seed, "of the latent vectors")
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "answer as JSON");
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunEvaluate(*options); });
+  Command& command =
+      program.AddCommand({.name = "evaluate",
+                          .about = "Score a run's generators",
+                          .footer = kExamples,
+                          .run = [options] { return RunEvaluate(*options); }});
+  AddModelChoice(command, options->choice);
+  command.AddOption("--data", &options->data,
+                    "folder of the data; the run's if not given",
+                    {.value_name = "DIR"});
+  command.AddOption("--inception", &options->inception,
+                    "TorchScript features for a true FID",
+                    {.value_name = "FILE"});
+  command.AddOption("--samples", &options->samples,
+                    "generated images; the run's evaluation.samples if not "
+                    "given");
+  command.AddOption("--seed", &options->seed, "of the latent vectors",
+                    {.show_default = true});
+  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace gossamer

@@ -1,6 +1,5 @@
 // gossamer graph: how fast a topology mixes, in numbers and as a picture.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -146,42 +145,37 @@ int RunGraph(const Options& options) {
 
 }  // namespace
 
-void AddGraph(CLI::App& app, int& code) {
-  CLI::App* command = app.add_subcommand(
-      "graph", "Say how fast a graph or schedule mixes, and draw it");
+void AddGraph(Command& program) {
   auto options = std::make_shared<Options>();
+  Command& command = program.AddCommand(
+      {.name = "graph",
+       .about = "Say how fast a graph or schedule mixes, and draw it",
+       .footer = kExamples,
+       .run = [options] { return RunGraph(*options); }});
+  const OptionRules shown = {.show_default = true};
   ScheduleSpec& spec = options->spec;
-  command
-      ->add_option("--graph", spec.graph,
-                   "ring, torus, random-regular, erdos-renyi, complete, "
-                   "star, hypercube, edge-list")
-      ->capture_default_str();
-  command
-      ->add_option("--schedule", spec.schedule,
-                   "fixed, permuted-ring, random-matching, "
-                   "one-peer-exponential")
-      ->capture_default_str();
-  command->add_option("--weights", spec.weights, "metropolis, uniform")
-      ->capture_default_str();
-  command->add_option("--degree", spec.degree, "of a random-regular graph")
-      ->capture_default_str();
-  command
-      ->add_option("--edge-probability", spec.edge_probability,
-                   "of erdos-renyi")
-      ->capture_default_str();
-  command->add_option("--edges", spec.edges,
-                      "of an edge-list, as \"0-1 1-2:0.3\"");
-  command->add_option("--peers", options->peers, "how many")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of what is random")
-      ->capture_default_str();
-  command->add_option("--round", options->round, "which matrix to look at")
-      ->capture_default_str();
-  command->add_option("--out", options->out, "draw graph and matrix")
-      ->type_name("PNG");
-  command->add_flag("--json", options->json, "answer as JSON");
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunGraph(*options); });
+  command.AddOption("--graph", &spec.graph,
+                    "ring, torus, random-regular, erdos-renyi, complete, "
+                    "star, hypercube, edge-list",
+                    shown);
+  command.AddOption("--schedule", &spec.schedule,
+                    "fixed, permuted-ring, random-matching, "
+                    "one-peer-exponential",
+                    shown);
+  command.AddOption("--weights", &spec.weights, "metropolis, uniform", shown);
+  command.AddOption("--degree", &spec.degree, "of a random-regular graph",
+                    shown);
+  command.AddOption("--edge-probability", &spec.edge_probability,
+                    "of erdos-renyi", shown);
+  command.AddOption("--edges", &spec.edges,
+                    "of an edge-list, as \"0-1 1-2:0.3\"");
+  command.AddOption("--peers", &options->peers, "how many", shown);
+  command.AddOption("--seed", &options->seed, "of what is random", shown);
+  command.AddOption("--round", &options->round, "which matrix to look at",
+                    shown);
+  command.AddOption("--out", &options->out, "draw graph and matrix",
+                    {.value_name = "PNG"});
+  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace gossamer

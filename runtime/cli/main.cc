@@ -1,8 +1,5 @@
 // gossamer: train, compare and look at fleets.
 
-#include <CLI/CLI.hpp>
-#include <cstdlib>
-
 #include "runtime/cli/command.h"
 
 namespace {
@@ -20,23 +17,16 @@ command line or configuration.)";
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(kAbout, "gossamer");
-  app.footer(kFooter);
-  app.set_version_flag("--version", "gossamer " GOSSAMER_VERSION);
-  app.require_subcommand(1);
-  int code = gossamer::kOk;
-  gossamer::AddTrain(app, code);
-  gossamer::AddCompare(app, code);
-  gossamer::AddSample(app, code);
-  gossamer::AddEvaluate(app, code);
-  gossamer::AddGraph(app, code);
-  gossamer::AddDoctor(app, code);
-  gossamer::AddStatus(app, code);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // The library reports by throwing, help and version too.
-    return app.exit(error) == 0 ? gossamer::kOk : gossamer::kUsage;
-  }
-  return code;
+  gossamer::Command program({.name = "gossamer",
+                             .about = kAbout,
+                             .footer = kFooter,
+                             .version = "gossamer " GOSSAMER_VERSION});
+  gossamer::AddTrain(program);
+  gossamer::AddCompare(program);
+  gossamer::AddSample(program);
+  gossamer::AddEvaluate(program);
+  gossamer::AddGraph(program);
+  gossamer::AddDoctor(program);
+  gossamer::AddStatus(program);
+  return program.Run(argc, argv);
 }

@@ -1,6 +1,5 @@
 #include "runtime/cli/models.h"
 
-#include <CLI/CLI.hpp>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,17 +9,14 @@
 
 namespace gossamer {
 
-void AddModelChoice(CLI::App& command, ModelChoice& choice) {
-  command.add_option("--run", choice.run, "folder of the run, as in runs/x")
-      ->required()
-      ->type_name("DIR");
-  command
-      .add_option("--of", choice.of,
-                  "whose generator: mean (of all peers) or a rank, from 0")
-      ->type_name("mean|RANK")
-      ->capture_default_str();
-  command.add_flag("--raw", choice.raw,
-                   "the parameters themselves, not their moving average");
+void AddModelChoice(Command& command, ModelChoice& choice) {
+  command.AddOption("--run", &choice.run, "folder of the run, as in runs/x",
+                    {.required = true, .value_name = "DIR"});
+  command.AddOption("--of", &choice.of,
+                    "whose generator: mean (of all peers) or a rank, from 0",
+                    {.show_default = true, .value_name = "mean|RANK"});
+  command.AddOption("--raw", &choice.raw,
+                    "the parameters themselves, not their moving average");
 }
 
 absl::StatusOr<std::vector<std::string>> ModelsCommand(

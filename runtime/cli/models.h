@@ -10,11 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
+#include "runtime/base/command_line.h"
 #include "runtime/cli/run_folder.h"
-
-namespace CLI {
-class App;
-}
 
 namespace gossamer {
 
@@ -25,7 +22,7 @@ struct ModelChoice {
   bool raw = false;         // not the moving average
 };
 
-void AddModelChoice(CLI::App& command, ModelChoice& choice);
+void AddModelChoice(Command& command, ModelChoice& choice);
 
 // gossamer-models SUBCOMMAND --parameters ... --model ..., and the run's
 // configuration.  kInvalidArgument: `of` is neither; errors of RunFolder; a

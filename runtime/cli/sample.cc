@@ -1,6 +1,5 @@
 // gossamer sample: a grid of what a run's generators draw.
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -43,18 +42,18 @@ int RunSample(const Options& options) {
 
 }  // namespace
 
-void AddSample(CLI::App& app, int& code) {
-  CLI::App* command =
-      app.add_subcommand("sample", "Draw samples of a run's generators");
+void AddSample(Command& program) {
   auto options = std::make_shared<Options>();
-  AddModelChoice(*command, options->choice);
-  command->add_option("--out", options->out, "the picture")
-      ->type_name("PNG")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the latent vectors")
-      ->capture_default_str();
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunSample(*options); });
+  Command& command =
+      program.AddCommand({.name = "sample",
+                          .about = "Draw samples of a run's generators",
+                          .footer = kExamples,
+                          .run = [options] { return RunSample(*options); }});
+  AddModelChoice(command, options->choice);
+  command.AddOption("--out", &options->out, "the picture",
+                    {.show_default = true, .value_name = "PNG"});
+  command.AddOption("--seed", &options->seed, "of the latent vectors",
+                    {.show_default = true});
 }
 
 }  // namespace gossamer

@@ -1,9 +1,9 @@
 // gossamer status and gossamer stop: a look at a fleet anywhere, and its end.
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -97,35 +97,33 @@ int RunStop(const Options& options) {
   return kOk;
 }
 
-std::shared_ptr<Options> AddOptions(CLI::App& command) {
+void Add(Command& program, CommandSpec spec, int (*run)(const Options&)) {
   auto options = std::make_shared<Options>();
-  command.add_option("--topology", options->topology, "topology service")
-      ->required()
-      ->type_name("HOST:PORT");
-  command.add_option("--run", options->run,
-                     "name of the run; the service's only one if not given");
-  command.add_option("--timeout", options->timeout, "for the answer")
-      ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command.add_flag("--json", options->json, "answer as JSON");
-  return options;
+  spec.run = [options, run] { return run(*options); };
+  Command& command = program.AddCommand(std::move(spec));
+  command.AddOption("--topology", &options->topology, "topology service",
+                    {.required = true, .value_name = "HOST:PORT"});
+  command.AddOption("--run", &options->run,
+                    "name of the run; the service's only one if not given");
+  command.AddOption(
+      "--timeout", &options->timeout, "for the answer",
+      {.show_default = true, .value_name = "SECONDS", .positive = true});
+  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace
 
-void AddStatus(CLI::App& app, int& code) {
-  CLI::App* status = app.add_subcommand("status", "Show how a fleet is doing");
-  auto status_options = AddOptions(*status);
-  status->footer(kStatusExamples);
-  status->callback(
-      [status_options, &code] { code = RunStatus(*status_options); });
-
-  CLI::App* stop =
-      app.add_subcommand("stop", "Stop a fleet at a round all agree on");
-  auto stop_options = AddOptions(*stop);
-  stop->footer(kStopExamples);
-  stop->callback([stop_options, &code] { code = RunStop(*stop_options); });
+void AddStatus(Command& program) {
+  Add(program,
+      {.name = "status",
+       .about = "Show how a fleet is doing",
+       .footer = kStatusExamples},
+      RunStatus);
+  Add(program,
+      {.name = "stop",
+       .about = "Stop a fleet at a round all agree on",
+       .footer = kStopExamples},
+      RunStop);
 }
 
 }  // namespace gossamer

@@ -1,6 +1,5 @@
 // gossamer train: a whole fleet on this machine, from configuration to picture.
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -28,15 +27,9 @@ Ctrl-C stops the fleet at a round that all peers agree on, with a checkpoint;
 a second Ctrl-C ends it at once.  With --json, stdout is one object: folder,
 samples, curves (paths or null) and summary (as in summary.json).)";
 
-struct Options {
-  std::string config;
-  std::vector<std::string> set;
-  std::string data;
-  std::string runs = "runs";
-  std::string name;
+struct Options : TrainingOptions {
   bool resume = false;
   bool overwrite = false;
-  bool json = false;
 };
 
 // The run that is there must be the one that is asked for.
@@ -184,36 +177,19 @@ int RunTrain(const Options& options) {
 
 }  // namespace
 
-void AddTrain(CLI::App& app, int& code) {
-  CLI::App* command = app.add_subcommand(
-      "train", "Train with a whole fleet of peers on this machine");
+void AddTrain(Command& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("--config", options->config, "configuration file")
-      ->required()
-      ->type_name("FILE");
-  command
-      ->add_option("--set", options->set,
-                   "change one field, as in mixing.codec=innov-int8; may be "
-                   "given again")
-      ->type_name("FIELD=VALUE")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--data", options->data, "folder of the training data")
-      ->type_name("DIR");
-  command->add_option("--runs", options->runs, "folder of all runs")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--name", options->name,
-                      "name of this run, its folder in --runs");
-  auto* resume = command->add_flag("--resume", options->resume,
-                                   "go on from the newest common checkpoint");
-  command
-      ->add_flag("--overwrite", options->overwrite,
-                 "replace a run of the same name")
-      ->excludes(resume);
-  command->add_flag("--json", options->json, "results as JSON on stdout");
-  command->footer(kExamples);
-  command->callback([options, &code] { code = RunTrain(*options); });
+  Command& command = program.AddCommand(
+      {.name = "train",
+       .about = "Train with a whole fleet of peers on this machine",
+       .footer = kExamples,
+       .run = [options] { return RunTrain(*options); }});
+  AddTrainingOptions(command, *options,
+                     "name of this run, its folder in --runs");
+  command.AddOption("--resume", &options->resume,
+                    "go on from the newest common checkpoint");
+  command.AddOption("--overwrite", &options->overwrite,
+                    "replace a run of the same name", {.excludes = "--resume"});
 }
 
 }  // namespace gossamer

@@ -4,21 +4,20 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/allocator.h"
+#include "runtime/base/command_line.h"
 #include "runtime/peer/peer_process.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {
 
-constexpr char kExamples[] = R"(
-Examples:
+constexpr char kExamples[] = R"(Examples:
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --data ./data
   gossamer-peer --topology 10.0.0.1:7700 --config run.textproto \
       --listen 10.0.0.2:7800 --insecure --data ./cifar-10-batches-bin
@@ -63,40 +62,34 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
-int Main(int argc, char** argv) {
-  PeerProcessOptions options;
-  std::string config;
-  std::vector<std::string> set;
-  CLI::App app("One participant of a run: trains and gossips.");
-  app.footer(kExamples);
-  app.add_option("--topology", options.topology,
-                 "host:port of gossamer-topology")
-      ->required();
-  app.add_option("--config", config,
-                 "configuration file, the same at all peers")
-      ->required();
-  app.add_option("--set", set, "override a field: mixing.codec=innov-int8")
-      ->allow_extra_args(false);
-  app.add_option(
-      "--id", options.id,
+void AddOptions(Command& program, PeerProcessOptions& options,
+                std::string& config, std::vector<std::string>& set) {
+  program.AddOption("--topology", &options.topology,
+                    "host:port of gossamer-topology", {.required = true});
+  program.AddOption("--config", &config,
+                    "configuration file, the same at all peers",
+                    {.required = true});
+  program.AddOption("--set", &set, "override a field: mixing.codec=innov-int8",
+                    {.one_at_a_time = true});
+  program.AddOption(
+      "--id", &options.id,
       "this peer's number, 1 to peers (default: the service's choice)");
-  app.add_option("--listen", options.listen, "host:port for neighbours")
-      ->capture_default_str();
-  app.add_option("--advertise", options.advertise,
-                 "host:port at which neighbours reach it, if that differs");
-  app.add_option("--run-dir", options.run_dir,
-                 "folder for metrics, samples and checkpoints (default: "
-                 "runs/<name>)");
-  app.add_option("--data", options.data, "folder of the data files");
-  app.add_flag("--resume", options.resume,
-               "offer this folder's checkpoints to resume from");
-  app.add_flag("--insecure", options.insecure,
-               "allow unencrypted connections beyond this machine");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  program.AddOption("--listen", &options.listen, "host:port for neighbours",
+                    {.show_default = true});
+  program.AddOption("--advertise", &options.advertise,
+                    "host:port at which neighbours reach it, if that differs");
+  program.AddOption("--run-dir", &options.run_dir,
+                    "folder for metrics, samples and checkpoints (default: "
+                    "runs/<name>)");
+  program.AddOption("--data", &options.data, "folder of the data files");
+  program.AddOption("--resume", &options.resume,
+                    "offer this folder's checkpoints to resume from");
+  program.AddOption("--insecure", &options.insecure,
+                    "allow unencrypted connections beyond this machine");
+}
+
+int Run(PeerProcessOptions options, const std::string& config,
+        const std::vector<std::string>& set) {
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
   if (!loaded.ok()) return Fail(loaded.status(), 2);
   options.config = *std::move(loaded);
@@ -124,6 +117,18 @@ int Main(int argc, char** argv) {
   if (status.ok()) return 0;
   return Fail(status,
               status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1);
+}
+
+int Main(int argc, char** argv) {
+  PeerProcessOptions options;
+  std::string config;
+  std::vector<std::string> set;
+  Command program({.name = "gossamer-peer",
+                   .about = "One participant of a run: trains and gossips.",
+                   .footer = kExamples,
+                   .run = [&] { return Run(options, config, set); }});
+  AddOptions(program, options, config, set);
+  return program.Run(argc, argv);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "algorithms/optim/optimizer.h"
 #include "gan_models/make_game.h"
+#include "runtime/base/command_line.h"
 #include "runtime/base/rng.h"
 
 namespace gossamer {
@@ -137,28 +137,31 @@ int Play(const Settings& s) {
 
 int main(int argc, char** argv) {
   gossamer::Settings s;
-  CLI::App app("Trains a ring of peers in one process.");
-  app.add_option("--model", s.gan.model)->capture_default_str();
-  app.add_option("--width", s.gan.width)->capture_default_str();
-  app.add_option("--latent", s.gan.latent)->capture_default_str();
-  app.add_option("--loss", s.gan.loss)->capture_default_str();
-  app.add_option("--gradient-penalty", s.gan.gradient_penalty)
-      ->capture_default_str();
-  app.add_option("--batch", s.gan.batch)->capture_default_str();
-  app.add_option("--data-name", s.gan.data.name)->capture_default_str();
-  app.add_option("--data", s.gan.data.path);
-  app.add_option("--classes", s.gan.data.classes);
-  app.add_flag("--flip", s.gan.data.flip);
-  app.add_option("--peers", s.peers)->capture_default_str();
-  app.add_option("--rounds", s.rounds)->capture_default_str();
-  app.add_option("--every", s.every)->capture_default_str();
-  app.add_option("--decay-from", s.decay_from)->capture_default_str();
-  app.add_option("--generator-rate", s.generator_rate)->capture_default_str();
-  app.add_option("--discriminator-rate", s.discriminator_rate)
-      ->capture_default_str();
-  app.add_option("--ema", s.ema)->capture_default_str();
-  app.add_option("--seed", s.seed)->capture_default_str();
-  app.add_option("--out", s.out, "folder of the grids");
-  CLI11_PARSE(app, argc, argv);
-  return gossamer::Play(s);
+  gossamer::Command program({.name = "gan_quality_benchmark",
+                             .about = "Trains a ring of peers in one process.",
+                             .run = [&] { return gossamer::Play(s); }});
+  const auto add = [&program](const std::string& name,
+                              gossamer::OptionTarget target) {
+    program.AddOption(name, target, "", {.show_default = true});
+  };
+  add("--model", &s.gan.model);
+  add("--width", &s.gan.width);
+  add("--latent", &s.gan.latent);
+  add("--loss", &s.gan.loss);
+  add("--gradient-penalty", &s.gan.gradient_penalty);
+  add("--batch", &s.gan.batch);
+  add("--data-name", &s.gan.data.name);
+  add("--data", &s.gan.data.path);
+  add("--flip", &s.gan.data.flip);
+  add("--peers", &s.peers);
+  add("--rounds", &s.rounds);
+  add("--every", &s.every);
+  add("--decay-from", &s.decay_from);
+  add("--generator-rate", &s.generator_rate);
+  add("--discriminator-rate", &s.discriminator_rate);
+  add("--ema", &s.ema);
+  add("--seed", &s.seed);
+  program.AddOption("--classes", &s.gan.data.classes, "only these classes");
+  program.AddOption("--out", &s.out, "folder of the grids");
+  return program.Run(argc, argv);
 }

@@ -10,7 +10,6 @@
 
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -19,6 +18,7 @@
 
 #include "algorithms/optim/local_step.h"
 #include "gan_models/make_game.h"
+#include "runtime/base/command_line.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/membership/static_membership.h"
 #include "runtime/peer/peer.h"
@@ -93,22 +93,7 @@ struct Seat {
   Task<absl::Status> run;
 };
 
-int Main(int argc, char** argv) {
-  GanSpec gan;
-  gan.model = "wgan-gp-resnet";
-  gan.width = 32;
-  gan.latent = 128;
-  uint64_t rounds = 60;
-  std::string codec = "innov-int4";
-  CLI::App app("CPU time of a round beside its gradients.");
-  app.add_option("--data", gan.data.path, "CIFAR-10 files")->required();
-  app.add_option("--model", gan.model, "network")->capture_default_str();
-  app.add_option("--width", gan.width, "of the network")->capture_default_str();
-  app.add_option("--latent", gan.latent, "size")->capture_default_str();
-  app.add_option("--rounds", rounds, "measured")->capture_default_str();
-  app.add_option("--codec", codec, "of the edge")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
+int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
   constexpr int kPeers = 2;
   constexpr uint64_t kWarmUp = 10;
   std::vector<Seat> seats(kPeers);
@@ -195,4 +180,24 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) { return gossamer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  gossamer::GanSpec gan;
+  gan.model = "wgan-gp-resnet";
+  gan.width = 32;
+  gan.latent = 128;
+  uint64_t rounds = 60;
+  std::string codec = "innov-int4";
+  gossamer::Command program(
+      {.name = "round_benchmark",
+       .about = "CPU time of a round beside its gradients.",
+       .run = [&] { return gossamer::Measure(gan, rounds, codec); }});
+  program.AddOption("--data", &gan.data.path, "CIFAR-10 files",
+                    {.required = true});
+  const gossamer::OptionRules shown = {.show_default = true};
+  program.AddOption("--model", &gan.model, "network", shown);
+  program.AddOption("--width", &gan.width, "of the network", shown);
+  program.AddOption("--latent", &gan.latent, "size", shown);
+  program.AddOption("--rounds", &rounds, "measured", shown);
+  program.AddOption("--codec", &codec, "of the edge", shown);
+  return program.Run(argc, argv);
+}

@@ -30,6 +30,8 @@ EXTERNAL = [
     (re.compile(r"^(cuda|nccl)"),
      re.compile(r"^algorithms/kernels/.*\.cu$|^runtime/transport/nccl/"),
      "CUDA and NCCL only in kernels/*.cu and transport/nccl"),
+    (re.compile(r"^CLI/"), re.compile(r"^runtime/base/command_line\.cc$"),
+     "CLI11 only in runtime/base/command_line.cc"),
 ]
 PURE = re.compile(r"^(algorithms|topology(?!/service))/")
 IMPURE = {"thread", "mutex", "chrono", "fstream", "iostream", "filesystem",

@@ -1,12 +1,13 @@
 #include "topology/service/options.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
-#include <sstream>
+#include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/run_config.h"
 
@@ -44,38 +45,39 @@ struct Flags {
   ServiceOptions service;
 };
 
-void AddFlags(CLI::App& app, Flags& f) {
+void AddFlags(Command& program, Flags& f) {
   ServiceOptions& s = f.service;
   s.listen = "127.0.0.1:7700";
-  app.set_version_flag("--version", "gossamer-topology 0.1.0");
-  app.add_option("--config", f.config, "the run's configuration (text proto)");
-  app.add_option("--run", f.run, "name of the run");
-  app.add_option("--peers", f.peers, "how many peers the view waits for");
-  app.add_option("--graph", f.graph, "who is whose neighbour");
-  app.add_option("--schedule", f.schedule, "how that changes by round");
-  app.add_option("--weights", f.weights, "how much neighbours count");
-  app.add_option("--degree", f.degree, "of a random-regular graph");
-  app.add_option("--edge-probability", f.edge_probability, "of erdos-renyi");
-  app.add_option("--edges", f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
-  app.add_option("--seed", f.seed, "of random graphs and schedules");
-  app.add_option("--min-gap", f.min_gap, "refuse a smaller spectral gap")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--listen", s.listen, "host:port; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--port-file", s.port_file, "write the port here when ready");
-  app.add_option("--state", s.state,
-                 "folder of what survives a restart "
-                 "[runs/<run>/topology]");
-  app.add_option("--heartbeat", f.heartbeat, "seconds between heartbeats")
-      ->capture_default_str()
-      ->check(CLI::Range(0.01, 60.0));
-  app.add_option("--lease", f.lease, "seconds of silence until a peer is lost")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 86400.0));
-  app.add_flag("--insecure", s.insecure,
-               "serve beyond this machine without encryption");
-  app.add_flag("--exit-when-finished", s.exit_when_finished,
-               "end when every peer has trained to the end");
+  program.AddOption("--config", &f.config,
+                    "the run's configuration (text proto)");
+  program.AddOption("--run", &f.run, "name of the run");
+  program.AddOption("--peers", &f.peers, "how many peers the view waits for");
+  program.AddOption("--graph", &f.graph, "who is whose neighbour");
+  program.AddOption("--schedule", &f.schedule, "how that changes by round");
+  program.AddOption("--weights", &f.weights, "how much neighbours count");
+  program.AddOption("--degree", &f.degree, "of a random-regular graph");
+  program.AddOption("--edge-probability", &f.edge_probability,
+                    "of erdos-renyi");
+  program.AddOption("--edges", &f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
+  program.AddOption("--seed", &f.seed, "of random graphs and schedules");
+  program.AddOption("--min-gap", &f.min_gap, "refuse a smaller spectral gap",
+                    {.range = {{0, 1}}});
+  program.AddOption("--listen", &s.listen, "host:port; port 0 takes a free one",
+                    {.show_default = true});
+  program.AddOption("--port-file", &s.port_file,
+                    "write the port here when ready");
+  program.AddOption("--state", &s.state,
+                    "folder of what survives a restart "
+                    "[runs/<run>/topology]");
+  program.AddOption("--heartbeat", &f.heartbeat, "seconds between heartbeats",
+                    {.show_default = true, .range = {{0.01, 60}}});
+  program.AddOption("--lease", &f.lease,
+                    "seconds of silence until a peer is lost",
+                    {.show_default = true, .range = {{0.1, 86400}}});
+  program.AddOption("--insecure", &s.insecure,
+                    "serve beyond this machine without encryption");
+  program.AddOption("--exit-when-finished", &s.exit_when_finished,
+                    "end when every peer has trained to the end");
 }
 
 template <typename T, typename U>
@@ -125,20 +127,15 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc,
                                              const char* const* argv) {
-  CLI::App app(kAbout, "gossamer-topology");
-  app.footer(kExamples);
+  Command program({.name = "gossamer-topology",
+                   .about = kAbout,
+                   .footer = kExamples,
+                   .version = "gossamer-topology 0.1.0"});
   Flags flags;
-  AddFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    if (app.exit(error, out, err) == 0) {
-      return CommandLine{.options = {}, .text = out.str()};
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(error.what(), " (see --help)"));
+  AddFlags(program, flags);
+  GOSSAMER_ASSIGN_OR_RETURN(std::string text, program.Parse(argc, argv));
+  if (!text.empty()) {
+    return CommandLine{.options = {}, .text = std::move(text)};
   }
   CommandLine line{.options = flags.service, .text = {}};
   GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
