@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 
@@ -136,7 +137,15 @@ Losses GanGame::DiscriminatorStep(const at::Tensor& real,
   const auto score = [this](const at::Tensor& x) {
     return discriminator_->Forward(x, Normalization{});
   };
-  const at::Tensor of_real = score(real), of_fake = score(fake);
+  at::Tensor of_real, of_fake;
+  if (discriminator_->has_batch_norm()) {  // each half by its own statistics
+    of_real = score(real);
+    of_fake = score(fake);
+  } else {
+    const at::Tensor scores = score(at::cat({real, fake}));
+    of_real = scores.narrow(0, 0, options_.batch);
+    of_fake = scores.narrow(0, options_.batch, options_.batch);
+  }
   at::Tensor loss = DiscriminatorLoss(options_.loss, of_real, of_fake);
   std::vector<float> alpha(options_.batch);
   if (options_.loss == Loss::kWassersteinGp && options_.gradient_penalty > 0) {
