@@ -93,7 +93,18 @@ void Edge::UseNewestConnection() {
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
   const auto& hello = connections_.rbegin()->second;
-  if (hello) end_.OnHello(*hello, true, Sender());
+  if (hello) Hear(*hello, true);
+}
+
+void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
+  const ProductionEnd::State& s = end_.state();
+  const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
+  std::vector<ExchangeId> held;
+  for (const auto& payload : s.mine) held.push_back(payload.id);
+  end_.OnHello(hello, newest, Sender());
+  if (s.epoch == epoch && s.peer_epoch == peer_epoch) return;
+  // Another incarnation; one that goes on from a record keeps its payloads.
+  if (s.mine.empty()) lost_.insert(lost_.end(), held.begin(), held.end());
 }
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
@@ -181,7 +192,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   f.window = h.window;
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
-  end_.OnHello(f, Newest(connection), Sender());
+  Hear(f, Newest(connection));
   if (end_.state().epoch != before) rose_ = true;
   return absl::OkStatus();
 }

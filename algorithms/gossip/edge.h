@@ -111,6 +111,10 @@ class Edge {
   // Frames to send now, in order, on the newest connection.
   std::vector<OutFrame> TakeFrames() { return std::exchange(outbox_, {}); }
 
+  // Own payloads dropped since the last call because the other end began anew:
+  // it may have applied them before, or not (EDGE 5, `edge_lost`).
+  std::vector<ExchangeId> TakeLost() { return std::exchange(lost_, {}); }
+
   // Begins a record of the boundary before `cut` (decided() >= cut).
   void BeginRecord(ExchangeId cut);
   // The record holds both payloads of every exchange below the cut.
@@ -129,6 +133,7 @@ class Edge {
     return !connections_.empty() && connections_.rbegin()->first == connection;
   }
   void UseNewestConnection();
+  void Hear(const ProductionEnd::Frame& hello, bool newest);
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
@@ -142,6 +147,7 @@ class Edge {
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
   bool rose_ = false;  // risen on this connection already
   std::vector<OutFrame> outbox_;
+  std::vector<ExchangeId> lost_;
   std::optional<SavedEdge> record_;
   bool sealed_ = false;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gossamer {
 namespace {
@@ -277,16 +278,31 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
     Refuse(entry, connection, status);
     return;
   }
+  TellLost(entry);
   NoteArrivals(entry);
   Send(entry);
   Flush(entry);
   Changed();
 }
 
+void Neighborhood::TellLost(Entry& entry) const {
+  const std::vector<ExchangeId> lost = entry.edge->TakeLost();
+  if (lost.empty()) return;
+  Tell("edge_lost",
+       absl::StrCat("peer ", entry.edge->other().value,
+                    " began anew; the corrections of round ",
+                    absl::StrJoin(lost, ", ",
+                                  [](std::string* out, ExchangeId id) {
+                                    absl::StrAppend(out, RoundOf(id));
+                                  }),
+                    " may have been applied at one end only"));
+}
+
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
                           const absl::Status& why) {
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionDown(connection);
+    TellLost(it->second);
     Send(it->second);
     Tell("edge_down",
          absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));

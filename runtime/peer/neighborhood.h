@@ -124,6 +124,7 @@ class Neighborhood final : public TransportListener {
   void Send(Entry& entry);
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
+  void TellLost(Entry& entry) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
   // No neighbour has been heard to decide exchange `id`.

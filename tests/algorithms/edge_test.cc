@@ -19,6 +19,7 @@ namespace gossamer {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(EdgeTest, ExchangesCorrectBothEndsOppositely) {
@@ -205,6 +206,27 @@ TEST(EdgeTest, ARestartedEndStartsAtZeroAndMixesOn) {
   const auto d = pair.edge[0]->side().Save().difference;
   const auto e = pair.edge[1]->side().Save().difference;
   for (size_t i = 0; i < d.size(); ++i) ASSERT_EQ(d[i], -e[i]);
+}
+
+TEST(EdgeTest, WhatMayBeAppliedAtOneEndOnlyIsTold) {
+  EdgePair pair = MakePair("innov-int4");
+  pair.Connect(1);
+  pair.Mix(MakeExchangeId(1), kC);
+  // Complete at the other end, which says so no more.
+  for (auto& edge : pair.edge) edge->Emit(MakeExchangeId(2), kC, true);
+  pair.Pump();
+  pair.edge[1]->Complete(MakeExchangeId(3));
+  pair.Disconnect();
+  EXPECT_TRUE(pair.edge[0]->TakeLost().empty());
+  EdgeOptions options = PairOptions(1);
+  options.epoch += kEpochLevel;
+  pair.edge[1] =
+      std::make_unique<Edge>(options, PairCodec("innov-int4"), pair.x[1],
+                             std::make_shared<SnapshotCache>());
+  pair.Connect(2);
+  EXPECT_THAT(pair.edge[0]->TakeLost(), ElementsAre(MakeExchangeId(2)));
+  EXPECT_TRUE(pair.edge[0]->TakeLost().empty());
+  EXPECT_TRUE(pair.edge[1]->TakeLost().empty());
 }
 
 TEST(EdgeTest, ALosslessResetForgetsReplicasAndNoCorrection) {
