@@ -94,6 +94,26 @@ absl::StatusOr<std::vector<float>> LoadGenerator(const GeneratorFiles& files,
   return mean;
 }
 
+struct Loaded {
+  std::unique_ptr<GanEvaluator> evaluator;
+  std::vector<float> generator;
+};
+
+// For SampleSpec and EvaluateSpec.
+template <typename Spec>
+absl::StatusOr<Loaded> Load(const Spec& spec,
+                            std::shared_ptr<const Dataset> data) {
+  Loaded loaded;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      loaded.evaluator,
+      GanEvaluator::Create(NetworkOf(spec.gan), std::move(data),
+                           spec.gan.evaluation_samples, spec.threads));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      loaded.generator,
+      LoadGenerator(spec.files, loaded.evaluator->generator_size()));
+  return loaded;
+}
+
 struct Comparison {
   Extracted real, fake;
 };
@@ -189,13 +209,8 @@ absl::Status Sample(const SampleSpec& spec) {
   if (spec.gan.data.name == "gaussian-mixture") {
     GOSSAMER_ASSIGN_OR_RETURN(data, Dataset::Open(spec.gan.data, 0, 1, 0));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const auto evaluator,
-      GanEvaluator::Create(NetworkOf(spec.gan), std::move(data),
-                           spec.gan.evaluation_samples, spec.threads));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<float> generator,
-      LoadGenerator(spec.files, evaluator->generator_size()));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
+  const auto& [evaluator, generator] = loaded;
   GOSSAMER_RETURN_IF_ERROR(evaluator->WriteSamples(
       generator, RngKey(spec.seed).Fold("samples"), spec.out));
   std::cout << spec.out << "\n";
@@ -205,13 +220,8 @@ absl::Status Sample(const SampleSpec& spec) {
 absl::Status Evaluate(const EvaluateSpec& spec) {
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                             Dataset::Open(spec.gan.data, 0, 1, 0));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const auto evaluator,
-      GanEvaluator::Create(NetworkOf(spec.gan), std::move(data),
-                           spec.gan.evaluation_samples, spec.threads));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<float> generator,
-      LoadGenerator(spec.files, evaluator->generator_size()));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
+  const auto& [evaluator, generator] = loaded;
   nlohmann::ordered_json scores;
   if (evaluator->images()) {
     GOSSAMER_ASSIGN_OR_RETURN(const Comparison comparison,

@@ -1,30 +1,15 @@
 #include "algorithms/collective/collective_message.h"
 
-#include <bit>
-#include <cstring>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 
 namespace gossamer {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 constexpr uint32_t kMagic = 0x434d5347;  // "GSMC"
 constexpr size_t kChecked = kCollectiveHeadBytes - sizeof(uint32_t);
-
-template <typename T>
-void Put(std::span<std::byte> out, size_t at, T value) {
-  std::memcpy(out.data() + at, &value, sizeof value);
-}
-template <typename T>
-T Get(std::span<const std::byte> in, size_t at) {
-  T value;
-  std::memcpy(&value, in.data() + at, sizeof value);
-  return value;
-}
 
 }  // namespace
 

@@ -1,30 +1,17 @@
 #include "algorithms/gossip/frame.h"
 
-#include <bit>
 #include <cstring>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 
 namespace gossamer {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
 constexpr uint8_t kReplicaFlag = 1;
-
-template <typename T>
-void Put(std::vector<std::byte>& out, size_t at, T value) {
-  std::memcpy(out.data() + at, &value, sizeof value);
-}
-template <typename T>
-T Get(std::span<const std::byte> in, size_t at) {
-  T value;
-  std::memcpy(&value, in.data() + at, sizeof value);
-  return value;
-}
 
 absl::Status DecodeHelloTail(std::span<const std::byte> tail, EdgeHeader& h) {
   if (tail.size() < 6) return absl::DataLossError("hello is cut short");

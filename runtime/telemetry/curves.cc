@@ -134,22 +134,21 @@ Range YRange(const std::vector<Points>& series, bool log) {
 void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
   const double right = kPanelWidth - kRight, bottom = kPanelHeight - kBottom;
   cairo_set_line_width(cr, 1);
-  for (double v : x.Ticks(8)) {
-    const double px = std::round(x(v)) + 0.5;
+  const auto grid_line = [cr](double x0, double y0, double x1, double y1) {
     SetColor(cr, kGrid);
-    cairo_move_to(cr, px, kTop);
-    cairo_line_to(cr, px, bottom);
+    cairo_move_to(cr, x0, y0);
+    cairo_line_to(cr, x1, y1);
     cairo_stroke(cr);
     SetColor(cr, kInk);
+  };
+  for (double v : x.Ticks(8)) {
+    const double px = std::round(x(v)) + 0.5;
+    grid_line(px, kTop, px, bottom);
     Text(cr, absl::StrFormat("%.6g", v), px, bottom + 20, 14, 0.5);
   }
   for (double v : y.Ticks(8)) {
     const double py = std::round(y(v)) + 0.5;
-    SetColor(cr, kGrid);
-    cairo_move_to(cr, kLeft, py);
-    cairo_line_to(cr, right, py);
-    cairo_stroke(cr);
-    SetColor(cr, kInk);
+    grid_line(kLeft, py, right, py);
     Text(cr, absl::StrFormat("%.4g", v), kLeft - 9, py + 5, 14, 1);
   }
   SetColor(cr, kFrame);

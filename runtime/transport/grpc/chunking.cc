@@ -1,34 +1,20 @@
 #include "runtime/transport/grpc/chunking.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 
 namespace gossamer {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 constexpr uint8_t kFirst = 1;
 constexpr uint8_t kLast = 2;
 constexpr size_t kCrcOffset = 8;
 constexpr uint8_t kChannels = 3;
-
-template <typename T>
-void Put(std::byte* at, T value) {
-  std::memcpy(at, &value, sizeof value);
-}
-
-template <typename T>
-T Get(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 // Of the bytes that are copied and checked while they are in the L1 cache.
 constexpr size_t kBlock = 12 << 10;
@@ -93,20 +79,20 @@ Chunk FrameChunker::Next() {
   const bool last = sent_ == frame_.body.size();
   const uint8_t flags =
       static_cast<uint8_t>((started_ ? 0 : kFirst) | (last ? kLast : 0));
-  std::byte* header = chunk.header_bytes.data();
-  Put(header, static_cast<uint8_t>(channel_));
-  Put(header + 1, flags);
-  Put(header + 2, uint16_t{0});
-  Put(header + 4, static_cast<uint32_t>(chunk.head.size() + chunk.body.size()));
+  const std::span<std::byte> header(chunk.header_bytes);
+  Put(header, 0, static_cast<uint8_t>(channel_));
+  Put(header, 1, flags);
+  Put(header, 2, uint16_t{0});
+  Put(header, 4, static_cast<uint32_t>(chunk.head.size() + chunk.body.size()));
   chunk.header_size = kChunkHeaderBytes;
   if (!started_) {
-    Put(header + 12, static_cast<uint32_t>(frame_.head.size()));
-    Put(header + 16, static_cast<uint64_t>(frame_.body.size()));
+    Put(header, 12, static_cast<uint32_t>(frame_.head.size()));
+    Put(header, 16, static_cast<uint64_t>(frame_.body.size()));
     chunk.header_size = kFirstChunkHeaderBytes;
   }
   uint32_t crc = HeaderCrc(chunk.header());
   crc = ExtendCrc32c(ExtendCrc32c(crc, chunk.head), chunk.body);
-  Put(header + kCrcOffset, crc);
+  Put(header, kCrcOffset, crc);
   started_ = true;
   return chunk;
 }
@@ -146,14 +132,14 @@ absl::Status FrameAssembler::Add(
     return absl::DataLossError("a chunk is shorter than its header");
   }
   reader.Copy(std::span(bytes).first(kChunkHeaderBytes), nullptr);
-  Header header{.channel = Get<uint8_t>(&bytes[0]),
-                .flags = Get<uint8_t>(&bytes[1]),
-                .length = Get<uint32_t>(&bytes[4]),
-                .crc = Get<uint32_t>(&bytes[kCrcOffset])};
+  Header header{.channel = Get<uint8_t>(bytes, 0),
+                .flags = Get<uint8_t>(bytes, 1),
+                .length = Get<uint32_t>(bytes, 4),
+                .crc = Get<uint32_t>(bytes, kCrcOffset)};
   size_t header_size = kChunkHeaderBytes;
   const bool first = header.flags & kFirst;
   if (header.channel >= kChannels || header.flags > (kFirst | kLast) ||
-      Get<uint16_t>(&bytes[2]) != 0 || first == in_frame_) {
+      Get<uint16_t>(bytes, 2) != 0 || first == in_frame_) {
     return absl::DataLossError("a chunk's header is not one of this protocol");
   }
   if (first) {
@@ -162,8 +148,8 @@ absl::Status FrameAssembler::Add(
     }
     reader.Copy(std::span(bytes).subspan(kChunkHeaderBytes), nullptr);
     header_size = kFirstChunkHeaderBytes;
-    header.head_size = Get<uint32_t>(&bytes[12]);
-    header.body_size = Get<uint64_t>(&bytes[16]);
+    header.head_size = Get<uint32_t>(bytes, 12);
+    header.body_size = Get<uint64_t>(bytes, 16);
     if (absl::Status begun = Begin(header); !begun.ok()) return begun;
   } else if (header.channel != static_cast<uint8_t>(channel_)) {
     return absl::DataLossError("a frame changes its channel");

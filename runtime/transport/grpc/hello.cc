@@ -1,16 +1,12 @@
 #include "runtime/transport/grpc/hello.h"
 
-#include <bit>
-#include <cstring>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 
 namespace gossamer {
 namespace {
-
-static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
 constexpr size_t kFixedBytes = 36;
@@ -20,13 +16,6 @@ template <typename T>
 void Append(std::vector<std::byte>& out, T value) {
   const auto* p = reinterpret_cast<const std::byte*>(&value);
   out.insert(out.end(), p, p + sizeof value);
-}
-
-template <typename T>
-T Get(std::span<const std::byte> bytes, size_t at) {
-  T value;
-  std::memcpy(&value, &bytes[at], sizeof value);
-  return value;
 }
 
 }  // namespace
