@@ -41,7 +41,7 @@ class Evaluator {
   // kFailedPrecondition if there is no held-out data to compare with.
   virtual absl::StatusOr<double> Score(std::span<const float> generator,
                                        RngKey key) = 0;
-  // Writes a grid of samples as PNG.
+  // Writes a grid of samples as PNG.  kUnimplemented: the game has none.
   virtual absl::Status WriteSamples(std::span<const float> generator,
                                     RngKey key, const std::string& path) = 0;
 };

@@ -152,7 +152,7 @@ absl::StatusOr<double> SaddleGame::Score(std::span<const float> generator,
 
 absl::Status SaddleGame::WriteSamples(std::span<const float> generator,
                                       RngKey key, const std::string& path) {
-  return absl::FailedPreconditionError(
+  return absl::UnimplementedError(
       "a closed-form game has no pictures to write; it has a score, "
       "\"distance\"");
 }

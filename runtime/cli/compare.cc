@@ -162,8 +162,7 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(Plan& plan,
 // Scores over rounds and over time: a line for every run, a colour for every
 // algorithm.
 std::vector<Panel> ScorePanels(const std::vector<ComparedRun>& runs) {
-  Panel by_round{
-      .title = "score (lower is better)", .log_y = true, .markers = true};
+  Panel by_round{.title = "", .log_y = true, .markers = true};
   Panel by_time{.title = "score over time",
                 .x_label = "seconds",
                 .log_y = true,
@@ -175,6 +174,7 @@ std::vector<Panel> ScorePanels(const std::vector<ComparedRun>& runs) {
     const std::vector<RoundMetrics>& first = (*logs)[0].rounds;
     for (const RoundMetrics& m : first) {
       if (!m.score) continue;
+      by_round.title = ScoreTitle(m);
       rounds.points.emplace_back(static_cast<double>(m.round), *m.score);
       times.points.emplace_back(
           absl::ToDoubleSeconds(m.finished - first[0].finished), *m.score);

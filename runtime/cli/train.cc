@@ -119,11 +119,9 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
       HumanDuration(absl::Seconds(s.training_seconds)), s.rounds_per_second,
       HumanBytes(s.bytes_per_round));
   if (s.first_score && s.last_score) {
-    absl::PrintF(
-        "score    %.4g at round %d, %.4g at round %d (lower is "
-        "better)\n",
-        s.first_score->value, s.first_score->round, s.last_score->value,
-        s.last_score->round);
+    absl::PrintF("%-8s %.4g at round %d, %.4g at round %d (lower is better)\n",
+                 s.score_name, s.first_score->value, s.first_score->round,
+                 s.last_score->value, s.last_score->round);
   }
   absl::PrintF("folder   %s\n", folder.path());
   const std::string samples = folder.NewestSamples();

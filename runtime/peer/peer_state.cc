@@ -46,10 +46,13 @@ Task<bool> Peer::Evaluate() {
   });
   if (score.ok()) {
     metrics_.score = *score;
+    metrics_.score_name = evaluator->score_name();
   } else {
     Tell("score_failed", std::string(score.status().message()));
   }
-  if (!drawn.ok()) Tell("samples_failed", std::string(drawn.message()));
+  if (!drawn.ok() && !absl::IsUnimplemented(drawn)) {
+    Tell("samples_failed", std::string(drawn.message()));
+  }
   co_return true;
 }
 

@@ -313,12 +313,16 @@ absl::Status DrawCurves(const std::vector<Panel>& panels,
   return absl::OkStatus();
 }
 
+std::string ScoreTitle(const RoundMetrics& metrics) {
+  return absl::StrCat(metrics.score_name.empty() ? "score" : metrics.score_name,
+                      " (lower is better)");
+}
+
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
                              const std::vector<Sample>& consensus) {
   Panel generator{.title = "generator loss"};
   Panel discriminator{.title = "discriminator loss"};
-  Panel score{
-      .title = "score (lower is better)", .log_y = true, .markers = true};
+  Panel score{.title = "", .log_y = true, .markers = true};
   Panel distance{.title = "consensus distance", .log_y = true};
   for (const PeerLog& peer : peers) {
     Series g{peer.label, {}}, d{peer.label, {}}, s{peer.label, {}};
@@ -326,7 +330,9 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
       const double round = static_cast<double>(m.round);
       g.points.emplace_back(round, m.generator_loss);
       d.points.emplace_back(round, m.discriminator_loss);
-      if (m.score) s.points.emplace_back(round, *m.score);
+      if (!m.score) continue;
+      s.points.emplace_back(round, *m.score);
+      score.title = ScoreTitle(m);
     }
     if (g.points.empty()) continue;
     generator.series.push_back(std::move(g));

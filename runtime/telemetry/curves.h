@@ -41,6 +41,9 @@ struct PeerLog {
   std::vector<RoundMetrics> rounds;
 };
 
+// "proxy-fid (lower is better)", by the name of a round's score.
+std::string ScoreTitle(const RoundMetrics& metrics);
+
 // The panels of a run; those without data are left out.
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
                              const std::vector<Sample>& consensus);

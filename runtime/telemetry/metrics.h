@@ -29,6 +29,7 @@ struct RoundMetrics {
   uint64_t skipped = 0;
   uint64_t late = 0;
   std::optional<double> score;  // of this round, if it was evaluated
+  std::string score_name;       // "proxy-fid"; empty without a score
 };
 
 // A thing worth a line in events.jsonl: a lost edge, a jump, a refused peer.

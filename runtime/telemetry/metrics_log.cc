@@ -50,7 +50,10 @@ std::string ToJsonLine(const RoundMetrics& m) {
                {"corrections", m.corrections},
                {"skipped", m.skipped},
                {"late", m.late}};
-  if (m.score) json["score"] = *m.score;
+  if (m.score) {
+    json["score"] = *m.score;
+    json["score_name"] = m.score_name;
+  }
   return Dump(json);
 }
 
@@ -86,7 +89,12 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   m.skipped = Count(json, "skipped");
   m.late = Count(json, "late");
   const double score = Number(json, "score");
-  if (std::isfinite(score)) m.score = score;
+  if (!std::isfinite(score)) return m;
+  m.score = score;
+  if (const auto name = json.find("score_name");
+      name != json.end() && name->is_string()) {
+    m.score_name = name->get<std::string>();
+  }
   return m;
 }
 

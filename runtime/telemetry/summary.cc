@@ -80,6 +80,7 @@ void FillScores(const std::vector<Rounds>& peers, RunSummary& s) {
   for (const Rounds& rounds : peers) {
     for (const RoundMetrics& m : rounds) {
       if (!m.score) continue;
+      if (!m.score_name.empty()) s.score_name = m.score_name;
       by_round[m.round].first += *m.score;
       ++by_round[m.round].second;
     }
@@ -161,6 +162,7 @@ std::string ToJson(const RunSummary& s) {
       {"steps", s.steps},
       {"training_seconds", s.training_seconds},
       {"rounds_per_second", s.rounds_per_second}};
+  json["score_name"] = s.score_name;
   Put(json, "first_score", s.first_score);
   Put(json, "last_score", s.last_score);
   Put(json, "best_score", s.best_score);
@@ -192,6 +194,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     s.steps = json.at("steps").get<uint64_t>();
     s.training_seconds = GetNumber(json, "training_seconds");
     s.rounds_per_second = GetNumber(json, "rounds_per_second");
+    s.score_name = json.value("score_name", s.score_name);
     Get(json, "first_score", s.first_score);
     Get(json, "last_score", s.last_score);
     Get(json, "best_score", s.best_score);

@@ -179,7 +179,7 @@ TEST(SaddleGameTest, ScoreIsTheGeneratorsDistance) {
   EXPECT_EQ(evaluator->Score(game->parameters(), kNoKey).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(evaluator->WriteSamples(generator, kNoKey, "grid.png").code(),
-            absl::StatusCode::kFailedPrecondition);
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST(QuadraticGameTest, ShiftsCancelOverThePeers) {

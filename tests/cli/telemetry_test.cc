@@ -41,7 +41,8 @@ RoundMetrics Round(uint64_t round) {
           .bytes_sent = 100 * round,
           .bytes_received = 90 * round,
           .corrections = 2 * round,
-          .score = {}};
+          .score = {},
+          .score_name = {}};
 }
 
 std::string ReadAll(const std::string& path) {
@@ -54,11 +55,13 @@ std::string ReadAll(const std::string& path) {
 TEST(MetricsLog, LinesReadBack) {
   RoundMetrics m = Round(7);
   m.score = 0.125;
+  m.score_name = "proxy-fid";
   const auto back = ParseMetricsLine(ToJsonLine(m));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(ToJsonLine(*back), ToJsonLine(m));
   EXPECT_EQ(back->finished, m.finished);
   EXPECT_EQ(back->score, m.score);
+  EXPECT_EQ(back->score_name, "proxy-fid");
 }
 
 TEST(MetricsLog, KeysAreStable) {
@@ -168,6 +171,7 @@ TEST(Summary, SumsUp) {
   peers[0][4].score = 2;
   peers[0][9].score = 1;
   peers[1][9].score = 0.5;
+  peers[1][9].score_name = "distance";
   const RunSummary s = Summarize(peers);
   EXPECT_EQ(s.peers, 2u);
   EXPECT_EQ(s.rounds, 11u);
@@ -178,6 +182,7 @@ TEST(Summary, SumsUp) {
   EXPECT_EQ(s.first_score->round, 5u);
   EXPECT_DOUBLE_EQ(s.first_score->value, 2);
   EXPECT_DOUBLE_EQ(s.last_score->value, 0.75);
+  EXPECT_EQ(s.score_name, "distance");
   EXPECT_NEAR(s.seconds_computing, 4.4, 1e-12);
 }
 
@@ -205,12 +210,12 @@ TEST(Summary, KeysAreStableAndReadBack) {
       keys,
       ElementsAre("run", "algorithm", "peers", "configuration_hash", "finished",
                   "rounds", "steps", "training_seconds", "rounds_per_second",
-                  "first_score", "first_score_round", "last_score",
-                  "last_score_round", "best_score", "best_score_round",
-                  "consensus_distance", "consensus_distance_round",
-                  "generator_loss", "discriminator_loss", "bytes_per_round",
-                  "seconds_computing", "seconds_waiting", "corrections",
-                  "skipped", "late"));
+                  "score_name", "first_score", "first_score_round",
+                  "last_score", "last_score_round", "best_score",
+                  "best_score_round", "consensus_distance",
+                  "consensus_distance_round", "generator_loss",
+                  "discriminator_loss", "bytes_per_round", "seconds_computing",
+                  "seconds_waiting", "corrections", "skipped", "late"));
   EXPECT_EQ(json["configuration_hash"], "0000000000000abc");
   EXPECT_TRUE(json["first_score"].is_null());
   const auto back = ParseSummary(ToJson(s));
