@@ -94,8 +94,21 @@ class Fleet:
             return [json.loads(line)["kind"] for line in f]
 
     def wait(self, *peers):
-        return [self.processes[k].wait(LIMIT)
-                for k in peers or sorted(self.processes)]
+        try:
+            return [self.processes[k].wait(LIMIT)
+                    for k in peers or sorted(self.processes)]
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}\n{self.report()}") from None
+
+    def report(self):
+        """What a person would look at first."""
+        lines = []
+        for k in sorted(self.processes):
+            state = self.processes[k].poll()
+            lines.append(f"peer {k}: round {self.round_of(k)}, "
+                         f"{'runs' if state is None else f'ended: {state}'}")
+            lines += self.log(k).splitlines()[-5:]
+        return "\n".join(lines)
 
     def log(self, k):
         with open(os.path.join(self.folder, f"peer-{k}.log")) as f:
@@ -195,6 +208,7 @@ class ProcessTest(unittest.TestCase):
                  fleet.log(1).split("trying again")[-1])
         fleet.processes[1].send_signal(signal.SIGTERM)
         self.assertEqual(fleet.wait(), [0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
 
     def test_killed_peer_does_not_stop_the_others(self):
         fleet = self.fleet(rounds=3000, peers=4, mixing='deadline: "100ms"')
