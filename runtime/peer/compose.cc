@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
+#include "algorithms/game/synthetic_game.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/peer/paced_game.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
@@ -41,6 +43,23 @@ OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
           .epsilon = step.epsilon()};
 }
 
+absl::StatusOr<std::unique_ptr<Game>> MakeSynthetic(const RunConfig& config,
+                                                    int shard) {
+  const SyntheticConfig& synthetic = config.game().synthetic();
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Game> game,
+      SyntheticGame::Create(
+          {.parameters = static_cast<int64_t>(synthetic.parameters()),
+           .heterogeneity = synthetic.heterogeneity()},
+          shard, static_cast<int>(config.peers()), config.seed()));
+  if (synthetic.step_time() == "0") return game;
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration step_time,
+                            ParsePositiveDuration(synthetic.step_time()));
+  return std::make_unique<PacedGame>(
+      std::move(game), step_time,
+      synthetic.pace() == "sleep" ? Pace::kSleep : Pace::kBurn);
+}
+
 absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
   using Kind = DeadlinePolicy::Kind;
   if (text == "none") return DeadlinePolicy{Kind::kNone, {}};
@@ -70,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
          .heterogeneity = game.quadratic().heterogeneity()},
         shard, peers, config.seed());
   }
+  if (game.has_synthetic()) return MakeSynthetic(config, shard);
   return MakeGan(GanSpecOf(config, data), shard, peers, config.seed(),
                  static_cast<int>(config.resources().threads()));
 }

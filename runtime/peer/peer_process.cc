@@ -146,9 +146,7 @@ Task<absl::Status> PeerProcess::Register() {
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
   GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
   co_await waiter_.Until(
-      [this] {
-        return client_->registered() != 0 || !refused_.ok();
-      },
+      [this] { return client_->registered() != 0 || !refused_.ok(); },
       loop_.Now() + spec->liveness_limit);
   if (!refused_.ok()) co_return refused_;
   if (client_->registered() == 0) {

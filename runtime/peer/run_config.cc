@@ -218,6 +218,17 @@ void CheckGame(const GameConfig& game, Checker& check) {
     check.NotNegative("game.quadratic.heterogeneity",
                       game.quadratic().heterogeneity());
   }
+  if (game.has_synthetic()) {
+    const SyntheticConfig& synthetic = game.synthetic();
+    check.Range<uint64_t>("game.synthetic.parameters", synthetic.parameters(),
+                          2, 1 << 28);
+    check.OneOf("game.synthetic.pace", synthetic.pace(), {"burn", "sleep"});
+    check.NotNegative("game.synthetic.heterogeneity",
+                      synthetic.heterogeneity());
+    if (synthetic.step_time() != "0") {
+      check.Duration("game.synthetic.step_time", synthetic.step_time());
+    }
+  }
 }
 
 std::vector<Problem> FindProblems(const RunConfig& config) {

@@ -1,0 +1,120 @@
+#include "algorithms/game/synthetic_game.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int64_t kMaxParameters = int64_t{1} << 28;
+
+// Columns, not vectors: a codec quantizes only what has two dimensions.
+ParameterLayout MakeLayout(int64_t parameters) {
+  const int64_t half = parameters / 2;
+  return ParameterLayout({{.name = "generator.u",
+                           .player = Player::kGenerator,
+                           .shape = {parameters - half, 1},
+                           .extent = {}},
+                          {.name = "discriminator.v",
+                           .player = Player::kDiscriminator,
+                           .shape = {half, 1},
+                           .extent = {}}});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SyntheticGame>> SyntheticGame::Create(
+    const SyntheticSpec& spec, int rank, int peers, uint64_t seed) {
+  if (spec.parameters < 2 || spec.parameters > kMaxParameters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game: parameters is ", spec.parameters,
+                     ", must be in [2, ", kMaxParameters, "]"));
+  }
+  if (!(spec.heterogeneity >= 0 && std::isfinite(spec.heterogeneity))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game: heterogeneity is ", spec.heterogeneity,
+                     ", must be a standard deviation (0 for none)"));
+  }
+  if (rank < 0 || rank >= peers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("game: rank is ", rank, ", must be in [0, ", peers, ")"));
+  }
+  return std::unique_ptr<SyntheticGame>(
+      new SyntheticGame(spec, rank, peers, seed));
+}
+
+SyntheticGame::SyntheticGame(const SyntheticSpec& spec, int rank, int peers,
+                             uint64_t seed)
+    : layout_(MakeLayout(spec.parameters)),
+      solution_(layout_.size()),
+      parameters_(layout_.size()),
+      gradients_(layout_.size()) {
+  const RngKey key(seed);
+  key.Fold("solution").FillGaussian(solution_);
+  key.Fold("parameters").FillGaussian(parameters_);
+  own_solution_ = solution_;
+  if (spec.heterogeneity == 0 || peers == 1) return;
+  // Each peer's draw less that of the next in a circle: the sum is zero, the
+  // deviation √2 of a draw's, and a fleet of any size costs two draws.
+  const auto scale = static_cast<float>(spec.heterogeneity / std::sqrt(2.0));
+  std::vector<float> draw(layout_.size());
+  for (const int peer : {rank, (rank + 1) % peers}) {
+    key.Fold("shift").Fold(static_cast<uint64_t>(peer)).FillGaussian(draw);
+    const float sign = peer == rank ? scale : -scale;
+    for (size_t i = 0; i < draw.size(); ++i) {
+      own_solution_[i] += sign * draw[i];
+    }
+  }
+}
+
+absl::StatusOr<Losses> SyntheticGame::Gradient(Players players, RngKey key) {
+  const size_t half = layout_.extent(Player::kDiscriminator).size;
+  const size_t v0 = layout_.extent(Player::kDiscriminator).offset;
+  const auto from_solution = [this](size_t i) {
+    return parameters_[i] - own_solution_[i];
+  };
+  double value = 0;
+  for (size_t i = 0; i < v0; ++i) {
+    const float u = from_solution(i);
+    const float v = i < half ? from_solution(v0 + i) : 0;
+    value += 0.5 * (u * u - v * v) + u * v;
+  }
+  if (!std::isfinite(value)) {
+    return absl::DataLossError("the loss is not finite: the game has diverged");
+  }
+  // ∇_u f = (u − a) + (v − b);  ∇_v(−f) = (v − b) − (u − a).
+  for (size_t i = 0; i < half; ++i) {
+    gradients_[v0 + i] = from_solution(v0 + i) - from_solution(i);
+  }
+  if (players == Players::kBoth) {
+    for (size_t i = 0; i < v0; ++i) {
+      gradients_[i] = from_solution(i) + (i < half ? from_solution(v0 + i) : 0);
+    }
+  }
+  return Losses{.generator = value, .discriminator = -value};
+}
+
+absl::StatusOr<double> SyntheticGame::Score(std::span<const float> generator,
+                                            RngKey key) {
+  const size_t size = layout_.extent(Player::kGenerator).size;
+  if (generator.size() != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("distance: generator has ", generator.size(),
+                     " parameters, this game's has ", size));
+  }
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const double difference = double{generator[i]} - solution_[i];
+    sum += difference * difference;
+  }
+  return std::sqrt(sum / static_cast<double>(size));
+}
+
+absl::Status SyntheticGame::WriteSamples(std::span<const float> generator,
+                                         RngKey key, const std::string& path) {
+  return absl::UnimplementedError("a synthetic game has no pictures to write");
+}
+
+}  // namespace gossamer
