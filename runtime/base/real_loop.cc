@@ -1,6 +1,7 @@
 #include "runtime/base/real_loop.h"
 
 #include <algorithm>
+#include <cassert>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,7 @@ void RealLoop::WakeLocked() {
 
 void RealLoop::SetPoller(LoopPoller* poller) {
   MutexLock lock(&mu_);
+  assert(poller == nullptr || poller_ == nullptr);
   poller_ = poller;
 }
 

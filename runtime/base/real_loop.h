@@ -61,14 +61,15 @@ class RealLoop final : public EventLoop {
   TimerId RunAt(absl::Time when, Callback fn) override;
   bool Cancel(TimerId id) override;
 
-  // Null: none.  Once it returns, the former one is not used any more.  On the
-  // loop, or while it does not run.
+  // Where there was none; null: none.  Once it returns, the former one is not
+  // used any more.  On the loop, or while it does not run.
   void SetPoller(LoopPoller* poller);
 
   void Start();
   // Until Stop().
   void Run();
-  // The callback that runs now is the last one.  Any thread, idempotent.
+  // The callback that runs now, or that of an event which a poller has taken,
+  // is the last one.  Any thread, idempotent.
   void Stop();
   // Runs `fn` on the loop and returns when it has run.  False if the loop
   // stopped first or `limit` passed; then `fn` may still run later, so it must

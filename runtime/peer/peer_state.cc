@@ -28,6 +28,7 @@ constexpr std::string_view kEdgePrefix = "edge.";
 
 Task<bool> Peer::Evaluate() {
   metrics_.score.reset();
+  metrics_.score_name.clear();
   Evaluator* const evaluator = parts_.game->evaluator();
   const bool last = round_ == spec_.rounds;
   const bool due =

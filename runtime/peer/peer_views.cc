@@ -94,6 +94,8 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 Task<bool> Peer::AtStop() {
   Membership* const m = parts_.membership;
   const StopState stop = m->stop();
+  // The others have ended without this one, which they took for lost.
+  if (stop.committed && round_ > stop.round) co_return true;
   if (stop.round == 0 || round_ > stop.round) co_return false;
   m->AcknowledgeStop(stop.round);
   if (round_ < stop.round) co_return false;

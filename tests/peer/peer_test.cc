@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -281,6 +283,46 @@ TEST(PeerTest, SlowPeerJumps) {
   EXPECT_LT(fleet.peer(2).steps(), 150u);
   EXPECT_EQ(fleet.peer(0).steps(), 400u);
   EXPECT_GT(fleet.peer(2).last_metrics().corrections, 40u);
+}
+
+// Knows of its fleet's end only once it is past it.
+class LateToHear final : public Membership {
+ public:
+  LateToHear(std::unique_ptr<Membership> fleet, uint64_t stop, uint64_t hears)
+      : fleet_(std::move(fleet)), stop_(stop), hears_(hears) {}
+  const View& view() const override { return fleet_->view(); }
+  std::optional<uint64_t> fleet_round() const override {
+    return fleet_->fleet_round();
+  }
+  StopState stop() const override {
+    if (begun_ < hears_) return {};
+    return {.round = stop_, .committed = true};
+  }
+  void BeginRound(uint64_t round) override { begun_ = round; }
+  void AcknowledgeStop(uint64_t round) override { ADD_FAILURE() << round; }
+  void RequestStop() override {}
+  void Report(const PeerReport& report) override { fleet_->Report(report); }
+  void SetOnChange(std::function<void()> f) override {
+    fleet_->SetOnChange(std::move(f));
+  }
+
+ private:
+  const std::unique_ptr<Membership> fleet_;
+  const uint64_t stop_, hears_;
+  uint64_t begun_ = 0;
+};
+
+TEST(PeerTest, PeerPastTheAgreedEndStopsAtOnce) {
+  SimFleetOptions o = Options(2, 500);
+  o.membership = [](std::unique_ptr<Membership> fleet) {
+    return std::make_unique<LateToHear>(std::move(fleet), 20, 30);
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (int rank : {0, 1}) {
+    EXPECT_TRUE(fleet.peer(rank).stopped());
+    EXPECT_EQ(fleet.peer(rank).round(), 31u);
+  }
 }
 
 // Cut off from all neighbours, a peer takes a deadline per round; the others go

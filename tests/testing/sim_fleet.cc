@@ -54,6 +54,9 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
                             factor * options_.step_time, options_.step_jitter));
   seat->transport = network_.CreateEndpoint(IdOf(rank), seat->loop.get());
   seat->membership = fleet_.Join(IdOf(rank), seat->loop.get());
+  if (options_.membership) {
+    seat->membership = options_.membership(std::move(seat->membership));
+  }
   seat->game = options_.game(rank);
   LocalStepSpec step = options_.step;
   step.last_round = options_.peer.rounds;

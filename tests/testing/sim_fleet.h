@@ -39,6 +39,9 @@ struct SimFleetOptions {
   std::string checkpoints;         // folder; empty: none
   uint64_t resume_round = 0;
   uint64_t boot = 1;  // differs between lives of the fleet
+  // What a peer knows of its fleet, if not what the fleet knows.
+  std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
+      membership = {};
 };
 
 // Keeps the events; a test looks for what must or must not be there.

@@ -21,13 +21,15 @@ Connector::Connector(RealLoop* loop, GrpcOptions options)
 
 absl::Status Connector::Start() {
   absl::Status started = io_.Start();
-  if (started.ok()) loop_->SetPoller(&io_);
+  if (!started.ok()) return started;
+  loop_->SetPoller(&io_);
+  polled_ = true;
   return started;
 }
 
 void Connector::Shutdown() {
   alive_ = false;
-  loop_->SetPoller(nullptr);
+  if (std::exchange(polled_, false)) loop_->SetPoller(nullptr);
   for (auto& [id, peer] : peers_) loop_->Cancel(peer.redial);
   for (auto& [stream, state] : streams_) loop_->Cancel(state.hello_timer);
   io_.Shutdown();

@@ -81,6 +81,7 @@ class Connector final : public GrpcStreamOwner,
   const GrpcOptions options_;
   TransportListener* listener_ = nullptr;
   bool alive_ = true;
+  bool polled_ = false;
   ConnectionId last_id_ = 0;
   TransportCounters counters_;
   std::map<PeerId, Peer> peers_;

@@ -113,7 +113,8 @@ void GrpcStream::OnStarted(bool ok) {
 void GrpcStream::OnRead(bool ok) {
   // What gRPC knows of the reason arrives with OnFinished().
   const absl::Status received =
-      ok ? Receive() : absl::UnavailableError("the other end has gone");
+      ok && !closing_ ? Receive()
+                      : absl::UnavailableError("the other end has gone");
   reading_ = false;
   other_ended_ |= !ok;
   if (!received.ok()) Close(received);

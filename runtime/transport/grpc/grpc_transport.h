@@ -64,11 +64,12 @@ struct GrpcOptions {
 
 class GrpcTransport : public Transport {
  public:
-  // `loop` outlives the transport, which becomes its poller.  Listens at once;
-  // accepts peers after Connect().  kInvalidArgument for options that cannot
-  // be, kUnavailable if the address is taken or not of this machine.  On the
-  // loop, or before it runs; the same for destruction, which waits until all
-  // I/O has ended.
+  // `loop` outlives the transport, which becomes its poller: one per loop.
+  // Listens at once; accepts peers after Connect().  kInvalidArgument for
+  // options that cannot be, kUnavailable if the address is taken or not of this
+  // machine.  On the loop, or before it runs; the same for destruction, which
+  // waits until all I/O has ended and must not happen in a callback of the
+  // transport's own.
   static absl::StatusOr<std::unique_ptr<GrpcTransport>> Create(
       RealLoop* loop, GrpcOptions options);
 
