@@ -64,9 +64,9 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
   for (auto& [peer, entry] : edges_) {
-    const auto it =
-        std::find_if(row.begin(), row.end(),
-                     [&](const RowEntry& r) { return r.peer == peer; });
+    const auto it = std::find_if(
+        row.begin(), row.end(),
+        [peer = peer](const RowEntry& r) { return r.peer == peer; });
     if (it == row.end()) {
       entry.edge->Pass(id + 1);
       continue;
