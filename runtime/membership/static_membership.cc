@@ -18,7 +18,7 @@ class StaticFleet::Peer final : public Membership {
  public:
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
   ~Peer() override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].loop = nullptr;
     fleet_->Advance();
   }
@@ -26,25 +26,25 @@ class StaticFleet::Peer final : public Membership {
   const View& view() const override { return fleet_->view_; }
 
   std::optional<uint64_t> fleet_round() const override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     const uint64_t round = fleet_->MaxRound();
     if (round == 0) return std::nullopt;
     return round;
   }
 
   StopState stop() const override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     return fleet_->stop_;
   }
 
   void BeginRound(uint64_t round) override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].begun = round;
     fleet_->Advance();
   }
 
   void AcknowledgeStop(uint64_t round) override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].acknowledged = round;
     fleet_->Advance();
   }
@@ -52,7 +52,7 @@ class StaticFleet::Peer final : public Membership {
   void RequestStop() override { fleet_->RequestStop(); }
 
   void Report(const PeerReport& report) override {
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     Seat& seat = fleet_->seats_[id_];
     seat.report = report;
     seat.reported = true;
@@ -61,7 +61,7 @@ class StaticFleet::Peer final : public Membership {
 
   void SetOnChange(std::function<void()> on_change) override {
     on_change_ = std::make_shared<std::function<void()>>(std::move(on_change));
-    absl::MutexLock lock(&fleet_->mu_);
+    MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].on_change = on_change_;
   }
 
@@ -79,7 +79,7 @@ StaticFleet::~StaticFleet() = default;
 
 std::unique_ptr<Membership> StaticFleet::Join(PeerId id, EventLoop* loop) {
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     seats_[id] = {};
     seats_[id].loop = loop;
   }
@@ -87,7 +87,7 @@ std::unique_ptr<Membership> StaticFleet::Join(PeerId id, EventLoop* loop) {
 }
 
 void StaticFleet::RequestStop() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   if (stop_.round != 0) return;
   stop_.round = std::max(MaxRound(), view_.from_round) + stop_slack_;
   NotifyAll();
@@ -95,7 +95,7 @@ void StaticFleet::RequestStop() {
 }
 
 std::map<PeerId, PeerReport> StaticFleet::reports() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   std::map<PeerId, PeerReport> reports;
   for (const auto& [id, seat] : seats_) {
     if (seat.reported) reports[id] = seat.report;

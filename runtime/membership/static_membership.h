@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/mutex.h"
 #include "runtime/membership/membership.h"
 
 namespace gossamer {
@@ -58,7 +58,7 @@ class StaticFleet {
 
   const View view_;
   const uint64_t stop_slack_;
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::map<PeerId, Seat> seats_ ABSL_GUARDED_BY(mu_);
   StopState stop_ ABSL_GUARDED_BY(mu_);
 };

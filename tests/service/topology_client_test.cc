@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/telemetry/sketch.h"
 #include "tests/cli/temporary_folder.h"
@@ -71,12 +71,14 @@ class Peer {
     client_ = std::make_unique<TopologyClient>(options, &loop_);
     client_->SetOnChange([this] { Copy(); });
     client_->SetOnRefused([this](const absl::Status& s) {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       refused_ = s;
+      changed_.SignalAll();
     });
     client_->SetOnService([this](const absl::Status& s) {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       service_changes_.push_back(s);
+      changed_.SignalAll();
     });
     loop_.Start();
     Do([](TopologyClient& c) { c.Start(); });
@@ -91,9 +93,8 @@ class Peer {
   }
   // True once `condition` holds of what the client last told.
   bool Wait(std::function<bool(const Peer&)> condition) {
-    absl::MutexLock lock(&mu_);
-    auto holds = [&] { return condition(*this); };
-    return mu_.AwaitWithTimeout(absl::Condition(&holds), kPatience);
+    MutexLock lock(&mu_);
+    return changed_.AwaitFor(&mu_, kPatience, [&] { return condition(*this); });
   }
   bool WaitForView(uint64_t epoch) {
     return Wait([epoch](const Peer& p) { return p.view_.epoch >= epoch; });
@@ -109,14 +110,16 @@ class Peer {
 
  private:
   void Copy() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     view_ = client_->view();
     stop_ = client_->stop();
     fleet_round_ = client_->fleet_round();
     registered_ = client_->registered();
+    changed_.SignalAll();
   }
 
-  absl::Mutex mu_;
+  Mutex mu_;
+  CondVar changed_;
   std::unique_ptr<TopologyClient> client_;
   RealLoop loop_;
 };

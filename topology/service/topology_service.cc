@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
       Fleet::Create(std::move(options), std::move(stored), clock()));
   std::unique_ptr<TopologyService> service(new TopologyService(
       std::move(fleet), std::move(store), std::move(clock), std::move(log)));
-  absl::MutexLock lock(&service->mu_);
+  MutexLock lock(&service->mu_);
   service->saved_ = service->fleet_.record();
   if (resumed) {
     service->log_(absl::StrFormat(
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
 }
 
 TopologyService::Progress TopologyService::Tick() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const absl::Time now = clock_();
   fleet_.Tick(now);
   // A save that failed is tried again at the next event or tick.
@@ -166,7 +166,7 @@ absl::Status TopologyService::HandleRegister(
   r.configuration_hash = request.configuration_hash();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
                              request.checkpoint_rounds().end());
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
     log_(absl::StrFormat("refused a peer at %s: %s", r.address,
@@ -200,7 +200,7 @@ absl::Status TopologyService::HandleHeartbeat(
   heartbeat.acknowledged_stop = request.acknowledged_stop();
   heartbeat.request_stop = request.request_stop();
   heartbeat.finished = request.finished();
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   GOSSAMER_ASSIGN_OR_RETURN(const FleetAnswer answer,
                             fleet_.Heartbeat(heartbeat, clock_()));
   GOSSAMER_RETURN_IF_ERROR(Save());
@@ -215,7 +215,7 @@ absl::Status TopologyService::HandleHeartbeat(
 
 absl::Status TopologyService::HandleGetStatus(
     const wire::GetStatusRequest& request, wire::FleetStatus& response) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
   const FleetSnapshot snapshot = fleet_.Snapshot(clock_());
   response.set_run_id(fleet_.options().run_id);
@@ -235,7 +235,7 @@ absl::Status TopologyService::HandleGetStatus(
 
 absl::Status TopologyService::HandleStop(const wire::StopRequest& request,
                                          wire::StopResponse& response) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, fleet_.RequestStop(clock_()));
   GOSSAMER_RETURN_IF_ERROR(Save());

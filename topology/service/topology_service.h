@@ -17,10 +17,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/mutex.h"
 #include "topology/service/fleet.h"
 #include "topology/service/store.h"
 
@@ -79,7 +79,7 @@ class TopologyService final : public wire::Topology::CallbackService {
 
   const Clock clock_;
   const Log log_;
-  absl::Mutex mu_;
+  Mutex mu_;
   Fleet fleet_ ABSL_GUARDED_BY(mu_);
   Store store_ ABSL_GUARDED_BY(mu_);
   uint64_t saved_version_ ABSL_GUARDED_BY(mu_) = 0;
