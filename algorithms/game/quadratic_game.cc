@@ -31,15 +31,8 @@ absl::StatusOr<std::unique_ptr<QuadraticGame>> QuadraticGame::Create(
   const Coefficients coefficients = {
       .dimension = spec.dimension, .curvature = 1, .noise = spec.noise};
   GOSSAMER_RETURN_IF_ERROR(Check(coefficients));
-  if (!(spec.heterogeneity >= 0 && std::isfinite(spec.heterogeneity))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: heterogeneity is ", spec.heterogeneity,
-                     ", must be a standard deviation (0 for none)"));
-  }
-  if (rank < 0 || rank >= peers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: rank is ", rank, ", must be in [0, ", peers, ")"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckDeviation("heterogeneity", spec.heterogeneity));
+  GOSSAMER_RETURN_IF_ERROR(CheckRank(rank, peers));
   const std::vector<double> shift =
       Shift(spec, rank, peers, RngKey(seed).Fold("shift"));
   return std::unique_ptr<QuadraticGame>(

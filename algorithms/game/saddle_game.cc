@@ -49,6 +49,19 @@ double Distance(std::span<const float> x, std::span<const double> y) {
 
 }  // namespace
 
+absl::Status CheckDeviation(const char* name, double value) {
+  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("game: ", name, " is ", value,
+                   ", must be a standard deviation (0 for none)"));
+}
+
+absl::Status CheckRank(int rank, int peers) {
+  if (rank >= 0 && rank < peers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("game: rank is ", rank, ", must be in [0, ", peers, ")"));
+}
+
 OrthogonalMatrix::OrthogonalMatrix(int dimension, RngKey key)
     : normals_(kReflections, std::vector<double>(dimension)) {
   for (int k = 0; k < kReflections; ++k) {
@@ -91,12 +104,7 @@ absl::Status SaddleGame::Check(const Coefficients& coefficients) {
         absl::StrCat("game: dimension is ", coefficients.dimension,
                      ", must be in [1, ", kMaxDimension, "]"));
   }
-  if (!(coefficients.noise >= 0 && std::isfinite(coefficients.noise))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: noise is ", coefficients.noise,
-                     ", must be a standard deviation (0 for none)"));
-  }
-  return absl::OkStatus();
+  return CheckDeviation("noise", coefficients.noise);
 }
 
 absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {

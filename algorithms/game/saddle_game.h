@@ -20,6 +20,11 @@
 
 namespace gossamer {
 
+// Of a closed-form game's specification: kInvalidArgument unless `value` is a
+// standard deviation; unless `rank` is one of `peers`.
+absl::Status CheckDeviation(const char* name, double value);
+absl::Status CheckRank(int rank, int peers);
+
 // An orthogonal d × d matrix as a product of Householder reflections; applying
 // it takes O(d), and all its singular values are 1.
 class OrthogonalMatrix {

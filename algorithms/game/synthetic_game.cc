@@ -1,9 +1,10 @@
 #include "algorithms/game/synthetic_game.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/game/saddle_game.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -32,15 +33,8 @@ absl::StatusOr<std::unique_ptr<SyntheticGame>> SyntheticGame::Create(
         absl::StrCat("game: parameters is ", spec.parameters,
                      ", must be in [2, ", kMaxParameters, "]"));
   }
-  if (!(spec.heterogeneity >= 0 && std::isfinite(spec.heterogeneity))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: heterogeneity is ", spec.heterogeneity,
-                     ", must be a standard deviation (0 for none)"));
-  }
-  if (rank < 0 || rank >= peers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: rank is ", rank, ", must be in [0, ", peers, ")"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckDeviation("heterogeneity", spec.heterogeneity));
+  GOSSAMER_RETURN_IF_ERROR(CheckRank(rank, peers));
   return std::unique_ptr<SyntheticGame>(
       new SyntheticGame(spec, rank, peers, seed));
 }

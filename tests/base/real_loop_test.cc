@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -101,30 +100,46 @@ class FakePoller final : public LoopPoller {
  public:
   EventLoop::Callback Wait(absl::Duration limit) override {
     MutexLock lock(&mu_);
+    idle_ = limit > absl::ZeroDuration();
+    changed_.SignalAll();
     changed_.AwaitFor(&mu_, limit, [this] { return woken_ || events_ > 0; });
+    idle_ = false;
     woken_ = false;
     if (events_ == 0) return nullptr;
     --events_;
-    return [this] { handled_.fetch_add(1); };
+    return [this] {
+      MutexLock handling(&mu_);
+      ++handled_;
+      changed_.SignalAll();
+    };
   }
   void Wake() override {
     MutexLock lock(&mu_);
     woken_ = true;
-    changed_.Signal();
+    changed_.SignalAll();
   }
   void AddEvent() {
     MutexLock lock(&mu_);
     ++events_;
-    changed_.Signal();
+    changed_.SignalAll();
   }
-  int handled() const { return handled_; }
+  bool AwaitHandled(int events) {
+    MutexLock lock(&mu_);
+    return changed_.AwaitFor(&mu_, kLimit, [&] { return handled_ >= events; });
+  }
+  // The loop has nothing to run and waits here.
+  bool AwaitIdle() {
+    MutexLock lock(&mu_);
+    return changed_.AwaitFor(&mu_, kLimit, [this] { return idle_; });
+  }
 
  private:
   Mutex mu_;
   CondVar changed_;
   int events_ = 0;
+  bool idle_ = false;
   bool woken_ = false;
-  std::atomic<int> handled_ = 0;
+  int handled_ = 0;
 };
 
 TEST(RealLoopTest, APollersEventsAndPostsAndTimersAllHaveTheirTurn) {
@@ -132,7 +147,7 @@ TEST(RealLoopTest, APollersEventsAndPostsAndTimersAllHaveTheirTurn) {
   RealLoop loop;
   loop.SetPoller(&poller);
   loop.Start();
-  bool timer_ran = false;
+  std::binary_semaphore timer_ran(0);
   // A callback that posts itself for ever keeps nobody else waiting.
   struct Again {
     RealLoop* loop;
@@ -141,16 +156,13 @@ TEST(RealLoopTest, APollersEventsAndPostsAndTimersAllHaveTheirTurn) {
   ASSERT_TRUE(loop.PostAndWait(
       [&] {
         loop.RunAt(loop.Now() + absl::Milliseconds(1),
-                   [&] { timer_ran = true; });
+                   [&] { timer_ran.release(); });
         loop.Post(Again{&loop});
       },
       kLimit));
   for (int i = 0; i < 100; ++i) poller.AddEvent();
-  while (poller.handled() < 100) absl::SleepFor(absl::Milliseconds(1));
-  bool seen = false;
-  while (!seen) {
-    ASSERT_TRUE(loop.PostAndWait([&] { seen = timer_ran; }, kLimit));
-  }
+  EXPECT_TRUE(poller.AwaitHandled(100));
+  EXPECT_TRUE(timer_ran.try_acquire_for(absl::ToChronoSeconds(kLimit)));
   loop.Stop();
 }
 
@@ -160,7 +172,10 @@ TEST(RealLoopTest, PostsWakeALoopThatWaitsForIo) {
   loop.SetPoller(&poller);
   loop.Start();
   for (int i = 0; i < 200; ++i) {
-    if (i % 10 == 0) absl::SleepFor(absl::Milliseconds(1));
+    // Now and then only once the loop is sure to wait.
+    if (i % 10 == 0) {
+      ASSERT_TRUE(poller.AwaitIdle());
+    }
     ASSERT_TRUE(loop.PostAndWait([] {}, kLimit));
   }
   ASSERT_TRUE(loop.PostAndWait([&] { loop.SetPoller(nullptr); }, kLimit));
