@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -149,4 +150,9 @@ int Main(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) { return gossamer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // gRPC's own lines, which say worse what the errors here say; the user's
+  // setting stands.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  return gossamer::Main(argc, argv);
+}
