@@ -2,9 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv_transpose2d.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/upsample_nearest2d.h>
@@ -13,6 +11,8 @@
 #include <array>
 #include <cmath>
 #include <optional>
+
+#include "gan_models/twice_differentiable.h"
 
 namespace gossamer {
 
@@ -67,11 +67,12 @@ at::Tensor Conv::operator()(const at::Tensor& x) const {
   const at::Tensor& weight = table_.parameter(weight_);
   std::optional<at::Tensor> bias;
   if (bias_ >= 0) bias = table_.parameter(bias_);
+  if (!options_.transposed) {
+    return Convolve(x, weight, bias, options_.stride, options_.padding);
+  }
   const std::array stride = {options_.stride, options_.stride};
   const std::array padding = {options_.padding, options_.padding};
-  return options_.transposed
-             ? at::conv_transpose2d(x, weight, bias, stride, padding)
-             : at::conv2d(x, weight, bias, stride, padding);
+  return at::conv_transpose2d(x, weight, bias, stride, padding);
 }
 
 BatchNorm::BatchNorm(TensorTable& table, const std::string& name,
@@ -102,8 +103,6 @@ at::Tensor Upsample(const at::Tensor& x) {
   const std::array size = {2 * x.size(2), 2 * x.size(3)};
   return at::upsample_nearest2d(x, at::IntArrayRef(size));
 }
-
-at::Tensor MeanPool(const at::Tensor& x) { return at::avg_pool2d(x, {2, 2}); }
 
 at::Tensor LeakyRelu(const at::Tensor& x) {
   return x * at::where(x.detach() > 0, 1.0f, 0.2f);

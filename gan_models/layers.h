@@ -78,8 +78,6 @@ class BatchNorm {
 
 // Images [N, C, H, W] to [N, C, 2H, 2W], every pixel four times.
 at::Tensor Upsample(const at::Tensor& x);
-// Images [N, C, H, W] to [N, C, H/2, W/2], the means of 2x2 pixels.
-at::Tensor MeanPool(const at::Tensor& x);
 at::Tensor LeakyRelu(const at::Tensor& x);  // slope 0.2
 at::Tensor Relu(const at::Tensor& x);
 // [N, channels * size * size] to [N, channels, size, size].

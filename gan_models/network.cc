@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gan_models/layers.h"
+#include "gan_models/twice_differentiable.h"
 
 namespace gossamer {
 namespace {
