@@ -172,7 +172,7 @@ void AllReduce::Receive(uint32_t step) {
   const Payload payload = std::exchange(early_[step], Payload());
   const std::span<const std::byte> bytes = payload.bytes();
   if (steps_[step].combine == Combine::kReplace) {
-    std::memcpy(part.data(), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
     return;
   }
   AddBytes(*kernels_, bytes, part);

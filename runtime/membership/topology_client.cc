@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,9 +59,8 @@ bool IsFinal(const absl::Status& status) {
 
 std::string ToBytes(const std::vector<double>& sketch) {
   static_assert(std::endian::native == std::endian::little);
-  std::string bytes(sketch.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), sketch.data(), bytes.size());
-  return bytes;
+  return {reinterpret_cast<const char*>(sketch.data()),
+          sketch.size() * sizeof(double)};
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +24,8 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
 std::vector<double> FromBytes(const std::string& bytes) {
   static_assert(std::endian::native == std::endian::little);
   std::vector<double> values(bytes.size() / sizeof(double));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+  bytes.copy(reinterpret_cast<char*>(values.data()),
+             values.size() * sizeof(double));
   return values;
 }
 
