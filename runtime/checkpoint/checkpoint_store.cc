@@ -56,7 +56,9 @@ wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   manifest.set_layout_fingerprint(checkpoint.id.layout_fingerprint);
   manifest.set_configuration_hash(checkpoint.id.configuration_hash);
   for (const auto& [name, value] : checkpoint.counters) {
-    (*manifest.mutable_counters())[name] = value;
+    wire::CheckpointCounter* counter = manifest.add_counters();
+    counter->set_key(name);
+    counter->set_value(value);
   }
   return manifest;
 }
@@ -237,8 +239,9 @@ absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
     checkpoint.floats[name] = std::move(tensor.values);
   }
   checkpoint.bytes = std::move(state.bytes);
-  checkpoint.counters.insert(manifest.counters().begin(),
-                             manifest.counters().end());
+  for (const wire::CheckpointCounter& counter : manifest.counters()) {
+    checkpoint.counters.emplace(counter.key(), counter.value());
+  }
   return checkpoint;
 }
 
