@@ -3,6 +3,8 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -171,6 +173,17 @@ Contraction ExpectedContraction(const MixingSchedule& schedule) {
     return {.factor = *known};
   }
   return EstimateContraction(schedule, 1, kEstimateRounds, 0);
+}
+
+double StableStepSize(const MixingSchedule& schedule, int age) {
+  double largest = 0;
+  const uint64_t rounds = std::max<uint64_t>(1, schedule.period());
+  for (uint64_t k = 1; k <= rounds; ++k) {
+    const MixingReport report = Analyze(MatrixOfRound(schedule, k));
+    largest = std::max(largest, 1 - report.eigenvalues.back());
+  }
+  if (largest == 0) return std::numeric_limits<double>::infinity();
+  return 2 * std::sin(std::numbers::pi / (2 * (2 * age + 1))) / largest;
 }
 
 Contraction EstimateContraction(const MixingSchedule& schedule,

@@ -79,6 +79,13 @@ struct Contraction {
 
 Contraction ExpectedContraction(const MixingSchedule& schedule);
 
+// The consensus step size below which delayed mixing is stable: with
+// corrections made from snapshots tau = `age` rounds old, every mode of
+// x(k+1) = x(k) - gamma (I - W) x(k - tau) decays if gamma times the largest
+// eigenvalue of I - W is below 2 sin(pi / (2 (2 tau + 1))) (Levin, May, 1976).
+// Of the rounds of a period; of one draw where all are relabellings of it.
+double StableStepSize(const MixingSchedule& schedule, int age);
+
 // The mean of ||(W - J)x||^2 / ||x||^2 over `rounds` rounds from `first_round`
 // and Gaussian x with mean zero, with its standard error.  For a schedule that
 // treats all ranks alike this is ExpectedContraction.

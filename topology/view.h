@@ -24,6 +24,11 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// The most compute steps that an exchange may hide behind.
+inline constexpr int kMaxOverlap = 8;
+// In a configuration: the service chooses.
+inline constexpr int kAutoOverlap = -1;
+
 struct View {
   std::string run_id;
   uint64_t generation = 0;  // of the service's store
@@ -34,7 +39,7 @@ struct View {
   ScheduleSpec schedule;
   uint64_t seed = 0;
   double gamma = 1;
-  int overlap_steps = 0;
+  int overlap_steps = 0;  // h, at most kMaxOverlap
   uint64_t configuration_hash = 0;
   // Checkpoint that the peer which gets this view starts from, if it has not
   // trained yet; 0: none, it starts anew.  All members' the same when a fleet

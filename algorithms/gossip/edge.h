@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
 #define GOSSAMER_ALGORITHMS_GOSSIP_EDGE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -86,6 +87,9 @@ class Edge {
   const ProductionEnd::State& state() const { return end_.state(); }
   const CodecSide& side() const { return end_.side(); }
   void set_observer(CorrectionObserver* o) { end_.side().set_observer(o); }
+
+  // h of the view; at most the window that the edge was made with.
+  void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
 
   // From the round loop, between steps (EDGE 4).  `finite`: x has no infinity
   // and no NaN; without it the exchange is a skip.  True if a payload went out.

@@ -41,7 +41,7 @@ class EdgeEnd {
       : side_(std::move(side)), nonce_(epoch % kLevel) {
     s_.epoch = epoch;
     s_.decided = frontier;
-    s_.window = s_.peer_window = static_cast<uint8_t>(window);
+    s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
   }
   // A new life that goes on from a sealed record; `side` is as the record
   // left it.  Counts only if the other end restores the same cut (EDGE 6).
@@ -59,9 +59,14 @@ class EdgeEnd {
   const Side& side() const { return side_; }
   Side& side() { return side_; }
 
+  // At most `brake` own payloads incomplete here, in [1, W]: what is at hand
+  // of a window that may be needed later (EDGE 2).  The bound on unacknowledged
+  // ones stays 2W, so that a smaller brake makes no skip.
+  void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
+
   // Whether Emit(id) may send a payload (EDGE 4, Emit).
   bool MayPay(N id) const {
-    return s_.peer_epoch != 0 && s_.Incomplete() < s_.window &&
+    return s_.peer_epoch != 0 && s_.Incomplete() < s_.brake &&
            s_.Unacknowledged() < 2 * s_.window &&
            !(s_.heard > id && !s_.theirs.Has(id));
   }

@@ -101,6 +101,7 @@ struct EdgeState {
   HeldQueue<N, Token, 2 * kMaxWindow> mine;    // not known to be done there
   HeldQueue<N, Token, 2 * kMaxWindow> theirs;  // heard, not done here
   uint8_t window = 1;                          // W of this end
+  uint8_t brake = 1;                           // of W, what is in use
   uint8_t peer_window = 1;                     // W of the other, as announced
   bool connected = false;  // there is a connection to send on
   bool ready = false;      // and a hello was heard on it

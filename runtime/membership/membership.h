@@ -17,11 +17,20 @@
 
 namespace gossamer {
 
+// How long a peer's rounds and exchanges take, over its last ones in the
+// present view.
+struct Tempo {
+  double busy_seconds = 0;      // a round without its waiting, median
+  double exchange_seconds = 0;  // the longest of a round, 90th percentile
+  uint64_t rounds = 0;          // that both come from
+};
+
 // What a peer tells the service from time to time.
 struct PeerReport {
   uint64_t round = 0;  // the next round it will emit
   uint64_t steps = 0;
   double rounds_per_second = 0;
+  Tempo tempo;
   double generator_loss = 0;
   double discriminator_loss = 0;
   std::optional<double> score;  // latest, if this peer evaluates

@@ -257,6 +257,9 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_round(report_.round);
   request.set_steps(report_.steps);
   request.set_rounds_per_second(report_.rounds_per_second);
+  request.set_busy_seconds(report_.tempo.busy_seconds);
+  request.set_exchange_seconds(report_.tempo.exchange_seconds);
+  request.set_tempo_rounds(report_.tempo.rounds);
   request.set_generator_loss(report_.generator_loss);
   request.set_discriminator_loss(report_.discriminator_loss);
   if (report_.score) request.set_score(*report_.score);

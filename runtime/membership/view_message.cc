@@ -47,7 +47,7 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   }
   if (m.epoch() == 0 || m.from_round() > kMaxRound ||
       m.resume_round() > kMaxRound || !std::isfinite(m.gamma()) ||
-      m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > 64 ||
+      m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > kMaxOverlap ||
       m.degree() > kMaxPeers) {
     return Refused("with a number out of range");
   }

@@ -61,6 +61,31 @@ std::string NoSuchField(const Descriptor& type, std::string_view name) {
                       type.name(), "; ", Suggestion(name, FieldNames(type)));
 }
 
+// The values of an enumeration as people write them: a value whose name ends
+// in its number, as steps_2, is written as that number.
+std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
+  std::vector<std::string> values;
+  for (int i = 0; i < type.value_count(); ++i) {
+    const std::string number = std::to_string(type.value(i)->number());
+    const std::string& name = type.value(i)->name();
+    values.push_back(absl::EndsWith(name, "_" + number) ? number : name);
+  }
+  return absl::StrJoin(values, ", ");
+}
+
+std::string NoSuchValue(const std::string& field, const std::string& value) {
+  const auto* file =
+      DescriptorPool::generated_pool()->FindFileByName("proto/run.proto");
+  for (int i = 0; file != nullptr && i < file->message_type_count(); ++i) {
+    const auto* found = file->message_type(i)->FindFieldByName(field);
+    if (found != nullptr && found->enum_type() != nullptr) {
+      return absl::StrCat(field, " is \"", value,
+                          "\"; known: ", ValuesOf(*found->enum_type()));
+    }
+  }
+  return absl::StrCat(field, " cannot be \"", value, "\"");
+}
+
 // Turns protobuf's reports into lines for people.
 class ErrorLines : public google::protobuf::io::ErrorCollector {
  public:
@@ -79,6 +104,9 @@ class ErrorLines : public google::protobuf::io::ErrorCollector {
       const std::string name = TakeQuoted(rest);
       if (type != nullptr) explained = NoSuchField(*type, name);
       StepBackTo(name, line, column);
+    } else if (absl::StartsWith(message, "Unknown enumeration value of")) {
+      const std::string value = TakeQuoted(rest);
+      explained = NoSuchValue(TakeQuoted(rest), value);
     }
     out_.push_back(
         absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", explained));
@@ -126,7 +154,7 @@ void CollectOrigins(const Message& message,
   }
 }
 
-std::string_view Expected(const FieldDescriptor& field) {
+std::string Expected(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_UINT32:
     case FieldDescriptor::CPPTYPE_UINT64:
@@ -135,6 +163,8 @@ std::string_view Expected(const FieldDescriptor& field) {
       return "a number";
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return absl::StrCat("one of ", ValuesOf(*field.enum_type()));
     default:
       return "text";
   }
@@ -236,9 +266,9 @@ absl::Status SetField(std::string_view assignment, Message& message,
   }
   for (const std::string& v : values) {
     if (!ParseValue(v, *field, *owner)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          origin, ": \"", v, "\" is not ", std::string(Expected(*field)),
-          ", which ", path, " takes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(origin, ": \"", v, "\" is not ", Expected(*field),
+                       ", which ", path, " takes"));
     }
   }
   origins[path] = origin;

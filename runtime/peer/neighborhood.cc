@@ -54,11 +54,17 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
     } else {
       edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
     }
+    edge->set_overlap(overlap_);
     edges_.emplace(
         peer, Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
   }
   transport_->Connect(peer, address);
   return absl::OkStatus();
+}
+
+void Neighborhood::SetOverlap(int h) {
+  overlap_ = h;
+  for (auto& [peer, entry] : edges_) entry.edge->set_overlap(h);
 }
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
@@ -220,6 +226,10 @@ uint64_t Neighborhood::corrections() const {
   return n;
 }
 
+absl::Duration Neighborhood::TakeExchangeTime() {
+  return std::exchange(exchange_time_, absl::ZeroDuration());
+}
+
 const Edge* Neighborhood::edge(PeerId peer) const {
   const auto it = edges_.find(peer);
   return it == edges_.end() ? nullptr : it->second.edge.get();
@@ -248,7 +258,9 @@ void Neighborhood::NoteArrivals(Entry& entry) {
   const ExchangeId heard = entry.edge->heard();
   auto it = entry.emitted.begin();
   while (it != entry.emitted.end() && it->first < heard) {
-    entry.deadline.Record(loop_->Now() - it->second);
+    const absl::Duration took = loop_->Now() - it->second;
+    entry.deadline.Record(took);
+    exchange_time_ = std::max(exchange_time_, took);
     it = entry.emitted.erase(it);
   }
 }

@@ -28,7 +28,7 @@ struct NeighborhoodOptions {
   PeerId self;
   std::string run_id;
   uint64_t epoch = 0;  // MakeEpoch
-  int window = 1;      // max(1, overlap_steps)
+  int window = 1;  // the largest overlap that a view may ask for, at least 1
   uint64_t layout = 0;
   DeadlinePolicy deadline;
 };
@@ -61,6 +61,8 @@ class Neighborhood final : public TransportListener {
   absl::Status Add(PeerId peer, const std::string& address, ExchangeId frontier,
                    const SavedEdge* saved);
   bool Has(PeerId peer) const { return edges_.contains(peer); }
+  // h from here on, on all edges.
+  void SetOverlap(int h);
 
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
@@ -101,6 +103,9 @@ class Neighborhood final : public TransportListener {
   uint64_t corrections() const;
   uint64_t skipped() const { return skipped_; }
   uint64_t late() const { return late_; }
+  // The longest that an exchange took, from its emission to the other end's
+  // part, of those that ended since the last call.
+  absl::Duration TakeExchangeTime();
   const Edge* edge(PeerId peer) const;
   void set_observer(PeerId peer, CorrectionObserver* observer);
   Transport& transport() { return *transport_; }
@@ -147,8 +152,10 @@ class Neighborhood final : public TransportListener {
   EventHandler on_event_;
   FrameHandler on_collective_;
   std::function<void(PeerId)> on_collective_up_;
+  int overlap_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
+  absl::Duration exchange_time_;
 };
 
 }  // namespace gossamer

@@ -11,12 +11,12 @@
 namespace gossamer {
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
-  if (spec.overlap_steps < 0 || spec.overlap_steps > 1) {
+  if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "overlap_steps ", spec.overlap_steps, ": 0 and 1 are supported"));
+        "overlap_steps ", spec.overlap_steps, ": must be 0 to ", kMaxOverlap));
   }
   if (spec.mixing_rounds < 1 || spec.mixing_rounds >= kMaxPhases ||
-      (spec.mixing_rounds > 1 && spec.overlap_steps > 0)) {
+      (spec.mixing_rounds > 1 && spec.overlap_steps != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("mixing_rounds ", spec.mixing_rounds,
                      ": must be 1 to 255, and above 1 needs overlap_steps 0"));
@@ -36,7 +36,9 @@ Peer::Peer(PeerSpec spec, Parts parts)
       neighborhood_({.self = spec_.self,
                      .run_id = spec_.run_id,
                      .epoch = spec_.epoch,
-                     .window = std::max(1, spec_.overlap_steps),
+                     .window = spec_.overlap_steps == kAutoOverlap
+                                   ? kMaxOverlap
+                                   : std::max(1, spec_.overlap_steps),
                      .layout = parts_.game->layout().fingerprint(),
                      .deadline = spec_.deadline},
                     parts_.loop, parts_.transport, parts_.codec,
@@ -107,29 +109,46 @@ Task<absl::Status> Peer::Round() {
     UpdateAverage();
     co_return absl::OkStatus();
   }
-  row_ = RowOf(round_);
-  if (!neighborhood_.Acquainted(row_)) {
+  // A view with less overlap makes more due at once.
+  Task<absl::Status> due = CompleteDue(round_);
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
+  const std::vector<RowEntry>& row = rows_[round_] = RowOf(round_);
+  if (!neighborhood_.Acquainted(row)) {
     co_await waiter_.Until(
-        [this] { return neighborhood_.Acquainted(row_); },
+        [&] { return neighborhood_.Acquainted(row); },
         parts_.loop->Now() +
             (spec_.deadline.kind == DeadlinePolicy::Kind::kNone
                  ? spec_.liveness_limit
                  : std::min(spec_.liveness_limit, absl::Seconds(5))));
   }
-  if (spec_.overlap_steps > 0) {
-    // The exchange of this round hides behind this round's steps.
-    neighborhood_.Emit(row_, MakeExchangeId(round_), CheckFinite());
+  if (overlap_ > 0) {
+    // The exchange of this round hides behind this round's step and those of
+    // the next h − 1.
+    neighborhood_.Emit(row, MakeExchangeId(round_), CheckFinite());
     Task<absl::Status> step = Step();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
-    Task<absl::Status> wait = Await(MakeExchangeId(round_));
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
-    neighborhood_.Complete(MakeExchangeId(round_ + 1));
-    co_return absl::OkStatus();
+    Task<absl::Status> wait = CompleteDue(round_ + 1);
+    co_return co_await wait.result();
   }
   for (const bool mix : {!spec_.step_then_mix, spec_.step_then_mix}) {
     Task<absl::Status> half = mix ? Mix() : Step();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await half.result());
   }
+  rows_.erase(round_);
+  co_return absl::OkStatus();
+}
+
+// Completes what is due before `round` begins: the exchanges of max(1, h)
+// rounds ago and older, never a newer one, however early it came.
+Task<absl::Status> Peer::CompleteDue(uint64_t round) {
+  const auto h = static_cast<uint64_t>(std::max(1, overlap_));
+  while (!rows_.empty() && rows_.begin()->first + h <= round) {
+    const auto& [of, row] = *rows_.begin();
+    Task<absl::Status> wait = Await(row, MakeExchangeId(of));
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    rows_.erase(rows_.begin());
+  }
+  if (round > h) neighborhood_.Complete(MakeExchangeId(round - h + 1));
   co_return absl::OkStatus();
 }
 
@@ -137,28 +156,28 @@ Task<absl::Status> Peer::Round() {
 Task<absl::Status> Peer::Mix() {
   for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
     const ExchangeId id = MakeExchangeId(round_, static_cast<uint32_t>(phase));
-    neighborhood_.Emit(row_, id, CheckFinite());
-    Task<absl::Status> wait = Await(id);
+    const std::vector<RowEntry>& row = rows_.at(round_);
+    neighborhood_.Emit(row, id, CheckFinite());
+    Task<absl::Status> wait = Await(row, id);
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
     neighborhood_.Complete(id + 1);
   }
   co_return absl::OkStatus();
 }
 
-Task<absl::Status> Peer::Await(ExchangeId id) {
+// `row` stays as it is meanwhile.
+Task<absl::Status> Peer::Await(std::span<const RowEntry> row, ExchangeId id) {
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await waiter_.Until(
-      [this, id] { return neighborhood_.Arrived(row_, id, round_length_); },
+      [=, this] { return neighborhood_.Arrived(row, id, round_length_); },
       started + spec_.liveness_limit,
-      [this, id] {
-        return neighborhood_.NextDeadline(row_, id, round_length_);
-      });
+      [=, this] { return neighborhood_.NextDeadline(row, id, round_length_); });
   metrics_.seconds_waiting +=
       absl::ToDoubleSeconds(parts_.loop->Now() - started);
   if (arrived) co_return absl::OkStatus();
-  const std::vector<PeerId> missing = neighborhood_.Missing(row_, id);
+  const std::vector<PeerId> missing = neighborhood_.Missing(row, id);
   co_return absl::DeadlineExceededError(absl::StrCat(
-      "round ", round_, ": no word from peer ",
+      "round ", RoundOf(id), ": no word from peer ",
       absl::StrJoin(
           missing, ", ",
           [](std::string* out, PeerId p) { absl::StrAppend(out, p.value); }),

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "runtime/membership/membership.h"
 #include "runtime/peer/all_reducer.h"
 #include "runtime/peer/neighborhood.h"
+#include "runtime/peer/recent.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/mixing_schedule.h"
@@ -44,10 +46,12 @@ struct PeerSpec {
   // cp-oadam: gradients averaged by all-reduce instead of gossip.
   bool centralized = false;
   std::string all_reduce = "ring";
-  int overlap_steps = 1;  // h: 0 or 1
+  // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
+  int overlap_steps = 1;
   int mixing_rounds = 1;  // t; above 1 needs h = 0
   bool step_then_mix = false;
-  double gamma = 0;  // 0: the codec's
+  // 0: the codec's, or less if snapshots are old; else refused if not stable.
+  double gamma = 0;
   DeadlinePolicy deadline;
   absl::Duration liveness_limit = absl::Minutes(10);
   int steps_per_round = 1;
@@ -104,6 +108,8 @@ class Peer {
   Task<absl::Status> Join();
   absl::Status AdoptView();
   absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
+  absl::Status AdoptOverlap();
+  absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
   uint64_t NextRound() const;
@@ -111,7 +117,8 @@ class Peer {
   // One round (peer.cc).
   Task<absl::Status> Round();
   Task<absl::Status> Mix();
-  Task<absl::Status> Await(ExchangeId id);
+  Task<absl::Status> CompleteDue(uint64_t round);
+  Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Step();
   Task<absl::Status> CentralizedStep();
   Pending<bool> Compute(std::function<void()> work);
@@ -121,6 +128,7 @@ class Peer {
   bool CheckFinite();
 
   // What others see, and what stays (peer_state.cc).
+  void Drain();
   Task<absl::Status> Finish();
   Task<bool> Evaluate();
   void Publish(absl::Time started);
@@ -142,13 +150,16 @@ class Peer {
   View view_;
   int rank_ = 0;
   std::unique_ptr<MixingSchedule> schedule_;
+  int overlap_ = 1;
   float gamma_ = 1;
 
   uint64_t round_ = 1;
   uint64_t steps_ = 0;
   bool stopped_ = false;
-  std::vector<RowEntry> row_;
+  // Of the rounds whose exchanges are not due yet.
+  std::map<uint64_t, std::vector<RowEntry>> rows_;
   absl::Duration round_length_;  // moving average
+  Recent busy_, exchanges_;      // seconds, since the view
   std::vector<float> ema_;
   std::vector<float> gradient_;  // centralized only
   // Written by the compute engine, read on the loop after it.

@@ -69,6 +69,10 @@ void Peer::Publish(absl::Time started) {
   metrics_.finished = now;
   metrics_.bytes_sent = bytes.bytes_sent;
   metrics_.bytes_received = bytes.bytes_received;
+  metrics_.seconds_exchanging =
+      absl::ToDoubleSeconds(neighborhood_.TakeExchangeTime());
+  busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
+  exchanges_.Add(metrics_.seconds_exchanging);
   metrics_.corrections = neighborhood_.corrections();
   metrics_.skipped = neighborhood_.skipped();
   metrics_.late = neighborhood_.late();
@@ -80,6 +84,9 @@ void Peer::Publish(absl::Time started) {
   report.steps = steps_;
   report.rounds_per_second =
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
+  report.tempo = {.busy_seconds = busy_.Quantile(0.5),
+                 .exchange_seconds = exchanges_.Quantile(0.9),
+                 .rounds = busy_.size()};
   report.generator_loss = metrics_.generator_loss;
   report.discriminator_loss = metrics_.discriminator_loss;
   report.score = metrics_.score;
@@ -204,6 +211,18 @@ absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {
   return edges;
 }
 
+// Completes what is in flight as its round would have: in order, so that the
+// end of a run is the same bits whatever comes first.
+void Peer::Drain() {
+  while (!rows_.empty()) {
+    const auto& [round, row] = *rows_.begin();
+    if (!neighborhood_.Missing(row, MakeExchangeId(round)).empty()) return;
+    neighborhood_.Complete(MakeExchangeId(round + 1));
+    rows_.erase(rows_.begin());
+  }
+  neighborhood_.Complete(MakeExchangeId(round_));
+}
+
 // Nobody leaves while a neighbour still needs something of it.
 Task<absl::Status> Peer::Finish() {
   const ExchangeId cut = MakeExchangeId(round_);
@@ -215,14 +234,15 @@ Task<absl::Status> Peer::Finish() {
     neighborhood_.BeginRecord(cut);
   }
   const bool settled = co_await waiter_.Until(
-      [this, cut] {
-        neighborhood_.Complete(cut);
+      [this] {
+        Drain();
         neighborhood_.FlushAll();
         return neighborhood_.Settled() && neighborhood_.Sealed();
       },
       parts_.loop->Now() + std::min(kDrainLimit, spec_.liveness_limit),
       [this] { return parts_.loop->Now() + absl::Milliseconds(20); });
   if (!settled) {
+    neighborhood_.Complete(cut);
     Tell("not_settled", "a neighbour did not answer at the end of the run");
   }
   Task<bool> saved = SaveCheckpoint(/*now=*/true);

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/peer.h"
+#include "topology/mixing_matrix.h"
 
 namespace gossamer {
 
@@ -42,13 +44,15 @@ absl::Status Peer::AdoptView() {
                    newest.seed));
   view_ = newest;
   rank_ = *rank;
-  gamma_ =
-      spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
+  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap());
   std::map<PeerId, SavedEdge> saved;
+  const auto h = static_cast<uint64_t>(overlap_);
   if (first) {
     round_ = std::max<uint64_t>(1, view_.from_round);
     if (view_.resume_round != 0) {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
+      // What was in flight at the checkpoint is due as it was then.
+      for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
     }
   }
   return ConnectMembers(saved);
@@ -79,6 +83,41 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
                           it == saved.end() ? nullptr : &it->second));
   }
   return absl::OkStatus();
+}
+
+absl::Status Peer::AdoptOverlap() {
+  const int before = overlap_;
+  overlap_ = spec_.overlap_steps;
+  if (overlap_ == kAutoOverlap) {
+    overlap_ = std::clamp(view_.overlap_steps, 1, kMaxOverlap);
+    Tell("overlap",
+         absl::StrFormat("overlap_steps %d from round %d (was %d); measured "
+                         "here: a round without waiting %.1f ms, an exchange "
+                         "%.1f ms",
+                         overlap_, round_, before, 1e3 * busy_.Quantile(0.5),
+                         1e3 * exchanges_.Quantile(0.9)));
+  }
+  busy_.Clear();
+  exchanges_.Clear();
+  GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
+  neighborhood_.SetOverlap(overlap_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<float> Peer::StepSize() const {
+  const float wanted =
+      spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
+  const int age = overlap_ - 1;
+  if (spec_.centralized || age < 1) return wanted;
+  const double bound = StableStepSize(*schedule_, age);
+  if (spec_.gamma == 0) {
+    return std::min(wanted, static_cast<float>(bound * 2 / 3));
+  }
+  if (spec_.gamma < bound) return wanted;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "mixing.gamma ", spec_.gamma, " is not stable with overlap_steps ",
+      overlap_, " on this schedule: it must be below ", bound,
+      "; leave it out to get ", bound * 2 / 3));
 }
 
 std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
@@ -130,7 +169,7 @@ uint64_t Peer::NextRound() const {
     target = std::min(target, stop.round);
   }
   target = std::min(target, spec_.rounds);
-  const auto ahead = static_cast<uint64_t>(spec_.overlap_steps) + 2;
+  const auto ahead = static_cast<uint64_t>(overlap_) + 2;
   return target > next + ahead ? target : next;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/config_text.h"
+#include "topology/mixing_matrix.h"
 
 namespace gossamer {
 namespace {
@@ -116,13 +117,13 @@ void CheckMixing(const RunConfig& config, Checker& check) {
                               "\"; write none, auto, or a duration such as "
                               "40ms"));
   }
-  if (mixing.overlap_steps() > 1) {
-    check.Refuse("mixing.overlap_steps",
-                 absl::StrCat("is ", mixing.overlap_steps(),
-                              "; 0 and 1 work (1 hides an exchange behind one "
-                              "step)"));
+  if (mixing.gamma() > 0 && mixing.overlap_steps() == MixingConfig::auto_) {
+    check.Refuse("mixing.gamma",
+                 "is given, but with mixing.overlap_steps: auto the step size "
+                 "follows the overlap: leave it out, or fix the overlap");
   }
-  if (mixing.mixing_rounds() > 1 && mixing.overlap_steps() > 0) {
+  if (mixing.mixing_rounds() > 1 &&
+      mixing.overlap_steps() != MixingConfig::steps_0) {
     check.Refuse("mixing.mixing_rounds",
                  absl::StrCat("is ", mixing.mixing_rounds(),
                               ", which needs mixing.overlap_steps: 0 (the "
@@ -148,10 +149,24 @@ void CheckComposition(const RunConfig& config, Checker& check) {
                               "draws anew: leave it out, or take "
                               "permuted-ring or random-matching"));
   }
-  if (!MixesParameters(config) && mixing.overlap_steps() != 0) {
+  if (!MixesParameters(config) &&
+      mixing.overlap_steps() != MixingConfig::steps_0) {
     check.Refuse("mixing.overlap_steps",
-                 "is 1, but cp-oadam averages the gradients of the very step: "
-                 "leave it out or set 0");
+                 "is not 0, but cp-oadam averages the gradients of the very "
+                 "step: leave it out or set 0");
+  }
+  const int age = static_cast<int>(mixing.overlap_steps()) - 1;
+  if (MixesParameters(config) && mixing.gamma() > 0 && age > 0) {
+    const double bound = StableStepSize(**schedule, age);
+    if (mixing.gamma() >= bound) {
+      check.Refuse(
+          "mixing.gamma",
+          absl::StrCat("is ", mixing.gamma(),
+                       ", which is not stable with overlap_steps ", age + 1,
+                       " on this schedule: stay below ", bound,
+                       ", or leave it out to get two thirds "
+                       "of that"));
+    }
   }
   if (!MixesParameters(config) && mixing.mixing_rounds() > 1) {
     check.Refuse("mixing.mixing_rounds",
@@ -301,7 +316,7 @@ void ResolveRunConfig(RunConfig& config) {
                                                      : "fixed");
   }
   if (!mixing.has_overlap_steps() && (central || mixing.mixing_rounds() > 1)) {
-    mixing.set_overlap_steps(0);
+    mixing.set_overlap_steps(MixingConfig::steps_0);
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {

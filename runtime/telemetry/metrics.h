@@ -21,6 +21,9 @@ struct RoundMetrics {
   double discriminator_loss = 0;
   double seconds_computing = 0;  // this round, in gradient and optimizer
   double seconds_waiting = 0;    // this round, for the network
+  // The longest exchange that ended in this round, from its emission to the
+  // other end's part; with overlap most of it is hidden behind steps.
+  double seconds_exchanging = 0;
   uint64_t bytes_sent = 0;       // since start
   uint64_t bytes_received = 0;
   // Exchanges, since start: completed with two payloads, skipped by this end,

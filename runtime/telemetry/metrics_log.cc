@@ -45,6 +45,7 @@ std::string ToJsonLine(const RoundMetrics& m) {
                {"discriminator_loss", m.discriminator_loss},
                {"seconds_computing", m.seconds_computing},
                {"seconds_waiting", m.seconds_waiting},
+               {"seconds_exchanging", m.seconds_exchanging},
                {"bytes_sent", m.bytes_sent},
                {"bytes_received", m.bytes_received},
                {"corrections", m.corrections},
@@ -83,6 +84,7 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   m.discriminator_loss = Number(json, "discriminator_loss");
   m.seconds_computing = Number(json, "seconds_computing");
   m.seconds_waiting = Number(json, "seconds_waiting");
+  m.seconds_exchanging = Number(json, "seconds_exchanging");
   m.bytes_sent = Count(json, "bytes_sent");
   m.bytes_received = Count(json, "bytes_received");
   m.corrections = Count(json, "corrections");

@@ -72,7 +72,7 @@ TEST(ParseRunConfig, WrongTypesHaveAPlace) {
 
 TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
   const std::vector<std::string> lines = absl::StrSplit(
-      Error("peers: 0\nmixing {\n  codec: \"innov-int5\"\n  overlap_steps: 3\n"
+      Error("peers: 0\nmixing {\n  codec: \"innov-int5\"\n  mixing_rounds: 0\n"
             "}\n"
             "step { beta1: 1.5 }\n",
             {"mixing.deadline=soon"}),
@@ -87,8 +87,22 @@ TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
   EXPECT_THAT(lines[2], AllOf(StartsWith("--set mixing.deadline=soon: "),
                               HasSubstr("none, auto, or a duration")));
   EXPECT_THAT(lines[3], AllOf(StartsWith("f.textproto:4:3: "),
-                              HasSubstr("0 and 1 work")));
+                              HasSubstr("mixing.mixing_rounds is 0")));
   EXPECT_THAT(lines[4], StartsWith("f.textproto:6:8: step.beta1"));
+}
+
+TEST(ParseRunConfig, OverlapIsANumberOrAuto) {
+  EXPECT_EQ(Parse("").mixing().overlap_steps(), 1);
+  EXPECT_EQ(Parse("mixing { overlap_steps: 3 }").mixing().overlap_steps(), 3);
+  EXPECT_EQ(Parse("mixing { overlap_steps: auto }").mixing().overlap_steps(),
+            MixingConfig::auto_);
+  EXPECT_EQ(Parse("", {"mixing.overlap_steps=auto"}).mixing().overlap_steps(),
+            MixingConfig::auto_);
+  EXPECT_THAT(Error("mixing {\n overlap_steps: 9 }"),
+              StartsWith("f.textproto:2:17: overlap_steps is \"9\"; known: "
+                         "auto, 0, 1, 2"));
+  EXPECT_THAT(Error("", {"mixing.overlap_steps=many"}),
+              HasSubstr("\"many\" is not one of auto, 0, 1"));
 }
 
 TEST(LoadRunConfig, SaysWhichFileIsNotThere) {
@@ -160,8 +174,9 @@ TEST(Resolve, FillsWhatTheAlgorithmImplies) {
   EXPECT_EQ(rand.step().optimizer(), "oadam");
   const RunConfig central = Parse("algorithm: \"cp-oadam\"");
   EXPECT_EQ(central.mixing().graph(), "complete");
-  EXPECT_EQ(central.mixing().overlap_steps(), 0u);
-  EXPECT_EQ(Parse("mixing { mixing_rounds: 3 }").mixing().overlap_steps(), 0u);
+  EXPECT_EQ(central.mixing().overlap_steps(), MixingConfig::steps_0);
+  EXPECT_EQ(Parse("mixing { mixing_rounds: 3 }").mixing().overlap_steps(),
+            MixingConfig::steps_0);
 }
 
 TEST(Resolve, KeepsWhatIsSetAndIsIdempotent) {
@@ -183,6 +198,12 @@ TEST(Resolve, TextReadsBackTheSame) {
 TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
+  EXPECT_THAT(Error("mixing { gamma: 0.5 overlap_steps: auto }"),
+              HasSubstr("follows the overlap"));
+  // A ring of thirds with snapshots one round old: below 3/4.
+  EXPECT_THAT(Error("peers: 4 mixing { gamma: 0.8 overlap_steps: 2 }"),
+              HasSubstr("stay below 0.75"));
+  Parse("peers: 4 mixing { gamma: 0.7 overlap_steps: 2 }");
   EXPECT_THAT(Error("peers: 6 mixing { graph: \"hypercube\" }"),
               StartsWith("f.textproto:1:19: mixing.graph with 6 peers: "));
   EXPECT_THAT(Error("algorithm: \"rand-dp-oadam\" "

@@ -358,6 +358,37 @@ TEST_F(FleetTest, ConsensusDistanceIsOfTheLatestRoundAllHaveSketched) {
   EXPECT_EQ(*snapshot.consensus_distance, ConsensusDistance(of_round_8));
 }
 
+// overlap_steps auto: the first view hides behind one step; when all have
+// measured in it, another one hides what there is.
+TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
+  FleetOptions options = Options(2);
+  options.overlap_steps = kAutoOverlap;
+  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  for (int i : {1, 2}) {
+    ASSERT_TRUE(fleet_->Register(Peer(i, 100 + i), now_).ok());
+  }
+  const auto beat = [&](int i, uint64_t round, double exchange) {
+    FleetHeartbeat h = Beat(i, 100 + i, round);
+    h.report.tempo = {0.1, exchange, 32};
+    h.report.rounds_per_second = 10;
+    Hear(h);
+  };
+  EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
+  beat(1, 40, 0.25);
+  EXPECT_EQ(fleet_->record().view.epoch, 1);
+  beat(2, 41, 0.25);
+  ASSERT_EQ(fleet_->record().view.epoch, 2);
+  EXPECT_EQ(fleet_->record().view.overlap_steps, 3);
+  const uint64_t from = fleet_->record().view.from_round;
+  EXPECT_GT(from, 41);
+  // What was measured before it is adopted says nothing.
+  for (int i : {1, 2}) beat(i, from + 5, 0.9);
+  EXPECT_EQ(fleet_->record().view.epoch, 2);
+  for (int i : {1, 2}) beat(i, from + 50, 0.05);
+  EXPECT_EQ(fleet_->record().view.epoch, 3);
+  EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
+}
+
 TEST_F(FleetTest, SketchesThatAreNotFiniteAreIgnored) {
   Assemble(1);
   FleetHeartbeat h = Beat(1, 101, 5);

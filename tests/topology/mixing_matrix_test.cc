@@ -3,9 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numbers>
 #include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/rng.h"
 
 namespace gossamer {
 namespace {
@@ -162,6 +168,69 @@ class Unknown : public MixingSchedule {
  private:
   const MixingSchedule& known_;
 };
+
+// x(k+1) = x(k) - gamma (I - W_k) x(k - age), from random x with mean zero:
+// the norm after many rounds, over that before.
+double AfterDelayedMixing(const MixingSchedule& schedule, int age,
+                          double gamma) {
+  const int m = schedule.size();
+  std::vector<double> start(m);
+  double mean = 0;
+  for (int i = 0; i < m; ++i) mean += start[i] = RngKey(3).Gaussian(i);
+  for (double& v : start) v -= mean / m;
+  std::deque<std::vector<double>> x(age + 1, start);
+  for (uint64_t k = 1; k <= 600; ++k) {
+    std::vector<double> next = x.back();
+    for (int i = 0; i < m; ++i) {
+      for (const Neighbor& n : schedule.Row(i, k).neighbors) {
+        next[i] += gamma * n.weight * (x.front()[n.rank] - x.front()[i]);
+      }
+    }
+    x.push_back(next);
+    x.pop_front();
+  }
+  double before = 0;
+  double after = 0;
+  for (int i = 0; i < m; ++i) {
+    before += start[i] * start[i];
+    after += x.back()[i] * x.back()[i];
+  }
+  return std::sqrt(after / before);
+}
+
+TEST(StableStepSizeTest, SeparatesDecayFromGrowth) {
+  for (int age : {0, 1, 2, 5}) {
+    for (const char* graph : {"ring", "complete", "hypercube"}) {
+      SCOPED_TRACE(absl::StrCat(graph, " age ", age));
+      ScheduleSpec spec;
+      spec.graph = graph;
+      const auto schedule = MakeSchedule(spec, 8, 1);
+      const double bound = StableStepSize(**schedule, age);
+      EXPECT_LT(AfterDelayedMixing(**schedule, age, 0.9 * bound), 0.1);
+      EXPECT_GT(AfterDelayedMixing(**schedule, age, 1.1 * bound), 10);
+    }
+  }
+  // 2 sin(pi / 6) = 1 over 4/3, the largest eigenvalue of I - W.
+  EXPECT_NEAR(StableStepSize(**MakeSchedule({}, 8, 1), 1), 0.75, 1e-12);
+}
+
+// Two thirds of it, which peers take, holds for schedules that change, too.
+TEST(StableStepSizeTest, TwoThirdsDecayUnderEverySchedule) {
+  for (const char* kind :
+       {"permuted-ring", "random-matching", "one-peer-exponential"}) {
+    for (int age : {1, 2, 5}) {
+      SCOPED_TRACE(absl::StrCat(kind, " age ", age));
+      ScheduleSpec spec;
+      spec.schedule = kind;
+      const auto schedule = MakeSchedule(spec, 8, 1);
+      ASSERT_TRUE(schedule.ok()) << schedule.status();
+      const double gamma =
+          std::min(1.0, StableStepSize(**schedule, age) * 2 / 3);
+      EXPECT_LT(AfterDelayedMixing(**schedule, age, gamma), 1e-2);
+    }
+  }
+  EXPECT_TRUE(std::isinf(StableStepSize(**MakeSchedule({}, 1, 1), 3)));
+}
 
 TEST(ContractionTest, IsEstimatedWhereNoFormulaIsKnown) {
   ScheduleSpec spec;

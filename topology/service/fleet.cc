@@ -227,6 +227,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
     GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
   }
   Settle();
+  AdaptOverlap();
   AdvanceStop(now);
   FleetAnswer answer;
   answer.fleet_round = MaxRound();

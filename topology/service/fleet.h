@@ -30,8 +30,8 @@ struct FleetOptions {
   int expected = 4;  // the view is made once so many have registered
   ScheduleSpec schedule;
   uint64_t seed = 1;
-  double gamma = 0;  // 0: the codec's own
-  int overlap_steps = 1;
+  double gamma = 0;       // 0: the codec's own
+  int overlap_steps = 1;  // or kAutoOverlap: chosen from what peers measure
   // 0: the first peer's, which the others must share.
   uint64_t configuration_hash = 0;
   // Least spectral gap (of a random schedule: Contraction::gap).
@@ -164,6 +164,8 @@ class Fleet {
   bool Lost(const MemberRecord& m, absl::Time now) const;
   // Lets registered lives into a view as soon as it is known how.
   void Settle();
+  // overlap_steps auto: another view if another h fits better.
+  void AdaptOverlap();
   void MakeFirstView();
   void LetIn();
   void AdvanceStop(absl::Time now);

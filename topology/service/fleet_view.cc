@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "topology/service/fleet.h"
+#include "topology/service/overlap_chooser.h"
 
 namespace gossamer {
 namespace {
@@ -99,8 +100,33 @@ View Fleet::NextView(uint64_t from_round) const {
   view.seed = options_.seed;
   view.gamma = options_.gamma;
   view.overlap_steps = options_.overlap_steps;
+  if (view.overlap_steps == kAutoOverlap) {
+    view.overlap_steps = std::max(1, record_.view.overlap_steps);
+  }
   view.configuration_hash = record_.configuration_hash;
   return view;
+}
+
+void Fleet::AdaptOverlap() {
+  const View& view = record_.view;
+  if (options_.overlap_steps != kAutoOverlap || view.epoch == 0 ||
+      record_.stop.round != 0) {
+    return;
+  }
+  std::vector<Tempo> tempos;
+  for (const MemberRecord& m : record_.members) {
+    if (m.finished) continue;
+    const PeerReport& report = live_.at(m.id).report;
+    // Measured in the view that is valid now, not in the one before.
+    if (report.round < view.from_round + kRoundsToChoose) return;
+    tempos.push_back(report.tempo);
+  }
+  const int chosen = ChooseOverlap(tempos, view.overlap_steps);
+  if (chosen == view.overlap_steps) return;
+  View next = NextView(FutureRound());
+  next.overlap_steps = chosen;
+  record_.view = std::move(next);
+  ++version_;
 }
 
 void Fleet::MakeFirstView() {

@@ -34,6 +34,9 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   report.round = m.round();
   report.steps = m.steps();
   report.rounds_per_second = m.rounds_per_second();
+  report.tempo = {.busy_seconds = m.busy_seconds(),
+                  .exchange_seconds = m.exchange_seconds(),
+                  .rounds = m.tempo_rounds()};
   report.generator_loss = m.generator_loss();
   report.discriminator_loss = m.discriminator_loss();
   if (m.has_score()) report.score = m.score();
@@ -130,13 +133,15 @@ void TopologyService::LogChanges(const FleetRecord& before) {
     }
   }
   if (after.view.epoch != before.view.epoch) {
-    log_(absl::StrFormat("view %d: %d peers, %s %s, from round %d%s",
-                         after.view.epoch, after.view.members.size(),
-                         after.view.schedule.schedule,
-                         after.view.schedule.graph, after.view.from_round,
-                         after.members[0].resume_round == after.view.from_round
-                             ? ", from the checkpoint all have in common"
-                             : ""));
+    log_(absl::StrFormat(
+        "view %d: %d peers, %s %s, from round %d%s", after.view.epoch,
+        after.view.members.size(), after.view.schedule.schedule,
+        after.view.schedule.graph, after.view.from_round,
+        after.members[0].resume_round == after.view.from_round
+            ? ", from the checkpoint all have in common"
+        : after.view.overlap_steps != before.view.overlap_steps
+            ? absl::StrCat(", overlap_steps ", after.view.overlap_steps)
+            : ""));
   }
   if (after.stop.round != 0 &&
       !(after.stop.round == before.stop.round &&

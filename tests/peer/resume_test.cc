@@ -1,0 +1,89 @@
+// Checkpoints of a whole fleet, and going on from them.
+
+#include <filesystem>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+class ResumeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gossamer_resume_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+// run 2N equals run N, stop, resume N: bit for bit.
+TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
+  for (const char* codec : {"dense-f32", "innov-int4"}) {
+    for (int overlap : {0, 1, 2, 5}) {
+      for (const char* schedule : {"fixed", "permuted-ring"}) {
+        SimFleetOptions o = QuadraticFleet(4, 50);
+        o.codec = codec;
+        o.schedule.schedule = schedule;
+        o.peer.overlap_steps = overlap;
+        o.peer.ema = 0.9;
+        SimFleet whole(o);
+        ASSERT_TRUE(whole.Run());
+
+        std::filesystem::remove_all(folder_);
+        o.checkpoints = folder_;
+        uint64_t stopped_at = 0;
+        {
+          SimFleet first(o);
+          first.Start();
+          first.loop().RunFor(absl::Milliseconds(200));
+          first.fleet().RequestStop();
+          ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+          stopped_at = first.peer(0).round();
+          for (int r = 0; r < 4; ++r) {
+            EXPECT_TRUE(first.peer(r).stopped());
+            EXPECT_EQ(first.peer(r).round(), stopped_at);
+          }
+        }
+        ASSERT_LT(stopped_at, 50u);
+        o.resume_round = stopped_at;
+        o.boot = 2;
+        SimFleet second(o);
+        ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+        EXPECT_EQ(second.Hash(), whole.Hash())
+            << codec << " h=" << overlap << " " << schedule;
+      }
+    }
+  }
+}
+
+// Checkpoints taken while running: the fleet is killed, and goes on from them.
+TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 10;
+  {
+    SimFleet killed(o);
+    killed.Start();
+    killed.loop().RunFor(absl::Milliseconds(450));
+    EXPECT_GT(killed.peer(0).round(), 25u);
+    EXPECT_LT(killed.peer(0).round(), 60u);
+  }
+  CheckpointStore store(folder_ / "peer-0", 2);
+  ASSERT_FALSE(store.Rounds().empty());
+  o.resume_round = store.Rounds().front();
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+}  // namespace
+}  // namespace gossamer
