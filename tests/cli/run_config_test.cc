@@ -84,10 +84,10 @@ TEST(ParseRunConfig, EveryProblemIsToldAtOnceWithItsPlace) {
               AllOf(StartsWith("f.textproto:3:3: mixing.codec is "
                                "\"innov-int5\"; known: "),
                     HasSubstr("dense-f32"), HasSubstr("did you mean")));
-  EXPECT_THAT(lines[2], AllOf(StartsWith("--set mixing.deadline=soon: "),
+  EXPECT_THAT(lines[2], StartsWith("f.textproto:4:3: mixing.mixing_rounds is "
+                                   "0"));
+  EXPECT_THAT(lines[3], AllOf(StartsWith("--set mixing.deadline=soon: "),
                               HasSubstr("none, auto, or a duration")));
-  EXPECT_THAT(lines[3], AllOf(StartsWith("f.textproto:4:3: "),
-                              HasSubstr("mixing.mixing_rounds is 0")));
   EXPECT_THAT(lines[4], StartsWith("f.textproto:6:8: step.beta1"));
 }
 
@@ -99,7 +99,7 @@ TEST(ParseRunConfig, OverlapIsANumberOrAuto) {
   EXPECT_EQ(Parse("", {"mixing.overlap_steps=auto"}).mixing().overlap_steps(),
             MixingConfig::auto_);
   EXPECT_THAT(Error("mixing {\n overlap_steps: 9 }"),
-              StartsWith("f.textproto:2:17: overlap_steps is \"9\"; known: "
+              StartsWith("f.textproto:2:19: overlap_steps is \"9\"; known: "
                          "auto, 0, 1, 2"));
   EXPECT_THAT(Error("", {"mixing.overlap_steps=many"}),
               HasSubstr("\"many\" is not one of auto, 0, 1"));
