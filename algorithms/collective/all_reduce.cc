@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gossamer {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-
-constexpr std::string_view kRing = "ring";
-constexpr std::string_view kRecursiveDoubling = "recursive-doubling";
 
 // x += the floats in `bytes`, which need not be aligned.
 void AddBytes(const Kernels& kernels, std::span<const std::byte> bytes,
@@ -33,7 +31,11 @@ void AddBytes(const Kernels& kernels, std::span<const std::byte> bytes,
 }  // namespace
 
 std::vector<std::string_view> AllReduce::Names() {
-  return {kRing, kRecursiveDoubling};
+  std::vector<std::string_view> names;
+  for (const AllReduceSchedule& s : AllReduceSchedules()) {
+    names.push_back(s.name);
+  }
+  return names;
 }
 
 absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
@@ -49,74 +51,15 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
         absl::StrCat("all-reduce of ", n, " floats; at most ", kMaxFloats,
                      ", reduce longer vectors in parts"));
   }
-  if (name == kRing) {
-    return AllReduce(RingSteps(rank, size, n), size, n, kernels);
+  for (const AllReduceSchedule& s : AllReduceSchedules()) {
+    if (s.name != name) continue;
+    return AllReduce(s.steps(rank, size, n), size, n, kernels);
   }
-  if (name == kRecursiveDoubling) {
-    return AllReduce(RecursiveDoublingSteps(rank, size, n), size, n, kernels);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown all-reduce \"", std::string(name),
-                   "\"; known: ring, recursive-doubling"));
-}
-
-// Chunk i is [⌊in/M⌋, ⌊(i+1)n/M⌋).  In step s of the reduce-scatter, rank r
-// sends on the partial sum of chunk r − s, to which it has just added; after
-// it, rank r holds the sum of chunk r + 1 and all others get their bits from
-// there.
-std::vector<AllReduce::Step> AllReduce::RingSteps(int rank, int size,
-                                                  size_t n) {
-  const auto transfer = [&](int peer, int chunk) {
-    const size_t m = size;
-    const size_t i = (chunk % size + size) % size;
-    const size_t begin = i * n / m;
-    return Transfer{peer, begin, (i + 1) * n / m - begin};
-  };
-  const int right = (rank + 1) % size;
-  const int left = (rank + size - 1) % size;
-  std::vector<Step> steps;
-  for (int s = 0; s + 1 < size; ++s) {
-    steps.push_back({transfer(right, rank - s), transfer(left, rank - s - 1),
-                     s + 2 < size ? Combine::kAdd : Combine::kAddLast});
-  }
-  for (int s = 0; s + 1 < size; ++s) {
-    steps.push_back({transfer(right, rank + 1 - s), transfer(left, rank - s),
-                     Combine::kReplace});
-  }
-  return steps;
-}
-
-// With p the largest power of two in M, ranks from p on first give their vector
-// to rank − p and last get the result from there; the rest exchange everything
-// with rank ⊕ 1, ⊕ 2, … ⊕ p/2.  Both partners form the same sum, as a + b and
-// b + a are the same bits, so ranks agree without another exchange.
-std::vector<AllReduce::Step> AllReduce::RecursiveDoublingSteps(int rank,
-                                                               int size,
-                                                               size_t n) {
-  const int p = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-  const bool folded = rank >= p;
-  const bool partner_of_folded = rank + p < size;
-  std::vector<Step> steps;
-  if (p < size) {
-    Step fold;
-    if (folded) fold.send = {rank - p, 0, n};
-    if (partner_of_folded) fold.receive = {rank + p, 0, n};
-    steps.push_back(fold);
-  }
-  for (int bit = 1; bit < p; bit *= 2) {
-    Step exchange;
-    if (!folded) exchange.send = exchange.receive = {rank ^ bit, 0, n};
-    exchange.combine = 2 * bit < p ? Combine::kAdd : Combine::kAddLast;
-    steps.push_back(exchange);
-  }
-  if (p < size) {
-    Step unfold;
-    if (partner_of_folded) unfold.send = {rank + p, 0, n};
-    if (folded) unfold.receive = {rank - p, 0, n};
-    unfold.combine = Combine::kReplace;
-    steps.push_back(unfold);
-  }
-  return steps;
+  const std::vector<std::string_view> known = Names();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown all-reduce \"", std::string(name), "\"; known: ",
+      absl::StrJoin(std::vector<std::string>(known.begin(), known.end()),
+                    ", ")));
 }
 
 void AllReduce::Start(std::span<float> vector) {
@@ -148,37 +91,52 @@ absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
 }
 
 void AllReduce::Advance() {
-  for (; next_ < steps_.size(); ++next_) {
-    if (sent_steps_ == next_) {
-      ++sent_steps_;
-      if (steps_[next_].send.size > 0) Send(next_);
+  while (true) {
+    while (sent_steps_ < steps_.size() && steps_[sent_steps_].after <= next_) {
+      Send(sent_steps_++);
     }
-    if (steps_[next_].receive.size == 0) continue;
-    if (early_[next_].empty()) return;
-    Receive(next_);
+    if (next_ == steps_.size()) return;
+    if (steps_[next_].receive.size > 0 && early_[next_].empty()) return;
+    Combine(next_);
+    ++next_;
   }
 }
 
 void AllReduce::Send(uint32_t step) {
-  const Transfer& t = steps_[step].send;
-  const auto bytes = std::as_bytes(vector_.subspan(t.offset, t.size));
-  sent_.push_back(
-      {t.rank, step, Payload::FromVector({bytes.begin(), bytes.end()})});
+  Payload same;  // several ranks may get the same part
+  Transfer of;
+  for (const Transfer& t : steps_[step].sends) {
+    if (t.size == 0) continue;
+    if (same.empty() || t.offset != of.offset || t.size != of.size) {
+      const auto bytes = std::as_bytes(vector_.subspan(t.offset, t.size));
+      same = Payload::FromVector({bytes.begin(), bytes.end()});
+      of = t;
+    }
+    sent_.push_back({t.rank, step, same});
+  }
 }
 
-void AllReduce::Receive(uint32_t step) {
-  const Transfer& t = steps_[step].receive;
-  const std::span<float> part = vector_.subspan(t.offset, t.size);
+void AllReduce::Combine(uint32_t step) {
+  const AllReduceStep& s = steps_[step];
   const Payload payload = std::exchange(early_[step], Payload());
   const std::span<const std::byte> bytes = payload.bytes();
-  if (steps_[step].combine == Combine::kReplace) {
-    std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
-    return;
+  std::span<float> part = vector_.subspan(s.receive.offset, s.receive.size);
+  switch (s.combine) {
+    case CombineKind::kAdd:
+      AddBytes(*kernels_, bytes, part);
+      break;
+    case CombineKind::kReplaceKeepingOwn:
+      own_.assign(vector_.begin(), vector_.end());
+      [[fallthrough]];
+    case CombineKind::kReplace:
+      std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
+      break;
+    case CombineKind::kAddOwn:
+      part = vector_;
+      kernels_->add(own_, part);
+      break;
   }
-  AddBytes(*kernels_, bytes, part);
-  if (steps_[step].combine == Combine::kAddLast) {
-    kernels_->scale(1.0f / static_cast<float>(size_), part);
-  }
+  if (s.mean) kernels_->scale(1.0f / static_cast<float>(size_), part);
 }
 
 std::vector<AllReduce::Message> AllReduce::TakeOutgoing() {

@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/payload.h"
 
@@ -40,10 +41,7 @@ class AllReduce {
     friend bool operator==(const Awaited&, const Awaited&) = default;
   };
 
-  // ring: reduce-scatter, then all-gather; 2(M−1) steps, each rank sends
-  // 2n(M−1)/M floats, whatever M (Patarasuk, Yuan, JPDC 2009).
-  // recursive-doubling: ⌊log₂ M⌋ steps of n floats, two more if M is no power
-  // of two (Thakur, Rabenseifner, Gropp, IJHPCA 2005, sections 2 and 4).
+  // The names of all_reduce_schedule.h.
   static std::vector<std::string_view> Names();
 
   // The operation of `rank` in [0, size) over vectors of `n` floats, at most
@@ -80,43 +78,25 @@ class AllReduce {
   std::optional<Awaited> awaited() const;
 
  private:
-  struct Transfer {
-    int rank = 0;
-    size_t offset = 0;  // in floats
-    size_t size = 0;    // 0: nothing is sent
-  };
-  enum class Combine : uint8_t {
-    kAdd,
-    kAddLast,  // the sum is complete: divide it, too
-    kReplace,
-  };
-  // First the sending, then the receiving.
-  struct Step {
-    Transfer send;
-    Transfer receive;
-    Combine combine = Combine::kAdd;
-  };
-
-  AllReduce(std::vector<Step> steps, int size, size_t n, const Kernels& kernels)
+  AllReduce(std::vector<AllReduceStep> steps, int size, size_t n,
+            const Kernels& kernels)
       : steps_(std::move(steps)),
         early_(steps_.size()),
         size_(size),
         n_(n),
         kernels_(&kernels) {}
 
-  static std::vector<Step> RingSteps(int rank, int size, size_t n);
-  static std::vector<Step> RecursiveDoublingSteps(int rank, int size, size_t n);
-
   void Advance();
   void Send(uint32_t step);
-  void Receive(uint32_t step);
+  void Combine(uint32_t step);
 
-  std::vector<Step> steps_;
+  std::vector<AllReduceStep> steps_;
   std::vector<Payload> early_;  // by step; empty: not here, or used
   int size_;
   size_t n_;
   const Kernels* kernels_;
   std::span<float> vector_;
+  std::vector<float> own_;  // what kReplaceKeepingOwn has put aside
   bool started_ = false;
   uint32_t next_ = 0;  // first step that is not complete
   uint32_t sent_steps_ = 0;

@@ -12,32 +12,83 @@ namespace gossamer {
 absl::Status AllReducer::SetMembers(const std::string& name, int rank,
                                     std::vector<PeerId> members, size_t n,
                                     uint64_t first) {
+  const std::string first_name =
+      name == kAuto ? std::string(AllReduce::Names().front()) : name;
   GOSSAMER_RETURN_IF_ERROR(
-      AllReduce::Create(name, rank, static_cast<int>(members.size()), n)
+      AllReduce::Create(first_name, rank, static_cast<int>(members.size()), n)
           .status());
   name_ = name;
   rank_ = rank;
   members_ = std::move(members);
   n_ = n;
   if (!next_) {
-    next_ = Make();
-    operation_ = first;
+    first_ = operation_ = first;
+    if (name_ == kAuto) {
+      seconds_.assign(AllReduce::Names().size(), 0);
+    } else {
+      chosen_ = name_;
+    }
+    vector_.resize(n + seconds_.size());
+    next_ = Make(first);
   }
   return absl::OkStatus();
 }
 
-AllReduce AllReducer::Make() const {
-  return *AllReduce::Create(name_, rank_, static_cast<int>(members_.size()),
-                            n_);
+uint64_t AllReducer::trial_operations() const {
+  return kTrials * seconds_.size();
 }
 
-void AllReducer::Start(uint64_t operation, std::span<float> vector) {
+// The choice is made at the end of the trial's last operation, and the next
+// one, which a faster member may have begun by then, still belongs to it.
+std::string AllReducer::ScheduleOf(uint64_t operation) const {
+  if (operation > first_ + trial_operations() || seconds_.empty()) {
+    return chosen_;
+  }
+  const size_t k = (operation - first_) / kTrials;
+  return std::string(AllReduce::Names()[k % seconds_.size()]);
+}
+
+AllReduce AllReducer::Make(uint64_t operation) const {
+  return *AllReduce::Create(ScheduleOf(operation), rank_,
+                            static_cast<int>(members_.size()),
+                            n_ + seconds_.size());
+}
+
+void AllReducer::Start(uint64_t operation) {
   operation_ = operation;
+  schedule_ = ScheduleOf(operation);
   previous_ = std::move(current_);
   current_ = std::move(next_);
-  next_ = Make();
-  current_->Start(vector);
+  next_ = Make(operation + 1);
+  std::ranges::copy(seconds_, vector_.begin() + static_cast<ptrdiff_t>(n_));
+  current_->Start(vector_);
   SendOutgoing();
+}
+
+void AllReducer::Finish(double seconds) {
+  if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
+  const uint64_t k = operation_ - first_;
+  if (k + 1 == trial_operations()) {
+    Choose();
+    return;
+  }
+  float& least = seconds_[k / kTrials];
+  const auto s = static_cast<float>(seconds);
+  if (k % kTrials > 0) least = least == 0 ? s : std::min(least, s);
+}
+
+// Every member has the same means, to the bit.  The trial's last operation
+// carries the times of all before it.
+void AllReducer::Choose() {
+  const std::vector<std::string_view> names = AllReduce::Names();
+  double least = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const double mean = vector_[n_ + i];
+    tried_[std::string(names[i])] = mean;
+    if (i > 0 && !(mean < least)) continue;
+    least = mean;
+    chosen_ = names[i];
+  }
 }
 
 void AllReducer::SendTo(int rank, uint64_t operation,

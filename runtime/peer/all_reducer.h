@@ -1,4 +1,5 @@
-// All-reduces of one peer, one after the other, over its transport.
+// All-reduces of one peer, one after the other, over its transport; of the
+// known schedules the one that is fastest here, if it may choose.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
 // connection, so a lost connection costs time and nothing else.  Knows nothing
@@ -12,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,16 +28,31 @@ class AllReducer {
   // `transport` outlives it.
   explicit AllReducer(Transport* transport) : transport_(transport) {}
 
+  // Instead of a schedule's name: the first operations try each of them, and
+  // all members go on with the one that took the least time on average.
+  static constexpr std::string_view kAuto = "auto";
+
   // `members` by rank, this one being `rank`; vectors of `n` floats; `first` is
   // the first operation.  Errors of AllReduce::Create.
   absl::Status SetMembers(const std::string& name, int rank,
                           std::vector<PeerId> members, size_t n,
                           uint64_t first);
 
-  // Contributes `vector`, which becomes the mean over all members once done().
+  // What the next operation contributes, to be written before Start; once
+  // done() it is the mean over all members.
+  std::span<float> vector() { return std::span(vector_).first(n_); }
   // Operations count up by one, at every member alike.
-  void Start(uint64_t operation, std::span<float> vector);
+  void Start(uint64_t operation);
   bool done() const { return current_ && current_->done(); }
+  // The operation is done and took so long here.
+  void Finish(double seconds);
+
+  // The schedule of the operation last started, and of all from some
+  // operation on; empty until that is known.
+  const std::string& schedule() const { return schedule_; }
+  const std::string& chosen() const { return chosen_; }
+  // Mean seconds over the members, by schedule tried, once one is chosen.
+  const std::map<std::string, double>& tried() const { return tried_; }
 
   // kDataLoss if the frame is not of this run's collectives; it is dropped.
   absl::Status OnFrame(PeerId peer, const Frame& frame);
@@ -43,7 +60,13 @@ class AllReducer {
   void OnUp(PeerId peer);
 
  private:
-  AllReduce Make() const;
+  // Every operation but the first of each schedule counts: that one also
+  // connects.
+  static constexpr uint64_t kTrials = 4;
+  uint64_t trial_operations() const;
+  std::string ScheduleOf(uint64_t operation) const;
+  AllReduce Make(uint64_t operation) const;
+  void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
   void SendOutgoing();
 
@@ -52,6 +75,13 @@ class AllReducer {
   int rank_ = 0;
   std::vector<PeerId> members_;
   size_t n_ = 0;
+  uint64_t first_ = 0;
+  std::string schedule_, chosen_;
+  // By schedule, in the order of AllReduce::Names(): the least of this peer;
+  // sent along with every operation of the trial.
+  std::vector<float> seconds_;
+  std::map<std::string, double> tried_;
+  std::vector<float> vector_;  // n floats, then seconds_
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;
   // The one before: a member may still be in it.  The one after: a member may

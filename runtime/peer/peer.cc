@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 
@@ -64,7 +65,6 @@ Peer::Peer(PeerSpec spec, Parts parts)
     const auto x = parts_.game->parameters().first(generator);
     ema_.assign(x.begin(), x.end());
   }
-  if (spec_.centralized) gradient_.resize(parts_.game->layout().size());
 }
 
 std::span<const float> Peer::generator() const {
@@ -233,14 +233,17 @@ Task<absl::Status> Peer::CentralizedStep() {
   co_await Compute([this] {
     losses_ = parts_.step->Gradient(
         steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
-    const std::span<const float> g = parts_.game->gradients();
-    std::copy(g.begin(), g.end(), gradient_.begin());
     // The others wait for this peer's share: it is zero if there is none.
-    if (!losses_.ok()) std::fill(gradient_.begin(), gradient_.end(), 0.0f);
+    const std::span<float> share = all_reducer_.vector();
+    if (losses_.ok()) {
+      std::ranges::copy(parts_.game->gradients(), share.begin());
+    } else {
+      std::ranges::fill(share, 0.0f);
+    }
     NoteStep(losses_);
   });
   const absl::Time computed = parts_.loop->Now();
-  all_reducer_.Start(steps_, gradient_);
+  all_reducer_.Start(steps_);
   const bool reduced =
       co_await waiter_.Until([this] { return all_reducer_.done(); },
                              parts_.loop->Now() + spec_.liveness_limit);
@@ -252,13 +255,26 @@ Task<absl::Status> Peer::CentralizedStep() {
         "algorithm cannot go on without it"));
   }
   const absl::Time received = parts_.loop->Now();
-  co_await Compute([this] { parts_.step->Apply(steps_, round_, gradient_); });
+  const bool choosing = all_reducer_.chosen().empty();
+  all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
+  if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
+  co_await Compute(
+      [this] { parts_.step->Apply(steps_, round_, all_reducer_.vector()); });
   ++steps_;
   const absl::Time done = parts_.loop->Now();
   metrics_.seconds_computing +=
       absl::ToDoubleSeconds(done - received + (computed - started));
   metrics_.seconds_waiting += absl::ToDoubleSeconds(received - computed);
   co_return absl::OkStatus();
+}
+
+void Peer::TellAllReduce() {
+  std::vector<std::string> tried;
+  for (const auto& [name, seconds] : all_reducer_.tried()) {
+    tried.push_back(absl::StrFormat("%s %.1f ms", name, 1e3 * seconds));
+  }
+  Tell("all_reduce", absl::StrCat(all_reducer_.chosen(), " from here on; ",
+                                  absl::StrJoin(tried, ", ")));
 }
 
 // A payload with an infinity would spoil the neighbours: an edge skips it.

@@ -121,6 +121,7 @@ class Peer {
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Step();
   Task<absl::Status> CentralizedStep();
+  void TellAllReduce();
   Pending<bool> Compute(std::function<void()> work);
   void LocalSteps();
   void NoteStep(const absl::StatusOr<Losses>& losses);
@@ -161,7 +162,6 @@ class Peer {
   absl::Duration round_length_;  // moving average
   Recent busy_, exchanges_;      // seconds, since the view
   std::vector<float> ema_;
-  std::vector<float> gradient_;  // centralized only
   // Written by the compute engine, read on the loop after it.
   absl::StatusOr<Losses> losses_ = Losses{};
   absl::Status step_status_;

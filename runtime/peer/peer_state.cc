@@ -85,8 +85,8 @@ void Peer::Publish(absl::Time started) {
   report.rounds_per_second =
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
   report.tempo = {.busy_seconds = busy_.Quantile(0.5),
-                 .exchange_seconds = exchanges_.Quantile(0.9),
-                 .rounds = busy_.size()};
+                  .exchange_seconds = exchanges_.Quantile(0.9),
+                  .rounds = busy_.size()};
   report.generator_loss = metrics_.generator_loss;
   report.discriminator_loss = metrics_.discriminator_loss;
   report.score = metrics_.score;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/codec/codec.h"
+#include "algorithms/collective/all_reduce.h"
 #include "algorithms/optim/optimizer.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/base/rng.h"
@@ -105,8 +106,9 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   check.OneOf("mixing.codec", mixing.codec(), Codec::Names());
   check.OneOf("mixing.order", mixing.order(),
               {"mix-then-step", "step-then-mix"});
-  check.OneOf("mixing.all_reduce", mixing.all_reduce(),
-              {"ring", "recursive-doubling"});
+  std::vector<std::string_view> all_reduces = AllReduce::Names();
+  all_reduces.push_back("auto");
+  check.OneOf("mixing.all_reduce", mixing.all_reduce(), all_reduces);
   check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
   check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
   check.Duration("mixing.liveness_limit", mixing.liveness_limit());

@@ -200,13 +200,13 @@ std::vector<Case> AllCases() {
 INSTANTIATE_TEST_SUITE_P(Collective, AllReduceTest,
                          testing::ValuesIn(AllCases()),
                          [](const testing::TestParamInfo<Case>& info) {
-                           const bool ring = info.param.name == "ring";
-                           return (ring ? "Ring" : "RecursiveDoubling") +
-                                  std::to_string(info.param.size);
+                           std::string name(info.param.name);
+                           std::erase(name, '-');
+                           return name + std::to_string(info.param.size);
                          });
 
 TEST(AllReduceCreateTest, RefusesWhatCannotBe) {
-  const auto unknown = AllReduce::Create("tree", 0, 2, 5);
+  const auto unknown = AllReduce::Create("bush", 0, 2, 5);
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("ring"));
   for (const auto& [rank, size] :
@@ -242,6 +242,10 @@ TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
   };
   using Sent = std::vector<size_t>;
   EXPECT_EQ(floats_sent("ring", 4, 400), Sent(4, 2 * 400 * 3 / 4));
+  EXPECT_EQ(floats_sent("mesh", 4, 400), Sent(4, 2 * 400 * 3 / 4));
+  EXPECT_EQ(floats_sent("all-gather", 4, 10), Sent(4, 30));
+  EXPECT_EQ(floats_sent("star", 4, 10), (Sent{30, 10, 10, 10}));
+  EXPECT_EQ(floats_sent("tree", 4, 10), (Sent{20, 10, 20, 10}));
   EXPECT_EQ(floats_sent("recursive-doubling", 8, 10), Sent(8, 30));
   EXPECT_EQ(floats_sent("recursive-doubling", 6, 10),
             (Sent{30, 30, 20, 20, 10, 10}));

@@ -58,7 +58,8 @@ TEST(PeerTest, OnePeerIsPlainTraining) {
 // CP-OAdam on M peers with batch m is OAdam on batch M·m: here one gradient
 // that is the mean of the M peers' gradients.
 TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
-  for (const char* all_reduce : {"ring", "recursive-doubling"}) {
+  for (const char* all_reduce :
+       {"ring", "mesh", "all-gather", "recursive-doubling", "tree", "star"}) {
     for (int peers : {2, 3, 4, 5}) {
       SimFleetOptions o = QuadraticFleet(peers, 25);
       o.peer.centralized = true;
@@ -99,6 +100,30 @@ TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
         }
       }
     }
+  }
+}
+
+// Latency favours few steps, here by far: one for all-gather, two for mesh and
+// star.  All peers choose alike, and average as before.
+TEST(PeerTest, CentralizedChoosesTheFastestAllReduce) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.peer.centralized = true;
+  o.peer.all_reduce = "auto";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  o.network.link.latency = absl::Milliseconds(50);
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (int r = 0; r < 4; ++r) {
+    ASSERT_EQ(fleet.recorder(r).Count("all_reduce"), 1);
+    for (const Event& e : fleet.recorder(r).events) {
+      if (e.kind == "all_reduce") {
+        EXPECT_THAT(e.detail, testing::HasSubstr("all-gather from here on"));
+      }
+    }
+    EXPECT_LT(fleet.recorder(r).rounds.back().seconds_waiting, 0.06);
+    EXPECT_THAT(fleet.game(r).parameters(),
+                testing::ElementsAreArray(fleet.game(0).parameters()));
   }
 }
 
