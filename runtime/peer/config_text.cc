@@ -134,6 +134,11 @@ class ErrorLines : public google::protobuf::io::ErrorCollector {
   std::vector<std::string> out_;
 };
 
+std::string OriginText(std::string_view file,
+                       const TextFormat::ParseLocation& at) {
+  return absl::StrCat(std::string(file), ":", at.line + 1, ":", at.column + 1);
+}
+
 void CollectOrigins(const Message& message,
                     const TextFormat::ParseInfoTree& tree,
                     const std::string& prefix, std::string_view file,
@@ -143,13 +148,21 @@ void CollectOrigins(const Message& message,
   for (const FieldDescriptor* field : set) {
     const std::string path = absl::StrCat(prefix, field->name());
     const auto at = tree.GetLocation(field, field->is_repeated() ? 0 : -1);
-    origins[path] =
-        absl::StrCat(std::string(file), ":", at.line + 1, ":", at.column + 1);
-    const auto* nested =
-        field->is_repeated() ? nullptr : tree.GetTreeForNested(field, -1);
-    if (nested != nullptr) {
+    origins[path] = OriginText(file, at);
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
       CollectOrigins(message.GetReflection()->GetMessage(message, field),
-                     *nested, path + ".", file, origins);
+                     *tree.GetTreeForNested(field, -1), path + ".", file,
+                     origins);
+      continue;
+    }
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, field);
+         ++i) {
+      const std::string element = absl::StrCat(path, "[", i, "]");
+      origins[element] = OriginText(file, tree.GetLocation(field, i));
+      CollectOrigins(
+          message.GetReflection()->GetRepeatedMessage(message, field, i),
+          *tree.GetTreeForNested(field, i), element + ".", file, origins);
     }
   }
 }

@@ -18,7 +18,7 @@
 namespace gossamer {
 
 // Where a field was set: "quick.textproto:12:3", or "--set mixing.codec=...".
-// Keys are dotted paths: "mixing.codec".
+// Keys are dotted paths: "mixing.codec", "link[2].rtt".
 using FieldOrigins = std::map<std::string, std::string>;
 
 // Replaces `message` by what `text` says and adds to `origins`.

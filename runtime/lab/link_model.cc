@@ -1,0 +1,65 @@
+#include "runtime/lab/link_model.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer {
+
+LinkModel::LinkModel(LinkSpec spec, RngKey key)
+    : spec_(std::move(spec)),
+      loss_key_(key.Fold("loss")),
+      jitter_key_(key.Fold("jitter")) {}
+
+uint64_t LinkModel::Backlog(Nanos now) const {
+  if (now >= free_at_) return 0;
+  const auto waiting = static_cast<unsigned __int128>(free_at_ - now);
+  return static_cast<uint64_t>(waiting * spec_.bytes_per_second /
+                               kNanosPerSecond);
+}
+
+Nanos LinkModel::Serialize(Nanos now, uint64_t bytes) {
+  if (spec_.bytes_per_second == 0) return now;
+  if (now > free_at_) {
+    free_at_ = now;
+    remainder_ = 0;
+  }
+  const unsigned __int128 work =
+      static_cast<unsigned __int128>(bytes) * kNanosPerSecond + remainder_;
+  free_at_ += static_cast<Nanos>(work / spec_.bytes_per_second);
+  remainder_ = static_cast<uint64_t>(work % spec_.bytes_per_second);
+  // Rounded up: nothing is ever early.
+  return free_at_ + (remainder_ > 0 ? 1 : 0);
+}
+
+bool LinkModel::DownAt(Nanos when) const {
+  return std::any_of(
+      spec_.outages.begin(), spec_.outages.end(), [when](const Outage& o) {
+        if (when < o.from) return false;
+        const Nanos since = when - o.from;
+        return (o.every > 0 ? since % o.every : since) < o.to - o.from;
+      });
+}
+
+LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
+  now_ = std::max(now_, now);
+  const uint64_t backlog = Backlog(now_);
+  // An idle wire takes any packet, so that a small queue cannot stop a link.
+  if (backlog > 0 && backlog + bytes > spec_.queue_bytes) {
+    return {Fate::kQueueFull, 0};
+  }
+  const Nanos departure = Serialize(now_, bytes);
+  if (DownAt(departure)) return {Fate::kOutage, 0};
+  const uint64_t index = sent_++;
+  if (spec_.loss > 0 && loss_key_.Uniform(index) < spec_.loss) {
+    return {Fate::kLost, 0};
+  }
+  Nanos jitter = 0;
+  if (spec_.jitter > 0) {
+    jitter = static_cast<Nanos>(jitter_key_.Uniform(index) *
+                                static_cast<double>(spec_.jitter));
+  }
+  last_delivery_ = std::max(last_delivery_, departure + spec_.delay + jitter);
+  return {Fate::kDelivered, last_delivery_};
+}
+
+}  // namespace gossamer

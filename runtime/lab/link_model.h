@@ -1,0 +1,76 @@
+// One direction of a link between two hosts, as arithmetic: when a packet that
+// is sent now arrives, or why it never does.
+//
+// A queue of bounded bytes empties at the link's rate; then come outages, loss,
+// the propagation delay and jitter.  Packets never overtake one another.  Knows
+// nothing of sockets, devices, clocks or what a packet is.
+
+#ifndef GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
+#define GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+
+// Since the lab began.
+using Nanos = int64_t;
+inline constexpr Nanos kNanosPerSecond = 1'000'000'000;
+
+// Down in [from, to), and again `every` so often; 0: once.
+struct Outage {
+  Nanos from = 0;
+  Nanos to = 0;
+  Nanos every = 0;
+};
+
+struct LinkSpec {
+  Nanos delay = 0;
+  uint64_t bytes_per_second = 0;  // 0: no limit
+  Nanos jitter = 0;               // adds 0 to this, uniformly
+  double loss = 0;                // probability, 0 to 1
+  uint64_t queue_bytes = 8'000'000;
+  std::vector<Outage> outages = {};
+};
+
+class LinkModel {
+ public:
+  enum class Fate { kDelivered, kQueueFull, kOutage, kLost };
+  struct Decision {
+    Fate fate;
+    Nanos when;  // of delivery, if it is
+  };
+
+  // `spec` is in range: nothing negative, loss at most 1, at most 1 GB of
+  // queue.
+  LinkModel(LinkSpec spec, RngKey key);
+
+  // Calls are in the order of time; a `now` before the last one counts as that.
+  Decision Send(Nanos now, uint64_t bytes);
+
+  // Bytes that wait or are being sent.
+  uint64_t Backlog(Nanos now) const;
+  const LinkSpec& spec() const { return spec_; }
+
+ private:
+  // Occupies the wire with `bytes`; the time at which the last one is on it.
+  Nanos Serialize(Nanos now, uint64_t bytes);
+  bool DownAt(Nanos when) const;
+
+  const LinkSpec spec_;
+  const RngKey loss_key_;
+  const RngKey jitter_key_;
+  uint64_t sent_ = 0;
+  Nanos now_ = 0;
+  Nanos free_at_ = 0;  // the wire's last byte so far
+  // What the division of bytes by rate left over, so that a long run keeps the
+  // rate exactly.
+  uint64_t remainder_ = 0;
+  Nanos last_delivery_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_

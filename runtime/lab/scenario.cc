@@ -1,0 +1,204 @@
+#include "runtime/lab/scenario.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/lab.pb.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/lab/scenario_check.h"
+#include "runtime/lab/units.h"
+#include "runtime/peer/config_text.h"
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kMostBytes = 1 << 20;  // of a scenario file
+constexpr uint32_t kHostsUnlessTold = 4;
+constexpr double kAnySeconds = 1e9;  // ranges were checked
+
+// Where `field` was set, or else what it belongs to.
+std::string OriginOf(std::string field, std::string_view file,
+                     const FieldOrigins& origins) {
+  for (;;) {
+    const auto origin = origins.find(field);
+    if (origin != origins.end()) return origin->second;
+    const size_t dot = field.rfind('.');
+    if (dot == std::string::npos) return std::string(file);
+    field.resize(dot);
+  }
+}
+
+absl::Status Join(const std::vector<ScenarioProblem>& problems,
+                  std::string_view file, const FieldOrigins& origins) {
+  if (problems.empty()) return absl::OkStatus();
+  std::vector<std::string> lines;
+  for (const ScenarioProblem& p : problems) {
+    lines.push_back(absl::StrCat(OriginOf(p.field, file, origins), ": ",
+                                 p.field, " ", p.what));
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
+}
+
+std::vector<Scenario::Host> HostsOf(const ScenarioConfig& config,
+                                    uint32_t wanted) {
+  std::vector<Scenario::Host> hosts;
+  for (const RegionConfig& region : config.region()) {
+    for (uint32_t k = 0; k < region.hosts(); ++k) {
+      hosts.push_back({absl::StrCat(region.name(), "-", k), region.name()});
+    }
+  }
+  if (!hosts.empty()) return hosts;
+  const uint32_t count = config.has_hosts() ? config.hosts() : wanted;
+  for (uint32_t k = 0; k < count; ++k) {
+    hosts.push_back({absl::StrCat("host-", k), ""});
+  }
+  return hosts;
+}
+
+bool Names(const std::string& end, const Scenario::Host& host) {
+  return end == host.name || (!host.region.empty() && end == host.region);
+}
+
+// 0: everything; a region counts 1, a host 3: so two regions (2) are less than
+// a host (3), and that less than a host and a region (4).
+int Specificity(const LinkConfig& link,
+                const std::vector<Scenario::Host>& hosts) {
+  const auto of = [&hosts](bool has, const std::string& end) {
+    if (!has) return 0;
+    return std::any_of(hosts.begin(), hosts.end(),
+                       [&end](const auto& h) { return h.name == end; })
+               ? 3
+               : 1;
+  };
+  return of(link.has_a(), link.a()) + of(link.has_b(), link.b());
+}
+
+template <typename Config>
+void ApplyValues(const Config& config, LinkSpec& spec) {
+  if (config.has_delay()) spec.delay = *ParseNanos(config.delay(), kAnySeconds);
+  if (config.has_rate()) spec.bytes_per_second = *ParseRate(config.rate());
+  if (config.has_jitter()) {
+    spec.jitter = *ParseNanos(config.jitter(), kAnySeconds);
+  }
+  if (config.has_loss()) spec.loss = config.loss();
+  if (config.has_queue()) spec.queue_bytes = *ParseQueueSize(config.queue());
+}
+
+void ApplyLink(const LinkConfig& link, LinkSpec& spec) {
+  if (link.has_rtt()) spec.delay = *ParseNanos(link.rtt(), kAnySeconds) / 2;
+  ApplyValues(link, spec);
+  if (link.outage_size() == 0) return;
+  spec.outages.clear();
+  for (const OutageConfig& o : link.outage()) {
+    spec.outages.push_back(
+        {*ParseNanos(o.from(), kAnySeconds), *ParseNanos(o.to(), kAnySeconds),
+         o.has_every() ? *ParseNanos(o.every(), kAnySeconds) : 0});
+  }
+}
+
+LinkSpec DefaultLink() {
+  LinkConfig defaults;
+  FillDefaults(defaults);
+  LinkSpec spec;
+  ApplyLink(defaults, spec);
+  return spec;
+}
+
+void ApplyToPairs(const LinkConfig& link, Scenario& scenario) {
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
+      if (i == j) continue;
+      // Every pair comes both ways round, so each way looks for its own only.
+      const Scenario::Host& from = scenario.hosts[i];
+      const Scenario::Host& to = scenario.hosts[j];
+      const bool forth = (!link.has_a() || Names(link.a(), from)) &&
+                         (!link.has_b() || Names(link.b(), to));
+      const bool back = (!link.has_a() || Names(link.a(), to)) &&
+                        (!link.has_b() || Names(link.b(), from));
+      if (!forth && !back) continue;
+      LinkSpec& spec = scenario.links[i][j];
+      ApplyLink(link, spec);
+      if (forth && !back) ApplyValues(link.a_to_b(), spec);
+      if (back && !forth) ApplyValues(link.b_to_a(), spec);
+    }
+  }
+}
+
+void ResolveLinks(const ScenarioConfig& config, Scenario& scenario) {
+  scenario.links.assign(
+      scenario.hosts.size(),
+      std::vector<LinkSpec>(scenario.hosts.size(), DefaultLink()));
+  std::vector<int> order(static_cast<size_t>(config.link_size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
+    return Specificity(config.link(x), scenario.hosts) <
+           Specificity(config.link(y), scenario.hosts);
+  });
+  for (int index : order) ApplyToPairs(config.link(index), scenario);
+}
+
+void KeepFirst(size_t count, Scenario& scenario) {
+  scenario.hosts.resize(count);
+  scenario.links.resize(count);
+  for (std::vector<LinkSpec>& row : scenario.links) row.resize(count);
+}
+
+}  // namespace
+
+absl::StatusOr<Scenario> ParseScenario(std::string_view text,
+                                       std::string_view file,
+                                       std::optional<uint32_t> hosts) {
+  ScenarioConfig config;
+  FieldOrigins origins;
+  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
+  GOSSAMER_RETURN_IF_ERROR(Join(FindHostProblems(config), file, origins));
+  const uint32_t wanted = hosts.value_or(kHostsUnlessTold);
+  if (wanted < 1 || wanted > kMostLabHosts) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        wanted, " hosts are asked for; there can be 1 to ", kMostLabHosts));
+  }
+  Scenario scenario;
+  scenario.hosts = HostsOf(config, wanted);
+  GOSSAMER_RETURN_IF_ERROR(
+      Join(FindLinkProblems(config, scenario.hosts), file, origins));
+  if (hosts && *hosts > scenario.hosts.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        std::string(file), ": has ", scenario.hosts.size(), " hosts, but ",
+        *hosts, " are needed; give it more, or take fewer peers ",
+        "(--set peers=", scenario.hosts.size(), ")"));
+  }
+  scenario.name = config.name();
+  scenario.seed = config.seed();
+  scenario.mtu = config.mtu();
+  scenario.stock_tcp = config.tcp() == "stock";
+  ResolveLinks(config, scenario);
+  if (hosts) KeepFirst(*hosts, scenario);
+  return scenario;
+}
+
+absl::StatusOr<Scenario> LoadScenario(const std::string& path,
+                                      std::optional<uint32_t> hosts) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": cannot be read; deploy/lab/ has scenarios to start from"));
+  }
+  std::string text(kMostBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostBytes || file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a scenario (over 1 MiB or unreadable)"));
+  }
+  return ParseScenario(text, path, hosts);
+}
+
+std::string LabAddress(size_t rank) {
+  return absl::StrCat("10.77.0.", rank + 1);
+}
+
+}  // namespace gossamer

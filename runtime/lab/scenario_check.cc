@@ -1,0 +1,262 @@
+#include "runtime/lab/scenario_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/lab/units.h"
+#include "runtime/peer/config_text.h"
+
+namespace gossamer {
+namespace {
+
+constexpr double kMostDelaySeconds = 60;
+constexpr double kMostTimeSeconds = 1e7;
+
+constexpr std::string_view kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+class Checker {
+ public:
+  // `config` outlives this.
+  Checker(const ScenarioConfig& config,
+          const std::vector<Scenario::Host>& hosts);
+
+  void CheckLink(int index);
+  std::vector<ScenarioProblem> Take() { return std::move(problems_); }
+
+ private:
+  void Refuse(std::string field, std::string what) {
+    problems_.push_back({std::move(field), std::move(what)});
+  }
+  template <typename T>
+  bool Take(const std::string& field, const absl::StatusOr<T>& parsed) {
+    if (!parsed.ok()) Refuse(field, std::string(parsed.status().message()));
+    return parsed.ok();
+  }
+  void CheckName(const std::string& field, const std::string& name);
+  void CheckEnds(const LinkConfig& link, const std::string& at);
+  void CheckLoss(const std::string& field, double loss);
+  void CheckDelays(const LinkConfig& link, const std::string& at);
+  // LinkConfig or DirectionConfig.
+  template <typename Config>
+  void CheckValues(const Config& config, const std::string& at);
+  void CheckOutages(const LinkConfig& link, const std::string& at);
+
+  const ScenarioConfig& config_;
+  std::set<std::string> hosts_;
+  std::set<std::string> regions_;
+  std::map<std::pair<std::string, std::string>, int> seen_;
+  std::vector<ScenarioProblem> problems_;
+};
+
+Checker::Checker(const ScenarioConfig& config,
+                 const std::vector<Scenario::Host>& hosts)
+    : config_(config) {
+  for (const Scenario::Host& h : hosts) hosts_.insert(h.name);
+  for (const RegionConfig& r : config.region()) regions_.insert(r.name());
+}
+
+void Checker::CheckName(const std::string& field, const std::string& name) {
+  if (hosts_.contains(name) || regions_.contains(name)) return;
+  std::vector<std::string_view> known(regions_.begin(), regions_.end());
+  known.insert(known.end(), hosts_.begin(), hosts_.end());
+  Refuse(field, absl::StrCat("is \"", name, "\", neither a host nor a region; ",
+                             Suggestion(name, known)));
+}
+
+void Checker::CheckEnds(const LinkConfig& link, const std::string& at) {
+  if (link.has_b() && !link.has_a()) {
+    Refuse(at + ".b", "needs an a: a alone means all links of that one");
+    return;
+  }
+  if (link.has_a()) CheckName(at + ".a", link.a());
+  if (link.has_b()) CheckName(at + ".b", link.b());
+  if (link.has_b() && link.a() == link.b() && hosts_.contains(link.a())) {
+    Refuse(at + ".b",
+           absl::StrCat("is \"", link.b(),
+                        "\", as a is; a host has no link to itself"));
+  }
+  const bool directed = link.has_a_to_b() || link.has_b_to_a();
+  const bool has_direction =
+      link.has_b() ? link.a() != link.b() : hosts_.contains(link.a());
+  if (directed && !has_direction) {
+    Refuse(at + (link.has_a_to_b() ? ".a_to_b" : ".b_to_a"),
+           "needs to know which way is which: give a and b that differ, or one "
+           "host as a");
+  }
+  const auto ends = std::minmax(link.a(), link.b());
+  const auto [it, fresh] = seen_.emplace(ends, 0);
+  if (!fresh) {
+    Refuse(at, absl::StrCat("is for the same pair as an earlier link: put all "
+                            "of it in one"));
+  }
+}
+
+void Checker::CheckLoss(const std::string& field, double loss) {
+  if (loss >= 0 && loss <= 1) return;  // false for NaN
+  Refuse(field, absl::StrCat("is ", loss,
+                             "; a probability lies between 0 and 1 (1 % is "
+                             "0.01)"));
+}
+
+template <typename Config>
+void Checker::CheckValues(const Config& config, const std::string& at) {
+  if (config.has_delay()) {
+    Take(at + ".delay", ParseNanos(config.delay(), kMostDelaySeconds));
+  }
+  if (config.has_rate()) Take(at + ".rate", ParseRate(config.rate()));
+  if (config.has_jitter()) {
+    Take(at + ".jitter", ParseNanos(config.jitter(), kMostDelaySeconds));
+  }
+  if (config.has_loss()) CheckLoss(at + ".loss", config.loss());
+  if (config.has_queue()) Take(at + ".queue", ParseQueueSize(config.queue()));
+}
+
+void Checker::CheckDelays(const LinkConfig& link, const std::string& at) {
+  if (!link.has_rtt()) return;
+  Take(at + ".rtt", ParseNanos(link.rtt(), 2 * kMostDelaySeconds));
+  if (link.has_delay() || link.a_to_b().has_delay() ||
+      link.b_to_a().has_delay()) {
+    Refuse(at + ".rtt",
+           "and delay say the same thing twice; delay is one way, "
+           "rtt there and back: leave one out");
+  }
+}
+
+void Checker::CheckOutages(const LinkConfig& link, const std::string& at) {
+  std::vector<std::pair<int64_t, int64_t>> windows;
+  for (int i = 0; i < link.outage_size(); ++i) {
+    const OutageConfig& outage = link.outage(i);
+    const std::string field = absl::StrCat(at, ".outage[", i, "]");
+    if (!outage.has_from() || !outage.has_to()) {
+      Refuse(field, "needs from and to, such as from: \"10s\" to: \"12s\"");
+      continue;
+    }
+    const auto from = ParseNanos(outage.from(), kMostTimeSeconds);
+    const auto to = ParseNanos(outage.to(), kMostTimeSeconds);
+    const bool from_ok = Take(field + ".from", from);
+    if (!Take(field + ".to", to) || !from_ok) continue;
+    if (*to <= *from) {
+      Refuse(field + ".to",
+             absl::StrCat("is \"", outage.to(), "\", not after from"));
+      continue;
+    }
+    if (outage.has_every()) {
+      const auto every = ParseNanos(outage.every(), kMostTimeSeconds);
+      if (!Take(field + ".every", every)) continue;
+      if (*every <= *to - *from) {
+        Refuse(field + ".every",
+               absl::StrCat("is \"", outage.every(),
+                            "\", so the link would never be up: it must be "
+                            "longer than the outage"));
+      }
+      if (link.outage_size() > 1) {
+        Refuse(field + ".every",
+               "is set, so this must be the link's only outage");
+      }
+    }
+    windows.emplace_back(*from, *to);
+  }
+  std::sort(windows.begin(), windows.end());
+  for (size_t i = 1; i < windows.size(); ++i) {
+    if (windows[i].first >= windows[i - 1].second) continue;
+    Refuse(at + ".outage",
+           absl::StrCat("has two that overlap, at ",
+                        MillisText(windows[i].first), ": make them one"));
+  }
+}
+
+void Checker::CheckLink(int index) {
+  const LinkConfig& link = config_.link(index);
+  const std::string at = absl::StrCat("link[", index, "]");
+  CheckEnds(link, at);
+  CheckDelays(link, at);
+  CheckValues(link, at);
+  CheckValues(link.a_to_b(), at + ".a_to_b");
+  CheckValues(link.b_to_a(), at + ".b_to_a");
+  CheckOutages(link, at);
+}
+
+std::string TooMany(uint64_t hosts) {
+  return absl::StrCat("makes ", hosts, " hosts; there can be 2 to ",
+                      kMostLabHosts);
+}
+
+}  // namespace
+
+std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
+  std::vector<ScenarioProblem> problems;
+  uint64_t total = 0;
+  std::set<std::string> names;
+  for (int i = 0; i < config.region_size(); ++i) {
+    const RegionConfig& region = config.region(i);
+    const std::string at = absl::StrCat("region[", i, "]");
+    const std::string& name = region.name();
+    if (name.empty() || name.size() > 40 ||
+        name.find_first_not_of(kNameLetters) != std::string::npos) {
+      problems.push_back(
+          {at + ".name", absl::StrCat("is \"", name,
+                                      "\"; a region's name is 1 to 40 letters, "
+                                      "digits and _-")});
+    } else if (!names.insert(name).second) {
+      problems.push_back(
+          {at + ".name", absl::StrCat("is \"", name, "\" a second time")});
+    }
+    if (region.hosts() < 1 || region.hosts() > kMostLabHosts) {
+      problems.push_back({at + ".hosts", absl::StrCat("is ", region.hosts(),
+                                                      "; it must lie between "
+                                                      "1 and ",
+                                                      kMostLabHosts)});
+    }
+    total += region.hosts();
+  }
+  if (config.region_size() > 0 && config.has_hosts()) {
+    problems.push_back(
+        {"hosts",
+         "and regions cannot both be: regions say how many hosts "
+         "each has"});
+  } else if (config.has_hosts() &&
+             (config.hosts() < 2 || config.hosts() > kMostLabHosts)) {
+    problems.push_back({"hosts", TooMany(config.hosts())});
+  }
+  if (problems.empty() && config.region_size() > 0 &&
+      (total < 2 || total > kMostLabHosts)) {
+    problems.push_back({"region", TooMany(total)});
+  }
+  // "paris-0" is also the first host of "paris".
+  for (int i = 0; i < config.region_size(); ++i) {
+    for (uint32_t k = 0; problems.empty() && k < config.region(i).hosts();
+         ++k) {
+      const std::string host = absl::StrCat(config.region(i).name(), "-", k);
+      if (!names.contains(host)) continue;
+      problems.push_back({absl::StrCat("region[", i, "].name"),
+                          absl::StrCat("makes a host \"", host,
+                                       "\", which is also a region")});
+    }
+  }
+  return problems;
+}
+
+std::vector<ScenarioProblem> FindLinkProblems(
+    const ScenarioConfig& config, const std::vector<Scenario::Host>& hosts) {
+  Checker check(config, hosts);
+  for (int i = 0; i < config.link_size(); ++i) check.CheckLink(i);
+  std::vector<ScenarioProblem> problems = check.Take();
+  if (config.mtu() < 576 || config.mtu() > 65'000) {
+    problems.push_back({"mtu", absl::StrCat("is ", config.mtu(),
+                                            "; it must lie between 576 and "
+                                            "65000")});
+  }
+  if (config.tcp() != "wan" && config.tcp() != "stock") {
+    problems.push_back(
+        {"tcp", absl::StrCat("is \"", config.tcp(), "\"; known: wan, stock")});
+  }
+  return problems;
+}
+
+}  // namespace gossamer

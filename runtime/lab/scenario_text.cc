@@ -1,0 +1,155 @@
+// Scenarios as `gossamer lab --show` prints them.
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "runtime/lab/scenario.h"
+#include "runtime/lab/units.h"
+
+namespace gossamer {
+namespace {
+
+using Value = std::function<std::string(size_t from, size_t to)>;
+
+std::string Millis(Nanos nanos) {
+  return absl::StrFormat("%.6g", static_cast<double>(nanos) * 1e-6);
+}
+
+std::string RateNumber(uint64_t bytes_per_second) {
+  if (bytes_per_second == 0) return "-";
+  return absl::StrFormat("%.6g", static_cast<double>(bytes_per_second) * 8e-6);
+}
+
+// Rows send to columns.
+std::string Matrix(const std::string& title, const Scenario& scenario,
+                   const Value& value) {
+  const size_t n = scenario.hosts.size();
+  size_t name_width = 0, width = 6;
+  for (size_t i = 0; i < n; ++i) {
+    name_width = std::max(name_width, scenario.hosts[i].name.size());
+    for (size_t j = 0; j < n; ++j) {
+      if (i != j) width = std::max(width, value(i, j).size());
+    }
+  }
+  std::string out = absl::StrCat("\n", title, "\n");
+  absl::StrAppend(&out, std::string(name_width + 4, ' '));
+  for (size_t j = 0; j < n; ++j) absl::StrAppendFormat(&out, " %*d", width, j);
+  for (size_t i = 0; i < n; ++i) {
+    absl::StrAppendFormat(&out, "\n%3d %-*s", i, name_width,
+                          scenario.hosts[i].name);
+    for (size_t j = 0; j < n; ++j) {
+      absl::StrAppendFormat(&out, " %*s", width, i == j ? "" : value(i, j));
+    }
+  }
+  return out + "\n";
+}
+
+bool Any(const Scenario& scenario,
+         const std::function<bool(const LinkSpec&)>& has) {
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
+      if (i != j && has(scenario.links[i][j])) return true;
+    }
+  }
+  return false;
+}
+
+std::string OutageLines(const Scenario& scenario) {
+  std::string out;
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    for (size_t j = i + 1; j < scenario.hosts.size(); ++j) {
+      for (const Outage& o : scenario.links[i][j].outages) {
+        absl::StrAppendFormat(&out, "  %s and %s: from %.6g s to %.6g s",
+                              scenario.hosts[i].name, scenario.hosts[j].name,
+                              static_cast<double>(o.from) * 1e-9,
+                              static_cast<double>(o.to) * 1e-9);
+        if (o.every > 0) {
+          absl::StrAppendFormat(&out, ", every %.6g s",
+                                static_cast<double>(o.every) * 1e-9);
+        }
+        absl::StrAppend(&out, "\n");
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string ScenarioText(const Scenario& scenario) {
+  const auto& links = scenario.links;
+  std::string out =
+      absl::StrFormat("%s: %d hosts, %s to %s, MTU %d, TCP %s\n", scenario.name,
+                      scenario.hosts.size(), LabAddress(0),
+                      LabAddress(scenario.hosts.size() - 1), scenario.mtu,
+                      scenario.stock_tcp ? "stock" : "wan");
+  absl::StrAppend(
+      &out, Matrix("RTT without queues, ms", scenario, [&](size_t i, size_t j) {
+        return Millis(links[i][j].delay + links[j][i].delay);
+      }));
+  absl::StrAppend(
+      &out, Matrix("rate from row to column, Mbit/s (-: unlimited)", scenario,
+                   [&](size_t i, size_t j) {
+                     return RateNumber(links[i][j].bytes_per_second);
+                   }));
+  if (Any(scenario, [](const LinkSpec& s) { return s.jitter > 0; })) {
+    absl::StrAppend(&out, Matrix("jitter from row to column, up to ms",
+                                 scenario, [&](size_t i, size_t j) {
+                                   return Millis(links[i][j].jitter);
+                                 }));
+  }
+  if (Any(scenario, [](const LinkSpec& s) { return s.loss > 0; })) {
+    absl::StrAppend(&out, Matrix("packets lost from row to column, %", scenario,
+                                 [&](size_t i, size_t j) {
+                                   return absl::StrFormat(
+                                       "%.4g", 100 * links[i][j].loss);
+                                 }));
+  }
+  const std::string outages = OutageLines(scenario);
+  if (!outages.empty()) absl::StrAppend(&out, "\noutages\n", outages);
+  return out;
+}
+
+std::string ScenarioJson(const Scenario& scenario) {
+  nlohmann::ordered_json json = {{"name", scenario.name},
+                                 {"seed", scenario.seed},
+                                 {"mtu", scenario.mtu},
+                                 {"tcp", scenario.stock_tcp ? "stock" : "wan"},
+                                 {"hosts", nlohmann::ordered_json::array()},
+                                 {"links", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    json["hosts"].push_back({{"rank", i},
+                             {"name", scenario.hosts[i].name},
+                             {"region", scenario.hosts[i].region},
+                             {"address", LabAddress(i)}});
+    for (size_t j = 0; j < scenario.hosts.size(); ++j) {
+      if (i == j) continue;
+      const LinkSpec& s = scenario.links[i][j];
+      nlohmann::ordered_json link = {
+          {"from", i},
+          {"to", j},
+          {"delay_ms", static_cast<double>(s.delay) * 1e-6},
+          {"bits_per_second",
+           s.bytes_per_second == 0
+               ? nlohmann::ordered_json()
+               : nlohmann::ordered_json(8 * s.bytes_per_second)},
+          {"jitter_ms", static_cast<double>(s.jitter) * 1e-6},
+          {"loss", s.loss},
+          {"queue_bytes", s.queue_bytes},
+          {"outages", nlohmann::ordered_json::array()}};
+      for (const Outage& o : s.outages) {
+        link["outages"].push_back(
+            {{"from_s", static_cast<double>(o.from) * 1e-9},
+             {"to_s", static_cast<double>(o.to) * 1e-9},
+             {"every_s", static_cast<double>(o.every) * 1e-9}});
+      }
+      json["links"].push_back(std::move(link));
+    }
+  }
+  return json.dump(2);
+}
+
+}  // namespace gossamer
