@@ -39,9 +39,11 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
 }
 
 void AddTrainingOptions(Command& command, TrainingOptions& options,
-                        const std::string& name_help) {
-  command.AddOption("--config", &options.config, "configuration file",
-                    {.required = true, .value_name = "FILE"});
+                        const std::string& name_help, bool config_required) {
+  command.AddOption(
+      "--config", &options.config,
+      config_required ? "configuration file" : "train with this configuration",
+      {.required = config_required, .value_name = "FILE"});
   command.AddOption("--set", &options.set,
                     "change one field, as in mixing.codec=innov-int8; may be "
                     "given again",

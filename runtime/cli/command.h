@@ -23,6 +23,7 @@ inline constexpr int kUsage = 2;
 
 // Each adds one subcommand; AddStatus two: status and stop.
 void AddTrain(Command& program);
+void AddLab(Command& program);
 void AddCompare(Command& program);
 void AddSample(Command& program);
 void AddEvaluate(Command& program);
@@ -52,7 +53,8 @@ struct TrainingOptions {
 
 // `name_help` is the help of --name.
 void AddTrainingOptions(Command& command, TrainingOptions& options,
-                        const std::string& name_help);
+                        const std::string& name_help,
+                        bool config_required = true);
 
 }  // namespace gossamer
 

@@ -1,11 +1,13 @@
 #include "runtime/cli/fleet_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -23,49 +26,106 @@
 namespace gossamer {
 namespace {
 
+// What a child needs, ready before fork().
+struct Child {
+  std::vector<char*> argv;  // with a null pointer at the end
+  std::vector<char*> env;
+  int log = -1;
+  int network = -1;
+  pid_t parent;  // as the child sees it
+};
+
 // Between fork and exec only calls that are safe in a signal handler.
-[[noreturn]] void BecomeProgram(char* const* argv, int log, pid_t parent) {
+[[noreturn]] void BecomeProgram(const Child& child) {
   // Ctrl-C goes to the terminal's whole group; only the parent is to hear it.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before the line above
+  // It died before the line above.
+  if (::getppid() != child.parent) ::_exit(127);
+  if (child.network >= 0 && ::setns(child.network, CLONE_NEWNET) != 0) {
+    ::_exit(127);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
-  if (log >= 0) {
-    ::dup2(log, STDOUT_FILENO);
-    ::dup2(log, STDERR_FILENO);
+  if (child.log >= 0) {
+    ::dup2(child.log, STDOUT_FILENO);
+    ::dup2(child.log, STDERR_FILENO);
   }
-  ::execv(argv[0], argv);
+  ::execve(child.argv[0], child.argv.data(), child.env.data());
   ::_exit(127);
 }
 
-absl::StatusOr<pid_t> Fork(const std::vector<std::string>& words,
-                           const std::string& log_path) {
+// fork(), with the child in that process namespace.
+absl::StatusOr<pid_t> ForkInto(int processes, Child& child) {
+  child.parent = ::getpid();
+  int own = -1;
+  if (processes >= 0) {
+    // From within, a parent outside has no number.
+    child.parent = 0;
+    own = ::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (own < 0 || ::setns(processes, CLONE_NEWPID) != 0) {
+      const int error = errno;
+      if (own >= 0) ::close(own);
+      return absl::ErrnoToStatus(error, "cannot enter a process namespace");
+    }
+  }
+  const pid_t pid = ::fork();
+  if (pid == 0) BecomeProgram(child);
+  const int error = errno;
+  if (own >= 0) {
+    ::setns(own, CLONE_NEWPID);  // of children; where we are always works
+    ::close(own);
+  }
+  if (pid < 0) return absl::ErrnoToStatus(error, "fork");
+  return pid;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  return pointers;
+}
+
+// `own` and what is inherited besides.
+std::vector<char*> Environment(const std::vector<std::string>& own) {
+  std::vector<char*> result = Pointers(own);
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    const bool replaced =
+        std::any_of(own.begin(), own.end(), [&](const std::string& entry) {
+          return absl::StartsWith(*inherited,
+                                  entry.substr(0, entry.find('=') + 1));
+        });
+    if (!replaced) result.push_back(*inherited);
+  }
+  result.push_back(nullptr);
+  return result;
+}
+
+absl::StatusOr<pid_t> Fork(const ProcessSpec& spec) {
+  const std::vector<std::string>& words = spec.argv;
   if (::access(words[0].c_str(), X_OK) != 0) {
     return absl::NotFoundError(
         absl::StrCat(words[0], ": ", ::strerror(errno),
                      "; build all programs, they belong in one folder"));
   }
-  int log = -1;
-  if (!log_path.empty()) {
-    log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-                 0644);
-    if (log < 0) return absl::ErrnoToStatus(errno, log_path);
+  Child child{.argv = Pointers(words),
+              .env = Environment(spec.env),
+              .log = -1,
+              .network = spec.place.network,
+              .parent = 0};
+  if (!spec.log.empty()) {
+    child.log = ::open(spec.log.c_str(),
+                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (child.log < 0) return absl::ErrnoToStatus(errno, spec.log);
   }
-  std::vector<char*> argv;
-  for (const std::string& word : words) {
-    argv.push_back(const_cast<char*>(word.c_str()));
-  }
-  argv.push_back(nullptr);
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) BecomeProgram(argv.data(), log, parent);
-  const int error = errno;
-  if (log >= 0) ::close(log);
-  if (pid < 0) return absl::ErrnoToStatus(error, "fork");
+  child.argv.push_back(nullptr);
+  absl::StatusOr<pid_t> pid = ForkInto(spec.place.processes, child);
+  if (child.log >= 0) ::close(child.log);
   return pid;
 }
 
@@ -110,7 +170,7 @@ ProcessGroup::~ProcessGroup() {
 }
 
 absl::Status ProcessGroup::Start(const ProcessSpec& spec) {
-  GOSSAMER_ASSIGN_OR_RETURN(const pid_t pid, Fork(spec.argv, spec.log));
+  GOSSAMER_ASSIGN_OR_RETURN(const pid_t pid, Fork(spec));
   running_[pid] = {spec.name, spec.log};
   return absl::OkStatus();
 }
@@ -146,7 +206,8 @@ bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {
 }
 
 absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv) {
-  GOSSAMER_ASSIGN_OR_RETURN(const pid_t pid, Fork(argv, ""));
+  GOSSAMER_ASSIGN_OR_RETURN(const pid_t pid,
+                            Fork({.name = argv[0], .argv = argv, .log = ""}));
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return absl::ErrnoToStatus(errno, argv[0]);

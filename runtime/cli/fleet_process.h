@@ -20,10 +20,18 @@
 
 namespace gossamer {
 
+// Namespaces that a process is started in, as descriptors; -1: ours.
+struct ProcessPlace {
+  int network = -1;
+  int processes = -1;
+};
+
 struct ProcessSpec {
   std::string name;               // "peer 3", for people
   std::vector<std::string> argv;  // argv[0]: path of the program
   std::string log;  // file that gets stdout and stderr, appended; empty: ours
+  ProcessPlace place = {};
+  std::vector<std::string> env = {};  // "NAME=value", besides ours
 };
 
 struct ProcessExit {

@@ -91,6 +91,23 @@ void LocalFleet::ShowEnd() {
   display_.Finish(progress_);
 }
 
+const FleetHost& LocalFleet::HostOf(uint32_t rank) const {
+  static const FleetHost kLoopback;
+  return spec_.hosts.empty() ? kLoopback : spec_.hosts[rank];
+}
+
+ProcessSpec LocalFleet::ProcessOn(const FleetHost& host,
+                                  const std::string& name,
+                                  const std::string& log,
+                                  std::vector<std::string> argv) const {
+  // Nobody else is on such a host's network.
+  if (!spec_.hosts.empty()) argv.push_back("--insecure");
+  return {.name = name,
+          .argv = std::move(argv),
+          .log = folder_.LogPath(log),
+          .place = host.place};
+}
+
 absl::Status LocalFleet::StartTopology() {
   const std::string port_file = folder_.path() + "/topology.port";
   std::error_code error;
@@ -98,17 +115,16 @@ absl::Status LocalFleet::StartTopology() {
   // The service keeps members and a stop round for its own restarts.  A fleet
   // that starts again, from checkpoints or from nothing, agrees on them anew.
   std::filesystem::remove_all(folder_.path() + "/topology", error);
-  GOSSAMER_RETURN_IF_ERROR(topology_.Start(
-      {.name = "the topology service",
-       .argv = {SiblingProgram("gossamer-topology"), "--listen", "127.0.0.1:0",
-                "--port-file", port_file, "--config", folder_.ConfigPath(),
-                "--state", folder_.path() + "/topology",
-                "--exit-when-finished"},
-       .log = folder_.LogPath("topology")}));
+  const FleetHost& host = HostOf(0);
+  GOSSAMER_RETURN_IF_ERROR(topology_.Start(ProcessOn(
+      host, "the topology service", "topology",
+      {SiblingProgram("gossamer-topology"), "--listen", host.address + ":0",
+       "--port-file", port_file, "--config", folder_.ConfigPath(), "--state",
+       folder_.path() + "/topology", "--exit-when-finished"})));
   const absl::Time limit = absl::Now() + kStartLimit;
   for (;;) {
     if (const std::optional<int> port = ReadPort(port_file)) {
-      address_ = absl::StrCat("127.0.0.1:", *port);
+      address_ = absl::StrCat(host.address, ":", *port);
       return absl::OkStatus();
     }
     if (const auto exits = topology_.Reap(); !exits.empty()) {
@@ -126,12 +142,13 @@ absl::Status LocalFleet::StartTopology() {
 
 absl::Status LocalFleet::StartPeers() {
   for (uint32_t rank = 0; rank < spec_.config.peers(); ++rank) {
-    ProcessSpec peer{.name = absl::StrCat("the peer of rank ", rank),
-                     .argv = {SiblingProgram("gossamer-peer"), "--topology",
-                              address_, "--config", folder_.ConfigPath(),
-                              "--id", absl::StrCat(rank + 1), "--listen",
-                              "127.0.0.1:0", "--run-dir", folder_.path()},
-                     .log = folder_.LogPath(absl::StrCat("peer-", rank))};
+    const FleetHost& host = HostOf(rank);
+    ProcessSpec peer = ProcessOn(
+        host, absl::StrCat("the peer of rank ", rank),
+        absl::StrCat("peer-", rank),
+        {SiblingProgram("gossamer-peer"), "--topology", address_, "--config",
+         folder_.ConfigPath(), "--id", absl::StrCat(rank + 1), "--listen",
+         host.address + ":0", "--run-dir", folder_.path()});
     if (!spec_.data.empty()) {
       peer.argv.push_back("--data");
       peer.argv.push_back(spec_.data);

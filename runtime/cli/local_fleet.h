@@ -22,6 +22,12 @@
 
 namespace gossamer {
 
+// Where a process of the fleet runs and listens.
+struct FleetHost {
+  std::string address = "127.0.0.1";
+  ProcessPlace place = {};
+};
+
 struct FleetSpec {
   RunConfig config;  // resolved
   std::string run_folder;
@@ -29,6 +35,9 @@ struct FleetSpec {
   bool resume = false;
   std::string title;
   std::string note;  // shown while nothing else is to be said
+  // Of the ranks; the topology service is on the first.  Empty: all of them on
+  // loopback.
+  std::vector<FleetHost> hosts = {};
 };
 
 class LocalFleet {
@@ -43,6 +52,11 @@ class LocalFleet {
   absl::Status Run();
 
  private:
+  const FleetHost& HostOf(uint32_t rank) const;
+  // `argv` and what the place of the process demands.
+  ProcessSpec ProcessOn(const FleetHost& host, const std::string& name,
+                        const std::string& log,
+                        std::vector<std::string> argv) const;
   absl::Status StartTopology();
   absl::Status StartPeers();
   // OK, and `done` set once every peer has ended well.

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
                              .version = "gossamer " GOSSAMER_VERSION});
   gossamer::AddTrain(program);
   gossamer::AddCompare(program);
+  gossamer::AddLab(program);
   gossamer::AddSample(program);
   gossamer::AddEvaluate(program);
   gossamer::AddGraph(program);

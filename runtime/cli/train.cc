@@ -1,5 +1,7 @@
 // gossamer train: a whole fleet on this machine, from configuration to picture.
 
+#include "runtime/cli/train.h"
+
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -27,11 +29,6 @@ Ctrl-C stops the fleet at a round that all peers agree on, with a checkpoint;
 a second Ctrl-C ends it at once.  With --json, stdout is one object: folder,
 samples, curves (paths or null) and summary (as in summary.json).)";
 
-struct Options : TrainingOptions {
-  bool resume = false;
-  bool overwrite = false;
-};
-
 // The run that is there must be the one that is asked for.
 absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
   GOSSAMER_ASSIGN_OR_RETURN(RunConfig before, folder.LoadConfig());
@@ -58,7 +55,7 @@ absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
 }
 
 absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
-                           const Options& options) {
+                           const TrainOptions& options) {
   std::error_code error;
   if (!std::filesystem::exists(folder.path(), error)) {
     if (!options.resume) return absl::OkStatus();
@@ -84,7 +81,9 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
   return absl::OkStatus();
 }
 
-absl::StatusOr<FleetSpec> Prepare(const Options& options) {
+}  // namespace
+
+absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(options.config, options.set);
   if (!loaded.ok()) {
     return absl::InvalidArgumentError(loaded.status().message());
@@ -109,6 +108,8 @@ absl::StatusOr<FleetSpec> Prepare(const Options& options) {
       PrepareFolder(RunFolder(spec.run_folder), spec.config, options));
   return spec;
 }
+
+namespace {
 
 void PrintResults(const RunFolder& folder, const RunConfig& config,
                   const RunSummary& s) {
@@ -146,12 +147,19 @@ void PrintJson(const RunFolder& folder, const RunSummary& summary) {
   std::cout << json.dump(2) << "\n";
 }
 
-int RunTrain(const Options& options) {
+int RunTrain(const TrainOptions& options) {
   SignalWaiter signals;
-  absl::StatusOr<FleetSpec> spec = Prepare(options);
+  absl::StatusOr<FleetSpec> spec = PrepareTraining(options);
   if (!spec.ok()) return Complain("train", spec.status());
-  const RunFolder folder(spec->run_folder);
-  const RunConfig config = spec->config;
+  return Train("train", *std::move(spec), options, signals);
+}
+
+}  // namespace
+
+int Train(const std::string& command, FleetSpec spec,
+          const TrainOptions& options, SignalWaiter& signals) {
+  const RunFolder folder(spec.run_folder);
+  const RunConfig config = spec.config;
   ProgressDisplay display(stderr);
   if (options.resume) {
     const uint64_t round =
@@ -161,10 +169,10 @@ int RunTrain(const Options& options) {
                              : absl::StrCat("going on from round ", round));
   }
   const absl::Status status =
-      LocalFleet(*std::move(spec), signals, display).Run();
+      LocalFleet(std::move(spec), signals, display).Run();
   const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
-  if (!status.ok()) return Complain("train", status);
-  if (!summary.ok()) return Complain("train", summary.status());
+  if (!status.ok()) return Complain(command, status);
+  if (!summary.ok()) return Complain(command, summary.status());
   if (options.json) {
     PrintJson(folder, *summary);
   } else {
@@ -173,10 +181,8 @@ int RunTrain(const Options& options) {
   return kOk;
 }
 
-}  // namespace
-
 void AddTrain(Command& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   Command& command = program.AddCommand(
       {.name = "train",
        .about = "Train with a whole fleet of peers on this machine",

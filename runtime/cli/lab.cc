@@ -1,0 +1,296 @@
+// gossamer lab: a WAN on this machine, and a fleet or any program in it.
+
+#include "runtime/lab/lab.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/lab_check.h"
+#include "runtime/cli/lab_report.h"
+#include "runtime/cli/train.h"
+#include "runtime/lab/scenario.h"
+#include "runtime/peer/run_config.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(10);
+
+constexpr char kExamples[] = R"(examples:
+  gossamer lab --scenario deploy/lab/three_continents.textproto --show
+  gossamer lab --scenario deploy/lab/wan_200ms_100mbit.textproto --check --hosts 2
+  gossamer lab --scenario deploy/lab/wan_100ms.textproto \
+      --config deploy/configs/synthetic.textproto --set peers=8
+  gossamer lab --scenario deploy/lab/slow_peer.textproto \
+      --exec 'echo "I am $LAB_ADDRESS, rank $LAB_RANK of $LAB_SIZE: $LAB_HOSTS"'
+
+Needs root, or user namespaces: unshare --user --map-root-user gossamer lab ...
+Ctrl-C ends a fleet as in gossamer train; nothing of a lab outlives it.  With
+--exec, the exit code is 1 unless every command ended with 0.  --json: of --show
+name, seed, mtu, tcp, hosts, links; of --check pairs; of --exec hosts and
+network; of --config as in gossamer train, and network.json beside it.)";
+
+struct Options {
+  TrainOptions train;
+  std::string scenario;
+  std::string exec;
+  std::string out;
+  std::optional<int> hosts;
+  bool show = false;
+  bool check = false;
+};
+
+absl::Status CheckOptions(const Options& options) {
+  const int modes = options.show + options.check + !options.exec.empty() +
+                    !options.train.config.empty();
+  if (modes == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "say what to do: exactly one of --config, --exec, --check and --show");
+}
+
+// As many hosts as asked for, or as a fleet needs.
+absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
+  std::optional<uint32_t> hosts;
+  if (options.hosts) hosts = static_cast<uint32_t>(*options.hosts);
+  if (!options.train.config.empty()) {
+    absl::StatusOr<RunConfig> config =
+        LoadRunConfig(options.train.config, options.train.set);
+    if (!config.ok()) {
+      return absl::InvalidArgumentError(config.status().message());
+    }
+    if (hosts && *hosts < config->peers()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--hosts ", *hosts, ": the fleet has ", config->peers(),
+                       " peers; leave it out, or --set peers=", *hosts));
+    }
+    hosts = config->peers();
+  }
+  absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, hosts);
+  if (absl::IsNotFound(scenario.status())) {
+    return absl::InvalidArgumentError(scenario.status().message());
+  }
+  return scenario;
+}
+
+absl::Status WriteNetworkFile(const std::string& folder,
+                              const SwitchReport& report,
+                              const Scenario& scenario) {
+  const std::string path = folder + "/network.json";
+  nlohmann::ordered_json json = NetworkJson(report, scenario.hosts.size());
+  json["scenario"] = nlohmann::ordered_json::parse(ScenarioJson(scenario));
+  std::ofstream file(path);
+  file << json.dump(2) << "\n";
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(path, ": cannot be written"));
+}
+
+ProcessPlace PlaceOf(const Lab& lab, size_t rank) {
+  return {.network = lab.Network(rank), .processes = lab.Processes()};
+}
+
+int RunTraining(Options options, const Scenario& scenario, Lab& lab,
+                SignalWaiter& signals) {
+  if (!options.out.empty()) {
+    const std::filesystem::path out =
+        std::filesystem::absolute(options.out).lexically_normal();
+    options.train.runs = out.parent_path().string();
+    options.train.name = out.filename().string();
+  }
+  absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
+  if (!spec.ok()) return Complain("lab", spec.status());
+  absl::StrAppend(&spec->title, "  in ", scenario.name);
+  for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    spec->hosts.push_back({lab.Address(rank), PlaceOf(lab, rank)});
+  }
+  const std::string folder = spec->run_folder;
+  const int code = Train("lab", *std::move(spec), options.train, signals);
+  const SwitchReport& report = lab.Stop();
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) {
+    const absl::Status written = WriteNetworkFile(folder, report, scenario);
+    if (!written.ok()) return Complain("lab", written);
+  }
+  if (code == kOk && !options.train.json) std::cout << NetworkText(report);
+  return code;
+}
+
+absl::StatusOr<ProcessSpec> CommandOn(const Options& options, const Lab& lab,
+                                      size_t rank) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < lab.hosts(); ++i) addresses.push_back(lab.Address(i));
+  ProcessSpec spec{
+      .name = absl::StrCat("rank ", rank),
+      .argv = {"/bin/sh", "-c", options.exec},
+      .log = "",
+      .place = PlaceOf(lab, rank),
+      .env = {absl::StrCat("LAB_RANK=", rank),
+              absl::StrCat("LAB_SIZE=", lab.hosts()),
+              absl::StrCat("LAB_ADDRESS=", lab.Address(rank)),
+              absl::StrCat("LAB_HOSTS=", absl::StrJoin(addresses, ","))}};
+  if (options.out.empty()) return spec;
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  spec.log = absl::StrCat(options.out, "/rank-", rank, ".log");
+  std::filesystem::remove(spec.log, error);
+  return spec;
+}
+
+// Until all have ended; a first signal asks them to, a second one or their
+// delay ends them.  By rank, without those that did not end by themselves.
+absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
+    std::vector<std::unique_ptr<ProcessGroup>>& commands,
+    SignalWaiter& signals) {
+  std::vector<ProcessExit> exits(commands.size());
+  size_t left = commands.size();
+  absl::Time limit = absl::InfiniteFuture();
+  while (left > 0) {
+    const std::optional<int> signal = signals.Wait(absl::Milliseconds(200));
+    for (size_t i = 0; i < commands.size(); ++i) {
+      for (ProcessExit& exit : commands[i]->Reap()) {
+        exits[i] = std::move(exit);
+        --left;
+      }
+    }
+    if (signal && *signal != SIGCHLD) {
+      if (limit != absl::InfiniteFuture()) break;
+      std::cerr << "gossamer lab: asking the commands to end; a second signal "
+                   "ends them at once\n";
+      for (auto& command : commands) command->Signal(*signal);
+      limit = absl::Now() + kGrace;
+    }
+    if (absl::Now() > limit) break;
+  }
+  if (limit != absl::InfiniteFuture()) {
+    return absl::AbortedError("stopped by a signal");
+  }
+  return exits;
+}
+
+void PrintExits(const std::vector<ProcessExit>& exits, const Scenario& scenario,
+                const SwitchReport& report, bool json) {
+  if (!json) {
+    for (size_t i = 0; i < exits.size(); ++i) {
+      std::cerr << scenario.hosts[i].name << " (rank " << i << ") "
+                << exits[i].Describe() << "\n";
+    }
+    std::cerr << NetworkText(report);
+    return;
+  }
+  nlohmann::ordered_json result = {{"hosts", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < exits.size(); ++i) {
+    result["hosts"].push_back({{"rank", i},
+                               {"name", scenario.hosts[i].name},
+                               {"address", LabAddress(i)},
+                               {"code", exits[i].code},
+                               {"signal", exits[i].signal}});
+  }
+  result["network"] = NetworkJson(report, exits.size());
+  std::cout << result.dump(2) << "\n";
+}
+
+int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
+                SignalWaiter& signals) {
+  std::vector<std::unique_ptr<ProcessGroup>> commands;
+  for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    commands.push_back(std::make_unique<ProcessGroup>());
+    absl::StatusOr<ProcessSpec> spec = CommandOn(options, lab, rank);
+    const absl::Status started =
+        spec.ok() ? commands.back()->Start(*spec) : spec.status();
+    if (!started.ok()) return Complain("lab", started);
+  }
+  const auto exits = WaitForCommands(commands, signals);
+  const SwitchReport& report = lab.Stop();
+  if (!exits.ok()) return Complain("lab", exits.status());
+  PrintExits(*exits, scenario, report, options.train.json);
+  for (const ProcessExit& exit : *exits) {
+    if (!exit.ok()) return kFailed;
+  }
+  return kOk;
+}
+
+int RunCheck(const Scenario& scenario, Lab& lab, SignalWaiter& signals,
+             bool json) {
+  const absl::Status status = CheckLab(lab, scenario, signals, json);
+  const SwitchReport& report = lab.Stop();
+  if (!status.ok()) return Complain("lab", status);
+  if (!json) std::cout << NetworkText(report);
+  return kOk;
+}
+
+int RunLab(const Options& options) {
+  SignalWaiter signals;
+  if (const absl::Status wrong = CheckOptions(options); !wrong.ok()) {
+    return Complain("lab", wrong);
+  }
+  absl::StatusOr<Scenario> scenario = LoadNetwork(options);
+  if (!scenario.ok()) return Complain("lab", scenario.status());
+  if (options.show) {
+    std::cout << (options.train.json ? ScenarioJson(*scenario) + "\n"
+                                     : ScenarioText(*scenario));
+    return kOk;
+  }
+  if (options.check) {
+    // It asks what a link does while it is up.
+    for (auto& row : scenario->links) {
+      for (LinkSpec& link : row) link.outages.clear();
+    }
+  }
+  absl::StatusOr<std::unique_ptr<Lab>> lab = Lab::Start(*scenario);
+  if (!lab.ok()) return Complain("lab", lab.status());
+  if (options.check) {
+    return RunCheck(*scenario, **lab, signals, options.train.json);
+  }
+  return options.exec.empty() ? RunTraining(options, *scenario, **lab, signals)
+                              : RunCommands(options, *scenario, **lab, signals);
+}
+
+}  // namespace
+
+void AddLab(Command& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.AddCommand(
+      {.name = "lab",
+       .about = "Train, or run anything, across a WAN made on this machine",
+       .footer = kExamples,
+       .run = [options] { return RunLab(*options); }});
+  command.AddOption("--scenario", &options->scenario,
+                    "the network: hosts and links",
+                    {.required = true, .value_name = "FILE"});
+  command.AddOption("--exec", &options->exec,
+                    "run this shell command on every host at once",
+                    {.value_name = "COMMAND"});
+  command.AddOption("--check", &options->check,
+                    "measure every link, beside what was asked");
+  command.AddOption("--show", &options->show,
+                    "print the links of every pair; needs no privileges");
+  command.AddOption("--hosts", &options->hosts,
+                    "how many, where the scenario leaves it open; else the "
+                    "first ones",
+                    {.range = std::pair(2.0, double{kMostLabHosts})});
+  command.AddOption("--out", &options->out,
+                    "the run's folder, instead of --runs and --name; with "
+                    "--exec the folder of the hosts' output",
+                    {.value_name = "DIR"});
+  AddTrainingOptions(command, options->train,
+                     "name of this run, its folder in --runs",
+                     /*config_required=*/false);
+  command.AddOption("--resume", &options->train.resume,
+                    "go on from the newest common checkpoint");
+  command.AddOption("--overwrite", &options->train.overwrite,
+                    "replace a run of the same name", {.excludes = "--resume"});
+}
+
+}  // namespace gossamer

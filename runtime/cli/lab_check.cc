@@ -1,0 +1,175 @@
+#include "runtime/cli/lab_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/lab/link_meter.h"
+#include "runtime/lab/units.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kPings = 20;
+constexpr absl::Duration kPatience = absl::Seconds(3);
+// Above its rate a link has a queue, and only then shows what it can do.
+constexpr double kOverdrive = 1.2;
+constexpr double kPacketsForRate = 40 * 1500;
+
+struct PairResult {
+  size_t from, to;
+  double asked_rtt_ms;
+  RoundTrips trips;
+  double rate_there, rate_back;  // measured, bytes a second
+};
+
+// Nothing if there is no answer or nothing was asked for.
+std::optional<double> RateError(double measured, uint64_t asked) {
+  if (asked == 0 || measured == 0) return std::nullopt;
+  return measured / static_cast<double>(asked) - 1;
+}
+
+double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
+                   size_t to) {
+  const LinkSpec& link = scenario.links[from][to];
+  const auto rate = static_cast<double>(link.bytes_per_second);
+  const double seconds =
+      rate == 0 ? 0.3 : std::clamp(kPacketsForRate / rate, 0.5, 5.0);
+  return meter.MeasureRate(
+      from, to, kOverdrive * rate, absl::Seconds(seconds),
+      kPatience + absl::Nanoseconds(link.delay + link.jitter));
+}
+
+PairResult MeasurePair(LinkMeter& meter, const Scenario& scenario, size_t from,
+                       size_t to) {
+  const Nanos both =
+      scenario.links[from][to].delay + scenario.links[to][from].delay;
+  PairResult result = {
+      .from = from,
+      .to = to,
+      .asked_rtt_ms = static_cast<double>(both) * 1e-6,
+      .trips = meter.MeasureRoundTrips(from, to, kPings,
+                                       absl::Nanoseconds(both) + kPatience),
+      .rate_there = 0,
+      .rate_back = 0};
+  result.rate_there = MeasureRate(meter, scenario, from, to);
+  result.rate_back = MeasureRate(meter, scenario, to, from);
+  return result;
+}
+
+std::string RateCell(double measured, uint64_t asked) {
+  if (measured == 0) return "nothing arrived";
+  const auto error = RateError(measured, asked);
+  const std::string rate =
+      RateText(static_cast<uint64_t>(std::llround(measured)));
+  return error ? absl::StrFormat("%s (%+.2f %%)", rate, 100 * *error)
+               : absl::StrCat(rate, " (no limit)");
+}
+
+void PrintPair(const PairResult& r, const Scenario& scenario) {
+  const RoundTrips& t = r.trips;
+  absl::PrintF(
+      "%-16s %-16s %9.3f %9.3f %+8.3f %+8.3f %4d/%d  %-24s %s\n",
+      scenario.hosts[r.from].name, scenario.hosts[r.to].name, r.asked_rtt_ms,
+      t.median_ms, t.median_ms - r.asked_rtt_ms, t.most_ms - r.asked_rtt_ms,
+      t.answered, t.sent,
+      RateCell(r.rate_there, scenario.links[r.from][r.to].bytes_per_second),
+      RateCell(r.rate_back, scenario.links[r.to][r.from].bytes_per_second));
+  std::fflush(stdout);
+}
+
+nlohmann::ordered_json RateJson(double measured) {
+  return measured == 0 ? nlohmann::ordered_json()
+                       : nlohmann::ordered_json(8 * measured);
+}
+
+void PrintJson(const std::vector<PairResult>& results,
+               const Scenario& scenario) {
+  const auto asked = [&](size_t i, size_t j) {
+    const uint64_t rate = scenario.links[i][j].bytes_per_second;
+    return RateJson(static_cast<double>(rate));
+  };
+  nlohmann::ordered_json json = {{"pairs", nlohmann::ordered_json::array()}};
+  for (const PairResult& r : results) {
+    json["pairs"].push_back(
+        {{"from", r.from},
+         {"to", r.to},
+         {"rtt_ms", r.asked_rtt_ms},
+         {"least_ms", r.trips.least_ms},
+         {"median_ms", r.trips.median_ms},
+         {"most_ms", r.trips.most_ms},
+         {"sent", r.trips.sent},
+         {"answered", r.trips.answered},
+         {"bits_per_second", asked(r.from, r.to)},
+         {"measured_bits_per_second", RateJson(r.rate_there)},
+         {"back_bits_per_second", asked(r.to, r.from)},
+         {"back_measured_bits_per_second", RateJson(r.rate_back)}});
+  }
+  std::cout << json.dump(2) << "\n";
+}
+
+void PrintWorst(const std::vector<PairResult>& results,
+                const Scenario& scenario) {
+  double delay = 0, rate = 0;
+  for (const PairResult& r : results) {
+    if (r.trips.answered > 0) {
+      delay = std::max(delay, std::abs(r.trips.median_ms - r.asked_rtt_ms));
+    }
+    for (const auto& error :
+         {RateError(r.rate_there,
+                    scenario.links[r.from][r.to].bytes_per_second),
+          RateError(r.rate_back,
+                    scenario.links[r.to][r.from].bytes_per_second)}) {
+      if (error) rate = std::max(rate, std::abs(*error));
+    }
+  }
+  absl::PrintF(
+      "\nworst error of a median round trip %.3f ms, of a rate %.2f %%\n"
+      "(a round trip has two processes woken in it; jitter adds to it)\n",
+      delay, 100 * rate);
+}
+
+}  // namespace
+
+absl::Status CheckLab(const Lab& lab, const Scenario& scenario,
+                      SignalWaiter& signals, bool json) {
+  GOSSAMER_ASSIGN_OR_RETURN(LinkMeter meter, LinkMeter::Make(lab));
+  if (!json) {
+    absl::PrintF("%-16s %-16s %9s %9s %8s %8s %7s  %-24s %s\n", "from", "to",
+                 "RTT ms", "median", "error", "worst", "answers", "rate there",
+                 "rate back");
+  }
+  std::vector<PairResult> results;
+  for (size_t i = 0; i < lab.hosts(); ++i) {
+    for (size_t j = i + 1; j < lab.hosts(); ++j) {
+      if (signals.Wait(absl::ZeroDuration())) {
+        return absl::AbortedError("stopped by a signal");
+      }
+      results.push_back(MeasurePair(meter, scenario, i, j));
+      const PairResult& r = results.back();
+      if (!json) PrintPair(r, scenario);
+      if (r.trips.answered == 0 && scenario.links[i][j].loss == 0 &&
+          scenario.links[j][i].loss == 0) {
+        return absl::InternalError(absl::StrCat(
+            scenario.hosts[i].name, " and ", scenario.hosts[j].name,
+            " do not reach each other; this machine's firewall may drop what "
+            "its namespaces send"));
+      }
+    }
+  }
+  if (json) {
+    PrintJson(results, scenario);
+  } else {
+    PrintWorst(results, scenario);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,96 @@
+#include "runtime/lab/lab.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/lab/tun_device.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kOwnAddress[] = "10.77.255.254";
+constexpr uint64_t kMostBurst = 65'536;
+
+uint32_t HostOrder(const std::string& address) {
+  in_addr parsed = {};
+  ::inet_pton(AF_INET, address.c_str(), &parsed);
+  return ntohl(parsed.s_addr);
+}
+
+// With a last host, ours, which is no distance from all others.
+std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
+  std::vector<std::vector<LinkSpec>> links = scenario.links;
+  for (std::vector<LinkSpec>& row : links) row.emplace_back();
+  links.emplace_back(links.size() + 1);
+  return links;
+}
+
+}  // namespace
+
+uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
+                    uint32_t mtu) {
+  uint64_t burst = kMostBurst;
+  for (size_t i = 0; i < links.size(); ++i) {
+    if (i == self) continue;
+    if (links[i].loss > 0) return mtu;
+    if (links[i].bytes_per_second > 0) {
+      burst = std::min(burst, links[i].bytes_per_second / 1000);
+    }
+  }
+  // Less than two packets is none of a burst.
+  return burst < 2 * uint64_t{mtu} ? mtu : static_cast<uint32_t>(burst);
+}
+
+absl::StatusOr<std::unique_ptr<Lab>> Lab::Start(const Scenario& scenario) {
+  auto lab = std::unique_ptr<Lab>(new Lab());
+  // First, while there is nothing yet that its keeper could inherit.
+  GOSSAMER_ASSIGN_OR_RETURN(ProcessNamespace processes,
+                            ProcessNamespace::Make());
+  lab->processes_.emplace(std::move(processes));
+  const std::vector<std::vector<LinkSpec>> links = WithOwnHost(scenario);
+  std::vector<PacketSwitch::Port> ports;
+  for (size_t i = 0; i < links.size(); ++i) {
+    GOSSAMER_RETURN_IF_ERROR(lab->AddHost(scenario, i, links));
+    const bool own = i == scenario.hosts.size();
+    ports.push_back({lab->devices_.back().get(),
+                     HostOrder(own ? kOwnAddress : LabAddress(i))});
+  }
+  lab->packet_switch_ =
+      std::make_unique<PacketSwitch>(std::move(ports), links, scenario.seed);
+  GOSSAMER_RETURN_IF_ERROR(lab->packet_switch_->Start());
+  GOSSAMER_ASSIGN_OR_RETURN(ScopedNetwork here,
+                            ScopedNetwork::Enter(lab->networks_.back().get()));
+  lab->here_.emplace(std::move(here));
+  return lab;
+}
+
+absl::Status Lab::AddHost(const Scenario& scenario, size_t index,
+                          const std::vector<std::vector<LinkSpec>>& links) {
+  const bool own = index == scenario.hosts.size();
+  GOSSAMER_ASSIGN_OR_RETURN(FileDescriptor network, MakeNetwork());
+  networks_.push_back(std::move(network));
+  GOSSAMER_ASSIGN_OR_RETURN(const ScopedNetwork there,
+                            ScopedNetwork::Enter(networks_.back().get()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      FileDescriptor device,
+      MakeTunDevice(
+          {.address = own ? kOwnAddress : LabAddress(index),
+           .mtu = scenario.mtu,
+           .burst_bytes = BurstBytes(links[index], index, scenario.mtu)}));
+  devices_.push_back(std::move(device));
+  return scenario.stock_tcp ? absl::OkStatus() : TuneTcp();
+}
+
+Lab::~Lab() {
+  if (packet_switch_ != nullptr) Stop();
+}
+
+const SwitchReport& Lab::Stop() {
+  processes_.reset();
+  return packet_switch_->Stop();
+}
+
+}  // namespace gossamer

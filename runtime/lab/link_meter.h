@@ -1,0 +1,58 @@
+// What the lab's links really do: round trips and rates, by UDP between sockets
+// on its hosts.
+//
+// Knows nothing of what the links should do.
+
+#ifndef GOSSAMER_RUNTIME_LAB_LINK_METER_H_
+#define GOSSAMER_RUNTIME_LAB_LINK_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/lab/lab.h"
+#include "runtime/lab/namespaces.h"
+
+namespace gossamer {
+
+struct RoundTrips {
+  int sent = 0;
+  int answered = 0;
+  // Of the answered, milliseconds.
+  double least_ms = 0;
+  double median_ms = 0;
+  double most_ms = 0;
+};
+
+// Uses the calling thread; one at a time.
+class LinkMeter {
+ public:
+  // `lab` outlives this; nothing else is on its links meanwhile.
+  static absl::StatusOr<LinkMeter> Make(const Lab& lab);
+
+  // `count` small packets, some milliseconds apart, there and back.  Waits for
+  // answers until `limit` after the last one was sent.
+  RoundTrips MeasureRoundTrips(size_t from, size_t to, int count,
+                               absl::Duration limit);
+
+  // Bytes a second that arrive, IP headers included, while about
+  // `bytes_per_second` are sent for `how_long`; 0: as fast as it goes.  Zero if
+  // nothing arrived within `limit` after that.
+  double MeasureRate(size_t from, size_t to, double bytes_per_second,
+                     absl::Duration how_long, absl::Duration limit);
+
+ private:
+  LinkMeter() = default;
+  // Takes all there is; the number of packets.
+  int64_t Drain(int socket) const;
+
+  std::vector<FileDescriptor> sockets_;  // by rank
+  std::vector<uint32_t> addresses_;      // in network byte order
+  uint64_t next_ping_ = 1;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_LINK_METER_H_

@@ -1,0 +1,80 @@
+// Namespaces that vanish with this process, however it ends: networks of
+// their own for hosts, and a process namespace whose members die together.
+//
+// Nothing has a name in the file system, so there is nothing to remove.  Knows
+// nothing of devices, addresses or what runs.
+
+#ifndef GOSSAMER_RUNTIME_LAB_NAMESPACES_H_
+#define GOSSAMER_RUNTIME_LAB_NAMESPACES_H_
+
+#include <sys/types.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+// Owns a file descriptor; -1: none.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}
+  ~FileDescriptor() { Close(); }
+  FileDescriptor(FileDescriptor&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int get() const { return fd_; }
+  void Close();
+
+ private:
+  int fd_;
+};
+
+// A new network without devices but `lo`, which is down.  It lives as long as
+// the descriptor, a process in it or a device's descriptor does.  The calling
+// thread stays where it is.  kPermissionDenied says what is needed.
+absl::StatusOr<FileDescriptor> MakeNetwork();
+
+// The calling thread, and threads it starts meanwhile, are in that network
+// while this lives.
+class ScopedNetwork {
+ public:
+  static absl::StatusOr<ScopedNetwork> Enter(int network);
+  ~ScopedNetwork();
+  ScopedNetwork(ScopedNetwork&&) noexcept = default;
+  ScopedNetwork& operator=(ScopedNetwork&&) = delete;
+
+ private:
+  explicit ScopedNetwork(FileDescriptor before) : before_(std::move(before)) {}
+  FileDescriptor before_;
+};
+
+// A process namespace.  All in it, and all they start, are killed when this
+// ends or this process dies.  They see no processes but each other.
+class ProcessNamespace {
+ public:
+  static absl::StatusOr<ProcessNamespace> Make();
+  // Returns when nothing in it runs any more.
+  ~ProcessNamespace();
+  ProcessNamespace(ProcessNamespace&&) noexcept;
+  ProcessNamespace& operator=(ProcessNamespace&&) = delete;
+
+  // For setns() before fork().
+  int get() const { return fd_.get(); }
+
+ private:
+  ProcessNamespace(pid_t init, FileDescriptor lifeline, FileDescriptor fd)
+      : init_(init), lifeline_(std::move(lifeline)), fd_(std::move(fd)) {}
+
+  pid_t init_;  // -1: moved from
+  FileDescriptor lifeline_;
+  FileDescriptor fd_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_NAMESPACES_H_

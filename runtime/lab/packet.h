@@ -1,0 +1,32 @@
+// What the switch must know of a frame from a device: where it goes and what it
+// weighs on a wire.
+//
+// Knows nothing of links or devices.
+
+#ifndef GOSSAMER_RUNTIME_LAB_PACKET_H_
+#define GOSSAMER_RUNTIME_LAB_PACKET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace gossamer {
+
+// The largest frame that a device hands over: struct virtio_net_hdr and 64 KiB.
+inline constexpr size_t kFrameHeader = 10;
+inline constexpr size_t kMostFrameBytes = kFrameHeader + 65'536;
+
+struct PacketInfo {
+  uint32_t destination;  // in the host's byte order
+  // Of all IP packets that it is split into, headers included, without
+  // Ethernet's framing.
+  uint64_t wire_bytes;
+};
+
+// Nothing if it is not a whole IPv4 packet.
+std::optional<PacketInfo> InspectFrame(std::span<const uint8_t> frame);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_PACKET_H_

@@ -1,0 +1,40 @@
+// A host's only network device: what its kernel sends comes out of a file
+// descriptor, and what is written there it receives.
+//
+// Knows nothing of other hosts, links or time.
+
+#ifndef GOSSAMER_RUNTIME_LAB_TUN_DEVICE_H_
+#define GOSSAMER_RUNTIME_LAB_TUN_DEVICE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/lab/namespaces.h"
+
+namespace gossamer {
+
+struct TunSpec {
+  std::string address;  // "10.77.0.1", in a network of 65,534 hosts
+  uint32_t mtu = 1500;
+  // What TCP may hand over in one piece, split into packets later; at most the
+  // MTU: packets only.
+  uint32_t burst_bytes = 0;
+};
+
+// Makes the device "lab0" in the network of the calling thread, with its
+// address and route, and brings it and `lo` up.  Frames are a virtio_net_hdr
+// (10 bytes) and an IPv4 packet; reads do not block.  The device lives as long
+// as the descriptor.  Errors say what to do about /dev/net/tun.
+absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec);
+
+// Lets TCP in the network of the calling thread fill long fat links:
+//   net.ipv4.tcp_rmem = 4096 131072 67108864
+//   net.ipv4.tcp_wmem = 4096 65536 67108864
+//   net.ipv4.tcp_slow_start_after_idle = 0
+absl::Status TuneTcp();
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_LAB_TUN_DEVICE_H_
