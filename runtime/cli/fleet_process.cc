@@ -193,7 +193,10 @@ std::vector<ProcessExit> ProcessGroup::Reap() {
 }
 
 void ProcessGroup::Signal(int signal) {
-  for (const auto& [pid, process] : running_) ::kill(pid, signal);
+  for (const auto& [pid, process] : running_) {
+    // Each leads a group of its own, as soon as it has got that far.
+    if (::kill(-pid, signal) != 0) ::kill(pid, signal);
+  }
 }
 
 bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {

@@ -74,6 +74,7 @@ class ProcessGroup {
   absl::Status Start(const ProcessSpec& spec);
   // Those that ended since the last call.
   std::vector<ProcessExit> Reap();
+  // To all, and to what they started that is still in their process groups.
   void Signal(int signal);
   // Waits until all have ended, at most `timeout`; true if they have.  Their
   // exits are dropped.

@@ -36,7 +36,8 @@ constexpr char kExamples[] = R"(examples:
   gossamer lab --scenario deploy/lab/slow_peer.textproto \
       --exec 'echo "I am $LAB_ADDRESS, rank $LAB_RANK of $LAB_SIZE: $LAB_HOSTS"'
 
-Needs root, or user namespaces: unshare --user --map-root-user gossamer lab ...
+Needs root; where user namespaces are allowed, this does:
+  unshare --user --map-root-user --net --pid --fork --mount-proc gossamer lab ...
 Ctrl-C ends a fleet as in gossamer train; nothing of a lab outlives it.  With
 --exec, the exit code is 1 unless every command ended with 0.  --json: of --show
 name, seed, mtu, tcp, hosts, links; of --check pairs; of --exec hosts and
@@ -212,6 +213,7 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
     if (!started.ok()) return Complain("lab", started);
   }
   const auto exits = WaitForCommands(commands, signals);
+  commands.clear();  // kills those left
   const SwitchReport& report = lab.Stop();
   if (!exits.ok()) return Complain("lab", exits.status());
   PrintExits(*exits, scenario, report, options.train.json);

@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/lab/urgency.h"
 
 namespace gossamer {
 namespace {
@@ -102,6 +103,8 @@ absl::StatusOr<LinkMeter> LinkMeter::Make(const Lab& lab) {
 RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
                                         absl::Duration limit) {
   const int here = sockets_[from].get(), there = sockets_[to].get();
+  // It is the network that is asked about, not this machine's other work.
+  const ScopedUrgency urgency(kMeterUrgency);
   std::map<uint64_t, absl::Time> sent;
   std::vector<double> took;
   RoundTrips result;

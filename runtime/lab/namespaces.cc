@@ -13,11 +13,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
 
+constexpr absl::Duration kMostWait = absl::Seconds(10);
 constexpr char kOwnNetwork[] = "/proc/thread-self/ns/net";
 
 absl::Status Failure(int error, const std::string& what) {
@@ -25,10 +27,11 @@ absl::Status Failure(int error, const std::string& what) {
     return absl::PermissionDeniedError(absl::StrCat(
         what,
         ": not permitted; the lab makes network namespaces, which needs root "
-        "(CAP_SYS_ADMIN and CAP_NET_ADMIN).  Run it with sudo, as root in a "
+        "(CAP_SYS_ADMIN and CAP_NET_ADMIN).  Run it with sudo; as root in a "
         "container with --cap-add SYS_ADMIN --cap-add NET_ADMIN --device "
-        "/dev/net/tun, or, where user namespaces are allowed, with: unshare "
-        "--user --map-root-user gossamer lab ..."));
+        "/dev/net/tun; or, where user namespaces are allowed, with: unshare "
+        "--user --map-root-user --net --pid --fork --mount-proc gossamer lab "
+        "..."));
   }
   return absl::ErrnoToStatus(error, what);
 }
@@ -72,7 +75,8 @@ void FileDescriptor::Close() {
 
 absl::StatusOr<FileDescriptor> MakeNetwork() {
   GOSSAMER_ASSIGN_OR_RETURN(const FileDescriptor own, Open(kOwnNetwork));
-  if (::unshare(CLONE_NEWNET) != 0) {
+  // Who may not return must not leave.
+  if (::setns(own.get(), CLONE_NEWNET) != 0 || ::unshare(CLONE_NEWNET) != 0) {
     return Failure(errno, "cannot make a network namespace");
   }
   absl::StatusOr<FileDescriptor> made = Open(kOwnNetwork);
@@ -100,7 +104,7 @@ absl::StatusOr<ProcessNamespace> ProcessNamespace::Make() {
   const FileDescriptor read_end(ends[0]);
   FileDescriptor write_end(ends[1]);
   // It concerns only children, of which one is made before it is undone.
-  if (::unshare(CLONE_NEWPID) != 0) {
+  if (::setns(own.get(), CLONE_NEWPID) != 0 || ::unshare(CLONE_NEWPID) != 0) {
     return Failure(errno, "cannot make a process namespace");
   }
   const pid_t init = ::fork();
@@ -124,8 +128,11 @@ ProcessNamespace::ProcessNamespace(ProcessNamespace&& other) noexcept
 ProcessNamespace::~ProcessNamespace() {
   if (init_ < 0) return;
   ::kill(init_, SIGKILL);
-  // The kernel lets the first process end only after all others.
-  while (::waitpid(init_, nullptr, 0) < 0 && errno == EINTR) {
+  // The kernel lets the first process end only after all others have been
+  // waited for.
+  const absl::Time limit = absl::Now() + kMostWait;
+  while (::waitpid(init_, nullptr, WNOHANG) == 0 && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(1));
   }
 }
 

@@ -58,7 +58,9 @@ class ScopedNetwork {
 class ProcessNamespace {
  public:
   static absl::StatusOr<ProcessNamespace> Make();
-  // Returns when nothing in it runs any more.
+  // Returns when nothing in it runs any more.  Children of this process in it
+  // are killed, too; who started them waits for them before, or this takes ten
+  // seconds.
   ~ProcessNamespace();
   ProcessNamespace(ProcessNamespace&&) noexcept;
   ProcessNamespace& operator=(ProcessNamespace&&) = delete;

@@ -1,11 +1,9 @@
 #include "runtime/lab/packet_switch.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +12,8 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
+
+#include "runtime/lab/urgency.h"
 
 namespace gossamer {
 namespace {
@@ -31,18 +31,6 @@ Nanos Monotonic() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kNanosPerSecond + now.tv_nsec;
-}
-
-// A packet that is due is not to wait for somebody's gradients.  True if
-// nothing ordinary comes first.
-bool BecomeUrgent() {
-  ::prctl(PR_SET_TIMERSLACK, 1);
-  const sched_param first = {.sched_priority = 1};
-  if (::pthread_setschedparam(::pthread_self(), SCHED_RR, &first) == 0) {
-    return true;
-  }
-  ::setpriority(PRIO_PROCESS, 0, -20);
-  return false;
 }
 
 double CpuSeconds() {
@@ -127,7 +115,7 @@ Nanos PacketSwitch::Now() const { return Monotonic() - began_; }
 
 void PacketSwitch::Run() {
   ::pthread_setname_np(::pthread_self(), "lab-switch");
-  report_.real_time = BecomeUrgent();
+  report_.real_time = BecomeUrgent(kSwitchUrgency);
   while (running_) {
     DeliverDue();
     WaitForWork();

@@ -127,8 +127,9 @@ absl::Status Configure(const TunSpec& spec, int socket) {
   request.ifr_mtu = static_cast<int>(spec.mtu);
   GOSSAMER_RETURN_IF_ERROR(Control(socket, SIOCSIFMTU, &request, "SIOCSIFMTU"));
   request.ifr_qlen = kDeviceQueue;
-  GOSSAMER_RETURN_IF_ERROR(
-      Control(socket, SIOCSIFTXQLEN, &request, "SIOCSIFTXQLEN"));
+  // A user namespace may not; then a few hundred packets must do, which is what
+  // other devices have.
+  Control(socket, SIOCSIFTXQLEN, &request, "SIOCSIFTXQLEN").IgnoreError();
   if (spec.burst_bytes > spec.mtu) {
     GOSSAMER_RETURN_IF_ERROR(
         Control(socket, SIOCGIFINDEX, &request, "SIOCGIFINDEX"));

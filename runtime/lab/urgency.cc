@@ -1,0 +1,32 @@
+#include "runtime/lab/urgency.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+namespace gossamer {
+namespace {
+
+bool Schedule(int policy, int priority) {
+  const sched_param parameter = {.sched_priority = priority};
+  return ::pthread_setschedparam(::pthread_self(), policy, &parameter) == 0;
+}
+
+}  // namespace
+
+bool BecomeUrgent(int urgency) {
+  ::prctl(PR_SET_TIMERSLACK, 1);  // nanosecond
+  if (Schedule(SCHED_RR, urgency)) return true;
+  ::setpriority(PRIO_PROCESS, 0, -20);
+  return false;
+}
+
+ScopedUrgency::ScopedUrgency(int urgency)
+    : urgent_(Schedule(SCHED_RR, urgency)) {}
+
+ScopedUrgency::~ScopedUrgency() {
+  if (urgent_) Schedule(SCHED_OTHER, 0);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""gossamer lab as people run it: fleets, commands, wrong input, and every way
+to end, after which nothing of a lab may be left.
+
+Makes network namespaces, so it runs as root.
+
+usage: lab_programs_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+"""
+
+import ctypes
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = ""
+LIMIT = 120  # seconds that no wait of these tests may exceed
+
+SCENARIO = 'name: "test" link { rtt: "20ms" rate: "200mbit" }'
+CONFIG = """
+name: "fleet" seed: 3 peers: 3 rounds: %d
+game { quadratic { dimension: 3000 noise: 0.1 heterogeneity: 0.5 } }
+evaluation { every: 50 }
+"""
+
+
+def wait_for(condition):
+    end = time.time() + LIMIT
+    while time.time() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+def namespace(pid, kind):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
+    except OSError:
+        return None
+
+
+def processes():
+    return [int(os.path.basename(p)) for p in glob.glob("/proc/[0-9]*")]
+
+
+def children(pid):
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path) as f:
+                found += [int(p) for p in f.read().split()]
+        except OSError:
+            pass
+    return found
+
+
+class Remains:
+    """What a running lab consists of, to look for when it has ended."""
+
+    def __init__(self, pid):
+        own = namespace("self", "net")
+        inside = {namespace(child, "pid") for child in children(pid)}
+        inside -= {None, namespace("self", "pid")}
+        self.pid_namespaces = inside
+        self.networks = {namespace(p, "net") for p in processes()
+                         if namespace(p, "pid") in inside}
+        self.networks -= {None, own}
+
+    def left(self):
+        return [p for p in processes()
+                if namespace(p, "pid") in self.pid_namespaces or
+                namespace(p, "net") in self.networks]
+
+
+def without_privileges():
+    """Root in name only, as in a container."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    cap_sys_admin, pr_capbset_drop = 21, 24
+    if libc.prctl(pr_capbset_drop, cap_sys_admin, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_CAPBSET_DROP")
+
+
+class Lab(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gossamer-lab-")
+        self.scenario = self.write("s.textproto", SCENARIO)
+        self.devices = os.listdir("/sys/class/net")
+
+    def tearDown(self):
+        # Devices and names of networks outside are as before.
+        self.assertEqual(self.devices, os.listdir("/sys/class/net"))
+        shutil.rmtree(self.folder)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def command(self, *arguments, scenario=None):
+        return [os.path.join(BIN, "gossamer"), "lab", "--scenario",
+                scenario or self.scenario, *arguments]
+
+    def run_lab(self, *arguments, scenario=None, **options):
+        return subprocess.run(self.command(*arguments, scenario=scenario),
+                              capture_output=True, text=True, timeout=LIMIT,
+                              cwd=self.folder, stdin=subprocess.DEVNULL,
+                              **options)
+
+    def start_lab(self, *arguments):
+        lab = subprocess.Popen(self.command(*arguments), cwd=self.folder,
+                               stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+        # A test that fails leaves nothing either.
+        self.addCleanup(lambda: (lab.kill(), lab.wait(), lab.stderr.close()))
+        return lab
+
+    def start_sleepers(self):
+        """A lab whose commands leave orphans in other sessions, too."""
+        ready = os.path.join(self.folder, "ready-")
+        lab = self.start_lab(
+            "--hosts", "3", "--exec",
+            f"setsid sleep 1000 & touch {ready}$LAB_RANK; sleep 1000")
+        wait_for(lambda: len(glob.glob(ready + "*")) == 3)
+        remains = Remains(lab.pid)
+        self.assertEqual(len(remains.networks), 3)
+        self.assertGreaterEqual(len(remains.left()), 7)  # its keeper, 3 x 2
+        return lab, remains
+
+    def test_a_fleet_trains_in_it(self):
+        config = self.write("c.textproto", CONFIG % 100)
+        result = self.run_lab("--config", config, "--out", "here")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("trained 100 of 100 rounds", result.stdout)
+        self.assertIn("network ", result.stdout)
+        with open(os.path.join(self.folder, "here", "summary.json")) as f:
+            summary = json.load(f)
+        self.assertEqual(summary["rounds"], 100)
+        with open(os.path.join(self.folder, "here", "network.json")) as f:
+            network = json.load(f)
+        self.assertEqual(network["scenario"]["links"][0]["delay_ms"], 10)
+        # Every peer has sent what it says to have sent, and more than that.
+        self.assertEqual(len(network["links"]), 6)
+        for rank in range(3):
+            path = os.path.join(self.folder, "here", f"peer-{rank}",
+                                "metrics.jsonl")
+            with open(path) as f:
+                said = json.loads(f.read().splitlines()[-1])["bytes_sent"]
+            carried = sum(link["bytes"] for link in network["links"]
+                          if link["from"] == rank)
+            self.assertGreater(said, 0)
+            self.assertGreater(carried, said)
+
+    def test_a_fleet_stops_and_goes_on(self):
+        config = self.write("c.textproto", CONFIG % 100000)
+        arguments = ["--config", config, "--set", "checkpoint.every=1000000"]
+        lab = self.start_lab(*arguments)
+        log = os.path.join(self.folder, "runs/fleet/peer-0/metrics.jsonl")
+        wait_for(lambda: os.path.exists(log) and os.path.getsize(log) > 0)
+        remains = Remains(lab.pid)
+        self.assertEqual(len(remains.networks), 3)
+        lab.send_signal(signal.SIGINT)
+        self.assertEqual(lab.wait(LIMIT), 0, lab.stderr.read())
+
+        self.assertEqual(remains.left(), [])
+        self.assertEqual(
+            len(glob.glob(f"{self.folder}/runs/fleet/peer-*/checkpoints/*")), 3)
+        lab = self.start_lab(*arguments, "--resume")
+        self.assertIn("going on from round", lab.stderr.readline())
+        lab.send_signal(signal.SIGTERM)
+        _, errors = lab.communicate(timeout=LIMIT)
+        self.assertIn(lab.returncode, (0, 1), errors)  # 1: before it began
+
+    def test_a_peer_that_dies_ends_it(self):
+        config = self.write("c.textproto", CONFIG % 100000)
+        lab = self.start_lab("--config", config)
+        log = os.path.join(self.folder, "runs/fleet/peer-1/metrics.jsonl")
+        wait_for(lambda: os.path.exists(log) and os.path.getsize(log) > 0)
+        remains = Remains(lab.pid)
+        peers = [p for p in remains.left()
+                 if os.readlink(f"/proc/{p}/exe").endswith("gossamer-peer")]
+        self.assertEqual(len(peers), 3)
+        os.kill(peers[1], signal.SIGKILL)
+        _, errors = lab.communicate(timeout=LIMIT)
+        self.assertEqual(lab.returncode, 1)
+        self.assertIn("was killed by signal 9", errors)
+        self.assertEqual(remains.left(), [])
+
+    def test_commands_know_where_they_are(self):
+        result = self.run_lab(
+            "--hosts", "3", "--json", "--out", "logs", "--exec",
+            "echo $LAB_RANK $LAB_SIZE $LAB_ADDRESS $LAB_HOSTS; exit $LAB_RANK")
+        self.assertEqual(result.returncode, 1)
+        answer = json.loads(result.stdout)
+        self.assertEqual([h["code"] for h in answer["hosts"]], [0, 1, 2])
+        for rank in range(3):
+            with open(os.path.join(self.folder, "logs",
+                                   f"rank-{rank}.log")) as f:
+                self.assertEqual(
+                    f.read(), f"{rank} 3 10.77.0.{rank + 1} "
+                    "10.77.0.1,10.77.0.2,10.77.0.3\n")
+        self.assertEqual(self.run_lab("--exec", "true").returncode, 0)
+
+    def test_killed_it_leaves_nothing(self):
+        lab, remains = self.start_sleepers()
+        lab.kill()
+        lab.communicate()
+        wait_for(lambda: not remains.left())
+
+    def test_signals_end_it_and_leave_nothing(self):
+        for sent in (signal.SIGTERM, signal.SIGINT):
+            lab, remains = self.start_sleepers()
+            lab.send_signal(sent)
+            _, errors = lab.communicate(timeout=LIMIT)
+            self.assertEqual(lab.returncode, 1)
+            self.assertIn("stopped by a signal", errors)
+            self.assertEqual(remains.left(), [])
+            for path in glob.glob(os.path.join(self.folder, "ready-*")):
+                os.remove(path)
+
+    def test_it_measures_itself(self):
+        result = self.run_lab("--check", "--hosts", "2", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        pair = json.loads(result.stdout)["pairs"][0]
+        self.assertEqual(pair["answered"], pair["sent"])
+        self.assertGreaterEqual(pair["least_ms"], 20)
+        self.assertGreater(pair["measured_bits_per_second"], 0)
+        text = self.run_lab("--check", "--hosts", "2").stdout
+        self.assertIn("worst error of a median round trip", text)
+
+    def test_it_shows_itself_to_anybody(self):
+        shown = self.run_lab("--show", "--json",
+                             preexec_fn=without_privileges)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertEqual(len(json.loads(shown.stdout)["hosts"]), 4)
+
+    def test_without_privileges_it_says_what_to_do(self):
+        result = self.run_lab("--exec", "true", preexec_fn=without_privileges)
+        self.assertEqual(result.returncode, 1)
+        for part in ("not permitted", "root", "sudo", "unshare --user"):
+            self.assertIn(part, result.stderr)
+
+    def test_wrong_input_is_refused(self):
+        wrong = self.write("wrong.textproto", 'link {\n  rate: "fast" }')
+        config = self.write("c.textproto", CONFIG % 10)
+        cases = [
+            ([], None, "exactly one of"),
+            (["--show", "--check"], None, "exactly one of"),
+            (["--exec", "true", "--config", config], None, "exactly one of"),
+            (["--show"], wrong, "wrong.textproto:2:3: link[0].rate"),
+            (["--show"], "/no/such/file", "deploy/lab/"),
+            (["--show", "--hosts", "1"], None, "--hosts"),
+            (["--config", "/no/such/file"], None, "cannot be read"),
+            (["--config", config, "--hosts", "2"], None, "has 3 peers"),
+            (["--config", config],
+             self.write("two.textproto", "hosts: 2"), "has 2 hosts, but 3"),
+        ]
+        for arguments, scenario, message in cases:
+            result = self.run_lab(*arguments, scenario=scenario)
+            self.assertEqual(result.returncode, 2, (arguments, result))
+            self.assertIn(message, result.stderr)
+
+
+if __name__ == "__main__":
+    BIN = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
