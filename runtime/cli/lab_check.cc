@@ -26,8 +26,11 @@ constexpr double kPacketsForRate = 40 * 1500;
 struct PairResult {
   size_t from, to;
   double asked_rtt_ms;
+  double jitter_ms;  // on average, both ways
   RoundTrips trips;
-  double rate_there, rate_back;  // measured, bytes a second
+  double rate_there, rate_back;  // measured, bytes a second; 0: was not
+
+  double RttError() const { return trips.median_ms - asked_rtt_ms - jitter_ms; }
 };
 
 // Nothing if there is no answer or nothing was asked for.
@@ -39,9 +42,9 @@ std::optional<double> RateError(double measured, uint64_t asked) {
 double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
                    size_t to) {
   const LinkSpec& link = scenario.links[from][to];
+  if (link.bytes_per_second == 0) return 0;
   const auto rate = static_cast<double>(link.bytes_per_second);
-  const double seconds =
-      rate == 0 ? 0.3 : std::clamp(kPacketsForRate / rate, 0.5, 5.0);
+  const double seconds = std::clamp(kPacketsForRate / rate, 0.5, 5.0);
   return meter.MeasureRate(
       from, to, kOverdrive * rate, absl::Seconds(seconds),
       kPatience + absl::Nanoseconds(link.delay + link.jitter));
@@ -49,28 +52,29 @@ double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
 
 PairResult MeasurePair(LinkMeter& meter, const Scenario& scenario, size_t from,
                        size_t to) {
-  const Nanos both =
-      scenario.links[from][to].delay + scenario.links[to][from].delay;
-  PairResult result = {
-      .from = from,
-      .to = to,
-      .asked_rtt_ms = static_cast<double>(both) * 1e-6,
-      .trips = meter.MeasureRoundTrips(from, to, kPings,
-                                       absl::Nanoseconds(both) + kPatience),
-      .rate_there = 0,
-      .rate_back = 0};
+  const LinkSpec& there = scenario.links[from][to];
+  const LinkSpec& back = scenario.links[to][from];
+  const Nanos rtt = there.delay + back.delay;
+  PairResult result = {};
+  result.from = from;
+  result.to = to;
+  result.asked_rtt_ms = static_cast<double>(rtt) * 1e-6;
+  result.jitter_ms = static_cast<double>(there.jitter + back.jitter) * 0.5e-6;
+  result.trips = meter.MeasureRoundTrips(
+      from, to, kPings,
+      absl::Nanoseconds(rtt + there.jitter + back.jitter) + kPatience);
   result.rate_there = MeasureRate(meter, scenario, from, to);
   result.rate_back = MeasureRate(meter, scenario, to, from);
   return result;
 }
 
 std::string RateCell(double measured, uint64_t asked) {
+  if (asked == 0) return "unlimited";
   if (measured == 0) return "nothing arrived";
-  const auto error = RateError(measured, asked);
+  const std::optional<double> error = RateError(measured, asked);
   const std::string rate =
       RateText(static_cast<uint64_t>(std::llround(measured)));
-  return error ? absl::StrFormat("%s (%+.2f %%)", rate, 100 * *error)
-               : absl::StrCat(rate, " (no limit)");
+  return absl::StrFormat("%s (%+.2f %%)", rate, 100 * *error);
 }
 
 void PrintPair(const PairResult& r, const Scenario& scenario) {
@@ -78,8 +82,7 @@ void PrintPair(const PairResult& r, const Scenario& scenario) {
   absl::PrintF(
       "%-16s %-16s %9.3f %9.3f %+8.3f %+8.3f %4d/%d  %-24s %s\n",
       scenario.hosts[r.from].name, scenario.hosts[r.to].name, r.asked_rtt_ms,
-      t.median_ms, t.median_ms - r.asked_rtt_ms, t.most_ms - r.asked_rtt_ms,
-      t.answered, t.sent,
+      t.median_ms, r.RttError(), t.most_ms - r.asked_rtt_ms, t.answered, t.sent,
       RateCell(r.rate_there, scenario.links[r.from][r.to].bytes_per_second),
       RateCell(r.rate_back, scenario.links[r.to][r.from].bytes_per_second));
   std::fflush(stdout);
@@ -120,7 +123,7 @@ void PrintWorst(const std::vector<PairResult>& results,
   double delay = 0, rate = 0;
   for (const PairResult& r : results) {
     if (r.trips.answered > 0) {
-      delay = std::max(delay, std::abs(r.trips.median_ms - r.asked_rtt_ms));
+      delay = std::max(delay, std::abs(r.RttError()));
     }
     for (const auto& error :
          {RateError(r.rate_there,
@@ -132,7 +135,9 @@ void PrintWorst(const std::vector<PairResult>& results,
   }
   absl::PrintF(
       "\nworst error of a median round trip %.3f ms, of a rate %.2f %%\n"
-      "(a round trip has two processes woken in it; jitter adds to it)\n",
+      "(error: of the median, beside RTT and average jitter; worst: of the "
+      "longest, beside the\nRTT alone.  Rates are measured with UDP; above "
+      "1 Gbit/s that may be what limits them)\n",
       delay, 100 * rate);
 }
 

@@ -158,6 +158,7 @@ int64_t LinkMeter::Drain(int socket) const {
 double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
                               absl::Duration how_long, absl::Duration limit) {
   const int here = sockets_[from].get(), there = sockets_[to].get();
+  const ScopedUrgency urgency(kMeterUrgency);
   Drain(there);
   Burst burst(addresses_[to]);
   constexpr double kBytes = kPayload + kOverhead;
@@ -168,9 +169,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
        now = absl::Now()) {
     const bool sending = now < begin + how_long;
     const double due =
-        bytes_per_second == 0
-            ? static_cast<double>(sent + kBatch)
-            : bytes_per_second * absl::ToDoubleSeconds(now - begin) / kBytes;
+        bytes_per_second * absl::ToDoubleSeconds(now - begin) / kBytes;
     if (sending && static_cast<double>(sent) < due) {
       const auto most = static_cast<unsigned>(
           std::min<double>(kBatch, due - static_cast<double>(sent) + 1));

@@ -38,8 +38,8 @@ class LinkMeter {
                                absl::Duration limit);
 
   // Bytes a second that arrive, IP headers included, while about
-  // `bytes_per_second` are sent for `how_long`; 0: as fast as it goes.  Zero if
-  // nothing arrived within `limit` after that.
+  // `bytes_per_second` are sent for `how_long`.  Zero if nothing arrived within
+  // `limit` after that.
   double MeasureRate(size_t from, size_t to, double bytes_per_second,
                      absl::Duration how_long, absl::Duration limit);
 
