@@ -1,4 +1,5 @@
-// gossamer compare: the same training with one algorithm after the other.
+// gossamer compare: the same training with several algorithms, in several
+// networks.
 
 #include <filesystem>
 #include <fstream>
@@ -10,12 +11,17 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/compare_plan.h"
 #include "runtime/cli/comparison.h"
-#include "runtime/cli/local_fleet.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/run_folder.h"
 #include "runtime/peer/run_config.h"
+#include "runtime/telemetry/progress.h"
 
 namespace gossamer {
 namespace {
@@ -23,198 +29,249 @@ namespace {
 constexpr char kExamples[] = R"(examples:
   gossamer compare --config deploy/configs/quickstart.textproto --data data/emoji-32
   gossamer compare --config c.textproto --data d --seeds 1,2,3 \
-      --algorithms dp-oadam,rand-dp-oadam,cp-oadam --json
+      --algorithms dp-oadam,dp-oadam+mixing.codec=dense-f32,cp-oadam
+  gossamer compare --config deploy/configs/synthetic.textproto \
+      --rtt 0ms,100ms --rate 100mbit                     # in the lab: as root
+  gossamer compare --config c.textproto --data d \
+      --scenarios local,deploy/lab/three_continents.textproto
 
 Every algorithm runs for the same rounds, peers and batch, so all see as many
 images, one run after the other on this machine.  What an algorithm implies
-(graph, schedule, optimizer) is its own unless it is the file's algorithm.
-Runs that are finished are kept: the same command goes on where it was ended.
+(graph, schedule, optimizer) is its own unless it is the file's algorithm;
+cp-oadam takes the fastest all-reduce of the network at hand.  Runs that are
+finished are kept: the same command goes on where it was ended.
 
-JSON keys: algorithms, a list of algorithm, seeds, score_mean, score_deviation,
-best_score_mean, rounds_per_second, bytes_per_round, consensus_distance,
-training_seconds (means over seeds, or null); runs, a list of algorithm, seed,
-folder, summary (as in summary.json).  The same is in report.json.)";
-
-struct Options : TrainingOptions {
-  std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
-                                         "cp-oadam"};
-  std::vector<uint64_t> seeds = {1};
-};
-
-struct Plan {
-  std::string folder;
-  std::vector<FleetSpec> runs;  // algorithm by algorithm, seed by seed
-};
-
-// `text` is the file's: every algorithm resolves it anew.
-absl::StatusOr<RunConfig> ConfigFor(const Options& options,
-                                    const std::string& own_algorithm,
-                                    const std::string& algorithm,
-                                    uint64_t seed) {
-  std::vector<std::string> overrides = options.set;
-  overrides.push_back("algorithm=" + algorithm);
-  overrides.push_back(absl::StrCat("seed=", seed));
-  overrides.push_back(absl::StrCat("name=", algorithm, "-seed-", seed));
-  if (algorithm != own_algorithm) {
-    // Empty: what the algorithm implies.
-    overrides.push_back("mixing.schedule=");
-    overrides.push_back("step.optimizer=");
-    if (algorithm == "rand-dp-oadam" || algorithm == "cp-oadam") {
-      overrides.push_back("mixing.graph=");
-    }
-    if (algorithm == "cp-oadam") {
-      overrides.push_back("mixing.overlap_steps=0");
-      overrides.push_back("mixing.mixing_rounds=1");
-    }
-  }
-  return LoadRunConfig(options.config, overrides);
-}
-
-absl::StatusOr<Plan> MakePlan(const Options& options) {
-  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig base,
-                            LoadRunConfig(options.config, options.set));
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
-                            DataFolder(base, options.data));
-  Plan plan;
-  plan.folder = absl::StrCat(
-      options.runs, "/",
-      options.name.empty() ? "compare-" + base.name() : options.name);
-  for (const std::string& algorithm : options.algorithms) {
-    for (uint64_t seed : options.seeds) {
-      FleetSpec& spec = plan.runs.emplace_back();
-      GOSSAMER_ASSIGN_OR_RETURN(
-          spec.config, ConfigFor(options, base.algorithm(), algorithm, seed));
-      if (!data.empty()) {
-        spec.config.mutable_game()->mutable_gan()->mutable_data()->set_path(
-            data);
-      }
-      spec.data = data;
-      spec.run_folder = absl::StrCat(plan.folder, "/", spec.config.name());
-    }
-  }
-  return plan;
-}
+Leaves report.html (table, curves, samples; needs no network), comparison.png
+and report.json.  JSON keys: score_name, target, settings, a list of network,
+algorithm, seeds and the mean and deviation over seeds of images, score,
+best_score, seconds_to_target, rounds_per_second, computing_seconds_per_round,
+waiting_seconds_per_round, exchange_seconds, bytes_per_round,
+consensus_distance, training_seconds; runs, a list of network, algorithm, seed,
+folder, images, summary (as in summary.json).)";
 
 // The summary of a run that has finished with this very configuration.
-absl::StatusOr<RunSummary> Finished(const FleetSpec& spec) {
-  std::ifstream file(RunFolder(spec.run_folder).SummaryPath());
+absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
+  std::ifstream file(RunFolder(run.folder).SummaryPath());
   std::stringstream text;
   text << file.rdbuf();
   GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary, ParseSummary(text.str()));
   if (!summary.finished ||
-      summary.configuration_hash != ConfigurationHash(spec.config)) {
+      summary.configuration_hash != ConfigurationHash(run.config)) {
     return absl::NotFoundError("not finished, or of another configuration");
   }
   return summary;
 }
 
-absl::StatusOr<RunSummary> RunOne(const FleetSpec& spec, SignalWaiter& signals,
-                                  ProgressDisplay& display) {
-  const RunFolder folder(spec.run_folder);
-  std::error_code error;
-  if (folder.Exists()) std::filesystem::remove_all(spec.run_folder, error);
-  GOSSAMER_RETURN_IF_ERROR(LocalFleet(spec, signals, display).Run());
-  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary,
-                            folder.WriteResults(spec.config));
-  if (!summary.finished) {
-    return absl::AbortedError(
-        "stopped; the same command goes on with this run");
+// As a command of its own, which shows its progress; its results are files.
+absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
+  ProcessSpec spec{.name = run.folder,
+                   .argv = {SiblingProgram("gossamer")},
+                   .log = "",
+                   .silent = true};
+  spec.argv.insert(spec.argv.end(), run.arguments.begin(), run.arguments.end());
+  ProcessGroup process;
+  GOSSAMER_RETURN_IF_ERROR(process.Start(spec));
+  bool stopping = false;
+  while (true) {
+    const auto signal = signals.Wait(absl::Milliseconds(500));
+    if (signal && *signal != SIGCHLD) {
+      stopping = true;
+      process.Signal(*signal);
+    }
+    const std::vector<ProcessExit> exits = process.Reap();
+    if (exits.empty()) continue;
+    if (stopping) {
+      return absl::AbortedError(
+          "stopped; the same command goes on with this run");
+    }
+    if (exits[0].ok()) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(
+        "the run in ", run.folder, " ", exits[0].Describe(),
+        "; what it said is above.  The same command goes on with it"));
   }
-  return summary;
 }
 
-absl::StatusOr<std::vector<ComparedRun>> RunAll(Plan& plan,
-                                                SignalWaiter& signals) {
-  ProgressDisplay display(stderr);
+std::vector<ScorePoint> ScoresOf(const std::string& folder) {
+  const auto logs = RunFolder(folder).ReadLogs();
+  if (!logs.ok() || logs->empty()) return {};
+  std::vector<ScorePoint> scores;
+  const std::vector<RoundMetrics>& rounds = (*logs)[0].rounds;
+  for (const RoundMetrics& m : rounds) {
+    if (!m.score) continue;
+    scores.push_back(
+        {.round = m.round,
+         .seconds = absl::ToDoubleSeconds(m.finished - rounds[0].finished),
+         .score = *m.score});
+  }
+  return scores;
+}
+
+ComparedRun Result(const PlannedRun& run, RunSummary summary) {
+  const RunConfig& config = run.config;
+  const uint64_t batch =
+      config.game().has_gan() ? config.game().gan().batch() : 0;
+  return {.network = run.network,
+          .algorithm = run.algorithm,
+          .seed = config.seed(),
+          .folder = run.folder,
+          .images = summary.steps * batch * config.peers(),
+          .summary = summary,
+          .scores = ScoresOf(run.folder)};
+}
+
+// "compare 3/12: dp-oadam, seed 2, in wan-100ms; about 12m left"
+std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
+  const PlannedRun& run = plan.runs[i];
+  std::string title = absl::StrCat("compare ", i + 1, "/", plan.runs.size(),
+                                   ": ", run.algorithm, ", seed ",
+                                   run.config.seed(), ", in ", run.network);
+  if (mean_seconds > 0) {
+    const double left =
+        mean_seconds * static_cast<double>(plan.runs.size() - i);
+    absl::StrAppend(&title, "; about ", HumanDuration(absl::Seconds(left)),
+                    " left");
+  }
+  return title;
+}
+
+absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
+  SignalWaiter signals;
   std::vector<ComparedRun> done;
   double seconds = 0;  // of the runs made by this process
   int made = 0;
   for (size_t i = 0; i < plan.runs.size(); ++i) {
-    FleetSpec& spec = plan.runs[i];
-    const size_t left = plan.runs.size() - i - 1;
-    spec.title =
-        absl::StrCat("compare ", i + 1, "/", plan.runs.size(), "  ",
-                     spec.config.algorithm(), "  seed ", spec.config.seed());
-    if (made > 0 && left > 0) {
-      spec.note =
-          absl::StrCat("then ", left, " more, about ",
-                       HumanDuration(absl::Seconds(seconds / made *
-                                                   static_cast<double>(left))));
-    } else if (left > 0) {
-      spec.note = absl::StrCat("then ", left, " more");
-    }
-    absl::StatusOr<RunSummary> summary = Finished(spec);
+    const PlannedRun& run = plan.runs[i];
+    const std::string title = Title(plan, i, made > 0 ? seconds / made : 0);
+    absl::StatusOr<RunSummary> summary = Finished(run);
     if (summary.ok()) {
-      display.Print(absl::StrCat(spec.title, ": kept, it has finished"));
+      std::cerr << title << ": kept, it has finished\n";
     } else {
+      std::cerr << title << "\n";
       const absl::Time start = absl::Now();
-      summary = RunOne(spec, signals, display);
-      if (!summary.ok()) return summary.status();
+      GOSSAMER_RETURN_IF_ERROR(RunOne(run, signals));
+      summary = Finished(run);
+      if (!summary.ok()) {
+        return absl::AbortedError(
+            absl::StrCat(run.folder,
+                         " stopped before its last round; the same command "
+                         "goes on with it"));
+      }
       seconds += absl::ToDoubleSeconds(absl::Now() - start);
       ++made;
     }
-    done.push_back({spec.config.algorithm(), spec.config.seed(),
-                    spec.run_folder, *std::move(summary)});
+    done.push_back(Result(run, *std::move(summary)));
   }
   return done;
 }
 
-// Scores over rounds and over time: a line for every run, a colour for every
-// algorithm.
-std::vector<Panel> ScorePanels(const std::vector<ComparedRun>& runs) {
+// Scores over rounds and over time, and consensus distances: a line for every
+// run, a colour for every algorithm and network.
+std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
   Panel by_round{.title = "", .log_y = true, .markers = true};
   Panel by_time{.title = "score over time",
                 .x_label = "seconds",
                 .log_y = true,
                 .markers = true};
+  Panel consensus{.title = "consensus distance", .log_y = true};
   for (const ComparedRun& run : runs) {
-    const auto logs = RunFolder(run.folder).ReadLogs();
-    if (!logs.ok() || logs->empty()) continue;
-    Series rounds{run.algorithm, {}}, times{run.algorithm, {}};
-    const std::vector<RoundMetrics>& first = (*logs)[0].rounds;
-    for (const RoundMetrics& m : first) {
-      if (!m.score) continue;
-      by_round.title = ScoreTitle(m);
-      rounds.points.emplace_back(static_cast<double>(m.round), *m.score);
-      times.points.emplace_back(
-          absl::ToDoubleSeconds(m.finished - first[0].finished), *m.score);
+    const std::string label = run.network == runs[0].network
+                                  ? run.algorithm
+                                  : run.algorithm + ", " + run.network;
+    Series rounds{label, {}}, times{label, {}}, distance{label, {}};
+    for (const ScorePoint& p : run.scores) {
+      by_round.title = run.summary.score_name + " (lower is better)";
+      rounds.points.emplace_back(static_cast<double>(p.round), p.score);
+      times.points.emplace_back(p.seconds, p.score);
     }
-    if (rounds.points.empty()) continue;
-    by_round.series.push_back(std::move(rounds));
-    by_time.series.push_back(std::move(times));
+    for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
+      distance.points.emplace_back(static_cast<double>(s.round), s.value);
+    }
+    if (!rounds.points.empty()) {
+      by_round.series.push_back(std::move(rounds));
+      by_time.series.push_back(std::move(times));
+    }
+    if (!distance.points.empty()) {
+      consensus.series.push_back(std::move(distance));
+    }
   }
-  if (by_round.series.empty()) return {};
-  return {std::move(by_round), std::move(by_time)};
+  std::vector<Panel> panels;
+  for (Panel* p : {&by_round, &by_time, &consensus}) {
+    if (!p->series.empty()) panels.push_back(std::move(*p));
+  }
+  return panels;
 }
 
-int RunCompare(const Options& options) {
-  SignalWaiter signals;
-  absl::StatusOr<Plan> plan = MakePlan(options);
+std::string Quoted(const std::string& word) {
+  const bool plain = word.find_first_of(" '\"$*;&|<>()") == std::string::npos;
+  return plain ? word : absl::StrCat("'", word, "'");
+}
+
+std::string CommandOf(const CompareOptions& o) {
+  std::vector<std::string> words = {"gossamer", "compare", "--config",
+                                    o.config};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, Quoted(value)});
+  };
+  add("--data", o.data);
+  add("--runs", o.runs);
+  add("--name", o.name);
+  add("--algorithms", absl::StrJoin(o.algorithms, ","));
+  add("--seeds", absl::StrJoin(o.seeds, ","));
+  add("--scenarios", absl::StrJoin(o.scenarios, ","));
+  add("--rtt", absl::StrJoin(o.rtts, ","));
+  if (!o.rtts.empty()) add("--rate", o.rate);
+  for (const std::string& set : o.set) add("--set", set);
+  return absl::StrJoin(words, " ");
+}
+
+Report MakeReport(const CompareOptions& options, const ComparePlan& plan,
+                  const std::vector<ComparedRun>& runs,
+                  const std::string& picture) {
+  Report report{.title = std::filesystem::path(plan.folder).filename().string(),
+                .comparison = Compare(runs, options.target),
+                .curves = {{"every line is a run", picture}},
+                .samples = {},
+                .command = CommandOf(options),
+                .configuration = ToTextProto(plan.runs[0].config),
+                .machine = DescribeMachine()};
+  // One grid of each setting: of its first seed.
+  for (const ComparedRun& run : runs) {
+    if (run.seed != runs[0].seed) continue;
+    report.samples.push_back(
+        {absl::StrCat(run.algorithm, ", ", run.network, ", seed ", run.seed),
+         RunFolder(run.folder).NewestSamples()});
+  }
+  return report;
+}
+
+int RunCompare(const CompareOptions& options) {
+  absl::StatusOr<ComparePlan> plan = MakeComparePlan(options);
   if (!plan.ok()) {
     return Complain("compare",
                     absl::InvalidArgumentError(plan.status().message()));
   }
-  const auto runs = RunAll(*plan, signals);
+  const auto runs = RunAll(*plan);
   if (!runs.ok()) return Complain("compare", runs.status());
-  const std::string json = ComparisonJson(*runs);
-  const std::string report = plan->folder + "/report.json";
   const std::string picture = plan->folder + "/comparison.png";
-  if (const absl::Status written = WriteTextFile(report, json); !written.ok()) {
-    return Complain("compare", written);
-  }
-  const std::vector<Panel> panels = ScorePanels(*runs);
-  absl::Status drawn;
-  if (!panels.empty()) {
-    drawn = DrawCurves(panels,
-                       std::filesystem::path(plan->folder).filename().string(),
-                       picture);
+  if (const std::vector<Panel> panels = PanelsOf(*runs); !panels.empty()) {
+    const absl::Status drawn = DrawCurves(
+        panels, std::filesystem::path(plan->folder).filename().string(),
+        picture);
     if (!drawn.ok()) return Complain("compare", drawn);
+  }
+  const Report report = MakeReport(options, *plan, *runs, picture);
+  const std::string json = ComparisonJson(report.comparison, *runs);
+  for (const auto& [name, text] :
+       {std::pair("report.json", json), {"report.html", ReportHtml(report)}}) {
+    const absl::Status written =
+        WriteTextFile(absl::StrCat(plan->folder, "/", name), text);
+    if (!written.ok()) return Complain("compare", written);
   }
   if (options.json) {
     std::cout << json;
   } else {
-    std::cout << FormatComparison(*runs) << "report   " << report << "\n";
-    if (!panels.empty()) std::cout << "picture  " << picture << "\n";
+    std::cout << FormatComparison(report.comparison) << "report   "
+              << plan->folder << "/report.html\n";
   }
   return kOk;
 }
@@ -222,7 +279,7 @@ int RunCompare(const Options& options) {
 }  // namespace
 
 void AddCompare(Command& program) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   Command& command = program.AddCommand(
       {.name = "compare",
        .about = "Train with several algorithms and compare them",
@@ -231,10 +288,23 @@ void AddCompare(Command& program) {
   AddTrainingOptions(command, *options,
                      "folder of this comparison in --runs; compare-NAME of "
                      "the configuration if not given");
-  command.AddOption("--algorithms", &options->algorithms, "which, in order",
+  command.AddOption("--algorithms", &options->algorithms,
+                    "which, in order; NAME+path=value changes a setting",
                     {.show_default = true, .delimiter = ','});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});
+  command.AddOption("--scenarios", &options->scenarios,
+                    "networks of the lab, or local; needs root",
+                    {.value_name = "FILE,...", .delimiter = ','});
+  command.AddOption("--rtt", &options->rtts,
+                    "networks with this round-trip time between all peers",
+                    {.value_name = "TIME,...", .delimiter = ','});
+  command.AddOption("--rate", &options->rate,
+                    "of every link of --rtt, each way, such as 100mbit",
+                    {.show_default = true});
+  command.AddOption("--target", &options->target,
+                    "the score of time-to-target; the worst of the runs' best "
+                    "if not given");
 }
 
 }  // namespace gossamer

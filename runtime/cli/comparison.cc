@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,54 +13,65 @@ namespace gossamer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Values = std::vector<double> ComparedSetting::*;
 
-struct Row {
-  std::string algorithm;
-  std::vector<uint64_t> seeds;
-  std::vector<double> last, best, rate, bytes, consensus, seconds;
+constexpr std::pair<const char*, Values> kMeasures[] = {
+    {"images", &ComparedSetting::images},
+    {"score", &ComparedSetting::last_score},
+    {"best_score", &ComparedSetting::best_score},
+    {"seconds_to_target", &ComparedSetting::seconds_to_target},
+    {"rounds_per_second", &ComparedSetting::rounds_per_second},
+    {"computing_seconds_per_round", &ComparedSetting::computing},
+    {"waiting_seconds_per_round", &ComparedSetting::waiting},
+    {"exchange_seconds", &ComparedSetting::exchange},
+    {"bytes_per_round", &ComparedSetting::bytes_per_round},
+    {"consensus_distance", &ComparedSetting::consensus_distance},
+    {"training_seconds", &ComparedSetting::training_seconds},
 };
 
-std::vector<Row> RowsOf(const std::vector<ComparedRun>& runs) {
-  std::vector<Row> rows;
-  for (const ComparedRun& run : runs) {
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
-      return r.algorithm == run.algorithm;
-    });
-    if (row == rows.end()) {
-      rows.push_back({.algorithm = run.algorithm,
-                      .seeds = {},
-                      .last = {},
-                      .best = {},
-                      .rate = {},
-                      .bytes = {},
-                      .consensus = {},
-                      .seconds = {}});
-      row = rows.end() - 1;
-    }
-    const RunSummary& s = run.summary;
-    row->seeds.push_back(run.seed);
-    if (s.last_score) row->last.push_back(s.last_score->value);
-    if (s.best_score) row->best.push_back(s.best_score->value);
-    if (s.consensus_distance) {
-      row->consensus.push_back(s.consensus_distance->value);
-    }
-    row->rate.push_back(s.rounds_per_second);
-    row->bytes.push_back(s.bytes_per_round);
-    row->seconds.push_back(s.training_seconds);
+ComparedSetting& SettingOf(const ComparedRun& run, Comparison& comparison) {
+  for (ComparedSetting& s : comparison.settings) {
+    if (s.network == run.network && s.algorithm == run.algorithm) return s;
   }
-  return rows;
+  ComparedSetting& added = comparison.settings.emplace_back();
+  added.network = run.network;
+  added.algorithm = run.algorithm;
+  return added;
 }
 
-std::string Cell(const std::vector<double>& values, bool spread) {
+void Add(const ComparedRun& run, std::optional<double> target,
+         ComparedSetting& setting) {
+  const RunSummary& s = run.summary;
+  const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds));
+  setting.seeds.push_back(run.seed);
+  setting.images.push_back(static_cast<double>(run.images));
+  if (s.last_score) setting.last_score.push_back(s.last_score->value);
+  if (s.best_score) setting.best_score.push_back(s.best_score->value);
+  if (s.consensus_distance) {
+    setting.consensus_distance.push_back(s.consensus_distance->value);
+  }
+  setting.rounds_per_second.push_back(s.rounds_per_second);
+  setting.bytes_per_round.push_back(s.bytes_per_round);
+  setting.training_seconds.push_back(s.training_seconds);
+  setting.computing.push_back(s.seconds_computing / rounds);
+  setting.waiting.push_back(s.seconds_waiting / rounds);
+  if (s.exchange_seconds > 0) setting.exchange.push_back(s.exchange_seconds);
+  if (!target) return;
+  for (const ScorePoint& p : run.scores) {
+    if (p.score > *target) continue;
+    setting.seconds_to_target.push_back(p.seconds);
+    break;
+  }
+}
+
+std::string Cell(const std::vector<double>& values, bool spread,
+                 double unit = 1) {
   const std::optional<Spread> s = SpreadOf(values);
   if (!s) return "-";
-  if (!spread || values.size() < 2) return absl::StrFormat("%.4g", s->mean);
-  return absl::StrFormat("%.4g +- %.2g", s->mean, s->deviation);
-}
-
-Json MeanJson(const std::vector<double>& values) {
-  const std::optional<Spread> s = SpreadOf(values);
-  return s ? Json(s->mean) : Json();
+  if (!spread || values.size() < 2) {
+    return absl::StrFormat("%.4g", s->mean * unit);
+  }
+  return absl::StrFormat("%.4g +- %.2g", s->mean * unit, s->deviation * unit);
 }
 
 }  // namespace
@@ -75,40 +87,74 @@ std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   return s;
 }
 
-std::string FormatComparison(const std::vector<ComparedRun>& runs) {
-  std::string text =
-      absl::StrFormat("%-16s %5s %20s %12s %10s %14s %12s\n", "algorithm",
-                      "seeds", "score (lower: better)", "best score",
-                      "rounds/s", "bytes per round", "consensus");
-  for (const Row& row : RowsOf(runs)) {
-    const std::optional<Spread> bytes = SpreadOf(row.bytes);
-    absl::StrAppendFormat(&text, "%-16s %5d %21s %12s %10s %15s %12s\n",
-                          row.algorithm, row.seeds.size(), Cell(row.last, true),
-                          Cell(row.best, false), Cell(row.rate, false),
-                          bytes ? HumanBytes(bytes->mean) : "-",
-                          Cell(row.consensus, false));
+Comparison Compare(const std::vector<ComparedRun>& runs,
+                   std::optional<double> target) {
+  Comparison comparison;
+  comparison.target = target;
+  for (const ComparedRun& run : runs) {
+    if (!run.summary.best_score) continue;
+    comparison.score_name = run.summary.score_name;
+    const double best = run.summary.best_score->value;
+    if (!target) {
+      comparison.target = std::max(comparison.target.value_or(best), best);
+    }
+  }
+  for (const ComparedRun& run : runs) {
+    Add(run, comparison.target, SettingOf(run, comparison));
+  }
+  return comparison;
+}
+
+std::string FormatComparison(const Comparison& comparison) {
+  std::string text = absl::StrFormat(
+      "%-14s %-14s %5s %18s %10s %9s %9s %9s %10s %10s\n", "network",
+      "algorithm", "seeds",
+      comparison.score_name.empty() ? "score" : comparison.score_name,
+      "to target", "rounds/s", "compute", "waiting", "bytes", "consensus");
+  for (const ComparedSetting& s : comparison.settings) {
+    const std::optional<Spread> bytes = SpreadOf(s.bytes_per_round);
+    absl::StrAppendFormat(
+        &text, "%-14s %-14s %5d %18s %8s s %9s %6s ms %6s ms %10s %10s\n",
+        s.network, s.algorithm, s.seeds.size(), Cell(s.last_score, true),
+        Cell(s.seconds_to_target, false), Cell(s.rounds_per_second, false),
+        Cell(s.computing, false, 1e3), Cell(s.waiting, false, 1e3),
+        bytes ? HumanBytes(bytes->mean) : "-",
+        Cell(s.consensus_distance, false));
+  }
+  if (comparison.target) {
+    absl::StrAppendFormat(
+        &text,
+        "target: the first time that %s is at most %.4g; compute and waiting "
+        "of a round\n",
+        comparison.score_name, *comparison.target);
   }
   return text;
 }
 
-std::string ComparisonJson(const std::vector<ComparedRun>& runs) {
-  Json json = {{"algorithms", Json::array()}, {"runs", Json::array()}};
-  for (const Row& row : RowsOf(runs)) {
-    Json entry = {{"algorithm", row.algorithm}, {"seeds", row.seeds}};
-    const std::optional<Spread> last = SpreadOf(row.last);
-    entry["score_mean"] = last ? Json(last->mean) : Json();
-    entry["score_deviation"] = last ? Json(last->deviation) : Json();
-    entry["best_score_mean"] = MeanJson(row.best);
-    entry["rounds_per_second"] = MeanJson(row.rate);
-    entry["bytes_per_round"] = MeanJson(row.bytes);
-    entry["consensus_distance"] = MeanJson(row.consensus);
-    entry["training_seconds"] = MeanJson(row.seconds);
-    json["algorithms"].push_back(std::move(entry));
+std::string ComparisonJson(const Comparison& comparison,
+                           const std::vector<ComparedRun>& runs) {
+  Json json;
+  json["score_name"] = comparison.score_name;
+  json["target"] = comparison.target ? Json(*comparison.target) : Json();
+  json["settings"] = Json::array();
+  for (const ComparedSetting& s : comparison.settings) {
+    Json entry = {
+        {"network", s.network}, {"algorithm", s.algorithm}, {"seeds", s.seeds}};
+    for (const auto& [name, values] : kMeasures) {
+      const std::optional<Spread> spread = SpreadOf(s.*values);
+      entry[absl::StrCat(name, "_mean")] = spread ? Json(spread->mean) : Json();
+      entry[absl::StrCat(name, "_deviation")] =
+          spread ? Json(spread->deviation) : Json();
+    }
+    json["settings"].push_back(std::move(entry));
   }
+  json["runs"] = Json::array();
   for (const ComparedRun& run : runs) {
-    Json entry = {{"algorithm", run.algorithm},
+    Json entry = {{"network", run.network},
+                  {"algorithm", run.algorithm},
                   {"seed", run.seed},
-                  {"folder", run.folder}};
+                  {"folder", run.folder},
+                  {"images", run.images}};
     entry["summary"] = Json::parse(ToJson(run.summary));
     json["runs"].push_back(std::move(entry));
   }

@@ -1,6 +1,6 @@
-// The numbers of several algorithms side by side.
+// The numbers of several algorithms and networks side by side.
 //
-// Made from summaries; knows nothing of how the runs were done.
+// Made from summaries and scores; knows nothing of how the runs were done.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMPARISON_H_
 #define GOSSAMER_RUNTIME_CLI_COMPARISON_H_
@@ -14,11 +14,20 @@
 
 namespace gossamer {
 
+struct ScorePoint {
+  uint64_t round = 0;
+  double seconds = 0;  // of training, since the first round
+  double score = 0;
+};
+
 struct ComparedRun {
+  std::string network = "local";
   std::string algorithm;
   uint64_t seed = 0;
   std::string folder;
+  uint64_t images = 0;  // real examples that all peers have seen together
   RunSummary summary;
+  std::vector<ScorePoint> scores;
 };
 
 // Mean and standard deviation (n - 1; 0 for one value); none of no values.
@@ -28,14 +37,40 @@ struct Spread {
 };
 std::optional<Spread> SpreadOf(const std::vector<double>& values);
 
-// A table for people, an algorithm a row, in the order of first appearance.
-std::string FormatComparison(const std::vector<ComparedRun>& runs);
+// One algorithm in one network, over its seeds.
+struct ComparedSetting {
+  std::string network;
+  std::string algorithm;
+  std::vector<uint64_t> seeds;
+  std::vector<double> images, last_score, best_score, rounds_per_second,
+      bytes_per_round, consensus_distance, training_seconds;
+  // Of a round, in seconds: computing, waiting for the network (the part of
+  // communication that is not hidden), and one exchange, hidden or not.
+  std::vector<double> computing, waiting, exchange;
+  // Until the score first was at most the target; of the seeds that got there.
+  std::vector<double> seconds_to_target;
+};
 
-// {"algorithms": [{"algorithm", "seeds", "score_mean", "score_deviation",
-// "best_score_mean", "rounds_per_second", "bytes_per_round",
-// "consensus_distance", "training_seconds"}], "runs": [{"algorithm", "seed",
-// "folder", "summary"}]}.  Means over seeds; null where there is none.
-std::string ComparisonJson(const std::vector<ComparedRun>& runs);
+struct Comparison {
+  std::string score_name;
+  // The score that "time to quality" means: the caller's, or else the worst of
+  // the runs' best, so that every run has reached it.  None without scores.
+  std::optional<double> target;
+  std::vector<ComparedSetting> settings;  // in the order of first appearance
+};
+
+Comparison Compare(const std::vector<ComparedRun>& runs,
+                   std::optional<double> target);
+
+// A table for people.
+std::string FormatComparison(const Comparison& comparison);
+
+// {"score_name", "target", "settings": [{"network", "algorithm", "seeds", and
+// for every list above its "..._mean" and "..._deviation"}], "runs":
+// [{"network", "algorithm", "seed", "folder", "images", "summary"}]}; null
+// where there is nothing.
+std::string ComparisonJson(const Comparison& comparison,
+                           const std::vector<ComparedRun>& runs);
 
 }  // namespace gossamer
 

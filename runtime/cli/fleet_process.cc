@@ -32,6 +32,7 @@ struct Child {
   std::vector<char*> env;
   int log = -1;
   int network = -1;
+  bool silent = false;
   pid_t parent;  // as the child sees it
 };
 
@@ -50,6 +51,7 @@ struct Child {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
+  if (child.silent) ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
   if (child.log >= 0) {
     ::dup2(child.log, STDOUT_FILENO);
     ::dup2(child.log, STDERR_FILENO);
@@ -117,6 +119,7 @@ absl::StatusOr<pid_t> Fork(const ProcessSpec& spec) {
               .env = Environment(spec.env),
               .log = -1,
               .network = spec.place.network,
+              .silent = spec.silent,
               .parent = 0};
   if (!spec.log.empty()) {
     child.log = ::open(spec.log.c_str(),

@@ -32,6 +32,7 @@ struct ProcessSpec {
   std::string log;  // file that gets stdout and stderr, appended; empty: ours
   ProcessPlace place = {};
   std::vector<std::string> env = {};  // "NAME=value", besides ours
+  bool silent = false;                // without a log: stdout goes nowhere
 };
 
 struct ProcessExit {

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
@@ -31,27 +30,14 @@ samples, curves (paths or null) and summary (as in summary.json).)";
 
 // The run that is there must be the one that is asked for.
 absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
-  GOSSAMER_ASSIGN_OR_RETURN(RunConfig before, folder.LoadConfig());
+  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   if (ConfigurationHash(before) == ConfigurationHash(config)) {
     return absl::OkStatus();
   }
-  RunConfig now = config;
-  for (RunConfig* c : {&before, &now}) {
-    c->clear_name();
-    c->clear_evaluation();
-    c->clear_checkpoint();
-    if (c->game().has_gan()) {
-      c->mutable_game()->mutable_gan()->mutable_data()->clear_path();
-    }
-  }
-  std::string differences;
-  google::protobuf::util::MessageDifferencer differencer;
-  differencer.ReportDifferencesToString(&differences);
-  differencer.Compare(before, now);
   return absl::InvalidArgumentError(absl::StrCat(
       "--resume: ", folder.path(), " was started with another configuration:\n",
-      differences, "resume with ", folder.ConfigPath(),
-      ", or choose another --name"));
+      ConfigurationDifference(before, config), "resume with ",
+      folder.ConfigPath(), ", or choose another --name"));
 }
 
 absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,

@@ -11,6 +11,7 @@
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/optim/optimizer.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/config_text.h"
@@ -260,6 +261,17 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   return check.Take();
 }
 
+// What all peers must agree on.
+RunConfig Shared(RunConfig config) {
+  config.clear_name();
+  config.clear_evaluation();
+  config.clear_checkpoint();
+  if (config.game().has_gan()) {
+    config.mutable_game()->mutable_gan()->mutable_data()->clear_path();
+  }
+  return config;
+}
+
 absl::Status Join(const std::vector<Problem>& problems,
                   const FieldOrigins& origins) {
   if (problems.empty()) return absl::OkStatus();
@@ -363,14 +375,16 @@ absl::StatusOr<RunConfig> LoadRunConfig(
 }
 
 uint64_t ConfigurationHash(const RunConfig& config) {
-  RunConfig shared = config;
-  shared.clear_name();
-  shared.clear_evaluation();
-  shared.clear_checkpoint();
-  if (shared.game().has_gan()) {
-    shared.mutable_game()->mutable_gan()->mutable_data()->clear_path();
-  }
-  return RngKey(0).Fold(ToTextProto(shared)).Bits(0);
+  return RngKey(0).Fold(ToTextProto(Shared(config))).Bits(0);
+}
+
+std::string ConfigurationDifference(const RunConfig& before,
+                                    const RunConfig& now) {
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  differencer.Compare(Shared(before), Shared(now));
+  return differences;
 }
 
 std::string ToTextProto(const RunConfig& config) {

@@ -54,6 +54,10 @@ absl::Status ValidateRunConfig(const RunConfig& config);
 // configuration.
 uint64_t ConfigurationHash(const RunConfig& config);
 
+// What two configurations with different hashes differ in, a line per field.
+std::string ConfigurationDifference(const RunConfig& before,
+                                    const RunConfig& now);
+
 // As written to runs/<name>/config.textproto; ParseRunConfig reads it back.
 std::string ToTextProto(const RunConfig& config);
 

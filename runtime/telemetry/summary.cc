@@ -122,6 +122,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
   s.rounds = s.steps = std::numeric_limits<uint64_t>::max();
   s.rounds_per_second = std::numeric_limits<double>::infinity();
   const double peer_count = static_cast<double>(peers.size());
+  std::vector<double> exchanges;
   for (const Rounds& rounds : peers) {
     s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
@@ -139,11 +140,20 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
         Sum(rounds, &RoundMetrics::seconds_computing) / peer_count;
     s.seconds_waiting +=
         Sum(rounds, &RoundMetrics::seconds_waiting) / peer_count;
+    for (const RoundMetrics& m : rounds) {
+      if (m.seconds_exchanging > 0) exchanges.push_back(m.seconds_exchanging);
+    }
     s.corrections += Total(rounds, &RoundMetrics::corrections);
     s.skipped += Total(rounds, &RoundMetrics::skipped);
     s.late += Total(rounds, &RoundMetrics::late);
   }
   if (!std::isfinite(s.rounds_per_second)) s.rounds_per_second = 0;
+  if (!exchanges.empty()) {
+    const auto middle =
+        exchanges.begin() + static_cast<ptrdiff_t>(exchanges.size() / 2);
+    std::nth_element(exchanges.begin(), middle, exchanges.end());
+    s.exchange_seconds = *middle;
+  }
   s.generator_loss = MeanOfLastTenth(peers, &RoundMetrics::generator_loss);
   s.discriminator_loss =
       MeanOfLastTenth(peers, &RoundMetrics::discriminator_loss);
@@ -172,6 +182,7 @@ std::string ToJson(const RunSummary& s) {
   json["bytes_per_round"] = s.bytes_per_round;
   json["seconds_computing"] = s.seconds_computing;
   json["seconds_waiting"] = s.seconds_waiting;
+  json["exchange_seconds"] = s.exchange_seconds;
   json["corrections"] = s.corrections;
   json["skipped"] = s.skipped;
   json["late"] = s.late;
@@ -204,6 +215,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     s.bytes_per_round = GetNumber(json, "bytes_per_round");
     s.seconds_computing = GetNumber(json, "seconds_computing");
     s.seconds_waiting = GetNumber(json, "seconds_waiting");
+    s.exchange_seconds = GetNumber(json, "exchange_seconds");
     s.corrections = json.at("corrections").get<uint64_t>();
     s.skipped = json.at("skipped").get<uint64_t>();
     s.late = json.at("late").get<uint64_t>();

@@ -45,6 +45,7 @@ struct RunSummary {
   double bytes_per_round = 0;    // sent by one peer, mean
   double seconds_computing = 0;  // of one peer, mean
   double seconds_waiting = 0;
+  double exchange_seconds = 0;  // an exchange, median over rounds and peers
   uint64_t corrections = 0;
   uint64_t skipped = 0;
   uint64_t late = 0;

@@ -304,26 +304,62 @@ TEST_F(FleetOfScripts, ComparesAndKeepsWhatHasFinished) {
   const Result r = Run(command);
   ASSERT_EQ(r.code, 0) << r.err;
   const auto json = ordered_json::parse(r.out);
-  ASSERT_EQ(json["algorithms"].size(), 2u);
+  ASSERT_EQ(json["settings"].size(), 2u);
   ASSERT_EQ(json["runs"].size(), 4u);
-  EXPECT_THAT(
-      KeysOf(json["algorithms"][0]),
-      ElementsAre("algorithm", "seeds", "score_mean", "score_deviation",
-                  "best_score_mean", "rounds_per_second", "bytes_per_round",
-                  "consensus_distance", "training_seconds"));
+  EXPECT_THAT(KeysOf(json),
+              ElementsAre("score_name", "target", "settings", "runs"));
+  EXPECT_THAT(KeysOf(json["settings"][0]),
+              testing::IsSupersetOf({"network", "algorithm", "seeds",
+                                     "score_mean", "seconds_to_target_mean",
+                                     "waiting_seconds_per_round_mean",
+                                     "bytes_per_round_deviation"}));
   EXPECT_THAT(KeysOf(json["runs"][0]),
-              ElementsAre("algorithm", "seed", "folder", "summary"));
-  EXPECT_EQ(json["algorithms"][1]["algorithm"], "cp-oadam");
-  EXPECT_EQ(json["algorithms"][1]["score_mean"], 1);
+              ElementsAre("network", "algorithm", "seed", "folder", "images",
+                          "summary"));
+  EXPECT_EQ(json["settings"][1]["algorithm"], "cp-oadam");
+  EXPECT_EQ(json["settings"][1]["score_mean"], 1);
+  EXPECT_EQ(json["target"], 1);
   const std::string folder = folder_.path() + "/runs/compare-toy";
   EXPECT_EQ(ReadAll(folder + "/report.json"), r.out);
   EXPECT_EQ(ReadAll(folder + "/comparison.png").substr(1, 3), "PNG");
+  const std::string page = ReadAll(folder + "/report.html");
+  EXPECT_THAT(page, AllOf(StartsWith("<!doctype html>"), HasSubstr("cp-oadam"),
+                          HasSubstr("data:image/png;base64,"),
+                          HasSubstr("gossamer compare --config")));
+  EXPECT_THAT(page, testing::Not(HasSubstr("src=\"http")));
 
   fs::remove_all(folder + "/cp-oadam-seed-2");
   const Result again = Run(command);
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.out, r.out);
-  EXPECT_THAT(again.err, HasSubstr("dp-oadam  seed 1: kept"));
+  EXPECT_THAT(again.err, HasSubstr("dp-oadam, seed 1, in local: kept"));
+
+  // Nothing of a run with another configuration is lost or mixed in.
+  const Result other = Run(command + " --set mixing.gamma=0.5");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("mixing.gamma"),
+                               HasSubstr("dp-oadam-seed-1 holds a run")));
+  EXPECT_EQ(ReadAll(folder + "/report.json"), r.out);
+}
+
+TEST_F(FleetOfScripts, ComparesVariantsOfAnAlgorithm) {
+  const Result r =
+      Run("compare --config game.textproto --json --name v --algorithms "
+          "dp-oadam,dp-oadam+mixing.codec=dense-f32+mixing.gamma=0.5");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(ordered_json::parse(r.out)["settings"].size(), 2u);
+  EXPECT_THAT(ReadAll(folder_.path() +
+                      "/runs/v/dp-oadam-mixing.codec-dense-f32-mixing.gamma-"
+                      "0.5-seed-1/config.textproto"),
+              AllOf(HasSubstr("dense-f32"), HasSubstr("gamma: 0.5")));
+  const Result bad =
+      Run("compare --config game.textproto --algorithms "
+          "dp-oadam+mixing.codek=x");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("codec"));
+  EXPECT_EQ(Run("compare --config game.textproto --rate 10mbit").code, 2);
+  EXPECT_THAT(Run("compare --config game.textproto --rtt fast").err,
+              HasSubstr("--rtt"));
 }
 
 }  // namespace

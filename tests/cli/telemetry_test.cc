@@ -38,6 +38,7 @@ RoundMetrics Round(uint64_t round) {
           .discriminator_loss = 0.25,
           .seconds_computing = 0.4,
           .seconds_waiting = 0.1,
+          .seconds_exchanging = 0.3,
           .bytes_sent = 100 * round,
           .bytes_received = 90 * round,
           .corrections = 2 * round,
@@ -68,7 +69,8 @@ TEST(MetricsLog, KeysAreStable) {
   EXPECT_EQ(ToJsonLine(Round(2)),
             R"({"round":2,"steps":2,"finished":"2023-11-14T22:13:21.000000Z",)"
             R"("generator_loss":-0.5,"discriminator_loss":0.25,)"
-            R"("seconds_computing":0.4,"seconds_waiting":0.1,"bytes_sent":200,)"
+            R"("seconds_computing":0.4,"seconds_waiting":0.1,)"
+            R"("seconds_exchanging":0.3,"bytes_sent":200,)"
             R"("bytes_received":180,"corrections":4,"skipped":0,"late":0})");
   EXPECT_EQ(ToJsonLine(Event{kStart, 3, "edge_lost", "peer 2"}),
             R"({"time":"2023-11-14T22:13:20.000000Z","round":3,)"
@@ -184,6 +186,7 @@ TEST(Summary, SumsUp) {
   EXPECT_DOUBLE_EQ(s.last_score->value, 0.75);
   EXPECT_EQ(s.score_name, "distance");
   EXPECT_NEAR(s.seconds_computing, 4.4, 1e-12);
+  EXPECT_DOUBLE_EQ(s.exchange_seconds, 0.3);
 }
 
 TEST(Summary, APauseIsNotTraining) {
@@ -207,15 +210,15 @@ TEST(Summary, KeysAreStableAndReadBack) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(
-      keys,
-      ElementsAre("run", "algorithm", "peers", "configuration_hash", "finished",
-                  "rounds", "steps", "training_seconds", "rounds_per_second",
-                  "score_name", "first_score", "first_score_round",
-                  "last_score", "last_score_round", "best_score",
-                  "best_score_round", "consensus_distance",
-                  "consensus_distance_round", "generator_loss",
-                  "discriminator_loss", "bytes_per_round", "seconds_computing",
-                  "seconds_waiting", "corrections", "skipped", "late"));
+      keys, ElementsAre("run", "algorithm", "peers", "configuration_hash",
+                        "finished", "rounds", "steps", "training_seconds",
+                        "rounds_per_second", "score_name", "first_score",
+                        "first_score_round", "last_score", "last_score_round",
+                        "best_score", "best_score_round", "consensus_distance",
+                        "consensus_distance_round", "generator_loss",
+                        "discriminator_loss", "bytes_per_round",
+                        "seconds_computing", "seconds_waiting",
+                        "exchange_seconds", "corrections", "skipped", "late"));
   EXPECT_EQ(json["configuration_hash"], "0000000000000abc");
   EXPECT_TRUE(json["first_score"].is_null());
   const auto back = ParseSummary(ToJson(s));

@@ -1,0 +1,194 @@
+#include "runtime/cli/compare_plan.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/run_folder.h"
+#include "runtime/lab/scenario.h"
+#include "runtime/peer/run_config.h"
+#include "runtime/telemetry/summary.h"
+
+namespace gossamer {
+namespace {
+
+struct Network {
+  std::string name;
+  std::string scenario;  // file; empty: loopback
+};
+
+// Fit for a folder and a run's name.
+std::string FileName(std::string text) {
+  for (char& c : text) {
+    const bool fits = absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                      c == '.' || c == '_' || c == '-';
+    if (!fits) c = '-';
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> ScenarioOf(const std::string& folder,
+                                       const std::string& rtt,
+                                       const std::string& rate) {
+  const std::string name = FileName(absl::StrCat("rtt-", rtt, "-", rate));
+  const std::string text = absl::StrCat("name: \"", name, "\"\nlink { rtt: \"",
+                                        rtt, "\" rate: \"", rate, "\" }\n");
+  GOSSAMER_RETURN_IF_ERROR(ParseScenario(text, "--rtt, --rate", 2).status());
+  const std::string path =
+      absl::StrCat(folder, "/networks/", name, ".textproto");
+  std::error_code error;
+  std::filesystem::create_directories(folder + "/networks", error);
+  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(path, text));
+  return path;
+}
+
+absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
+                                                const std::string& folder,
+                                                uint32_t peers) {
+  if (options.rtts.empty() && options.rate != "unlimited") {
+    return absl::InvalidArgumentError(
+        "--rate is the rate of the networks of --rtt; give --rtt, too");
+  }
+  std::vector<Network> networks;
+  for (const std::string& file : options.scenarios) {
+    if (file == "local") {
+      networks.push_back({"local", ""});
+      continue;
+    }
+    absl::StatusOr<Scenario> scenario = LoadScenario(file, peers);
+    if (!scenario.ok()) {
+      return absl::InvalidArgumentError(scenario.status().message());
+    }
+    networks.push_back({scenario->name, file});
+  }
+  for (const std::string& rtt : options.rtts) {
+    GOSSAMER_ASSIGN_OR_RETURN(std::string file,
+                              ScenarioOf(folder, rtt, options.rate));
+    const bool limited = options.rate != "unlimited";
+    networks.push_back({limited ? absl::StrCat(rtt, " ", options.rate) : rtt,
+                        std::move(file)});
+  }
+  if (networks.empty()) networks.push_back({"local", ""});
+  for (size_t i = 0; i < networks.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (FileName(networks[i].name) != FileName(networks[j].name)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("two networks are called \"", networks[i].name, "\""));
+    }
+  }
+  return networks;
+}
+
+// Changes that turn the file's configuration into that of `algorithm`.
+std::vector<std::string> ChangesFor(const CompareOptions& options,
+                                    const std::string& own_algorithm,
+                                    const std::string& algorithm,
+                                    uint64_t seed) {
+  const std::vector<std::string> parts = absl::StrSplit(algorithm, '+');
+  std::vector<std::string> changes = options.set;
+  changes.push_back("algorithm=" + parts[0]);
+  changes.push_back(absl::StrCat("seed=", seed));
+  if (parts[0] != own_algorithm) {
+    // Empty: what the algorithm implies.
+    changes.push_back("mixing.schedule=");
+    changes.push_back("step.optimizer=");
+    if (parts[0] == "rand-dp-oadam" || parts[0] == "cp-oadam") {
+      changes.push_back("mixing.graph=");
+    }
+    if (parts[0] == "cp-oadam") {
+      changes.push_back("mixing.overlap_steps=0");
+      changes.push_back("mixing.mixing_rounds=1");
+      changes.push_back("mixing.all_reduce=auto");
+    }
+  }
+  changes.insert(changes.end(), parts.begin() + 1, parts.end());
+  return changes;
+}
+
+absl::Status CheckFolder(const PlannedRun& run) {
+  const RunFolder folder(run.folder);
+  if (!folder.Exists()) return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
+  if (ConfigurationHash(before) == ConfigurationHash(run.config)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(run.folder, " holds a run of another configuration:\n",
+                   ConfigurationDifference(before, run.config),
+                   "choose another --name, or remove that folder"));
+}
+
+absl::StatusOr<PlannedRun> MakeRun(
+    const CompareOptions& options, const RunConfig& base,
+    const std::string& data, const std::string& folder, const Network& network,
+    const std::string& algorithm, uint64_t seed) {
+  PlannedRun run;
+  run.network = network.name;
+  run.algorithm = algorithm;
+  const std::vector<std::string> changes =
+      ChangesFor(options, base.algorithm(), algorithm, seed);
+  absl::StatusOr<RunConfig> config = LoadRunConfig(options.config, changes);
+  if (!config.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(algorithm, ": ", config.status().message()));
+  }
+  run.config = *std::move(config);
+  const std::string name = FileName(absl::StrCat(algorithm, "-seed-", seed));
+  const std::string parent =
+      network.name == "local"
+          ? folder
+          : absl::StrCat(folder, "/", FileName(network.name));
+  run.config.set_name(name);
+  GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
+  run.folder = absl::StrCat(parent, "/", name);
+  if (network.scenario.empty()) {
+    run.arguments = {"train"};
+  } else {
+    run.arguments = {"lab", "--scenario", network.scenario};
+  }
+  for (const std::string& word :
+       {std::string("--config"), options.config, std::string("--runs"), parent,
+        std::string("--name"), name, std::string("--overwrite")}) {
+    run.arguments.push_back(word);
+  }
+  if (!data.empty()) {
+    run.arguments.insert(run.arguments.end(), {"--data", data});
+  }
+  for (const std::string& change : changes) {
+    run.arguments.insert(run.arguments.end(), {"--set", change});
+  }
+  GOSSAMER_RETURN_IF_ERROR(CheckFolder(run));
+  return run;
+}
+
+}  // namespace
+
+absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
+  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig base,
+                            LoadRunConfig(options.config, options.set));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
+                            DataFolder(base, options.data));
+  ComparePlan plan;
+  plan.folder = absl::StrCat(
+      options.runs, "/",
+      options.name.empty() ? "compare-" + base.name() : options.name);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Network> networks,
+                            NetworksOf(options, plan.folder, base.peers()));
+  for (const Network& network : networks) {
+    for (const std::string& algorithm : options.algorithms) {
+      for (uint64_t seed : options.seeds) {
+        GOSSAMER_ASSIGN_OR_RETURN(
+            PlannedRun run, MakeRun(options, base, data, plan.folder, network,
+                                    algorithm, seed));
+        plan.runs.push_back(std::move(run));
+      }
+    }
+  }
+  return plan;
+}
+
+}  // namespace gossamer

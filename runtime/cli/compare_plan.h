@@ -1,0 +1,52 @@
+// What gossamer compare runs: every algorithm in every network with every seed.
+//
+// Checks everything before the first run; starts nothing.
+
+#ifndef GOSSAMER_RUNTIME_CLI_COMPARE_PLAN_H_
+#define GOSSAMER_RUNTIME_CLI_COMPARE_PLAN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/run.pb.h"
+#include "runtime/cli/command.h"
+
+namespace gossamer {
+
+struct CompareOptions : TrainingOptions {
+  // Names, each with changes of its own: "dp-oadam+mixing.codec=dense-f32".
+  std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
+                                         "cp-oadam"};
+  std::vector<uint64_t> seeds = {1};
+  // Networks: scenario files, and a round-trip time each, all at one rate.
+  // None: this machine's loopback.
+  std::vector<std::string> scenarios;
+  std::vector<std::string> rtts;
+  std::string rate = "unlimited";
+  std::optional<double> target;
+};
+
+struct PlannedRun {
+  std::string network;    // "local", "100ms 100mbit", a scenario's name
+  std::string algorithm;  // as given
+  RunConfig config;       // resolved
+  std::string folder;
+  std::vector<std::string> arguments;  // of gossamer
+};
+
+struct ComparePlan {
+  std::string folder;
+  std::vector<PlannedRun> runs;  // by network, algorithm, seed
+};
+
+// Writes the scenarios of --rtt into the plan's folder.  kInvalidArgument: a
+// configuration, algorithm, network or data folder cannot be used, or a folder
+// holds a run of another configuration (naming the difference).
+absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_COMPARE_PLAN_H_

@@ -1,0 +1,214 @@
+#include "runtime/cli/report.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kStyle[] = R"(
+body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#fff;
+margin:2rem auto;max-width:76rem;padding:0 1rem}
+h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.35rem .7rem;text-align:right;white-space:nowrap;
+border-bottom:1px solid #e3e3e8}
+th{font-weight:600;vertical-align:bottom}th small{font-weight:400;color:#667}
+td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}
+td small{color:#667}.best{font-weight:600;background:#eaf5ef}
+figure{display:inline-block;margin:0 1.2rem 1rem 0;max-width:100%}
+figure img{max-width:100%;border:1px solid #e3e3e8}
+figcaption{color:#556;font-size:.9rem}
+pre{background:#f6f6f8;padding:.8rem;overflow-x:auto;font-size:.85rem}
+)";
+
+std::string Escape(const std::string& text) {
+  return absl::StrReplaceAll(
+      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+// A column of the table: what, in which unit, and which end is better.
+struct Column {
+  const char* name;
+  const char* unit;
+  std::vector<double> ComparedSetting::*values;
+  double factor = 1;
+  enum { kLess, kMore, kNeither } better = kNeither;
+  bool bytes = false;
+};
+
+std::vector<Column> Columns(const std::string& score_name) {
+  std::vector<Column> columns;
+  if (!score_name.empty()) {
+    columns = {
+        {"time to target", "s", &ComparedSetting::seconds_to_target, 1,
+         Column::kLess},
+        {"last score", "lower is better", &ComparedSetting::last_score, 1,
+         Column::kLess},
+        {"best score", "", &ComparedSetting::best_score, 1, Column::kLess}};
+  }
+  const Column rest[] = {
+      {"rounds/s", "", &ComparedSetting::rounds_per_second, 1, Column::kMore},
+      {"computing", "ms a round", &ComparedSetting::computing, 1e3},
+      {"waiting", "ms a round, exposed communication",
+       &ComparedSetting::waiting, 1e3, Column::kLess},
+      {"exchange", "ms, hidden or not", &ComparedSetting::exchange, 1e3},
+      {"sent", "a peer and round", &ComparedSetting::bytes_per_round, 1,
+       Column::kLess, true},
+      {"consensus distance", "at the end",
+       &ComparedSetting::consensus_distance},
+      {"images", "seen by all peers", &ComparedSetting::images},
+  };
+  columns.insert(columns.end(), std::begin(rest), std::end(rest));
+  return columns;
+}
+
+// The best mean of a column among the settings of one network.
+std::optional<double> Best(const Column& column, const Comparison& comparison,
+                           const std::string& network) {
+  std::optional<double> best;
+  int rivals = 0;
+  for (const ComparedSetting& s : comparison.settings) {
+    const std::optional<Spread> spread = SpreadOf(s.*column.values);
+    if (s.network != network || !spread) continue;
+    ++rivals;
+    const bool better =
+        !best || (column.better == Column::kLess ? spread->mean < *best
+                                                 : spread->mean > *best);
+    if (better) best = spread->mean;
+  }
+  if (rivals < 2 || column.better == Column::kNeither) return std::nullopt;
+  return best;
+}
+
+std::string Number(const Column& column, double value) {
+  if (column.bytes) return HumanBytes(value);
+  const double v = value * column.factor;
+  return std::abs(v) >= 1e4 ? absl::StrFormat("%.0f", v)
+                            : absl::StrFormat("%.4g", v);
+}
+
+std::string Cell(const Column& column, const ComparedSetting& setting,
+                 const std::optional<double>& best) {
+  const std::vector<double>& values = setting.*column.values;
+  const std::optional<Spread> spread = SpreadOf(values);
+  if (!spread) return "<td>&ndash;</td>";
+  std::string text = Number(column, spread->mean);
+  if (values.size() > 1 && spread->deviation > 0) {
+    absl::StrAppend(&text, " <small>&plusmn; ",
+                    Number(column, spread->deviation), "</small>");
+  }
+  if (values.size() < setting.seeds.size()) {
+    absl::StrAppend(&text, " <small>(", values.size(), " of ",
+                    setting.seeds.size(), ")</small>");
+  }
+  return absl::StrCat(best == spread->mean ? "<td class=best>" : "<td>", text,
+                      "</td>");
+}
+
+std::string Table(const Comparison& comparison) {
+  const std::vector<Column> columns = Columns(comparison.score_name);
+  std::string html =
+      "<div class=scroll><table><tr><th>network</th><th>algorithm</th>"
+      "<th>seeds</th>";
+  for (const Column& c : columns) {
+    absl::StrAppend(&html, "<th>", c.name, "<br><small>", c.unit,
+                    "</small></th>");
+  }
+  html += "</tr>\n";
+  for (const ComparedSetting& s : comparison.settings) {
+    absl::StrAppend(&html, "<tr><td>", Escape(s.network), "</td><td>",
+                    Escape(s.algorithm), "</td><td>", s.seeds.size(), "</td>");
+    for (const Column& c : columns) {
+      html += Cell(c, s, Best(c, comparison, s.network));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</table></div>\n";
+}
+
+std::string Pictures(const std::string& heading,
+                     const std::vector<ReportPicture>& pictures) {
+  std::string html;
+  for (const ReportPicture& p : pictures) {
+    std::ifstream file(p.path, std::ios::binary);
+    const std::string png((std::istreambuf_iterator<char>(file)),
+                          std::istreambuf_iterator<char>());
+    if (png.empty()) continue;
+    absl::StrAppend(&html, "<figure><img alt=\"", Escape(p.caption),
+                    "\" src=\"data:image/png;base64,", absl::Base64Escape(png),
+                    "\"><figcaption>", Escape(p.caption),
+                    "</figcaption></figure>\n");
+  }
+  return html.empty() ? "" : absl::StrCat("<h2>", heading, "</h2>\n", html);
+}
+
+// The value behind `key` in a file of "key : value" lines.
+std::string ValueOf(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, key)) continue;
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::string ReportHtml(const Report& report) {
+  const Comparison& c = report.comparison;
+  std::string html = absl::StrCat(
+      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width\">\n<title>",
+      Escape(report.title), "</title>\n<style>", kStyle,
+      "</style></head><body>\n<h1>", Escape(report.title), "</h1>\n");
+  html += Table(c);
+  if (c.target) {
+    absl::StrAppendFormat(
+        &html,
+        "<p>Means over seeds &plusmn; standard deviation. Time to target: "
+        "until %s was first at most %.4g. Marked: the best in its network."
+        "</p>\n",
+        Escape(c.score_name), *c.target);
+  }
+  html += Pictures("Curves", report.curves);
+  html += Pictures("Samples", report.samples);
+  html += "<h2>Machine</h2>\n<table>";
+  for (const auto& [name, value] : report.machine) {
+    absl::StrAppend(&html, "<tr><td>", Escape(name), "</td><td>", Escape(value),
+                    "</td></tr>");
+  }
+  absl::StrAppend(&html, "</table>\n<h2>Command</h2>\n<pre>",
+                  Escape(report.command),
+                  "</pre>\n<h2>Configuration of the first run</h2>\n<pre>",
+                  Escape(report.configuration), "</pre>\n</body></html>\n");
+  return html;
+}
+
+std::vector<std::pair<std::string, std::string>> DescribeMachine() {
+  utsname system{};
+  uname(&system);
+  return {{"processor", ValueOf("/proc/cpuinfo", "model name")},
+          {"cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN))},
+          {"memory", ValueOf("/proc/meminfo", "MemTotal")},
+          {"system", absl::StrCat(system.sysname, " ", system.release)}};
+}
+
+}  // namespace gossamer
