@@ -63,9 +63,9 @@ TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   // The second payload of an edge: an innovation against a replica.
   std::vector<float> x = Values(layout.size()), replica(layout.size());
   std::vector<std::byte> first(codec->EncodedSize(codec->first_format()));
-  codec->Encode(codec->first_format(), x, replica, first);
+  codec->Encode(codec->first_format(), x, replica, 1, first);
   for (float& value : x) value *= 1.25f;
-  codec->Encode(GetParam().format, x, replica, bytes);
+  codec->Encode(GetParam().format, x, replica, 2, bytes);
 
   const std::string path =
       std::string("tests/golden/codec_") + GetParam().file + ".bin";

@@ -54,7 +54,8 @@ class Workspace {
   };
   CodedSpan Coded(const Kernels& k, Coding coding, int which) {
     Array& to = payloads[which];
-    k.encode(coding, which == 0 ? x : g, {}, to.scales.data(), to.codes.data());
+    k.encode(coding, which == 0 ? x : g, {}, 1, to.scales.data(),
+             to.codes.data());
     return {coding, to.scales.data(), to.codes.data()};
   }
   std::vector<float> x, y, g, m, v;
@@ -71,9 +72,10 @@ struct Case {
 };
 
 double CodedBytes(Coding coding) {
-  return static_cast<double>(ScaleBytes(coding, kBlockSize) +
-                             CodeBytes(coding, kBlockSize)) /
-         kBlockSize;
+  constexpr size_t kMany = size_t{1} << 20;
+  return static_cast<double>(ScaleBytes(coding, kMany) +
+                             CodeBytes(coding, kMany)) /
+         kMany;
 }
 
 void AddOptimizerCases(const Kernels& k, Workspace& w,
@@ -111,12 +113,16 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
     const char* name;
   } kCodings[] = {{Coding::kInt4, "int4"},
                   {Coding::kInt8, "int8"},
+                  {Coding::kLm2, "lm2"},
+                  {Coding::kSign, "sign"},
+                  {Coding::TopK(64), "top-64"},
+                  {Coding::Qsgd(7, 512, Coding::kMax), "qsgd"},
                   {Coding::kBf16, "bf16"},
                   {Coding::kF32, "f32"}};
   for (const auto& [coding, name] : kCodings) {
     const double coded = CodedBytes(coding);
     const auto encode = [&k, &w, coding = coding](std::span<float> replica) {
-      k.encode(coding, w.x, replica, w.payloads[0].scales.data(),
+      k.encode(coding, w.x, replica, 1, w.payloads[0].scales.data(),
                w.payloads[0].codes.data());
     };
     // As in training, x has moved by a little since the last snapshot.
@@ -138,9 +144,9 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
     cases.push_back(
         {absl::StrFormat("valid %s", name), coded, fill,
          [&k, &w, coding = coding] {
-           w.sink = w.sink +
-                    k.valid(coding, std::span(w.theirs.codes,
-                                              CodeBytes(coding, w.x.size())));
+           w.sink = w.sink + k.valid(coding, w.x.size(),
+                                     std::span(w.theirs.codes,
+                                               CodeBytes(coding, w.x.size())));
          }});
   }
 }
