@@ -61,19 +61,26 @@ HWY_INLINE uint32_t MaskBits(hn::Mask<Floats> mask) {
   return bits & ((1u << kLanes) - 1);
 }
 
+// What has bit i, and the number i, in lane i.
+alignas(64) constexpr uint32_t kLaneBits[16] = {
+    1u << 0,  1u << 1,  1u << 2,  1u << 3, 1u << 4,  1u << 5,
+    1u << 6,  1u << 7,  1u << 8,  1u << 9, 1u << 10, 1u << 11,
+    1u << 12, 1u << 13, 1u << 14, 1u << 15};
+alignas(64) constexpr uint32_t kLaneNumbers[16] = {
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // Dither of a key, for the values from i on.
 class Draws {
  public:
   explicit HWY_INLINE Draws(uint64_t key)
-      : low_(static_cast<uint32_t>(key)),
-        high_(static_cast<uint32_t>(key >> 32)) {}
+      : start_(hn::Add(
+            hn::Mul(hn::Load(kWords, kLaneNumbers), hn::Set(kWords, kStep)),
+            hn::Set(kWords, static_cast<uint32_t>(key)))),
+        high_(hn::Set(kWords, static_cast<uint32_t>(key >> 32))) {}
   HWY_INLINE FloatVector At(size_t i) const {
-    const auto index = hn::Iota(kWords, static_cast<uint32_t>(i));
-    auto z = hn::Add(hn::Mul(index, hn::Set(kWords, 0x9e3779b9u)),
-                     hn::Set(kWords, low_));
+    auto z = hn::Add(start_, hn::Set(kWords, static_cast<uint32_t>(i) * kStep));
     z = hn::Xor(z, hn::ShiftRight<16>(z));
-    z = hn::Add(hn::Mul(z, hn::Set(kWords, 0x21f0aaadu)),
-                hn::Set(kWords, high_));
+    z = hn::Add(hn::Mul(z, hn::Set(kWords, 0x21f0aaadu)), high_);
     z = hn::Xor(z, hn::ShiftRight<15>(z));
     z = hn::Mul(z, hn::Set(kWords, 0x735a2d97u));
     z = hn::ShiftRight<8>(hn::Xor(z, hn::ShiftRight<15>(z)));
@@ -82,19 +89,21 @@ class Draws {
   }
 
  private:
-  uint32_t low_, high_;
+  static constexpr uint32_t kStep = 0x9e3779b9u;
+  WordVector start_, high_;
 };
 
 // The lanes of a block's sum, in vectors.
 class BlockSums {
  public:
+  static constexpr size_t kVectors = kSumLanes / kLanes;
+
   HWY_INLINE BlockSums() {
     for (size_t i = 0; i < kVectors; ++i) sums_[i] = hn::Zero(kFloats);
   }
-  // The values from k on, a multiple of the vector's length.
-  HWY_INLINE void Add(size_t k, FloatVector values) {
-    auto& sum = sums_[k / kLanes % kVectors];
-    sum = hn::Add(sum, values);
+  // Values from a place on that is i vectors above a multiple of kSumLanes.
+  HWY_INLINE void Add(size_t i, FloatVector values) {
+    sums_[i] = hn::Add(sums_[i], values);
   }
   HWY_INLINE float Finish() const {
     SumLanes lanes;
@@ -105,7 +114,6 @@ class BlockSums {
   }
 
  private:
-  static constexpr size_t kVectors = kSumLanes / kLanes;
   FloatVector sums_[kVectors];
 };
 

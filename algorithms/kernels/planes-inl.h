@@ -27,33 +27,24 @@ namespace gossamer {
 namespace HWY_NAMESPACE {
 
 constexpr size_t kPlaneWords = kBlockSize / 32;
-
 // A plane of a whole block.
-class Plane {
- public:
-  HWY_INLINE void Put(size_t k, hn::Mask<Floats> mask) {
-    words_[k / 32] |= MaskBits(mask) << (k % 32);
-  }
-  HWY_INLINE float Count() const {
-    int count = 0;
-    for (const uint32_t word : words_) count += std::popcount(word);
-    return static_cast<float>(count);
-  }
+struct Plane {
+  uint32_t words[kPlaneWords] = {};
+
   HWY_INLINE void Store(std::byte* to) const {
-    std::memcpy(to, words_, sizeof(words_));
+    std::memcpy(to, words, sizeof(words));
   }
   HWY_INLINE void Load(const std::byte* from) {
-    std::memcpy(words_, from, sizeof(words_));
+    std::memcpy(words, from, sizeof(words));
   }
-  HWY_INLINE hn::Mask<Floats> Get(size_t k) const {
-    const auto lanes = hn::Shl(hn::Set(kWords, 1u), hn::Iota(kWords, 0u));
-    const auto word = hn::Set(kWords, words_[k / 32] >> (k % 32));
-    return hn::RebindMask(kFloats, hn::TestBit(word, lanes));
-  }
-
- private:
-  uint32_t words_[kPlaneWords] = {};
 };
+
+// The lowest bits of a word, as lanes.
+HWY_INLINE hn::Mask<Floats> MaskOf(uint32_t bits) {
+  const auto lanes = hn::Load(kWords, kLaneBits);
+  return hn::RebindMask(kFloats,
+                        hn::Eq(hn::And(hn::Set(kWords, bits), lanes), lanes));
+}
 
 // |v|, at most kMaxMagnitude.
 template <bool kReplica>
@@ -66,14 +57,16 @@ HWY_INLINE FloatVector Magnitude(const float* x, const float* replica,
 template <bool kReplica>
 HWY_INLINE float SumOfMagnitudes(const float* x, const float* replica) {
   BlockSums sums;
-  for (size_t k = 0; k < kBlockSize; k += kLanes) {
+  for (size_t k = 0; k < kBlockSize; k += kSumLanes) {
     PrefetchAhead(x + k);
-    sums.Add(k, Magnitude<kReplica>(x, replica, k));
+    for (size_t i = 0; i < BlockSums::kVectors; ++i) {
+      sums.Add(i, Magnitude<kReplica>(x, replica, k + i * kLanes));
+    }
   }
   return sums.Finish();
 }
 
-// kLm2: the plane of the values of the larger magnitude, and the scale.
+// kLm2: which values have the larger magnitude, and the scale.
 template <bool kReplica>
 HWY_INLINE float ChooseLevels(const float* x, const float* replica,
                               float threshold, Plane& large) {
@@ -81,13 +74,20 @@ HWY_INLINE float ChooseLevels(const float* x, const float* replica,
   const auto three = hn::Set(kFloats, kLm2Small);
   const auto ten = hn::Set(kFloats, kLm2Large);
   BlockSums sums;
-  for (size_t k = 0; k < kBlockSize; k += kLanes) {
-    const auto magnitude = Magnitude<kReplica>(x, replica, k);
-    const auto is_large = hn::Gt(magnitude, limit);
-    large.Put(k, is_large);
-    sums.Add(k, hn::Mul(magnitude, hn::IfThenElse(is_large, ten, three)));
+  int large_count = 0;
+  for (size_t w = 0; w < kPlaneWords; ++w) {
+    uint32_t bits = 0;
+    for (size_t j = 0; j < 32; j += kLanes) {
+      const auto magnitude = Magnitude<kReplica>(x, replica, 32 * w + j);
+      const auto is_large = hn::Gt(magnitude, limit);
+      bits |= MaskBits(is_large) << j;
+      sums.Add(j % kSumLanes / kLanes,
+               hn::Mul(magnitude, hn::IfThenElse(is_large, ten, three)));
+    }
+    large.words[w] = bits;
+    large_count += std::popcount(bits);
   }
-  const float count = large.Count();
+  const auto count = static_cast<float>(large_count);
   const float squares = (kBlockSize - count) * (kLm2Small * kLm2Small) +
                         count * (kLm2Large * kLm2Large);
   return NearestScale(sums.Finish() / squares, kLm2Large);
@@ -105,23 +105,29 @@ HWY_INLINE void EncodePlanes(const float* x, float* replica,
                                     sum * kLm2Threshold / kBlockSize, large)
            : NearestScale(sum / kBlockSize, 1);
   StoreScale(scale, scale_to);
+  if (scale == 0) large = Plane();
   // Nothing is below the second: with scale 0, codes are 0, too.
   const auto bound =
       hn::Set(kFloats, scale > 0 ? 0 : -std::numeric_limits<float>::infinity());
-  if (scale == 0) large = Plane();
   const auto small_step = hn::Set(kFloats, kTwo ? kLm2Small * scale : scale);
   const auto large_step = hn::Set(kFloats, kLm2Large * scale);
-  for (size_t k = 0; k < kBlockSize; k += kLanes) {
-    const auto value = Innovation<kReplica>(x, replica, k);
-    const auto below = hn::Lt(value, bound);
-    negative.Put(k, below);
-    if constexpr (kReplica) {
-      auto q = small_step;
-      if constexpr (kTwo) q = hn::IfThenElse(large.Get(k), large_step, q);
-      q = hn::IfThenElse(below, hn::Neg(q), q);
-      hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
-                 replica + k);
+  for (size_t w = 0; w < kPlaneWords; ++w) {
+    uint32_t bits = 0;
+    for (size_t j = 0; j < 32; j += kLanes) {
+      const size_t k = 32 * w + j;
+      const auto below = hn::Lt(Innovation<kReplica>(x, replica, k), bound);
+      bits |= MaskBits(below) << j;
+      if constexpr (kReplica) {
+        auto q = small_step;
+        if constexpr (kTwo) {
+          q = hn::IfThenElse(MaskOf(large.words[w] >> j), large_step, q);
+        }
+        q = hn::IfThenElse(below, hn::Neg(q), q);
+        hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
+                   replica + k);
+      }
     }
+    negative.words[w] = bits;
   }
   negative.Store(codes);
   if constexpr (kTwo) large.Store(codes + 4 * kPlaneWords);
@@ -136,24 +142,28 @@ HWY_INLINE void PackTernary(const float* x, float* replica, float scale,
   const auto one = hn::Set(kFloats, 1.0f);
   const auto zero = hn::Zero(kFloats);
   Plane negative, nonzero;
-  for (size_t k = 0; k < kBlockSize; k += kLanes) {
-    const auto scaled = hn::Mul(Innovation<kReplica>(x, replica, k), inverse);
-    const auto floor = hn::Floor(hn::Add(scaled, draws.At(first + k)));
-    // + 0: a replica never takes in a negative zero.
-    const auto code = hn::Add(hn::Min(hn::Max(floor, hn::Neg(one)), one), zero);
-    negative.Put(k, hn::Lt(code, zero));
-    nonzero.Put(k, hn::Ne(code, zero));
-    if constexpr (kReplica) {
-      const auto q = hn::Mul(code, hn::Set(kFloats, scale));
-      hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
-                 replica + k);
+  for (size_t w = 0; w < kPlaneWords; ++w) {
+    for (size_t j = 0; j < 32; j += kLanes) {
+      const size_t k = 32 * w + j;
+      const auto scaled = hn::Mul(Innovation<kReplica>(x, replica, k), inverse);
+      const auto floor = hn::Floor(hn::Add(scaled, draws.At(first + k)));
+      // + 0: a replica never takes in a negative zero.
+      const auto code =
+          hn::Add(hn::Min(hn::Max(floor, hn::Neg(one)), one), zero);
+      negative.words[w] |= MaskBits(hn::Lt(code, zero)) << j;
+      nonzero.words[w] |= MaskBits(hn::Ne(code, zero)) << j;
+      if constexpr (kReplica) {
+        const auto q = hn::Mul(code, hn::Set(kFloats, scale));
+        hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
+                   replica + k);
+      }
     }
   }
   negative.Store(codes);
   nonzero.Store(codes + 4 * kPlaneWords);
 }
 
-// Two planes: kSmall or kLarge times the scale; with one, kLarge is for all.
+// Values of two magnitudes; with one plane, all have the larger.
 template <int kPlanes>
 HWY_INLINE void DecodePlanes(float small_step, float large_step,
                              const std::byte* codes, float* values) {
@@ -162,13 +172,15 @@ HWY_INLINE void DecodePlanes(float small_step, float large_step,
   if constexpr (kPlanes == 2) large.Load(codes + 4 * kPlaneWords);
   const auto small_magnitude = hn::Set(kFloats, small_step);
   const auto large_magnitude = hn::Set(kFloats, large_step);
-  for (size_t k = 0; k < kBlockSize; k += kLanes) {
-    auto q = large_magnitude;
-    if constexpr (kPlanes == 2) {
-      q = hn::IfThenElse(large.Get(k), q, small_magnitude);
+  for (size_t w = 0; w < kPlaneWords; ++w) {
+    for (size_t j = 0; j < 32; j += kLanes) {
+      auto q = large_magnitude;
+      if constexpr (kPlanes == 2) {
+        q = hn::IfThenElse(MaskOf(large.words[w] >> j), q, small_magnitude);
+      }
+      q = hn::IfThenElse(MaskOf(negative.words[w] >> j), hn::Neg(q), q);
+      hn::StoreU(q, kFloats, values + 32 * w + j);
     }
-    q = hn::IfThenElse(negative.Get(k), hn::Neg(q), q);
-    hn::StoreU(q, kFloats, values + k);
   }
 }
 

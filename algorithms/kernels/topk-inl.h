@@ -121,23 +121,29 @@ HWY_INLINE void Collect(const Magnitudes& from, int32_t bound, uint16_t* places,
 struct Selection {
   Magnitudes chunk, candidates;
   uint16_t places[kChunkSize];
-  // Where the next chunk's k-th largest is expected to be just above.
+  // Where the next chunk's k-th largest is expected: above this.
   int32_t guess = 0;
+  // How far below the last chunk's that is.
+  int32_t margin = 1 << 20;
 };
 
 // The k-th largest magnitude of s.chunk; s.candidates has all that are not
 // smaller, and some more.
 HWY_INLINE int32_t SelectLargest(size_t k, Selection& s) {
-  constexpr int32_t kMargin = 1 << 20;  // an eighth to a sixteenth
   const size_t enough = 3 * k + 64;
   const int32_t largest = s.chunk.largest;
   Collect(s.chunk, std::clamp(s.guess, 0, largest), s.places, s.candidates);
-  if (s.candidates.size < k || s.candidates.size > enough) {
+  const size_t found = s.candidates.size;
+  // The margin is steered to half as many again as are needed.
+  const size_t aim = k + k / 2 + 16;
+  if (found < (k + aim) / 2 && s.margin < 1 << 23) s.margin *= 2;
+  if (found > 2 * aim && s.margin > 1) s.margin /= 2;
+  if (found < k || found > enough) {
     const int32_t bound = Bisect(s.chunk, k, enough, 0, largest);
     Collect(s.chunk, bound, s.places, s.candidates);
   }
   const int32_t kth = Bisect(s.candidates, k, k, 0, largest);
-  s.guess = std::max(kth - kMargin, 0);
+  s.guess = std::max(kth - s.margin, 0);
   return kth;
 }
 
