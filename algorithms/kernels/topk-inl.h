@@ -17,7 +17,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <limits>
 
 #include "algorithms/kernels/coding.h"
 #include "algorithms/kernels/innovation-inl.h"
@@ -29,38 +29,90 @@ HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
 
-// Magnitudes as bits, below 2^31; beyond the last, zeros to a whole word of 64.
+// Magnitudes as bits, below 2^31; beyond the last, zeros for the loops that
+// look at this many at once.
 struct Magnitudes {
-  alignas(64) int32_t bits[kChunkSize + 64];
+  static constexpr size_t kStride = 64;
+  alignas(64) int32_t bits[kChunkSize + kStride];
   size_t size = 0;
-  int32_t largest = 0;
 
-  void Pad() { std::memset(bits + size, 0, 64 * sizeof(bits[0])); }
+  HWY_INLINE void Pad() {
+    for (size_t k = 0; k < kStride; k += kLanes) {
+      hn::StoreU(hn::Zero(kInts), kInts, bits + size + k);
+    }
+  }
 };
 
+// What selection keeps from one chunk to the next.
+struct Selection {
+  Magnitudes chunk, candidates;
+  uint16_t places[kChunkSize];  // of the candidates
+  int32_t largest = 0;          // magnitude of the chunk
+  // All candidates, and no others, are at least this, unless this is 0.
+  int32_t bound = 0;
+  // How far below a chunk's k-th largest the next chunk's is looked for.
+  int32_t margin = 1 << 20;
+};
+
+// Adds to the candidates those of the 64 from `start` on that `found` has.
+HWY_INLINE void AddCandidates(uint64_t found, size_t start, Selection& s) {
+  size_t count = s.candidates.size;
+  for (; found != 0; found &= found - 1) {
+    const size_t k = start + static_cast<size_t>(std::countr_zero(found));
+    s.places[count] = static_cast<uint16_t>(k);
+    s.candidates.bits[count++] = s.chunk.bits[k];
+  }
+  s.candidates.size = count;
+}
+
+// Reads 64 magnitudes into `to`; returns which are at least the bound.
 template <bool kReplica>
-HWY_INLINE void LoadMagnitudes(const float* x, const float* replica, size_t n,
-                               Magnitudes& to) {
+HWY_INLINE uint64_t LoadMagnitudes(const float* x, const float* replica,
+                                   hn::Vec<decltype(kInts)> below, int32_t* to,
+                                   FloatVector& largest) {
   const auto limit = hn::Set(kFloats, kMaxMagnitude);
-  auto largest = hn::Zero(kFloats);
-  size_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    PrefetchAhead(x + k);
+  uint64_t found = 0;
+  for (size_t k = 0; k < 64; k += kLanes) {
+    if (k % 16 == 0) PrefetchAhead(x + k);
     const auto magnitude =
         hn::Min(hn::Abs(Innovation<kReplica>(x, replica, k)), limit);
     largest = hn::Max(largest, magnitude);
-    hn::Store(hn::BitCast(kInts, magnitude), kInts, to.bits + k);
+    const auto bits = hn::BitCast(kInts, magnitude);
+    hn::Store(bits, kInts, to + k);
+    found |= uint64_t{MaskBits(hn::RebindMask(kFloats, hn::Gt(bits, below)))}
+             << k;
   }
-  to.largest =
+  return found;
+}
+
+// Reads a chunk; its candidates are those that are at least s.bound.
+template <bool kReplica>
+HWY_INLINE void LoadChunk(const float* x, const float* replica, size_t n,
+                          Selection& s) {
+  const auto below = hn::Set(kInts, s.bound - 1);
+  auto largest = hn::Zero(kFloats);
+  s.candidates.size = 0;
+  size_t k = 0;
+  for (; k + 64 <= n; k += 64) {
+    const uint64_t found =
+        LoadMagnitudes<kReplica>(x + k, kReplica ? replica + k : nullptr, below,
+                                 s.chunk.bits + k, largest);
+    AddCandidates(found, k, s);
+  }
+  if (k < n) {
+    float rest[64] = {};
+    for (size_t i = k; i < n; ++i) {
+      rest[i - k] = kReplica ? x[i] - replica[i] : x[i];
+    }
+    const uint64_t found =
+        LoadMagnitudes<false>(rest, nullptr, below, s.chunk.bits + k, largest);
+    AddCandidates(found & ((uint64_t{1} << (n - k)) - 1), k, s);
+  }
+  s.chunk.size = n;
+  s.chunk.Pad();
+  s.candidates.Pad();
+  s.largest =
       std::bit_cast<int32_t>(hn::GetLane(hn::MaxOfLanes(kFloats, largest)));
-  for (; k < n; ++k) {
-    const float value = kReplica ? x[k] - replica[k] : x[k];
-    const float magnitude = std::min(std::abs(value), kMaxMagnitude);
-    to.bits[k] = std::bit_cast<int32_t>(magnitude);
-    to.largest = std::max(to.largest, to.bits[k]);
-  }
-  to.size = n;
-  to.Pad();
 }
 
 // How many are at least `bound`, which is above 0.
@@ -77,8 +129,8 @@ HWY_INLINE size_t CountFrom(const Magnitudes& from, int32_t bound) {
       hn::GetLane(hn::SumOfLanes(kInts, hn::Add(even, odd))));
 }
 
-// A bound of which at least `k` are, and no more than `enough` if there is
-// one: the largest, if `enough` is k.  Lies in [low, high], both included.
+// A bound in [low, high] that at least `k` reach, and no more than `enough`;
+// the k-th largest if, for ties, there is none.  All of `from` may reach low.
 HWY_INLINE int32_t Bisect(const Magnitudes& from, size_t k, size_t enough,
                           int32_t low, int32_t high) {
   while (low < high) {
@@ -88,90 +140,70 @@ HWY_INLINE int32_t Bisect(const Magnitudes& from, size_t k, size_t enough,
       high = middle - 1;
     } else {
       low = middle;
-      if (count <= enough && enough > k) break;
+      if (count <= enough) break;
     }
   }
   return low;
 }
 
-// The places of those that are at least `bound`, rising, and their magnitudes.
-HWY_INLINE void Collect(const Magnitudes& from, int32_t bound, uint16_t* places,
-                        Magnitudes& to) {
-  const auto below = hn::Set(kInts, bound - 1);
-  size_t count = 0;
-  for (size_t k = 0; k < from.size; k += 64) {
-    uint64_t found = 0;
-    for (size_t j = 0; j < 64; j += kLanes) {
-      const auto bits = hn::Load(kInts, from.bits + k + j);
-      found |= uint64_t{MaskBits(hn::RebindMask(kFloats, hn::Gt(bits, below)))}
-               << j;
-    }
-    for (; found != 0; found &= found - 1) {
-      const size_t place = k + static_cast<size_t>(std::countr_zero(found));
-      if (place >= from.size) break;
-      places[count] = static_cast<uint16_t>(place);
-      to.bits[count++] = from.bits[place];
-    }
-  }
-  to.size = count;
-  to.Pad();
-}
-
-// What selection keeps from one chunk to the next.
-struct Selection {
-  Magnitudes chunk, candidates;
-  uint16_t places[kChunkSize];
-  // Where the next chunk's k-th largest is expected: above this.
-  int32_t guess = 0;
-  // How far below the last chunk's that is.
-  int32_t margin = 1 << 20;
-};
-
-// The k-th largest magnitude of s.chunk; s.candidates has all that are not
-// smaller, and some more.
-HWY_INLINE int32_t SelectLargest(size_t k, Selection& s) {
-  const size_t enough = 3 * k + 64;
-  const int32_t largest = s.chunk.largest;
-  Collect(s.chunk, std::clamp(s.guess, 0, largest), s.places, s.candidates);
+// Cuts the candidates of the chunk down to its `k` largest, of equal ones the
+// first.
+HWY_INLINE void SelectLargest(size_t k, Selection& s) {
   const size_t found = s.candidates.size;
   // The margin is steered to half as many again as are needed.
   const size_t aim = k + k / 2 + 16;
   if (found < (k + aim) / 2 && s.margin < 1 << 23) s.margin *= 2;
   if (found > 2 * aim && s.margin > 1) s.margin /= 2;
-  if (found < k || found > enough) {
-    const int32_t bound = Bisect(s.chunk, k, enough, 0, largest);
-    Collect(s.chunk, bound, s.places, s.candidates);
+  if (found < k || found > 2 * aim + 64) {
+    s.bound = Bisect(s.chunk, k, aim, 0, s.largest);
+    s.candidates.size = 0;
+    const auto below = hn::Set(kInts, s.bound - 1);
+    for (size_t start = 0; start < s.chunk.size; start += 64) {
+      uint64_t reach = 0;
+      for (size_t j = 0; j < 64; j += kLanes) {
+        const auto bits = hn::Load(kInts, s.chunk.bits + start + j);
+        reach |=
+            uint64_t{MaskBits(hn::RebindMask(kFloats, hn::Gt(bits, below)))}
+            << j;
+      }
+      const size_t left = s.chunk.size - start;
+      if (left < 64) reach &= (uint64_t{1} << left) - 1;
+      AddCandidates(reach, start, s);
+    }
+    s.candidates.Pad();
   }
-  const int32_t kth = Bisect(s.candidates, k, k, 0, largest);
-  s.guess = std::max(kth - s.margin, 0);
-  return kth;
+  const int32_t bound = Bisect(s.candidates, k, k, s.bound, s.largest);
+  size_t ties = k - CountFrom(s.candidates, bound + 1);
+  // Without branches: which ones stay is as good as random.
+  for (size_t c = 0, i = 0; c < s.candidates.size; ++c) {
+    const int32_t bits = s.candidates.bits[c];
+    const bool tie = (bits == bound) & (ties > 0);
+    ties -= tie;
+    s.places[i] = s.places[c];
+    i += (bits > bound) | tie;
+  }
+  s.bound = std::max(bound - s.margin, 0);
 }
 
 template <bool kReplica>
 HWY_INLINE void EncodeChunk(size_t kept, size_t n, const float* x,
                             float* replica, Selection& s, std::byte* scale_to,
                             std::byte* codes) {
-  LoadMagnitudes<kReplica>(x, replica, n, s.chunk);
-  const int32_t kth = SelectLargest(kept, s);
-  const float scale = BlockScale(std::bit_cast<float>(s.chunk.largest), 127);
+  LoadChunk<kReplica>(x, replica, n, s);
+  SelectLargest(kept, s);
+  const float scale = BlockScale(std::bit_cast<float>(s.largest), 127);
   const float inverse = scale > 0 ? 1 / scale : 0;
   StoreScale(scale, scale_to);
-  size_t ties = kept - CountFrom(s.candidates, kth + 1);
-  for (size_t c = 0, i = 0; i < kept; ++c) {
-    const int32_t bits = s.candidates.bits[c];
-    if (bits < kth || (bits == kth && ties == 0)) continue;
-    if (bits == kth) --ties;
-    const size_t k = s.places[c];
-    const float magnitude =
-        std::min(std::bit_cast<float>(bits) * inverse, 127.0f);
-    const float rounded = (magnitude + kRounder) - kRounder;
-    const bool negative = (kReplica ? x[k] - replica[k] : x[k]) < 0;
-    const int code = static_cast<int>(negative ? -rounded : rounded);
-    if constexpr (kReplica) {
-      replica[k] = replica[k] + static_cast<float>(code) * scale;
-    }
-    codes[i] = static_cast<std::byte>(code);
-    PutTopKIndex(k, i++, codes + kept);
+  for (size_t i = 0; i < kept; ++i) {
+    const size_t k = s.places[i];
+    const float value = kReplica ? x[k] - replica[k] : x[k];
+    const float clamped =
+        std::min(std::max(value, -kMaxMagnitude), kMaxMagnitude);
+    const float scaled = std::min(std::max(clamped * inverse, -127.0f), 127.0f);
+    const float code = (scaled + kRounder) - kRounder;
+    if constexpr (kReplica) replica[k] = replica[k] + code * scale;
+    codes[i] = static_cast<std::byte>(static_cast<int>(code));
+    PutTopKIndex(k, i, codes + kept);
   }
 }
 
@@ -179,6 +211,8 @@ template <bool kReplica>
 void EncodeChunks(Coding coding, size_t n, const float* x, float* replica,
                   std::byte* scales, std::byte* codes) {
   Selection selection;
+  // Where to begin is not known: the first chunk is searched as a whole.
+  selection.bound = std::numeric_limits<int32_t>::max();
   for (size_t start = 0; start < n; start += kChunkSize) {
     const size_t size = std::min(kChunkSize, n - start);
     EncodeChunk<kReplica>(KeptOf(coding, size), size, x + start,
