@@ -50,10 +50,12 @@ class GoldenTest : public testing::TestWithParam<Golden> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, GoldenTest,
-    testing::Values(Golden{"dense_f32", WireFormat::kDenseF32},
-                    Golden{"dense_bf16", WireFormat::kDenseBf16},
-                    Golden{"int8", WireFormat::kInt8},
-                    Golden{"int4", WireFormat::kInt4}),
+    testing::Values(
+        Golden{"dense_f32", WireFormat::kDenseF32},
+        Golden{"dense_bf16", WireFormat::kDenseBf16},
+        Golden{"int8", WireFormat::kInt8}, Golden{"int4", WireFormat::kInt4},
+        Golden{"lm2", WireFormat::kLm2}, Golden{"sign", WireFormat::kSign},
+        Golden{"topk", WireFormat::kTopK}, Golden{"qsgd", WireFormat::kQsgd}),
     [](const auto& info) { return std::string(info.param.file); });
 
 TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
