@@ -110,10 +110,11 @@ TEST(HostileBytesTest, IndicesMustRiseAndLieInside) {
                     std::vector<float>(layout.size()));
     std::byte* const pair = &message.bytes()[at + i / 2 * 3];
     uint32_t bits = 0;
-    std::memcpy(&bits, pair, 3);
+    const size_t bytes = i % 2 == 0 ? 2 : 3;
+    std::memcpy(&bits, pair, bytes);
     const size_t shift = i % 2 * 12;
     bits = (bits & ~(0xfffu << shift)) | static_cast<uint32_t>(index) << shift;
-    std::memcpy(pair, &bits, i % 2 == 0 ? 2 : 3);
+    std::memcpy(pair, &bits, bytes);
     return codec->Validate(message.encoded());
   };
   // Equal magnitudes: the first of a chunk are kept, 0 to 63 and 0 to 14.
