@@ -347,7 +347,7 @@ bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
       next = index + 1;
     }
     // Four bits that belong to no index.
-    if (kept % 2 == 1 && values[TopKBytes(kept) - 1] >> 4 != std::byte{0}) {
+    if (kept % 2 == 1 && values[TopKBytes(kept) - 1] >= std::byte{0x10}) {
       return false;
     }
   }

@@ -206,6 +206,27 @@ TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
   }
 }
 
+// Each chunk is searched from where the last one's k-th largest was.
+TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
+  constexpr size_t kChunks = 24;
+  auto x = Gaussian("x", kChunks * kChunkSize - 100);
+  const RngKey key(12);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t chunk = i / kChunkSize;
+    const uint64_t kind = key.Fold("kind").Below(6, chunk);
+    if (kind == 0) x[i] = 0;
+    if (kind == 1) x[i] = i % 3 == 0 ? -1.5f : 1.5f;  // ties
+    if (kind == 2) x[i] *= x[i] * x[i];
+    if (kind == 3) x[i] = static_cast<float>(key.Uniform(i));
+    x[i] *= std::ldexp(1.0f, static_cast<int>(key.Below(30, chunk)) - 15);
+  }
+  for (const uint16_t k : {1, 7, 64, 700, 4095}) {
+    EXPECT_EQ(Encoded(tested(), Coding::TopK(k), x),
+              Encoded(reference(), Coding::TopK(k), x))
+        << k;
+  }
+}
+
 TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
   for (const size_t n : {size_t{5}, size_t{300}, size_t{4097}}) {
     const auto a = Difficult("a", n), b = Difficult("b", n);
@@ -340,6 +361,39 @@ TEST(BlockScaleTest, IsBf16RoundedUpAndNeverTooSmall) {
     EXPECT_EQ(BlockScale(std::numeric_limits<float>::infinity(), levels),
               BlockScale(kMaxMagnitude, levels));
   }
+}
+
+TEST(NearestScaleTest, IsBf16HalfToEvenAndBounded) {
+  EXPECT_EQ(NearestScale(1, 1), 1);
+  EXPECT_EQ(NearestScale(0x1.01p0f, 1), 0x1.00p0f);
+  EXPECT_EQ(NearestScale(0x1.03p0f, 1), 0x1.04p0f);
+  EXPECT_EQ(NearestScale(0x1.010002p0f, 1), 0x1.02p0f);
+  EXPECT_EQ(NearestScale(1e-39f, 1), 0);
+  EXPECT_EQ(NearestScale(0x1p-126f, 1), 0x1p-126f);
+  for (const float largest : {1.0f, 10.0f}) {
+    EXPECT_EQ(NearestScale(std::numeric_limits<float>::infinity(), largest),
+              BlockScale(kMaxMagnitude, largest));
+  }
+}
+
+TEST(DitherTest, IsUniformAndAFunctionOfKeyAndPlace) {
+  constexpr uint32_t kDraws = 1 << 18;
+  for (const uint64_t key : {uint64_t{0}, uint64_t{1}, RngKey(5).Bits(0)}) {
+    double sum = 0, squares = 0, lagged = 0;
+    for (uint32_t i = 0; i < kDraws; ++i) {
+      const double u = Dither(key, i);
+      ASSERT_GE(u, 0);
+      ASSERT_LT(u, 1);
+      sum += u, squares += u * u,
+          lagged += (u - 0.5) * (Dither(key, i + 1) - 0.5);
+    }
+    // Four standard errors.
+    EXPECT_NEAR(sum / kDraws, 0.5, 4 * 0.2887 / 512);
+    EXPECT_NEAR(squares / kDraws, 1.0 / 3, 4 * 0.2981 / 512);
+    EXPECT_NEAR(lagged / kDraws, 0, 4 / 12.0 / 512);
+  }
+  EXPECT_NE(Dither(1, 7), Dither(2, 7));
+  EXPECT_NE(Dither(1, 7), Dither(uint64_t{1} << 32 | 1, 7));
 }
 
 }  // namespace

@@ -153,12 +153,18 @@ int Main(const Options& options) {
       return 2;
     }
     const Row row = benchmark.Run(**codec);
-    std::cout << absl::StrFormat(
-        options.markdown
-            ? "| `%s` | %.3g | %.3f | %.2g | %.1f | %.2f | %.1f | %.2f |\n"
-            : "%-28s %6.3g %8.3f %9.2g %8.1f %6.2f %8.1f %6.2f\n",
-        name, (*codec)->gamma(), row.bits, row.error, Median(row.encode),
-        Median(row.encode_share), Median(row.apply), Median(row.apply_share));
+    const auto print = [&](const auto& format) {
+      std::cout << absl::StrFormat(format, name, (*codec)->gamma(), row.bits,
+                                   row.error, Median(row.encode),
+                                   Median(row.encode_share), Median(row.apply),
+                                   Median(row.apply_share));
+    };
+    using Format = absl::FormatSpec<std::string, float, double, double, double,
+                                    double, double, double>;
+    options.markdown
+        ? print(Format("| `%s` | %.3g | %.3f | %.2g | %.1f | %.2f | %.1f | "
+                       "%.2f |\n"))
+        : print(Format("%-28s %6.3g %8.3f %9.2g %8.1f %6.2f %8.1f %6.2f\n"));
   }
   std::cout << absl::StrFormat("\n%s, arrays of %d MB, memcpy %.1f GB/s\n",
                                std::string(HostKernels().name),
