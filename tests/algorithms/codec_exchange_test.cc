@@ -44,8 +44,11 @@ TEST(CodecExchangeTest, ReplicaIsTheSumOfWhatTheReceiverDecodedBitForBit) {
     }
     // And follows x: what is left is what one step and a few before it leave;
     // top-k keeps but one of sixty.
-    const bool topk = codec->format() == WireFormat::kTopK;
-    EXPECT_LT(Distance(x, replica), (topk ? 0.2 : 0.02) * std::sqrt(n)) << name;
+    const WireFormat format = codec->format();
+    const double left = format == WireFormat::kTopK  ? 0.2
+                        : format >= WireFormat::kLm2 ? 0.02
+                                                     : 0.01;
+    EXPECT_LT(Distance(x, replica), left * std::sqrt(n)) << name;
   }
 }
 
@@ -263,7 +266,7 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
     const double start = ring.ConsensusDistance();
     for (int round = 0; round < rounds; ++round) ring.Mix(round);
     EXPECT_LT(ring.ConsensusDistance(), share * start) << name;
-    EXPECT_LT(ring.DriftOfTheMean(), 5e-6) << name;
+    EXPECT_LT(ring.DriftOfTheMean(), rounds <= 400 ? 2e-6 : 5e-6) << name;
   }
 }
 
