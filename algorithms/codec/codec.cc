@@ -1,13 +1,18 @@
 #include "algorithms/codec/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/codec/codec_options.h"
 #include "algorithms/codec/wire_layout.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -19,43 +24,92 @@ struct Policy {
   WireFormat format;
   WireFormat first_format;
   WireFormat resync_format;
+  float (*gamma)(const CodecOptions&);
+  std::array<std::string_view, 3> options = {};
 };
 
-// γ = 1 for all: each keeps at least 0.85 of what it codes, in the mean square
-// (CHOCO diverges only for cruder compressors).
-constexpr float kGamma = 1;
+// What keeps at least 0.85 of what it codes, in the mean square, mixes stably
+// with γ = 1; CHOCO diverges only for cruder compressors.  So does what is
+// stateless and deterministic: its error is one of x, not of differences.
+float One(const CodecOptions&) { return 1; }
 
-// An innovation codec begins in int8: in int4 the first messages, which carry
-// whole parameters, would be off by a fourteenth of the block's largest.
-constexpr std::array<Policy, 5> kPolicies = {{
-    {"dense-f32", false, WireFormat::kDenseF32, WireFormat::kDenseF32,
-     WireFormat::kDenseF32},
-    {"dense-bf16", false, WireFormat::kDenseBf16, WireFormat::kDenseBf16,
-     WireFormat::kDenseBf16},
-    {"diff-int8", false, WireFormat::kInt8, WireFormat::kInt8,
-     WireFormat::kInt8},
-    {"innov-int8", true, WireFormat::kInt8, WireFormat::kInt8,
-     WireFormat::kDenseF32},
-    {"innov-int4", true, WireFormat::kInt4, WireFormat::kInt8,
-     WireFormat::kDenseF32},
+// Keeps 0.5 to 0.64.
+float GammaOfSign(const CodecOptions&) { return 0.6f; }
+
+// Half of where rings of eight begin to diverge: slowly at 4k/4096 with k = 64,
+// within a thousand rounds with k = 256 and above.
+float GammaOfTopK(const CodecOptions& options) {
+  return std::min(1.0f, 2.0f * options.kept / kChunkSize);
+}
+
+// 1/(1 + ω), ω the largest E‖Q(v) − v‖² / ‖v‖² of any bucket of B values v: a
+// value a fraction t of a step above a level adds t(1−t) steps² of variance.
+// Maximum norm: one value of s steps and B of t = 1/(1 + √(1 + B/s²)) each.
+// Euclidean: B of s/√B, or as many of 1/2 as make up the norm.
+float GammaOfQsgd(const CodecOptions& options) {
+  const double b = options.bucket, s = options.levels;
+  if (options.norm == Coding::kMax) {
+    return static_cast<float>(2 / (1 + std::sqrt(1 + b / (s * s))));
+  }
+  return static_cast<float>(2 * s <= std::sqrt(b) ? s / std::sqrt(b)
+                                                  : 1 / (1 + b / (4 * s * s)));
+}
+
+// A codec of innovations begins in int8: the first messages carry whole
+// parameters, which in int4 would be off by a fourteenth of the block's
+// largest, and in less by more.
+constexpr Policy Stateless(std::string_view name, WireFormat format,
+                           float (*gamma)(const CodecOptions&) = One) {
+  return {name, false, format, format, format, gamma};
+}
+constexpr Policy Innovation(std::string_view name, WireFormat format,
+                            float (*gamma)(const CodecOptions&) = One) {
+  return {name, true, format, WireFormat::kInt8, WireFormat::kDenseF32, gamma};
+}
+constexpr Policy With(Policy policy, std::array<std::string_view, 3> options) {
+  policy.options = options;
+  return policy;
+}
+
+constexpr std::array<Policy, 10> kPolicies = {{
+    Stateless("dense-f32", WireFormat::kDenseF32),
+    Stateless("dense-bf16", WireFormat::kDenseBf16),
+    Stateless("diff-int8", WireFormat::kInt8),
+    Stateless("diff-int4", WireFormat::kInt4),
+    Innovation("innov-int8", WireFormat::kInt8),
+    Innovation("innov-int4", WireFormat::kInt4),
+    Innovation("innov-lm2", WireFormat::kLm2),
+    Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
+    With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK), {"k"}),
+    With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
+         {"levels", "bucket", "norm"}),
 }};
+
+std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
+                                  const CodecOptions& options) {
+  std::vector<WireLayout> layouts;
+  for (int format = 1; format <= kLastWireFormat; ++format) {
+    layouts.emplace_back(static_cast<WireFormat>(format), pieces, options);
+  }
+  return layouts;
+}
 
 class PieceCodec final : public Codec {
  public:
-  PieceCodec(const Policy& policy, const ParameterLayout& layout,
+  PieceCodec(std::string_view name, const Policy& policy,
+             const CodecOptions& options, const ParameterLayout& layout,
              const Kernels& kernels)
-      : policy_(policy),
+      : name_(name),
+        policy_(policy),
         kernels_(kernels),
+        gamma_(policy.gamma(options)),
         size_(layout.size()),
         pieces_(SplitIntoPieces(layout)),
-        layouts_{WireLayout(WireFormat::kDenseF32, pieces_),
-                 WireLayout(WireFormat::kDenseBf16, pieces_),
-                 WireLayout(WireFormat::kInt8, pieces_),
-                 WireLayout(WireFormat::kInt4, pieces_)} {}
+        layouts_(LayoutsOf(pieces_, options)) {}
 
-  std::string_view name() const override { return policy_.name; }
+  std::string_view name() const override { return name_; }
   bool needs_replica() const override { return policy_.needs_replica; }
-  float gamma() const override { return kGamma; }
+  float gamma() const override { return gamma_; }
   WireFormat format() const override { return policy_.format; }
   WireFormat first_format() const override { return policy_.first_format; }
   WireFormat resync_format() const override { return policy_.resync_format; }
@@ -66,7 +120,7 @@ class PieceCodec final : public Codec {
   }
 
   void Encode(WireFormat format, std::span<const float> x,
-              std::span<float> replica,
+              std::span<float> replica, uint64_t key,
               std::span<std::byte> out) const override {
     const WireLayout& layout = *LayoutOf(format);
     assert(x.size() == size_ && out.size() == layout.size());
@@ -76,7 +130,8 @@ class PieceCodec final : public Codec {
       const WireLayout::Place& place = layout.place(i);
       kernels_.encode(place.coding, x.subspan(offset, n),
                       replica.empty() ? replica : replica.subspan(offset, n),
-                      out.data() + place.scales, out.data() + place.codes);
+                      RngKey(key).Bits(i), out.data() + place.scales,
+                      out.data() + place.codes);
     }
   }
 
@@ -115,17 +170,17 @@ class PieceCodec final : public Codec {
  private:
   // Null for a format that is none.
   const WireLayout* LayoutOf(WireFormat format) const {
-    for (const WireLayout& layout : layouts_) {
-      if (layout.format() == format) return &layout;
-    }
-    return nullptr;
+    const size_t index = static_cast<size_t>(format) - 1;
+    return index < layouts_.size() ? &layouts_[index] : nullptr;
   }
 
+  const std::string name_;
   const Policy& policy_;
   const Kernels& kernels_;
+  const float gamma_;
   const size_t size_;
   const std::vector<Piece> pieces_;
-  const std::array<WireLayout, 4> layouts_;
+  const std::vector<WireLayout> layouts_;  // format f at f − 1
 };
 
 // Debian's Abseil has a string_view of its own.
@@ -138,13 +193,21 @@ constexpr auto kAppend = [](std::string* out, std::string_view name) {
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view base = name.substr(0, colon);
   for (const Policy& policy : kPolicies) {
-    if (policy.name == name) {
-      return std::make_shared<const PieceCodec>(policy, layout, kernels);
-    }
+    if (policy.name != base) continue;
+    size_t known = 0;
+    while (known < 3 && !policy.options[known].empty()) ++known;
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const CodecOptions options,
+        ParseCodecOptions(base, std::span(policy.options).first(known),
+                          name.substr(std::min(colon + 1, name.size()))));
+    return std::make_shared<const PieceCodec>(name, policy, options, layout,
+                                              kernels);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown codec \"", std::string(name),
+      absl::StrCat("unknown codec \"", std::string(base),
                    "\"; known: ", absl::StrJoin(Names(), ", ", kAppend)));
 }
 

@@ -33,7 +33,12 @@ enum class WireFormat : uint8_t {
   kDenseBf16 = 2,
   kInt8 = 3,
   kInt4 = 4,
+  kLm2 = 5,
+  kSign = 6,
+  kTopK = 7,
+  kQsgd = 8,
 };
+inline constexpr int kLastWireFormat = 8;
 
 // An encoded snapshot and how to read it.
 struct Encoded {
@@ -44,14 +49,16 @@ struct Encoded {
 // Immutable once made; one serves all edges of a peer.
 class Codec {
  public:
-  // dense-f32, dense-bf16, diff-int8, innov-int8, innov-int4.
-  // kInvalidArgument names the known ones.
+  // A name of Names(), and its options: "innov-int4", "innov-topk:k=64",
+  // "qsgd:levels=7,bucket=512,norm=max".  kInvalidArgument names the known
+  // ones.
   static absl::StatusOr<std::shared_ptr<const Codec>> Create(
       std::string_view name, const ParameterLayout& layout,
       const Kernels& kernels = HostKernels());
   static std::vector<std::string_view> Names();
 
   virtual ~Codec() = default;
+  // As it was given to Create.
   virtual std::string_view name() const = 0;
   // True if each end of an edge keeps a replica x̂ and a difference D.
   virtual bool needs_replica() const = 0;
@@ -69,9 +76,11 @@ class Codec {
   virtual size_t EncodedSize(WireFormat format) const = 0;
   // q = C(x − x̂), x̂ += q; with an empty `replica`, q = C(x).  Writes q to
   // `out` (EncodedSize(format) bytes).  x is finite: the caller has checked.
-  // What is beyond ±kMaxMagnitude is coded as that.
+  // What is beyond ±kMaxMagnitude is coded as that.  Formats that round at
+  // random draw by `key` and place, others ignore it.  One key at all peers
+  // is best: equal values are then coded alike, and their difference is 0.
   virtual void Encode(WireFormat format, std::span<const float> x,
-                      std::span<float> replica,
+                      std::span<float> replica, uint64_t key,
                       std::span<std::byte> out) const = 0;
   // kDataLoss unless Complete can read `payload`: known format, exact size,
   // scales and values in range, so that D stays finite however many payloads

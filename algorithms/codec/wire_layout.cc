@@ -15,16 +15,30 @@ bool Quantized(const Segment& segment) {
   return segment.shape.size() > 1 && segment.extent.size >= kMinQuantizedSize;
 }
 
-Coding CodingOf(WireFormat format, bool quantized) {
+bool Dense(WireFormat format) {
+  return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
+}
+
+Coding CodingOf(WireFormat format, bool quantized,
+                const CodecOptions& options) {
+  if (!quantized && !Dense(format)) return Coding::kBf16;
   switch (format) {
     case WireFormat::kDenseF32:
       return Coding::kF32;
     case WireFormat::kDenseBf16:
       return Coding::kBf16;
     case WireFormat::kInt8:
-      return quantized ? Coding::kInt8 : Coding::kBf16;
+      return Coding::kInt8;
     case WireFormat::kInt4:
-      return quantized ? Coding::kInt4 : Coding::kBf16;
+      return Coding::kInt4;
+    case WireFormat::kLm2:
+      return Coding::kLm2;
+    case WireFormat::kSign:
+      return Coding::kSign;
+    case WireFormat::kTopK:
+      return Coding::TopK(options.kept);
+    case WireFormat::kQsgd:
+      return Coding::Qsgd(options.levels, options.bucket, options.norm);
   }
   return Coding::kF32;
 }
@@ -33,7 +47,7 @@ Coding CodingOf(WireFormat format, bool quantized) {
 // kMaxMagnitude.
 bool ScalesValid(Coding coding, std::span<const std::byte> scales) {
   const float largest =
-      BlockScale(kMaxMagnitude, coding == Coding::kInt8 ? 127 : 7);
+      BlockScale(kMaxMagnitude, static_cast<float>(LargestCode(coding)));
   const uint32_t limit = std::bit_cast<uint32_t>(largest) >> 16;
   constexpr uint32_t kSmallestNormal = 0x0080;
   bool valid = true;
@@ -45,18 +59,26 @@ bool ScalesValid(Coding coding, std::span<const std::byte> scales) {
   return valid;
 }
 
-// The last word of a short block has fields that belong to no value; an encoder
-// leaves them zero.
+// The last block, if short, has fields that belong to no value; an encoder
+// leaves them zero.  Of top-k, `valid` knows.
 bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
-  const size_t bits = coding == Coding::kInt8 ? 8 : 4;
   const size_t values = n % kBlockSize;
-  const size_t words = (values * bits + 31) / 32;
-  if (words == 0) return true;
-  const std::byte* block = codes.data() + codes.size() - 4 * words;
-  for (size_t k = values; k < words * (32 / bits); ++k) {
-    uint32_t word;
-    std::memcpy(&word, block + 4 * (k % words), sizeof(word));
-    if ((word >> (k / words * bits) & ((1u << bits) - 1)) != 0) return false;
+  if (values == 0 || coding.kind == Coding::kTopK) return true;
+  const size_t bits = CodeBits(coding);
+  const bool planes = bits <= 2;
+  // Words that hold one field of each value, and the width of that field.
+  const size_t words = BlockWords(planes ? 1 : bits, values);
+  const size_t width = planes ? 1 : bits;
+  const size_t layers = planes ? bits : 1;
+  const std::byte* block = codes.data() + codes.size() - 4 * words * layers;
+  for (size_t k = values; k < words * (32 / width); ++k) {
+    const size_t in = planes ? k / 32 : k % words;
+    const size_t shift = planes ? k % 32 : k / words * width;
+    for (size_t layer = 0; layer < layers; ++layer) {
+      uint32_t word;
+      std::memcpy(&word, block + 4 * (layer * words + in), sizeof(word));
+      if ((word >> shift & ((1u << width) - 1)) != 0) return false;
+    }
   }
   return true;
 }
@@ -77,20 +99,19 @@ std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout) {
   return pieces;
 }
 
-WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces)
+WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces,
+                       const CodecOptions& options)
     : format_(format), places_(pieces.size()) {
   for (size_t i = 0; i < pieces.size(); ++i) {
-    places_[i].coding = CodingOf(format, pieces[i].quantized);
+    places_[i].coding = CodingOf(format, pieces[i].quantized, options);
     places_[i].scales = size_;
     size_ += ScaleBytes(places_[i].coding, pieces[i].extent.size);
   }
   // Quantized codes, then the rest; a dense format has no pieces of the second
   // kind, so that its values lie in the order of the vector.
-  const bool dense =
-      format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
   for (const bool quantized : {true, false}) {
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if ((pieces[i].quantized || dense) != quantized) continue;
+      if ((pieces[i].quantized || Dense(format)) != quantized) continue;
       places_[i].codes = size_;
       size_ += CodeBytes(places_[i].coding, pieces[i].extent.size);
     }
@@ -112,9 +133,9 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
     const char* fault = nullptr;
     if (!ScalesValid(coding, payload.subspan(scales, ScaleBytes(coding, n)))) {
       fault = "a scale that is negative, not finite or too large";
-    } else if (!kernels.valid(coding, code_bytes)) {
+    } else if (!kernels.valid(coding, n, code_bytes)) {
       fault = pieces[i].quantized && ScaleBytes(coding, n) > 0
-                  ? "a code out of range"
+                  ? "a code or an index out of range"
                   : "a value that is not finite or too large";
     } else if (ScaleBytes(coding, n) > 0 &&
                !PaddingIsZero(coding, n, code_bytes)) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "algorithms/codec/codec.h"
+#include "algorithms/codec/codec_options.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/parameter_layout.h"
 
@@ -33,10 +34,11 @@ std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout);
 
 class WireLayout {
  public:
-  WireLayout(WireFormat format, std::span<const Piece> pieces);
+  WireLayout(WireFormat format, std::span<const Piece> pieces,
+             const CodecOptions& options);
 
   struct Place {
-    Coding coding = Coding::kF32;
+    Coding coding;
     size_t scales = 0;  // offsets into the payload
     size_t codes = 0;
   };

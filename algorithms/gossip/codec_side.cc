@@ -12,20 +12,21 @@ constexpr uint64_t kResyncRounds = 65536;
 
 }  // namespace
 
-Payload SnapshotCache::Encode(const Codec& codec, WireFormat format,
-                              std::span<const float> x,
+Payload SnapshotCache::Encode(const Codec& codec, ExchangeId id,
+                              WireFormat format, std::span<const float> x,
                               std::span<float> replica) {
   const size_t size = codec.EncodedSize(format);
   std::shared_ptr<std::byte[]> owner = pool_->Get(size);
   const std::span<std::byte> bytes(owner.get(), size);
-  codec.Encode(format, x, replica, bytes);
+  // The exchange's id is the same at all peers, and at a replay.
+  codec.Encode(format, x, replica, id, bytes);
   return Payload(bytes, std::move(owner));
 }
 
 Payload SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                               std::span<const float> x) {
   if (id != id_) {
-    payload_ = Encode(codec, codec.format(), x, {});
+    payload_ = Encode(codec, id, codec.format(), x, {});
     id_ = id;
   }
   return payload_;
@@ -63,7 +64,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   }
   first_ = false;
   emit_interval_ = interval;
-  return {format, c_, cache_->Encode(*codec_, format, x_, replica_)};
+  return {format, c_, cache_->Encode(*codec_, id, format, x_, replica_)};
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,

@@ -35,7 +35,7 @@ class SnapshotCache {
  public:
   Payload Encode(const Codec& codec, ExchangeId id, std::span<const float> x);
   // For one edge alone; the replica becomes what the other end will have.
-  Payload Encode(const Codec& codec, WireFormat format,
+  Payload Encode(const Codec& codec, ExchangeId id, WireFormat format,
                  std::span<const float> x, std::span<float> replica);
 
  private:

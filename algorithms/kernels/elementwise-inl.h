@@ -154,27 +154,13 @@ bool AllFinite(std::span<const float> x) {
 }
 
 double SquaredNorm(std::span<const float> x) {
-  using Doubles = hn::CappedTag<double, 8>;
-  constexpr Doubles kDoubles;
-  constexpr hn::Rebind<float, Doubles> kHalf;
-  constexpr size_t kStep = hn::MaxLanes(kDoubles);
-  constexpr size_t kSums = kNormLanes / kStep;
-  hn::Vec<Doubles> sums[kSums];
-  for (size_t k = 0; k < kSums; ++k) sums[k] = hn::Zero(kDoubles);
+  NormSums sums;
   size_t i = 0;
   for (; i + kNormLanes <= x.size(); i += kNormLanes) {
     PrefetchAhead(&x[i]);
-    for (size_t k = 0; k < kSums; ++k) {
-      const auto value =
-          hn::PromoteTo(kDoubles, hn::LoadU(kHalf, &x[i + k * kStep]));
-      sums[k] = hn::Add(sums[k], hn::Mul(value, value));
-    }
+    sums.Add(&x[i]);
   }
-  NormLanes lanes;
-  for (size_t k = 0; k < kSums; ++k) {
-    hn::StoreU(sums[k], kDoubles, lanes.data() + k * kStep);
-  }
-  return FinishSquaredNorm(lanes, x.subspan(i));
+  return sums.Finish(x.subspan(i));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -12,14 +12,16 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_ENCODE_INL_H_
 #endif
 
-#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
+#include "algorithms/kernels/innovation-inl.h"
 #include "algorithms/kernels/kernels.h"
+#include "algorithms/kernels/planes-inl.h"
 #include "algorithms/kernels/reference_kernels.h"
+#include "algorithms/kernels/topk-inl.h"
 #include "algorithms/kernels/vectors-inl.h"
 #include "hwy/highway.h"
 
@@ -27,27 +29,12 @@ HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
 
-// 1.5·2^23: adding it leaves a float of |t| <= 2^22 rounded half to even, with
-// the integer in the low bits, as two's complement.
-constexpr float kRounder = 12582912.0f;
-
-// What is to be coded at k: x − replica, or x.
+// Of `n` innovations, a multiple of kBlockSize.
 template <bool kReplica>
-HWY_INLINE FloatVector Innovation(const float* x, const float* replica,
-                                  size_t k) {
-  const auto value = hn::LoadU(kFloats, x + k);
-  if constexpr (kReplica) {
-    return hn::Sub(value, hn::LoadU(kFloats, replica + k));
-  } else {
-    return value;
-  }
-}
-
-template <bool kReplica>
-HWY_INLINE float MaxMagnitude(const float* x, const float* replica) {
+HWY_INLINE float MaxMagnitude(const float* x, const float* replica, size_t n) {
   auto even = hn::Zero(kFloats);
   auto odd = hn::Zero(kFloats);
-  for (size_t k = 0; k < kBlockSize; k += 2 * kLanes) {
+  for (size_t k = 0; k < n; k += 2 * kLanes) {
     PrefetchAhead(x + k);
     even = hn::Max(even, hn::Abs(Innovation<kReplica>(x, replica, k)));
     odd = hn::Max(odd, hn::Abs(Innovation<kReplica>(x, replica, k + kLanes)));
@@ -55,16 +42,30 @@ HWY_INLINE float MaxMagnitude(const float* x, const float* replica) {
   return hn::GetLane(hn::MaxOfLanes(kFloats, hn::Max(even, odd)));
 }
 
-template <int kBits, bool kReplica>
-HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
-                            std::byte* codes) {
+template <bool kReplica>
+HWY_INLINE float EuclideanNorm(const float* x, const float* replica, size_t n) {
+  NormSums sums;
+  alignas(64) float values[kNormLanes];
+  const auto low = hn::Set(kFloats, -kMaxMagnitude);
+  const auto high = hn::Set(kFloats, kMaxMagnitude);
+  for (size_t k = 0; k < n; k += kNormLanes) {
+    for (size_t j = 0; j < kNormLanes; j += kLanes) {
+      const auto value = Innovation<kReplica>(x, replica, k + j);
+      hn::Store(hn::Min(hn::Max(value, low), high), kFloats, values + j);
+    }
+    sums.Add(values);
+  }
+  return static_cast<float>(std::sqrt(sums.Finish({})));
+}
+
+// Codes of kBits in words, rounded to nearest.  With kStochastic, at random:
+// code = floor(v / scale + u), `first` being the block's place in the array.
+template <int kBits, bool kReplica, bool kStochastic>
+HWY_INLINE void PackBlock(const float* x, float* replica, float scale,
+                          const Draws& draws, size_t first, std::byte* codes) {
   constexpr float kLevels = kBits == 8 ? 127 : 7;
   constexpr size_t kPerWord = 32 / kBits;
   constexpr size_t kStride = kBlockSize / kPerWord;
-  const float scale = BlockScale(MaxMagnitude<kReplica>(x, replica), kLevels);
-  const auto bf16 = static_cast<uint16_t>(std::bit_cast<uint32_t>(scale) >> 16);
-  std::memcpy(scale_to, &bf16, sizeof(bf16));
-
   const auto step = hn::Set(kFloats, scale);
   const auto inverse = hn::Set(kFloats, scale > 0 ? 1 / scale : 0);
   const auto low = hn::Set(kFloats, -kLevels);
@@ -76,7 +77,11 @@ HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
     for (size_t i = kPerWord; i-- > 0;) {
       const size_t k = i * kStride + j;
       const auto value = Innovation<kReplica>(x, replica, k);
-      const auto clamped = hn::Min(hn::Max(hn::Mul(value, inverse), low), high);
+      auto scaled = hn::Mul(value, inverse);
+      if constexpr (kStochastic) {
+        scaled = hn::Floor(hn::Add(scaled, draws.At(first + k)));
+      }
+      const auto clamped = hn::Min(hn::Max(scaled, low), high);
       const auto shifted = hn::Add(clamped, rounder);
       word = hn::Or(hn::ShiftLeft<kBits>(word),
                     hn::And(hn::BitCast(kWords, shifted), field));
@@ -90,15 +95,47 @@ HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
   }
 }
 
+template <int kBits, bool kReplica>
+HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
+                            std::byte* codes) {
+  const float scale = BlockScale(MaxMagnitude<kReplica>(x, replica, kBlockSize),
+                                 kBits == 8 ? 127 : 7);
+  StoreScale(scale, scale_to);
+  PackBlock<kBits, kReplica, false>(x, replica, scale, Draws(0), 0, codes);
+}
+
+// One bucket of QSGD; `first` is its place in the array.
+template <bool kReplica>
+void EncodeBucket(Coding coding, const float* x, float* replica,
+                  const Draws& draws, size_t first, std::byte* scale_to,
+                  std::byte* codes) {
+  const float norm = coding.norm == Coding::kMax
+                         ? MaxMagnitude<kReplica>(x, replica, coding.bucket)
+                         : EuclideanNorm<kReplica>(x, replica, coding.bucket);
+  const float scale = BlockScale(norm, coding.levels);
+  StoreScale(scale, scale_to);
+  for (size_t k = 0; k < coding.bucket; k += kBlockSize) {
+    float* const r = kReplica ? replica + k : nullptr;
+    if (coding.levels == 1) {
+      PackTernary<kReplica>(x + k, r, scale, draws, first + k, codes);
+    } else if (coding.levels == 7) {
+      PackBlock<4, kReplica, true>(x + k, r, scale, draws, first + k, codes);
+    } else {
+      PackBlock<8, kReplica, true>(x + k, r, scale, draws, first + k, codes);
+    }
+    codes += CodeBytes(coding, kBlockSize);
+  }
+}
+
 // kBlockSize values without scales.
-template <Coding kCoding, bool kReplica>
+template <Coding::Kind kKind, bool kReplica>
 HWY_INLINE void EncodeValues(const float* x, float* replica, std::byte* codes) {
   const auto low = hn::Set(kFloats, -kMaxMagnitude);
   const auto high = hn::Set(kFloats, kMaxMagnitude);
   for (size_t k = 0; k < kBlockSize; k += kLanes) {
     const auto value = Innovation<kReplica>(x, replica, k);
     auto q = hn::Min(hn::Max(value, low), high);
-    if constexpr (kCoding == Coding::kBf16) {
+    if constexpr (kKind == Coding::kBf16) {
       const auto bits = hn::BitCast(kWords, q);
       const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kWords, 1));
       const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, odd),  //
@@ -116,56 +153,81 @@ HWY_INLINE void EncodeValues(const float* x, float* replica, std::byte* codes) {
   }
 }
 
-template <Coding kCoding, bool kReplica>
+template <Coding::Kind kKind, bool kReplica>
 void EncodeBlocks(size_t blocks, const float* x, float* replica,
                   std::byte* scales, std::byte* codes) {
   for (size_t b = 0; b < blocks; ++b) {
-    if constexpr (kCoding == Coding::kInt8) {
+    if constexpr (kKind == Coding::kInt8) {
       EncodeBlock<8, kReplica>(x, replica, scales, codes);
-    } else if constexpr (kCoding == Coding::kInt4) {
+    } else if constexpr (kKind == Coding::kInt4) {
       EncodeBlock<4, kReplica>(x, replica, scales, codes);
+    } else if constexpr (kKind == Coding::kLm2 || kKind == Coding::kSign) {
+      EncodePlanes<kKind, kReplica>(x, replica, scales, codes);
     } else {
-      EncodeValues<kCoding, kReplica>(x, replica, codes);
+      EncodeValues<kKind, kReplica>(x, replica, codes);
     }
     x += kBlockSize;
     if constexpr (kReplica) replica += kBlockSize;
     scales += 2;
-    codes += CodeBytes(kCoding, kBlockSize);
+    codes += CodeBytes(kKind, kBlockSize);
   }
 }
 
 template <bool kReplica>
-void EncodeAs(Coding coding, size_t blocks, const float* x, float* replica,
-              std::byte* scales, std::byte* codes) {
-  switch (coding) {
-    case Coding::kF32:
-      return EncodeBlocks<Coding::kF32, kReplica>(blocks, x, replica, scales,
-                                                  codes);
-    case Coding::kBf16:
-      return EncodeBlocks<Coding::kBf16, kReplica>(blocks, x, replica, scales,
-                                                   codes);
-    case Coding::kInt8:
-      return EncodeBlocks<Coding::kInt8, kReplica>(blocks, x, replica, scales,
-                                                   codes);
-    case Coding::kInt4:
-      return EncodeBlocks<Coding::kInt4, kReplica>(blocks, x, replica, scales,
-                                                   codes);
+void EncodeBuckets(Coding coding, size_t buckets, const float* x,
+                   float* replica, uint64_t key, std::byte* scales,
+                   std::byte* codes) {
+  const Draws draws(key);
+  for (size_t b = 0; b < buckets; ++b) {
+    const size_t first = b * coding.bucket;
+    EncodeBucket<kReplica>(coding, x + first,
+                           kReplica ? replica + first : nullptr, draws, first,
+                           scales + 2 * b, codes + CodeBytes(coding, first));
   }
 }
 
-void Encode(Coding coding, std::span<const float> x, std::span<float> replica,
-            std::byte* scales, std::byte* codes) {
-  const size_t blocks = x.size() / kBlockSize;
-  const size_t whole = blocks * kBlockSize;
-  if (replica.empty()) {
-    EncodeAs<false>(coding, blocks, x.data(), nullptr, scales, codes);
-  } else {
-    EncodeAs<true>(coding, blocks, x.data(), replica.data(), scales, codes);
-    replica = replica.subspan(whole);
+// The whole units of an array; returns how many values these are.
+template <bool kReplica>
+size_t EncodeUnits(Coding coding, size_t n, const float* x, float* replica,
+                   uint64_t key, std::byte* scales, std::byte* codes) {
+  const size_t units = n / UnitSize(coding);
+  switch (coding.kind) {
+    case Coding::kF32:
+      EncodeBlocks<Coding::kF32, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kBf16:
+      EncodeBlocks<Coding::kBf16, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kInt8:
+      EncodeBlocks<Coding::kInt8, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kInt4:
+      EncodeBlocks<Coding::kInt4, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kLm2:
+      EncodeBlocks<Coding::kLm2, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kSign:
+      EncodeBlocks<Coding::kSign, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kTopK:  // no unit is left over: the last may be short
+      EncodeChunks<kReplica>(coding, n, x, replica, scales, codes);
+      return n;
+    case Coding::kQsgd:
+      EncodeBuckets<kReplica>(coding, units, x, replica, key, scales, codes);
+      break;
   }
-  ReferenceKernels().encode(coding, x.subspan(whole), replica,
-                            scales + ScaleBytes(coding, whole),
-                            codes + CodeBytes(coding, whole));
+  return units * UnitSize(coding);
+}
+
+void Encode(Coding coding, std::span<const float> x, std::span<float> replica,
+            uint64_t key, std::byte* scales, std::byte* codes) {
+  const size_t done =
+      replica.empty() ? EncodeUnits<false>(coding, x.size(), x.data(), nullptr,
+                                           key, scales, codes)
+                      : EncodeUnits<true>(coding, x.size(), x.data(),
+                                          replica.data(), key, scales, codes);
+  EncodeFrom(done, coding, x, replica, key, scales, codes);
 }
 
 }  // namespace HWY_NAMESPACE

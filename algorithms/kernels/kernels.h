@@ -16,52 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/kernels/coding.h"
+
 namespace gossamer {
-
-// How an array of floats is coded in memory; the layout is in README.md.
-enum class Coding : uint8_t {
-  kF32,   // the value
-  kBf16,  // the value rounded to 8 bits of significand, half to even
-  kInt8,  // scale · code, code in ±127, one bf16 scale per block
-  kInt4,  // scale · code, code in ±7, one bf16 scale per block
-};
-
-// Values per scale.  The last block of an array may be shorter.
-inline constexpr size_t kBlockSize = 128;
-
-// Encoders clamp to ±this, and nothing larger passes `valid`.  A sum of such
-// values never reaches infinity: at 2^126, an increment of twice the bound is
-// under half a unit in the last place.
-inline constexpr float kMaxMagnitude = 0x1p100f;
-
-constexpr size_t BlockCount(size_t n) {
-  return (n + kBlockSize - 1) / kBlockSize;
-}
-// Bytes of the scales and of the codes of `n` values.
-constexpr size_t ScaleBytes(Coding coding, size_t n) {
-  return coding == Coding::kInt8 || coding == Coding::kInt4 ? BlockCount(n) * 2
-                                                            : 0;
-}
-constexpr size_t CodeBytes(Coding coding, size_t n) {
-  switch (coding) {
-    case Coding::kF32:
-      return n * 4;
-    case Coding::kBf16:
-      return n * 2;
-    case Coding::kInt8:  // codes lie in words of four, by block
-      return n / kBlockSize * kBlockSize + (n % kBlockSize + 3) / 4 * 4;
-    case Coding::kInt4:  // words of eight
-      return n / kBlockSize * (kBlockSize / 2) + (n % kBlockSize + 7) / 8 * 4;
-  }
-  return 0;
-}
-
-// A coded array.  No alignment is asked of either pointer.
-struct CodedSpan {
-  Coding coding = Coding::kF32;
-  const std::byte* scales = nullptr;  // ScaleBytes(coding, n)
-  const std::byte* codes = nullptr;   // CodeBytes(coding, n)
-};
 
 // The coefficients of one Adam or OAdam step, already rounded to float.
 struct AdamStep {
@@ -108,18 +65,22 @@ struct Kernels {
 
   // q = code of x − replica, replica += decoded q; with an empty `replica`, q =
   // code of x.  Writes all ScaleBytes and CodeBytes.  x and replica are finite.
+  // `key` chooses the draws of a coding that rounds at random; others ignore
+  // it.
   void (*encode)(Coding coding, std::span<const float> x,
-                 std::span<float> replica, std::byte* scales, std::byte* codes);
+                 std::span<float> replica, uint64_t key, std::byte* scales,
+                 std::byte* codes);
   // With a difference: D += decoded theirs − decoded mine, a null one counting
   // as 0; if both are given, then x += c·D.  With an empty `difference`: x +=
   // c·(theirs − mine), if both are given.  Exchanging the roles negates every
   // increment exactly.
   void (*apply)(const CodedSpan* theirs, const CodedSpan* mine, float c,
                 std::span<float> difference, std::span<float> x);
-  // False unless every code is one that `encode` can write: in ±127 or ±7, or
-  // finite and at most kMaxMagnitude.  Scales are the caller's to check.
-  // `codes` may have any length.
-  bool (*valid)(Coding coding, std::span<const std::byte> codes);
+  // False unless every code and index is one that `encode` can write for `n`
+  // values: codes in range, values finite and at most kMaxMagnitude, indices
+  // rising and inside.  Scales and padding are the caller's to check.
+  // `codes` has CodeBytes(coding, n).
+  bool (*valid)(Coding coding, size_t n, std::span<const std::byte> codes);
 };
 
 // The best table for this machine.
@@ -128,11 +89,6 @@ const Kernels& HostKernels();
 // Every table that this machine can run, the best first; the last is the
 // plain scalar reference, which defines what the others must give.
 std::vector<const Kernels*> AvailableKernels();
-
-// The scale of a block whose largest magnitude is `absmax`: absmax / levels,
-// rounded up to bf16 so that no code exceeds ±levels.  0 if that is below the
-// normal range; the block is then all zeros.
-float BlockScale(float absmax, float levels);
 
 }  // namespace gossamer
 

@@ -1,13 +1,15 @@
 // The scalar table: what every kernel means, and the tails of the vectorized
 // ones, which do whole vectors and blocks and leave the rest to it.
 //
-// Knows nothing of instruction sets.
+// Knows nothing of instruction sets.  reference_kernels.cc has the elementwise
+// part, reference_codings.cc what encodes, decodes and checks.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "algorithms/kernels/kernels.h"
@@ -22,6 +24,49 @@ using NormLanes = std::array<double, kNormLanes>;
 
 // Adds the squares of `rest` (rest[0] belongs to lane 0), then the lanes.
 double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest);
+
+// A block's sums of floats: value k is added to lane k mod 16, in order of k;
+// the lanes are then added pairwise, halves first.
+inline constexpr size_t kSumLanes = 16;
+using SumLanes = std::array<float, kSumLanes>;
+inline float AddLanes(SumLanes& lanes) {
+  for (size_t half = kSumLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+// `encode` and `apply` for the values from `start` on, a multiple of the
+// coding's unit and of kBlockSize; pointers and spans are those of the whole
+// array.
+void EncodeFrom(size_t start, Coding coding, std::span<const float> x,
+                std::span<float> replica, uint64_t key, std::byte* scales,
+                std::byte* codes);
+void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
+               float c, std::span<float> difference, std::span<float> x);
+
+// `valid` for kTopK, and for all others: whole codes, as many as there are.
+bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes);
+bool ValidCodes(Coding coding, std::span<const std::byte> codes);
+
+// Index i of those packed at `from` in 12 bits each, lowest bits first.
+inline size_t TopKIndex(const std::byte* from, size_t i) {
+  const std::byte* pair = from + i / 2 * 3;
+  const auto middle = std::to_integer<size_t>(pair[1]);
+  return i % 2 == 0 ? std::to_integer<size_t>(pair[0]) | (middle & 15) << 8
+                    : middle >> 4 | std::to_integer<size_t>(pair[2]) << 4;
+}
+// Appends index i; must follow i − 1.
+inline void PutTopKIndex(size_t index, size_t i, std::byte* to) {
+  std::byte* pair = to + i / 2 * 3;
+  if (i % 2 == 0) {
+    pair[0] = static_cast<std::byte>(index & 255);
+    pair[1] = static_cast<std::byte>(index >> 8);
+  } else {
+    pair[1] |= static_cast<std::byte>((index & 15) << 4);
+    pair[2] = static_cast<std::byte>(index >> 4);
+  }
+}
 
 }  // namespace gossamer
 

@@ -12,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
+#include "algorithms/kernels/reference_kernels.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -64,6 +66,37 @@ HWY_INLINE void PrefetchAhead(const float* p) {
   hwy::Prefetch(
       reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kPage));
 }
+
+// The lanes of squared_norm, in vectors.
+class NormSums {
+ public:
+  HWY_INLINE NormSums() {
+    for (size_t i = 0; i < kVectors; ++i) sums_[i] = hn::Zero(kDoubles);
+  }
+  // The squares of the next kNormLanes values.
+  HWY_INLINE void Add(const float* values) {
+    for (size_t i = 0; i < kVectors; ++i) {
+      const auto value =
+          hn::PromoteTo(kDoubles, hn::LoadU(kHalf, values + i * kStep));
+      sums_[i] = hn::Add(sums_[i], hn::Mul(value, value));
+    }
+  }
+  double Finish(std::span<const float> rest) const {
+    NormLanes lanes;
+    for (size_t i = 0; i < kVectors; ++i) {
+      hn::StoreU(sums_[i], kDoubles, lanes.data() + i * kStep);
+    }
+    return FinishSquaredNorm(lanes, rest);
+  }
+
+ private:
+  using Doubles = hn::CappedTag<double, 8>;
+  static constexpr Doubles kDoubles{};
+  static constexpr hn::Rebind<float, Doubles> kHalf{};
+  static constexpr size_t kStep = hn::MaxLanes(Doubles());
+  static constexpr size_t kVectors = kNormLanes / kStep;
+  hn::Vec<Doubles> sums_[kVectors];
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gossamer

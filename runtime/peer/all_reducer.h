@@ -62,7 +62,7 @@ class AllReducer {
  private:
   // Every operation but the first of each schedule counts: that one also
   // connects.
-  static constexpr uint64_t kTrials = 4;
+  static constexpr uint64_t kTrials = 3;
   uint64_t trial_operations() const;
   std::string ScheduleOf(uint64_t operation) const;
   AllReduce Make(uint64_t operation) const;

@@ -1,5 +1,6 @@
 #include "runtime/peer/run_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -102,9 +103,22 @@ void CheckRun(const RunConfig& config, Checker& check) {
                         1 << 20);
 }
 
+// A name, and after a colon options, which are for the codec to judge.
+void CheckCodec(const std::string& codec, Checker& check) {
+  const Names known = Codec::Names();
+  const std::string name = codec.substr(0, codec.find(':'));
+  check.OneOf("mixing.codec", name, known);
+  if (std::ranges::find(known, name) == known.end()) return;
+  const absl::Status options = Codec::Create(codec, {}).status();
+  if (!options.ok()) {
+    check.Refuse("mixing.codec",
+                 absl::StrCat("is \"", codec, "\": ", options.message()));
+  }
+}
+
 void CheckMixing(const RunConfig& config, Checker& check) {
   const MixingConfig& mixing = config.mixing();
-  check.OneOf("mixing.codec", mixing.codec(), Codec::Names());
+  CheckCodec(mixing.codec(), check);
   check.OneOf("mixing.order", mixing.order(),
               {"mix-then-step", "step-then-mix"});
   std::vector<std::string_view> all_reduces = AllReduce::Names();

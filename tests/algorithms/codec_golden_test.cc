@@ -50,10 +50,12 @@ class GoldenTest : public testing::TestWithParam<Golden> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, GoldenTest,
-    testing::Values(Golden{"dense_f32", WireFormat::kDenseF32},
-                    Golden{"dense_bf16", WireFormat::kDenseBf16},
-                    Golden{"int8", WireFormat::kInt8},
-                    Golden{"int4", WireFormat::kInt4}),
+    testing::Values(
+        Golden{"dense_f32", WireFormat::kDenseF32},
+        Golden{"dense_bf16", WireFormat::kDenseBf16},
+        Golden{"int8", WireFormat::kInt8}, Golden{"int4", WireFormat::kInt4},
+        Golden{"lm2", WireFormat::kLm2}, Golden{"sign", WireFormat::kSign},
+        Golden{"topk", WireFormat::kTopK}, Golden{"qsgd", WireFormat::kQsgd}),
     [](const auto& info) { return std::string(info.param.file); });
 
 TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
@@ -63,9 +65,9 @@ TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   // The second payload of an edge: an innovation against a replica.
   std::vector<float> x = Values(layout.size()), replica(layout.size());
   std::vector<std::byte> first(codec->EncodedSize(codec->first_format()));
-  codec->Encode(codec->first_format(), x, replica, first);
+  codec->Encode(codec->first_format(), x, replica, 1, first);
   for (float& value : x) value *= 1.25f;
-  codec->Encode(GetParam().format, x, replica, bytes);
+  codec->Encode(GetParam().format, x, replica, 2, bytes);
 
   const std::string path =
       std::string("tests/golden/codec_") + GetParam().file + ".bin";

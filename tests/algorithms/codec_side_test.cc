@@ -53,6 +53,33 @@ TEST(CodecSideTest, InnovationsBeginInInt8AndGoOnInInt4) {
   EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(10)).format, WireFormat::kInt8);
 }
 
+TEST(CodecSideTest, EveryCodecBeginsAndGoesOnAsItSays) {
+  for (const std::string_view name : Codec::Names()) {
+    Sides s(name);
+    const auto codec = PairCodec(name);
+    for (uint64_t round = 1; round < 6; ++round) {
+      const EdgeMessage m = s.side[0].OnEmit(MakeExchangeId(round));
+      EXPECT_EQ(m.format, round == 1 ? codec->first_format() : codec->format());
+      EXPECT_EQ(m.bytes.size(), codec->EncodedSize(m.format));
+    }
+  }
+}
+
+// So that a replay gives the same, and peers that agree have nothing to
+// correct.
+TEST(CodecSideTest, RandomRoundingIsAFunctionOfTheExchange) {
+  std::vector<float> x = Gaussian(RngKey(4)), y = x;
+  CodecSide here(PairCodec("qsgd"), x, std::make_shared<SnapshotCache>(), 1);
+  CodecSide there(PairCodec("qsgd"), y, std::make_shared<SnapshotCache>(), 1);
+  const EdgeMessage a = here.OnEmit(MakeExchangeId(1));
+  const EdgeMessage b = there.OnEmit(MakeExchangeId(1));
+  const EdgeMessage c = there.OnEmit(MakeExchangeId(2));
+  EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+  EXPECT_FALSE(std::ranges::equal(b.bytes.bytes(), c.bytes.bytes()));
+  here.OnComplete(MakeExchangeId(1), &a, &b);
+  EXPECT_EQ(x, y);
+}
+
 TEST(CodecSideTest, ReplicaApproachesTheParameters) {
   Sides s("innov-int4");
   for (uint64_t round = 1; round <= 12; ++round) {

@@ -5,6 +5,7 @@
 #define GOSSAMER_TESTS_ALGORITHMS_CODEC_TESTING_H_
 
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,9 +19,11 @@
 
 namespace gossamer {
 
-inline constexpr WireFormat kFormats[] = {WireFormat::kDenseF32,
-                                          WireFormat::kDenseBf16,
-                                          WireFormat::kInt8, WireFormat::kInt4};
+inline constexpr WireFormat kFormats[] = {
+    WireFormat::kDenseF32, WireFormat::kDenseBf16, WireFormat::kInt8,
+    WireFormat::kInt4,     WireFormat::kLm2,       WireFormat::kSign,
+    WireFormat::kTopK,     WireFormat::kQsgd};
+static_assert(std::size(kFormats) == kLastWireFormat);
 
 // Small and large, one- and two-dimensional, with tails of blocks.
 inline ParameterLayout Layout() {
@@ -52,9 +55,9 @@ class Message {
  public:
   Message() = default;
   Message(const Codec& codec, WireFormat format, std::span<const float> x,
-          std::span<float> replica = {})
+          std::span<float> replica = {}, uint64_t key = 0)
       : format_(format), storage_(codec.EncodedSize(format) + 1) {
-    codec.Encode(format, x, replica, bytes());
+    codec.Encode(format, x, replica, key, bytes());
   }
   std::span<std::byte> bytes() { return std::span(storage_).subspan(1); }
   Encoded encoded() const { return {format_, std::span(storage_).subspan(1)}; }

@@ -2,6 +2,7 @@
 // seed is printed; GOSSAMER_EDGE_SEED=<seed> runs that one alone.
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -40,7 +41,7 @@ using Case = std::tuple<std::string_view, bool>;  // codec, permuted ring
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
   std::string name(std::get<0>(info.param));
-  std::erase(name, '-');
+  std::erase_if(name, [](char c) { return !std::isalnum(c); });
   return name + (std::get<1>(info.param) ? "PermutedRing" : "Ring");
 }
 
@@ -54,13 +55,27 @@ class FleetTest : public testing::TestWithParam<Case> {
     o.seed = seed;
     return o;
   }
-  static bool Stateless() { return std::get<0>(GetParam()) == "diff-int8"; }
+  // What consensus comes to: in 100 rounds without faults, in 70 after 60
+  // with them, and in the latter with a slow peer.
+  struct Floor {
+    double calm, faulty, slow = 0.02;
+  };
+  static Floor ConsensusFloor() {
+    const std::string_view codec = std::get<0>(GetParam());
+    if (codec == "diff-int8") return {2e-5, 2e-5};
+    if (codec == "qsgd:levels=127") return {2e-5, 2e-5};
+    if (codec == "innov-lm2") return {3e-4, 2e-3};
+    if (codec == "innov-sign") return {0.03, 0.05};
+    if (codec == "innov-topk:k=512") return {1e-5, 2e-3, 0.1};
+    return {1e-12, 1e-8};
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Edge, FleetTest,
     testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int8",
-                                     "innov-int4"),
+                                     "innov-int4", "innov-lm2", "innov-sign",
+                                     "innov-topk:k=512", "qsgd:levels=127"),
                      testing::Bool()),
     NameOf);
 
@@ -74,7 +89,7 @@ TEST_P(FleetTest, WithoutFaultsEveryExchangeCorrects) {
     EXPECT_EQ(r.failure, "");
     EXPECT_EQ(r.share, 1.0);
     EXPECT_LE(r.mean_change, 1e-6);
-    EXPECT_LE(r.consensus, Stateless() ? 2e-5 : 1e-12);
+    EXPECT_LE(r.consensus, ConsensusFloor().calm);
   }
 }
 
@@ -99,11 +114,11 @@ TEST_P(FleetTest, FaultsNeverDamageTheMean) {
     if (o.noise > 0) continue;
     ASSERT_LT(r.consensus_in_faults, 1) << "mixing diverges";
     if (o.slow_peer) {
-      ASSERT_LE(r.consensus, 0.02);
+      ASSERT_LE(r.consensus, ConsensusFloor().slow);
       continue;
     }
     worst_consensus = std::max(worst_consensus, r.consensus);
-    ASSERT_LE(r.consensus, Stateless() ? 2e-5 : 1e-8);
+    ASSERT_LE(r.consensus, ConsensusFloor().faulty);
   }
   RecordProperty("worst_mean_change", std::to_string(worst_mean));
   RecordProperty("worst_consensus", std::to_string(worst_consensus));

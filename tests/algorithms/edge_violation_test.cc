@@ -54,7 +54,9 @@ INSTANTIATE_TEST_SUITE_P(
         Violation{"NothingDecided", [](auto& h) { h.to = h.prev; }},
         Violation{"PrevAboveTo", [](auto& h) { h.prev = h.to + 1; }},
         Violation{"UnknownFormat",
-                  [](auto& h) { h.format = static_cast<WireFormat>(9); }},
+                  [](auto& h) {
+                    h.format = static_cast<WireFormat>(kLastWireFormat + 1);
+                  }},
         Violation{"FormatOfAnotherSize",
                   [](auto& h) { h.format = WireFormat::kInt8; }},
         Violation{"PayloadOfAnotherLength", [](auto& h) { --h.payload_bytes; }},

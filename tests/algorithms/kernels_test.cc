@@ -18,8 +18,22 @@
 namespace gossamer {
 namespace {
 
-constexpr Coding kCodings[] = {Coding::kF32, Coding::kBf16, Coding::kInt8,
-                               Coding::kInt4};
+constexpr Coding kCodings[] = {
+    Coding::kF32,
+    Coding::kBf16,
+    Coding::kInt8,
+    Coding::kInt4,
+    Coding::kLm2,
+    Coding::kSign,
+    Coding::TopK(1),
+    Coding::TopK(64),
+    Coding::TopK(1365),
+    Coding::TopK(kChunkSize),
+    Coding::Qsgd(1, 128, Coding::kMax),
+    Coding::Qsgd(7, 256, Coding::kEuclidean),
+    Coding::Qsgd(127, 512, Coding::kMax),
+};
+constexpr uint64_t kKey = 0x0123456789abcdefu;
 constexpr AdamStep kStep = {.beta1 = 0.5f,
                             .gain1 = 0.5f,
                             .beta2 = 0.9f,
@@ -33,8 +47,9 @@ constexpr AdamStep kStep = {.beta1 = 0.5f,
 // blocks with a tail.
 const std::vector<size_t>& Sizes() {
   static const auto& sizes = *new std::vector<size_t>{
-      0,  1,  2,  3,  4,   5,   7,   8,   9,   15,  16,  17,   31,   32,
-      33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 1000, 1024, 1151};
+      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,  16,
+      17,  31,  32,  33,   63,   64,   65,   127,  128,  129, 255,
+      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000};
   return sizes;
 }
 
@@ -98,8 +113,14 @@ struct CodedArray {
 CodedArray Encoded(const Kernels& kernels, Coding coding,
                    const std::vector<float>& x) {
   CodedArray coded(coding, x.size());
-  kernels.encode(coding, x, {}, coded.scales.data(), coded.codes.data());
+  kernels.encode(coding, x, {}, kKey, coded.scales.data(), coded.codes.data());
   return coded;
+}
+
+std::string Name(Coding coding) {
+  return std::to_string(coding.kind) + " of " +
+         std::to_string(coding.kept + coding.bucket) + " with " +
+         std::to_string(coding.levels);
 }
 
 class KernelsTest : public testing::TestWithParam<const Kernels*> {
@@ -164,8 +185,7 @@ TEST_P(KernelsTest, OptimizerBitsAreThoseOfTheReference) {
 TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
   for (const size_t n : Sizes()) {
     for (const Coding coding : kCodings) {
-      SCOPED_TRACE(testing::Message()
-                   << n << " coding " << static_cast<int>(coding));
+      SCOPED_TRACE(testing::Message() << n << " coding " << Name(coding));
       const auto x = Difficult("x", n);
       EXPECT_EQ(Encoded(tested(), coding, x), Encoded(reference(), coding, x));
       if (n == 0) continue;
@@ -174,9 +194,9 @@ TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
       auto expected = mine;
       CodedArray coded(coding, n), wanted(coding, n);
       for (int round = 0; round < 3; ++round) {
-        tested().encode(coding, x, mine, coded.scales.data(),
+        tested().encode(coding, x, mine, kKey, coded.scales.data(),
                         coded.codes.data());
-        reference().encode(coding, x, expected, wanted.scales.data(),
+        reference().encode(coding, x, expected, kKey, wanted.scales.data(),
                            wanted.codes.data());
         EXPECT_EQ(coded, wanted);
         EXPECT_TRUE(SameBits(mine, expected));
@@ -186,8 +206,29 @@ TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
   }
 }
 
+// Each chunk is searched from where the last one's k-th largest was.
+TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
+  constexpr size_t kChunks = 24;
+  auto x = Gaussian("x", kChunks * kChunkSize - 100);
+  const RngKey key(12);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t chunk = i / kChunkSize;
+    const uint64_t kind = key.Fold("kind").Below(6, chunk);
+    if (kind == 0) x[i] = 0;
+    if (kind == 1) x[i] = i % 3 == 0 ? -1.5f : 1.5f;  // ties
+    if (kind == 2) x[i] *= x[i] * x[i];
+    if (kind == 3) x[i] = static_cast<float>(key.Uniform(i));
+    x[i] *= std::ldexp(1.0f, static_cast<int>(key.Below(30, chunk)) - 15);
+  }
+  for (const uint16_t k : {1, 7, 64, 700, 4095}) {
+    EXPECT_EQ(Encoded(tested(), Coding::TopK(k), x),
+              Encoded(reference(), Coding::TopK(k), x))
+        << k;
+  }
+}
+
 TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
-  for (const size_t n : {size_t{5}, size_t{128}, size_t{300}, size_t{1151}}) {
+  for (const size_t n : {size_t{5}, size_t{300}, size_t{4097}}) {
     const auto a = Difficult("a", n), b = Difficult("b", n);
     for (const Coding theirs : kCodings) {
       const CodedArray t = Encoded(reference(), theirs, a);
@@ -205,7 +246,8 @@ TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
             return x;
           };
           EXPECT_TRUE(SameBits(run(tested()), run(reference())))
-              << "given " << given << " n " << n;
+              << Name(theirs) << " and " << Name(mine) << " given " << given
+              << " n " << n;
         }
       }
     }
@@ -213,7 +255,7 @@ TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
 }
 
 TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
-  constexpr size_t kSize = 1151;
+  constexpr size_t kSize = 4500;
   const auto a = Gaussian("a", kSize), b = Gaussian("b", kSize);
   for (const Coding first : kCodings) {
     for (const Coding second : kCodings) {
@@ -271,13 +313,13 @@ TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
   for (const size_t n : {size_t{1}, size_t{7}, size_t{128}, size_t{300}}) {
     for (const Coding coding : kCodings) {
       CodedArray coded = Encoded(tested(), coding, Difficult("x", n));
-      EXPECT_TRUE(tested().valid(coding, coded.codes));
+      EXPECT_TRUE(tested().valid(coding, n, coded.codes));
       for (size_t i = 0; i < coded.codes.size(); ++i) {
         const std::byte good = coded.codes[i];
         for (int value = 0; value < 256; value += i % 13 == 0 ? 1 : 8) {
           coded.codes[i] = static_cast<std::byte>(value);
-          ASSERT_EQ(tested().valid(coding, coded.codes),
-                    reference().valid(coding, coded.codes))
+          ASSERT_EQ(tested().valid(coding, n, coded.codes),
+                    reference().valid(coding, n, coded.codes))
               << "byte " << i << " = " << value;
         }
         coded.codes[i] = good;
@@ -289,17 +331,17 @@ TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
 TEST_P(KernelsTest, ValidRefusesWhatTheEncoderNeverWrites) {
   std::vector<std::byte> codes(512);
   codes[300] = std::byte{0x80};
-  EXPECT_FALSE(tested().valid(Coding::kInt8, codes));
-  EXPECT_FALSE(tested().valid(Coding::kInt4, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt8, 512, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, 1024, codes));
   codes[300] = std::byte{0x08};
-  EXPECT_TRUE(tested().valid(Coding::kInt8, codes));
-  EXPECT_FALSE(tested().valid(Coding::kInt4, codes));
+  EXPECT_TRUE(tested().valid(Coding::kInt8, 512, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, 1024, codes));
   for (const float bad : {0x1.000002p100f, -0x1.000002p100f,
                           std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<std::byte> values(512);
     std::memcpy(&values[64], &bad, 4);
-    EXPECT_FALSE(tested().valid(Coding::kF32, values)) << bad;
+    EXPECT_FALSE(tested().valid(Coding::kF32, 128, values)) << bad;
   }
 }
 
@@ -319,6 +361,39 @@ TEST(BlockScaleTest, IsBf16RoundedUpAndNeverTooSmall) {
     EXPECT_EQ(BlockScale(std::numeric_limits<float>::infinity(), levels),
               BlockScale(kMaxMagnitude, levels));
   }
+}
+
+TEST(NearestScaleTest, IsBf16HalfToEvenAndBounded) {
+  EXPECT_EQ(NearestScale(1, 1), 1);
+  EXPECT_EQ(NearestScale(0x1.01p0f, 1), 0x1.00p0f);
+  EXPECT_EQ(NearestScale(0x1.03p0f, 1), 0x1.04p0f);
+  EXPECT_EQ(NearestScale(0x1.010002p0f, 1), 0x1.02p0f);
+  EXPECT_EQ(NearestScale(1e-39f, 1), 0);
+  EXPECT_EQ(NearestScale(0x1p-126f, 1), 0x1p-126f);
+  for (const float largest : {1.0f, 10.0f}) {
+    EXPECT_EQ(NearestScale(std::numeric_limits<float>::infinity(), largest),
+              BlockScale(kMaxMagnitude, largest));
+  }
+}
+
+TEST(DitherTest, IsUniformAndAFunctionOfKeyAndPlace) {
+  constexpr uint32_t kDraws = 1 << 18;
+  for (const uint64_t key : {uint64_t{0}, uint64_t{1}, RngKey(5).Bits(0)}) {
+    double sum = 0, squares = 0, lagged = 0;
+    for (uint32_t i = 0; i < kDraws; ++i) {
+      const double u = Dither(key, i);
+      ASSERT_GE(u, 0);
+      ASSERT_LT(u, 1);
+      sum += u, squares += u * u,
+          lagged += (u - 0.5) * (Dither(key, i + 1) - 0.5);
+    }
+    // Four standard errors.
+    EXPECT_NEAR(sum / kDraws, 0.5, 4 * 0.2887 / 512);
+    EXPECT_NEAR(squares / kDraws, 1.0 / 3, 4 * 0.2981 / 512);
+    EXPECT_NEAR(lagged / kDraws, 0, 4 / 12.0 / 512);
+  }
+  EXPECT_NE(Dither(1, 7), Dither(2, 7));
+  EXPECT_NE(Dither(1, 7), Dither(uint64_t{1} << 32 | 1, 7));
 }
 
 }  // namespace

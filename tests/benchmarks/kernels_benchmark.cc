@@ -6,7 +6,8 @@
 // changes during the run does not change it.  Bytes are the streams read plus
 // those written; memcpy counts twice its length.
 //
-//   kernels_benchmark [--megabytes 64] [--repeat 15] [--tables] [--json]
+//   kernels_benchmark [--megabytes 64] [--repeat 15] [--only NAME] [--tables]
+//       [--json]
 
 #include <algorithm>
 #include <chrono>
@@ -31,18 +32,20 @@ struct Options {
   int repeat = 15;
   bool all_tables = false;
   bool json = false;
+  std::string only;  // kernels whose name contains this
 };
 
-// Arrays that all kernels share; what they hold does not change their speed,
-// as long as it stays normal and finite.
+// Arrays that all kernels share.  Of most kernels, what they hold does not
+// change the speed, as long as it stays normal and finite.
 class Workspace {
  public:
   explicit Workspace(size_t n)
       : x(n), y(n), g(n), m(n), v(n, 1.0f), payloads{Array(n), Array(n)} {
+    // Gaussians: how long a selection takes depends on the distribution.
+    RngKey(1).FillGaussian(x);
+    RngKey(2).FillGaussian(g);
     for (size_t i = 0; i < n; ++i) {
-      x[i] = static_cast<float>(RngKey(1).Uniform(i) - 0.5);
       y[i] = 0.999f * x[i];
-      g[i] = static_cast<float>(RngKey(2).Uniform(i) - 0.5);
       m[i] = 0.5f * g[i];
     }
   }
@@ -54,7 +57,8 @@ class Workspace {
   };
   CodedSpan Coded(const Kernels& k, Coding coding, int which) {
     Array& to = payloads[which];
-    k.encode(coding, which == 0 ? x : g, {}, to.scales.data(), to.codes.data());
+    k.encode(coding, which == 0 ? x : g, {}, 1, to.scales.data(),
+             to.codes.data());
     return {coding, to.scales.data(), to.codes.data()};
   }
   std::vector<float> x, y, g, m, v;
@@ -71,9 +75,10 @@ struct Case {
 };
 
 double CodedBytes(Coding coding) {
-  return static_cast<double>(ScaleBytes(coding, kBlockSize) +
-                             CodeBytes(coding, kBlockSize)) /
-         kBlockSize;
+  constexpr size_t kMany = size_t{1} << 20;
+  return static_cast<double>(ScaleBytes(coding, kMany) +
+                             CodeBytes(coding, kMany)) /
+         kMany;
 }
 
 void AddOptimizerCases(const Kernels& k, Workspace& w,
@@ -111,12 +116,16 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
     const char* name;
   } kCodings[] = {{Coding::kInt4, "int4"},
                   {Coding::kInt8, "int8"},
+                  {Coding::kLm2, "lm2"},
+                  {Coding::kSign, "sign"},
+                  {Coding::TopK(64), "top-64"},
+                  {Coding::Qsgd(7, 512, Coding::kMax), "qsgd"},
                   {Coding::kBf16, "bf16"},
                   {Coding::kF32, "f32"}};
   for (const auto& [coding, name] : kCodings) {
     const double coded = CodedBytes(coding);
     const auto encode = [&k, &w, coding = coding](std::span<float> replica) {
-      k.encode(coding, w.x, replica, w.payloads[0].scales.data(),
+      k.encode(coding, w.x, replica, 1, w.payloads[0].scales.data(),
                w.payloads[0].codes.data());
     };
     // As in training, x has moved by a little since the last snapshot.
@@ -138,9 +147,9 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
     cases.push_back(
         {absl::StrFormat("valid %s", name), coded, fill,
          [&k, &w, coding = coding] {
-           w.sink = w.sink +
-                    k.valid(coding, std::span(w.theirs.codes,
-                                              CodeBytes(coding, w.x.size())));
+           w.sink = w.sink + k.valid(coding, w.x.size(),
+                                     std::span(w.theirs.codes,
+                                               CodeBytes(coding, w.x.size())));
          }});
   }
 }
@@ -164,6 +173,9 @@ void Run(const Kernels& kernels, const Options& options) {
   std::vector<Case> cases;
   AddOptimizerCases(kernels, w, cases);
   AddCodingCases(kernels, w, cases);
+  std::erase_if(cases, [&](const Case& c) {
+    return c.name.find(options.only) == std::string::npos;
+  });
 
   std::vector<float> from(n, 1.0f), to(n);
   const auto copy = [&] {
@@ -217,10 +229,12 @@ int main(int argc, char** argv) {
       options.megabytes = std::max(1, std::atoi(argv[++i]));
     } else if (arg == "--repeat" && i + 1 < argc) {
       options.repeat = std::max(1, std::atoi(argv[++i]));
+    } else if (arg == "--only" && i + 1 < argc) {
+      options.only = argv[++i];
     } else {
       std::cerr << "unknown argument " << arg
                 << "\nusage: kernels_benchmark [--megabytes N] [--repeat N] "
-                   "[--tables] [--json]\n";
+                   "[--only NAME] [--tables] [--json]\n";
       return 2;
     }
   }

@@ -105,6 +105,17 @@ TEST(ParseRunConfig, OverlapIsANumberOrAuto) {
               HasSubstr("\"many\" is not one of auto, 0, 1"));
 }
 
+TEST(ParseRunConfig, OptionsOfACodecFollowItsName) {
+  EXPECT_EQ(Parse("mixing { codec: \"innov-topk:k=32\" }").mixing().codec(),
+            "innov-topk:k=32");
+  EXPECT_THAT(Error("mixing { codec: \"innov-topk:j=32\" }"),
+              AllOf(StartsWith("f.textproto:1:10: mixing.codec is "
+                               "\"innov-topk:j=32\": "),
+                    HasSubstr("no option \"j\"; known: k")));
+  EXPECT_THAT(Error("mixing { codec: \"innov-tpk:k=32\" }"),
+              HasSubstr("did you mean \"innov-topk\""));
+}
+
 TEST(LoadRunConfig, SaysWhichFileIsNotThere) {
   const auto config = LoadRunConfig("/nowhere/x.textproto");
   EXPECT_EQ(config.status().code(), absl::StatusCode::kNotFound);

@@ -1,0 +1,83 @@
+#include "algorithms/codec/codec_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// Debian's Abseil has a string_view of its own.
+std::string Quoted(std::string_view text) {
+  return absl::StrCat("\"", std::string(text), "\"");
+}
+
+// -1 if `text` is no number.
+int64_t NumberIn(std::string_view text) {
+  int64_t value = -1;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? value : -1;
+}
+
+// Null if `value` is one that option `key` may have, else those that are.
+const char* SetOption(std::string_view key, std::string_view value,
+                      CodecOptions& options) {
+  const int64_t number = NumberIn(value);
+  if (key == "k") {
+    if (number < 1 || number > static_cast<int64_t>(kChunkSize)) {
+      return "1 to 4096";
+    }
+    options.kept = static_cast<uint16_t>(number);
+  } else if (key == "levels") {
+    // Those that fill 2, 4 and 8 bits.
+    if (number != 1 && number != 7 && number != 127) return "1, 7 or 127";
+    options.levels = static_cast<uint8_t>(number);
+  } else if (key == "bucket") {
+    if (number < 128 || number > 32768 || number % 128 != 0) {
+      return "a multiple of 128 up to 32768";
+    }
+    options.bucket = static_cast<uint16_t>(number);
+  } else {
+    if (value != "max" && value != "l2") return "max or l2";
+    options.norm = value == "l2" ? Coding::kEuclidean : Coding::kMax;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<CodecOptions> ParseCodecOptions(
+    std::string_view codec, std::span<const std::string_view> known,
+    std::string_view text) {
+  CodecOptions options;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const size_t equals = std::min(item.find('='), item.size());
+    const std::string_view key = item.substr(0, equals);
+    if (std::ranges::find(known, key) == known.end()) {
+      std::string names;
+      for (const std::string_view name : known) {
+        absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(name));
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "codec ", Quoted(codec), " has no option ", Quoted(key), "; ",
+          names.empty() ? "it has none" : absl::StrCat("known: ", names)));
+    }
+    const std::string_view value =
+        item.substr(std::min(equals + 1, item.size()));
+    if (const char* allowed = SetOption(key, value, options)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("option ", std::string(key), " of codec ", Quoted(codec),
+                       " is ", Quoted(value), "; it may be ", allowed));
+    }
+  }
+  return options;
+}
+
+}  // namespace gossamer

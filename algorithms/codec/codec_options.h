@@ -1,0 +1,35 @@
+// What may follow a codec's name: "innov-topk:k=128",
+// "qsgd:levels=127,norm=l2".
+//
+// Knows nothing of what the options mean beyond their ranges.
+
+#ifndef GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_
+#define GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "algorithms/kernels/coding.h"
+
+namespace gossamer {
+
+// Both ends of an edge need the same: sizes of payloads follow from these.
+struct CodecOptions {
+  uint16_t kept = 64;  // k: values that top-k keeps of every 4096
+  // QSGD: s, values per scale, and what of these the scale is a fraction of.
+  uint8_t levels = 7;
+  uint16_t bucket = 512;
+  Coding::Norm norm = Coding::kMax;
+};
+
+// Reads `text`, "key=value,...", for a codec that has the options `known`.
+// kInvalidArgument names these, or the values that one may have.
+absl::StatusOr<CodecOptions> ParseCodecOptions(
+    std::string_view codec, std::span<const std::string_view> known,
+    std::string_view text);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_
