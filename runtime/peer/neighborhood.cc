@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace gossamer {
@@ -13,6 +14,10 @@ namespace {
 constexpr size_t kMaxPendingArrivals = 64;
 // A peer that breaks the protocol this often is not dialled again.
 constexpr int kMaxViolations = 5;
+// The part of a round that an edge may be busy with one payload, and what has
+// to be measured before that is asked for.
+constexpr double kBusyShare = 0.8;
+constexpr size_t kTransitsToChoose = 8;
 
 }  // namespace
 
@@ -77,6 +82,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->Pass(id + 1);
       continue;
     }
+    Wish(entry);
     if (!entry.edge->Emit(id, it->coefficient, finite)) ++skipped_;
     entry.emitted.emplace(id, loop_->Now());
     if (entry.emitted.size() > kMaxPendingArrivals) {
@@ -87,6 +93,37 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   }
   for (auto& [peer, entry] : edges_) Flush(entry);
   transport_->Flush();
+}
+
+// Where the codec leaves a choice: the widest format whose payload this link
+// carries within a round; latency is the overlap's to hide.  What this end
+// receives is what it can measure, so it asks the other for it.
+void Neighborhood::Wish(Entry& entry) {
+  const std::span<const WireFormat> choices = codec_->choices();
+  if (choices.empty()) return;
+  if (const WireFormat used = entry.edge->format(); used != entry.told) {
+    if (entry.told != WireFormat::kDenseF32) {
+      Tell("codec", absl::StrFormat(
+                        "to peer %d: %d bytes a payload instead of %d, as it "
+                        "wishes",
+                        entry.edge->other().value, codec_->EncodedSize(used),
+                        codec_->EncodedSize(entry.told)));
+    }
+    entry.told = used;
+  }
+  if (entry.bytes_per_second.size() < kTransitsToChoose ||
+      round_length_ <= absl::ZeroDuration()) {
+    return;
+  }
+  const double bytes = kBusyShare * absl::ToDoubleSeconds(round_length_) *
+                       entry.bytes_per_second.Quantile(0.5);
+  WireFormat wish = choices.back();
+  for (const WireFormat f : choices) {
+    if (static_cast<double>(codec_->EncodedSize(f)) > bytes) continue;
+    wish = f;
+    break;
+  }
+  entry.edge->set_wish(wish);
 }
 
 void Neighborhood::Pass(ExchangeId id) {
@@ -284,6 +321,10 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
   const auto it = edges_.find(peer);
   if (channel != Channel::kEdge || it == edges_.end()) return;
   Entry& entry = it->second;
+  if (frame.transit.took > absl::ZeroDuration()) {
+    entry.bytes_per_second.Add(static_cast<double>(frame.transit.bytes) /
+                               absl::ToDoubleSeconds(frame.transit.took));
+  }
   const absl::Status status = entry.edge->OnFrame(
       connection, frame.head.bytes(), std::move(frame.body));
   if (!status.ok()) {

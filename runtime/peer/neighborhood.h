@@ -20,6 +20,7 @@
 #include "algorithms/gossip/edge.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/peer/deadline.h"
+#include "runtime/peer/recent.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -63,6 +64,9 @@ class Neighborhood final : public TransportListener {
   bool Has(PeerId peer) const { return edges_.contains(peer); }
   // h from here on, on all edges.
   void SetOverlap(int h);
+
+  // How long a round takes, for what depends on it.
+  void SetRoundLength(absl::Duration round) { round_length_ = round; }
 
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
@@ -121,6 +125,8 @@ class Neighborhood final : public TransportListener {
     std::unique_ptr<Edge> edge;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
+    Recent bytes_per_second = {};              // received
+    WireFormat told = WireFormat::kDenseF32;   // in an event
     bool overdue = false;
     int violations = 0;
   };
@@ -130,6 +136,7 @@ class Neighborhood final : public TransportListener {
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
   void TellLost(Entry& entry) const;
+  void Wish(Entry& entry);
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
   // No neighbour has been heard to decide exchange `id`.
@@ -156,6 +163,7 @@ class Neighborhood final : public TransportListener {
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
   absl::Duration exchange_time_;
+  absl::Duration round_length_;
 };
 
 }  // namespace gossamer

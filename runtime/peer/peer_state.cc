@@ -63,6 +63,7 @@ void Peer::Publish(absl::Time started) {
   round_length_ = round_length_ == absl::ZeroDuration()
                       ? length
                       : 0.9 * round_length_ + 0.1 * length;
+  neighborhood_.SetRoundLength(round_length_);
   const TransportCounters bytes = parts_.transport->counters();
   metrics_.round = round_;
   metrics_.steps = steps_;
