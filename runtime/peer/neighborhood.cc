@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kMaxPendingArrivals = 64;
 // A peer that breaks the protocol this often is not dialled again.
 constexpr int kMaxViolations = 5;
-// The part of a round that an edge may be busy with one payload, and what has
-// to be measured before that is asked for.
-constexpr double kBusyShare = 0.8;
+// The part of a peer's busy time that a payload may take on its way, by what
+// it would change; and what has to be measured before that is asked for.
+constexpr double kShareToStay = 0.9, kShareToNarrow = 0.8, kShareToWiden = 0.7;
 constexpr size_t kTransitsToChoose = 8;
 
 }  // namespace
@@ -82,6 +82,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->Pass(id + 1);
       continue;
     }
+    TellFormat(entry);
     Wish(entry);
     if (!entry.edge->Emit(id, it->coefficient, finite)) ++skipped_;
     entry.emitted.emplace(id, loop_->Now());
@@ -96,34 +97,42 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
 }
 
 // Where the codec leaves a choice: the widest format whose payload this link
-// carries within a round; latency is the overlap's to hide.  What this end
+// carries while peers compute; latency is the overlap's to hide.  What this end
 // receives is what it can measure, so it asks the other for it.
-void Neighborhood::Wish(Entry& entry) {
+void Neighborhood::Wish(Entry& entry) const {
   const std::span<const WireFormat> choices = codec_->choices();
-  if (choices.empty()) return;
-  if (const WireFormat used = entry.edge->format(); used != entry.told) {
-    if (entry.told != WireFormat::kDenseF32) {
-      Tell("codec", absl::StrFormat(
-                        "to peer %d: %d bytes a payload instead of %d, as it "
-                        "wishes",
-                        entry.edge->other().value, codec_->EncodedSize(used),
-                        codec_->EncodedSize(entry.told)));
-    }
-    entry.told = used;
-  }
-  if (entry.bytes_per_second.size() < kTransitsToChoose ||
-      round_length_ <= absl::ZeroDuration()) {
+  if (choices.empty() || busy_ <= absl::ZeroDuration() ||
+      entry.bytes_per_second.size() < kTransitsToChoose) {
     return;
   }
-  const double bytes = kBusyShare * absl::ToDoubleSeconds(round_length_) *
-                       entry.bytes_per_second.Quantile(0.5);
-  WireFormat wish = choices.back();
+  const double bytes =
+      absl::ToDoubleSeconds(busy_) * entry.bytes_per_second.Quantile(0.5);
+  const size_t before = codec_->EncodedSize(
+      entry.wish == WireFormat::kDenseF32 ? codec_->format() : entry.wish);
+  entry.wish = choices.back();
   for (const WireFormat f : choices) {
-    if (static_cast<double>(codec_->EncodedSize(f)) > bytes) continue;
-    wish = f;
+    const size_t size = codec_->EncodedSize(f);
+    const double share = size == before  ? kShareToStay
+                         : size > before ? kShareToWiden
+                                         : kShareToNarrow;
+    if (static_cast<double>(size) > share * bytes) continue;
+    entry.wish = f;
     break;
   }
-  entry.edge->set_wish(wish);
+  entry.edge->set_wish(entry.wish);
+}
+
+void Neighborhood::TellFormat(Entry& entry) const {
+  const WireFormat used = entry.edge->format();
+  if (codec_->choices().empty() || used == entry.told) return;
+  if (entry.told != WireFormat::kDenseF32) {
+    Tell("codec",
+         absl::StrFormat("to peer %d: %d bytes a payload instead of %d, as it "
+                         "wishes",
+                         entry.edge->other().value, codec_->EncodedSize(used),
+                         codec_->EncodedSize(entry.told)));
+  }
+  entry.told = used;
 }
 
 void Neighborhood::Pass(ExchangeId id) {

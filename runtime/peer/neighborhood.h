@@ -65,8 +65,8 @@ class Neighborhood final : public TransportListener {
   // h from here on, on all edges.
   void SetOverlap(int h);
 
-  // How long a round takes, for what depends on it.
-  void SetRoundLength(absl::Duration round) { round_length_ = round; }
+  // How long a round is without waiting, for the choice of formats.
+  void SetBusy(absl::Duration busy) { busy_ = busy; }
 
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
@@ -127,6 +127,7 @@ class Neighborhood final : public TransportListener {
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
     Recent bytes_per_second = {};              // received
     WireFormat told = WireFormat::kDenseF32;   // in an event
+    WireFormat wish = WireFormat::kDenseF32;   // f32: none yet
     bool overdue = false;
     int violations = 0;
   };
@@ -136,7 +137,8 @@ class Neighborhood final : public TransportListener {
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
   void TellLost(Entry& entry) const;
-  void Wish(Entry& entry);
+  void TellFormat(Entry& entry) const;
+  void Wish(Entry& entry) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
   // No neighbour has been heard to decide exchange `id`.
@@ -163,7 +165,7 @@ class Neighborhood final : public TransportListener {
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
   absl::Duration exchange_time_;
-  absl::Duration round_length_;
+  absl::Duration busy_;
 };
 
 }  // namespace gossamer

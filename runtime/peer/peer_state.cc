@@ -63,7 +63,6 @@ void Peer::Publish(absl::Time started) {
   round_length_ = round_length_ == absl::ZeroDuration()
                       ? length
                       : 0.9 * round_length_ + 0.1 * length;
-  neighborhood_.SetRoundLength(round_length_);
   const TransportCounters bytes = parts_.transport->counters();
   metrics_.round = round_;
   metrics_.steps = steps_;
@@ -74,6 +73,8 @@ void Peer::Publish(absl::Time started) {
       absl::ToDoubleSeconds(neighborhood_.TakeExchangeTime());
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   exchanges_.Add(metrics_.seconds_exchanging);
+  neighborhood_.SetBusy(absl::Seconds(std::max(
+      busy_.Quantile(0.5), parts_.membership->fleet_busy().value_or(0))));
   metrics_.corrections = neighborhood_.corrections();
   metrics_.skipped = neighborhood_.skipped();
   metrics_.late = neighborhood_.late();

@@ -262,6 +262,9 @@ class LateToHear final : public Membership {
   std::optional<uint64_t> fleet_round() const override {
     return fleet_->fleet_round();
   }
+  std::optional<double> fleet_busy() const override {
+    return fleet_->fleet_busy();
+  }
   StopState stop() const override {
     if (begun_ < hears_) return {};
     return {.round = stop_, .committed = true};
