@@ -22,6 +22,11 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
         absl::StrCat("mixing_rounds ", spec.mixing_rounds,
                      ": must be 1 to 255, and above 1 needs overlap_steps 0"));
   }
+  if (spec.chebyshev && spec.deadline.kind != DeadlinePolicy::Kind::kNone) {
+    return absl::InvalidArgumentError(
+        "chebyshev gossip needs deadline none: what arrives late would be "
+        "accelerated at one end only");
+  }
   if (spec.gamma < 0 || spec.gamma > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("gamma ", spec.gamma, " is not in [0, 1]"));
@@ -152,17 +157,38 @@ Task<absl::Status> Peer::CompleteDue(uint64_t round) {
   co_return absl::OkStatus();
 }
 
-// x ← W^t x: t exchanges one after the other.
+// x ← W^t x, or the polynomial of W that Chebyshev found better: t exchanges
+// one after the other.
 Task<absl::Status> Peer::Mix() {
+  const std::vector<RowEntry>& row = rows_.at(round_);
+  std::vector<RowEntry> weighted = row;
   for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
     const ExchangeId id = MakeExchangeId(round_, static_cast<uint32_t>(phase));
-    const std::vector<RowEntry>& row = rows_.at(round_);
-    neighborhood_.Emit(row, id, CheckFinite());
+    const double omega = spec_.chebyshev ? omega_[phase] : 1;
+    for (size_t i = 0; i < row.size(); ++i) {
+      weighted[i].coefficient = static_cast<float>(omega * row[i].coefficient);
+    }
+    if (spec_.chebyshev) {
+      const std::span<const float> x = parts_.game->parameters();
+      before_.assign(x.begin(), x.end());
+    }
+    neighborhood_.Emit(weighted, id, CheckFinite());
     Task<absl::Status> wait = Await(row, id);
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
     neighborhood_.Complete(id + 1);
+    if (spec_.chebyshev) Accelerate(omega);
   }
   co_return absl::OkStatus();
+}
+
+// x += (ω − 1)·(what the phase before moved it).  Both ends of an edge move by
+// opposite corrections, so the mean stays where it is.
+void Peer::Accelerate(double omega) {
+  const std::span<float> x = parts_.game->parameters();
+  const Kernels& kernels = HostKernels();
+  if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
+  moved_.assign(x.begin(), x.end());
+  kernels.axpy(-1.0f, before_, moved_);
 }
 
 // `row` stays as it is meanwhile.

@@ -48,7 +48,8 @@ struct PeerSpec {
   std::string all_reduce = "ring";
   // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
   int overlap_steps = 1;
-  int mixing_rounds = 1;  // t; above 1 needs h = 0
+  int mixing_rounds = 1;   // t; above 1 needs h = 0
+  bool chebyshev = false;  // of the t; needs no deadline and a fixed schedule
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
@@ -117,6 +118,7 @@ class Peer {
   // One round (peer.cc).
   Task<absl::Status> Round();
   Task<absl::Status> Mix();
+  void Accelerate(double omega);
   Task<absl::Status> CompleteDue(uint64_t round);
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Step();
@@ -153,6 +155,7 @@ class Peer {
   std::unique_ptr<MixingSchedule> schedule_;
   int overlap_ = 1;
   float gamma_ = 1;
+  std::vector<double> omega_;  // of each phase
 
   uint64_t round_ = 1;
   uint64_t steps_ = 0;
@@ -162,6 +165,8 @@ class Peer {
   absl::Duration round_length_;  // moving average
   Recent busy_, exchanges_;      // seconds, since the view
   std::vector<float> ema_;
+  // Chebyshev only: x before the phase, and by how much the one before moved x.
+  std::vector<float> before_, moved_;
   // Written by the compute engine, read on the loop after it.
   absl::StatusOr<Losses> losses_ = Losses{};
   absl::Status step_status_;

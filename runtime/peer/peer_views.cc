@@ -100,6 +100,14 @@ absl::Status Peer::AdoptOverlap() {
   busy_.Clear();
   exchanges_.Clear();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
+  if (spec_.chebyshev) {
+    if (!schedule_->fixed()) {
+      return absl::InvalidArgumentError(
+          "chebyshev gossip needs a fixed schedule");
+    }
+    omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
+                              spec_.mixing_rounds);
+  }
   neighborhood_.SetOverlap(overlap_);
   return absl::OkStatus();
 }

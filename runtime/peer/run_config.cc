@@ -124,6 +124,7 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   std::vector<std::string_view> all_reduces = AllReduce::Names();
   all_reduces.push_back("auto");
   check.OneOf("mixing.all_reduce", mixing.all_reduce(), all_reduces);
+  check.OneOf("mixing.gossip", mixing.gossip(), {"plain", "chebyshev"});
   check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
   check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
   check.Duration("mixing.liveness_limit", mixing.liveness_limit());
@@ -184,6 +185,14 @@ void CheckComposition(const RunConfig& config, Checker& check) {
                        ", or leave it out to get two thirds "
                        "of that"));
     }
+  }
+  if (mixing.gossip() == "chebyshev" &&
+      (!(*schedule)->fixed() || mixing.deadline() != "none" ||
+       mixing.codec().rfind("dense-", 0) != 0)) {
+    check.Refuse("mixing.gossip",
+                 "is chebyshev, which needs a fixed schedule, a dense codec "
+                 "and no deadline: it amplifies what a codec rounds away, and "
+                 "what comes late");
   }
   if (!MixesParameters(config) && mixing.mixing_rounds() > 1) {
     check.Refuse("mixing.mixing_rounds",
