@@ -14,10 +14,6 @@ namespace {
 constexpr size_t kMaxPendingArrivals = 64;
 // A peer that breaks the protocol this often is not dialled again.
 constexpr int kMaxViolations = 5;
-// The part of a peer's busy time that a payload may take on its way, by what
-// it would change; and what has to be measured before that is asked for.
-constexpr double kShareToStay = 0.9, kShareToNarrow = 0.8, kShareToWiden = 0.7;
-constexpr size_t kTransitsToChoose = 8;
 
 }  // namespace
 
@@ -83,7 +79,9 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       continue;
     }
     TellFormat(entry);
-    Wish(entry);
+    if (const auto wish = entry.formats.Choose(*codec_, busy_)) {
+      entry.edge->set_wish(*wish);
+    }
     if (!entry.edge->Emit(id, it->coefficient, finite)) ++skipped_;
     entry.emitted.emplace(id, loop_->Now());
     if (entry.emitted.size() > kMaxPendingArrivals) {
@@ -94,32 +92,6 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   }
   for (auto& [peer, entry] : edges_) Flush(entry);
   transport_->Flush();
-}
-
-// Where the codec leaves a choice: the widest format whose payload this link
-// carries while peers compute; latency is the overlap's to hide.  What this end
-// receives is what it can measure, so it asks the other for it.
-void Neighborhood::Wish(Entry& entry) const {
-  const std::span<const WireFormat> choices = codec_->choices();
-  if (choices.empty() || busy_ <= absl::ZeroDuration() ||
-      entry.bytes_per_second.size() < kTransitsToChoose) {
-    return;
-  }
-  const double bytes =
-      absl::ToDoubleSeconds(busy_) * entry.bytes_per_second.Quantile(0.5);
-  const size_t before = codec_->EncodedSize(
-      entry.wish == WireFormat::kDenseF32 ? codec_->format() : entry.wish);
-  entry.wish = choices.back();
-  for (const WireFormat f : choices) {
-    const size_t size = codec_->EncodedSize(f);
-    const double share = size == before  ? kShareToStay
-                         : size > before ? kShareToWiden
-                                         : kShareToNarrow;
-    if (static_cast<double>(size) > share * bytes) continue;
-    entry.wish = f;
-    break;
-  }
-  entry.edge->set_wish(entry.wish);
 }
 
 void Neighborhood::TellFormat(Entry& entry) const {
@@ -330,10 +302,7 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
   const auto it = edges_.find(peer);
   if (channel != Channel::kEdge || it == edges_.end()) return;
   Entry& entry = it->second;
-  if (frame.transit.took > absl::ZeroDuration()) {
-    entry.bytes_per_second.Add(static_cast<double>(frame.transit.bytes) /
-                               absl::ToDoubleSeconds(frame.transit.took));
-  }
+  entry.formats.Record(frame.transit);
   const absl::Status status = entry.edge->OnFrame(
       connection, frame.head.bytes(), std::move(frame.body));
   if (!status.ok()) {

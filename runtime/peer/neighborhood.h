@@ -20,7 +20,7 @@
 #include "algorithms/gossip/edge.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/peer/deadline.h"
-#include "runtime/peer/recent.h"
+#include "runtime/peer/format_chooser.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -125,9 +125,8 @@ class Neighborhood final : public TransportListener {
     std::unique_ptr<Edge> edge;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
-    Recent bytes_per_second = {};              // received
+    FormatChooser formats = {};                // of what this end receives
     WireFormat told = WireFormat::kDenseF32;   // in an event
-    WireFormat wish = WireFormat::kDenseF32;   // f32: none yet
     bool overdue = false;
     int violations = 0;
   };
@@ -138,7 +137,6 @@ class Neighborhood final : public TransportListener {
   void NoteArrivals(Entry& entry);
   void TellLost(Entry& entry) const;
   void TellFormat(Entry& entry) const;
-  void Wish(Entry& entry) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
   // No neighbour has been heard to decide exchange `id`.

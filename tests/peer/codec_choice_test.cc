@@ -5,6 +5,7 @@
 #include "algorithms/game/synthetic_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/peer/format_chooser.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
 
@@ -28,6 +29,29 @@ double RateFor(double bits) { return bits / 8 * kParameters / 0.010; }
 
 WireFormat FormatTo(SimFleet& fleet, int rank, int other) {
   return fleet.peer(rank).neighborhood().edge(SimFleet::IdOf(other))->format();
+}
+
+TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  const absl::Duration busy = absl::Milliseconds(10);
+  const auto choose = [&](FormatChooser& chooser, double bits) {
+    for (size_t i = 0; i < Recent::kMost; ++i) {
+      chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                      .took = absl::Seconds(1)});
+    }
+    return chooser.Choose(*codec, busy);
+  };
+  FormatChooser chooser;
+  EXPECT_EQ(chooser.Choose(*codec, busy), std::nullopt);
+  EXPECT_EQ(choose(chooser, 5), WireFormat::kInt4);   // 0.83 of the time: stays
+  EXPECT_EQ(choose(chooser, 4.5), WireFormat::kLm2);  // 0.92
+  EXPECT_EQ(choose(chooser, 5.5), WireFormat::kLm2);  // 0.75
+  EXPECT_EQ(choose(chooser, 6), WireFormat::kInt4);   // 0.69
+  EXPECT_EQ(choose(chooser, 100), WireFormat::kInt8);
+  EXPECT_EQ(choose(chooser, 0.1), WireFormat::kSign);
+  EXPECT_EQ(chooser.Choose(*codec, absl::ZeroDuration()), std::nullopt);
 }
 
 TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {
