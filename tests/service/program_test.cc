@@ -51,7 +51,7 @@ TEST(ProgramTest, AScheduleThatCannotBeIsAnError) {
   TemporaryFolder folder;
   const Outcome refused =
       Execute("--peers 6 --graph hypercube --state " + folder.path());
-  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.output, HasSubstr("power of two"));
 }
 

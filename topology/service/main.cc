@@ -144,7 +144,8 @@ int Main(int argc, const char* const* argv) {
   const absl::StatusOr<int> code = Run(line->options);
   if (code.ok()) return *code;
   std::cerr << "gossamer-topology: " << code.status().message() << "\n";
-  return kFailed;
+  return code.status().code() == absl::StatusCode::kInvalidArgument ? kUsage
+                                                                    : kFailed;
 }
 
 }  // namespace
