@@ -130,6 +130,10 @@ class Mixing {
                     int overlap) const {
     const RoundTimes times =
         PredictRound(request.links, rounds_, CostsOf(request, codec), overlap);
+    // With h = 0 or 1 alike: what a peer does itself comes one after the other.
+    const double busy = PredictRound(LinkTimes(request.links.size), rounds_,
+                                     CostsOf(request, codec), 1)
+                            .round;
     const double gamma = Gamma(codec, overlap);
     return {.name = name_,
             .schedule = spec_,
@@ -137,6 +141,7 @@ class Mixing {
             .overlap = overlap,
             .gamma = gamma,
             .seconds_per_round = times.round,
+            .busy_seconds = busy,
             .exchange_seconds = times.exchange,
             .consensus_distance =
                 model_.Distance(gamma, std::max(0, overlap - 1), codec.error),
@@ -181,12 +186,14 @@ void AddUnlessThere(std::unique_ptr<Mixing> mixing, Mixings& all) {
 Mixings NamedMixings(int size, uint64_t seed) {
   Mixings all;
   for (const char* graph : {"ring", "torus", "complete"}) {
-    auto mixing = Mixing::Create(graph, {.graph = graph}, size, seed);
+    auto mixing =
+        Mixing::Create(graph, {.graph = graph, .edges = ""}, size, seed);
     if (mixing.ok()) AddUnlessThere(*std::move(mixing), all);
   }
   for (const char* schedule :
        {"permuted-ring", "random-matching", "one-peer-exponential"}) {
-    auto mixing = Mixing::Create(schedule, {.schedule = schedule}, size, seed);
+    auto mixing = Mixing::Create(schedule, {.schedule = schedule, .edges = ""},
+                                 size, seed);
     if (mixing.ok()) AddUnlessThere(*std::move(mixing), all);
   }
   return all;
@@ -302,8 +309,23 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
   return plan;
 }
 
-bool Hidden(const Candidate& candidate, double step_seconds) {
-  return candidate.seconds_per_round <= step_seconds / (1 - kAlike);
+absl::StatusOr<Candidate> Predict(const PlanRequest& request,
+                                  const Candidate& wanted) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRequest(request));
+  if (wanted.overlap < 0 || wanted.overlap > kMaxOverlap) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "overlap ", wanted.overlap, ": must be 0 to ", kMaxOverlap));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const auto mixing,
+                            Mixing::Create(wanted.name, wanted.schedule,
+                                           request.links.size, request.seed));
+  GOSSAMER_ASSIGN_OR_RETURN(const CodecTraits codec,
+                            TraitsOf(wanted.codec, request.parameters));
+  return mixing->Predict(request, codec, wanted.overlap);
+}
+
+bool Hidden(const Candidate& candidate) {
+  return candidate.seconds_per_round <= candidate.busy_seconds / (1 - kAlike);
 }
 
 std::string ConfigurationOf(const Candidate& c) {

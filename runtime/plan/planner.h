@@ -39,6 +39,7 @@ struct Candidate {
   int overlap = 0;
   double gamma = 0;  // the runtime takes it by itself
   double seconds_per_round = 0;
+  double busy_seconds = 0;        // of a round if the network cost nothing
   double exchange_seconds = 0;    // the longest
   double consensus_distance = 0;  // for steps with noise of variance 1
   double contraction = 0;         // of W, at gamma 1 and without delay
@@ -63,8 +64,13 @@ inline constexpr double kAlike = 0.03;
 // that are negative or no numbers, no parameters.
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request);
 
-// The fastest possible round: nothing but the step.
-bool Hidden(const Candidate& candidate, double step_seconds);
+// One graph, codec and overlap: the same predictions for `wanted`'s name,
+// schedule, codec and overlap.  kInvalidArgument: what cannot be.
+absl::StatusOr<Candidate> Predict(const PlanRequest& request,
+                                  const Candidate& wanted);
+
+// Its rounds take no longer than they would without a network.
+bool Hidden(const Candidate& candidate);
 
 // "mixing { ... }" for a configuration file.
 std::string ConfigurationOf(const Candidate& candidate);
