@@ -65,7 +65,8 @@ int RunPlan(const PlanOptions& options) {
         CheckPlan(options, *input, *plan);
     if (!run.ok()) return Complain("plan", run.status());
     checks = *std::move(run);
-    if (!options.json) std::cout << ChecksText(checks);
+    if (!options.json)
+      std::cout << ChecksText(checks, input->request.step_seconds);
   }
   if (options.json) {
     std::cout << PlanJson(*input, *plan, checks).dump(2) << "\n";

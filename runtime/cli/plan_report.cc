@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 10;
+constexpr double kTooBusy = 1.25;  // times the step that was wanted
 
 double PerSecond(const Candidate& c) { return 1 / c.seconds_per_round; }
 std::string Millis(double seconds) {
@@ -185,7 +186,8 @@ std::string PlanText(const PlanInput& input, const Plan& plan) {
   return out;
 }
 
-std::string ChecksText(const std::vector<PlanCheck>& checks) {
+std::string ChecksText(const std::vector<PlanCheck>& checks,
+                       double wanted_step) {
   std::string out = absl::StrFormat("\n%-16s %-26s %9s %9s %7s %9s %14s\n", "",
                                     "", "predicted", "measured", "error",
                                     "real step", "error with it");
@@ -204,7 +206,6 @@ std::string ChecksText(const std::vector<PlanCheck>& checks) {
 
 Json PlanJson(const PlanInput& input, const Plan& plan,
               const std::vector<PlanCheck>& checks) {
-  const double step = input.request.step_seconds;
   Json json = {{"network", input.network},
                {"peers", input.request.links.size},
                {"hosts", input.hosts},

@@ -19,8 +19,10 @@ namespace gossamer {
 // the lines to copy.
 std::string PlanText(const PlanInput& input, const Plan& plan);
 
-// A table of predicted against measured.
-std::string ChecksText(const std::vector<PlanCheck>& checks);
+// A table of predicted against measured, and a warning where the machine could
+// not make steps of `wanted_step` seconds.
+std::string ChecksText(const std::vector<PlanCheck>& checks,
+                       double wanted_step);
 
 // With the keys of --help; `checks` is null if empty.
 nlohmann::ordered_json PlanJson(const PlanInput& input, const Plan& plan,
