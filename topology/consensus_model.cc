@@ -114,16 +114,18 @@ double ConsensusModel::PeriodicVariance(double gamma, int age) const {
   for (int k = 0; k < period; ++k) {
     laplacians.push_back((gamma * LaplacianOf(schedule_, k)).sparseView());
   }
-  const Eigen::MatrixXd impulses =
-      Eigen::MatrixXd::Identity(m, m).array() - 1.0 / m;
+  // One peer's, as the only schedule with a period, pairs by XOR, looks the
+  // same to all.
+  Eigen::VectorXd impulse = Eigen::VectorXd::Constant(m, -1.0 / m);
+  impulse(0) += 1;
   double sum = 0;
   for (int phase = 0; phase < period; ++phase) {
     // The newest is at k mod (age + 1); older than the impulse is 0.
-    std::vector<Eigen::MatrixXd> x(age + 1, Eigen::MatrixXd::Zero(m, m));
-    x[0] = impulses;
+    std::vector<Eigen::VectorXd> x(age + 1, Eigen::VectorXd::Zero(m));
+    x[0] = impulse;
     double faded = 0;
     for (int k = 0;; ++k) {
-      const Eigen::MatrixXd& now = x[k % (age + 1)];
+      const Eigen::VectorXd& now = x[k % (age + 1)];
       const double power = now.squaredNorm();
       sum += power;
       // Delayed mixing swings: it must be small for as long as a swing takes.
@@ -136,7 +138,7 @@ double ConsensusModel::PeriodicVariance(double gamma, int age) const {
           laplacians[(phase + k - age + period * (age + 1)) % period] * x[next];
     }
   }
-  return sum / period / (m - 1);
+  return sum / period * m / (m - 1);
 }
 
 double ConsensusModel::Distance(double gamma, int age,

@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 10;
+constexpr size_t kLongestName = 24;
 constexpr double kTooBusy = 1.25;  // times the step that was wanted
 
 double PerSecond(const Candidate& c) { return 1 / c.seconds_per_round; }
@@ -32,6 +33,9 @@ std::string NameOf(const Candidate& c) {
                     edge.substr(0, edge.find('-')));
     at = end == std::string::npos ? end : end + 1;
   }
+  // Whole in the lines to copy.
+  if (ranks.size() > kLongestName)
+    ranks = ranks.substr(0, kLongestName) + "...";
   return absl::StrCat("ring ", ranks);
 }
 

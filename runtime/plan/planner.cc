@@ -126,14 +126,18 @@ class Mixing {
     return std::min(codec.gamma, kOfStable * stable_[overlap]);
   }
 
+  // Seconds of a round if the network cost nothing.  Of any overlap: what a
+  // peer does itself comes one after the other.
+  double Busy(const PlanRequest& request, const CodecTraits& codec) const {
+    return PredictRound(LinkTimes(request.links.size), rounds_,
+                        CostsOf(request, codec), 1)
+        .round;
+  }
+
   Candidate Predict(const PlanRequest& request, const CodecTraits& codec,
-                    int overlap) const {
+                    double busy, int overlap) const {
     const RoundTimes times =
         PredictRound(request.links, rounds_, CostsOf(request, codec), overlap);
-    // With h = 0 or 1 alike: what a peer does itself comes one after the other.
-    const double busy = PredictRound(LinkTimes(request.links.size), rounds_,
-                                     CostsOf(request, codec), 1)
-                            .round;
     const double gamma = Gamma(codec, overlap);
     return {.name = name_,
             .schedule = spec_,
@@ -298,8 +302,9 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
         named, [&](const auto& mixing) { return mixing->Same(*ring); });
     if (new_ring) mixings.insert(mixings.begin(), ring.get());
     for (const Mixing* mixing : mixings) {
+      const double busy = mixing->Busy(request, codec);
       for (int h = 0; h <= kMaxOverlap; ++h) {
-        plan.candidates.push_back(mixing->Predict(request, codec, h));
+        plan.candidates.push_back(mixing->Predict(request, codec, busy, h));
       }
     }
   }
@@ -321,7 +326,8 @@ absl::StatusOr<Candidate> Predict(const PlanRequest& request,
                                            request.links.size, request.seed));
   GOSSAMER_ASSIGN_OR_RETURN(const CodecTraits codec,
                             TraitsOf(wanted.codec, request.parameters));
-  return mixing->Predict(request, codec, wanted.overlap);
+  return mixing->Predict(request, codec, mixing->Busy(request, codec),
+                         wanted.overlap);
 }
 
 bool Hidden(const Candidate& candidate) {

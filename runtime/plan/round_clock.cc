@@ -6,10 +6,11 @@
 namespace gossamer {
 namespace {
 
-// Enough for a fleet to fall into step, and for what is drawn to average out.
-constexpr int kRounds = 480;
-constexpr int kFirstRound = 240;  // that counts
-constexpr int kOperations = 24;   // the same of all-reduces
+// Enough for a fleet to fall into step, twice; and for what is drawn to average
+// out, twice.
+constexpr int kRounds = 240;
+constexpr int kDrawnRounds = 480;
+constexpr int kOperations = 24;  // the same of all-reduces
 constexpr int kFirstOperation = 8;
 constexpr double kSizeOfFloat = 4;
 
@@ -28,8 +29,9 @@ class RoundClock {
 
   RoundTimes Run() {
     double counted = 0;
-    for (int k = 0; k < kRounds; ++k) {
-      if (k == kFirstRound) {
+    const int last = schedule_.drawn() ? kDrawnRounds : kRounds;
+    for (int k = 0; k < last; ++k) {
+      if (k == last / 2) {
         counted = *std::ranges::max_element(begin_);
         bytes_ = 0;
         exchange_ = 0;
@@ -37,7 +39,7 @@ class RoundClock {
       for (int i = 0; i < links_.size; ++i) Send(i, k);
       for (int i = 0; i < links_.size; ++i) End(i, k);
     }
-    const double rounds = kRounds - kFirstRound;
+    const double rounds = last - last / 2;
     return {.round = (*std::ranges::max_element(begin_) - counted) / rounds,
             .exchange = exchange_,
             .sent = bytes_ / rounds / links_.size};
@@ -161,9 +163,9 @@ class AllReduceClock {
 
 }  // namespace
 
-ScheduleRounds::ScheduleRounds(const MixingSchedule& schedule) {
-  const uint64_t period = schedule.period();
-  const uint64_t rounds = period > 0 ? period : kRounds;
+ScheduleRounds::ScheduleRounds(const MixingSchedule& schedule)
+    : drawn_(schedule.period() == 0) {
+  const uint64_t rounds = drawn_ ? kDrawnRounds : schedule.period();
   for (uint64_t k = 1; k <= rounds; ++k) {
     std::vector<MixingRow>& rows = rows_.emplace_back();
     for (int i = 0; i < schedule.size(); ++i) {

@@ -37,12 +37,14 @@ class ScheduleRounds {
  public:
   explicit ScheduleRounds(const MixingSchedule& schedule);
   int size() const { return static_cast<int>(rows_[0].size()); }
+  bool drawn() const { return drawn_; }  // anew every round
   // By rank; what comes after the rounds that were kept repeats them.
   const std::vector<MixingRow>& Rows(int round) const {
     return rows_[static_cast<size_t>(round) % rows_.size()];
   }
 
  private:
+  bool drawn_;
   std::vector<std::vector<MixingRow>> rows_;
 };
 
@@ -53,9 +55,9 @@ class ScheduleRounds {
 //   h = 0:  begin_i(k+1) = max(there_ji(k)) + applying + step
 //   h > 0:  begin_i(k+1) = max(begin_i(k) + encoding + step,
 //                              there_ji(k+1-h)) + applying
-// and takes the mean of the later rounds.  Equal links with latency and
-// transfer L + B, no other costs: h = 0 gives step + L + B, h > 0
-// max(step, B, (L + B) / h).
+// and takes the mean of the later half of some hundred rounds.  Equal links
+// with latency and transfer L + B, no other costs: h = 0 gives step + L + B, h
+// > 0 max(step, B, (L + B) / h).
 RoundTimes PredictRound(const LinkTimes& links, const ScheduleRounds& schedule,
                         const RoundCosts& costs, int overlap);
 
