@@ -69,6 +69,20 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
   return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
 }
 
+bool Edge::IncompleteBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= done() && held.id < limit;
+  });
+}
+
+bool Edge::UnheardBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= heard() && held.id < limit;
+  });
+}
+
 bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
   end_.side().set_coefficient(coefficient);
   return end_.Emit(id, finite, Sender());

@@ -94,6 +94,15 @@ class Edge {
   void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
   WireFormat format() const { return end_.side().format(); }
 
+  // For a replay (decisions.h): the format of the next payload, that it is one
+  // whatever the other end did, and whether there is room for it.
+  void use_format(WireFormat format) { end_.side().set_format(format); }
+  void set_insist(bool insist) { end_.set_insist(insist); }
+  bool HasRoom() const { return end_.HasRoom(); }
+  // An own payload below `limit` is not complete here; or not answered.
+  bool IncompleteBelow(ExchangeId limit) const;
+  bool UnheardBelow(ExchangeId limit) const;
+
   // h of the view; at most the window that the edge was made with.
   void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
 

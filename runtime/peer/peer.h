@@ -76,6 +76,7 @@ class Peer {
     LocalStep* step = nullptr;
     std::shared_ptr<const Codec> codec;
     MetricsSink* metrics = nullptr;
+    Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null
     // Count-sketch of x for the heartbeat; may be empty.
     std::function<std::vector<double>(std::span<const float>)> sketch;
@@ -109,11 +110,12 @@ class Peer {
   Task<absl::Status> Join();
   absl::Status AdoptView();
   absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
-  absl::Status AdoptOverlap();
+  absl::Status AdoptOverlap(int overlap);
   absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
   uint64_t NextRound() const;
+  uint64_t DecideNextRound();
 
   // One round (peer.cc).
   Task<absl::Status> Round();
@@ -121,6 +123,7 @@ class Peer {
   void Accelerate(double omega);
   Task<absl::Status> CompleteDue(uint64_t round);
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
+  Task<absl::Status> Repeat(std::function<bool()> possible);
   Task<absl::Status> Step();
   Task<absl::Status> CentralizedStep();
   void TellAllReduce();
@@ -145,6 +148,8 @@ class Peer {
 
   const PeerSpec spec_;
   Parts parts_;
+  Decisions unkept_;
+  Decisions& decisions_;
   const RngKey key_;
   Waiter waiter_;
   Neighborhood neighborhood_;
