@@ -186,6 +186,25 @@ double StableStepSize(const MixingSchedule& schedule, int age) {
   return 2 * std::sin(std::numbers::pi / (2 * (2 * age + 1))) / largest;
 }
 
+std::vector<double> ChebyshevWeights(double rho, int rounds) {
+  std::vector<double> weights = {1};
+  for (int p = 1; p < rounds; ++p) {
+    // omega_1 is from T_2, where the recurrence has 2 for 4.
+    const double last = p == 1 ? 2 : weights.back();
+    weights.push_back(1 / (1 - rho * rho * last / 4));
+  }
+  return weights;
+}
+
+double ContractionOfNorm(const MixingSchedule& schedule, double gamma) {
+  const MixingReport report = Analyze(MatrixOfRound(schedule, 1));
+  double rho = 0;
+  for (size_t i = 1; i < report.eigenvalues.size(); ++i) {
+    rho = std::max(rho, std::abs(1 - gamma * (1 - report.eigenvalues[i])));
+  }
+  return rho;
+}
+
 Contraction EstimateContraction(const MixingSchedule& schedule,
                                 uint64_t first_round, int rounds,
                                 uint64_t seed) {

@@ -86,6 +86,17 @@ Contraction ExpectedContraction(const MixingSchedule& schedule);
 // Of the rounds of a period; of one draw where all are relabellings of it.
 double StableStepSize(const MixingSchedule& schedule, int age);
 
+// Chebyshev-accelerated gossip: weights omega_0 .. omega_(t-1) of
+// x(p+1) = x(p) + omega_p (W - I) x(p) + (omega_p - 1) (x(p) - x(p-1)), which
+// contract every disagreement whose eigenvalue lies within +-rho by at least
+// 1 / T_t(1/rho), T_t the Chebyshev polynomial (Golub, Varga, 1961; for
+// gossip: Scaman, Bach, Bubeck, Lee, Massoulie, ICML 2017).
+std::vector<double> ChebyshevWeights(double rho, int rounds);
+
+// max |1 - gamma (1 - lambda)| over all eigenvalues but the first: the rho of
+// gossip with this step size.  Of a fixed schedule.
+double ContractionOfNorm(const MixingSchedule& schedule, double gamma);
+
 // The mean of ||(W - J)x||^2 / ||x||^2 over `rounds` rounds from `first_round`
 // and Gaussian x with mean zero, with its standard error.  For a schedule that
 // treats all ranks alike this is ExpectedContraction.

@@ -71,7 +71,12 @@ constexpr Policy With(Policy policy, std::array<std::string_view, 3> options) {
   return policy;
 }
 
-constexpr std::array<Policy, 10> kPolicies = {{
+// Of "auto", whose γ is that of int4.
+constexpr WireFormat kChoices[] = {WireFormat::kInt8, WireFormat::kInt4,
+                                   WireFormat::kLm2, WireFormat::kSign};
+constexpr std::string_view kAuto = "auto";
+
+constexpr std::array<Policy, 11> kPolicies = {{
     Stateless("dense-f32", WireFormat::kDenseF32),
     Stateless("dense-bf16", WireFormat::kDenseBf16),
     Stateless("diff-int8", WireFormat::kInt8),
@@ -83,6 +88,7 @@ constexpr std::array<Policy, 10> kPolicies = {{
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK), {"k"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
          {"levels", "bucket", "norm"}),
+    Innovation(kAuto, WireFormat::kInt4),
 }};
 
 std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
@@ -113,6 +119,15 @@ class PieceCodec final : public Codec {
   WireFormat format() const override { return policy_.format; }
   WireFormat first_format() const override { return policy_.first_format; }
   WireFormat resync_format() const override { return policy_.resync_format; }
+  std::span<const WireFormat> choices() const override {
+    if (policy_.name != kAuto) return {};
+    return kChoices;
+  }
+  float RelativeGamma(WireFormat format) const override {
+    return policy_.name == kAuto && format == WireFormat::kSign
+               ? GammaOfSign({})
+               : 1.0f;
+  }
 
   size_t EncodedSize(WireFormat format) const override {
     const WireLayout* layout = LayoutOf(format);

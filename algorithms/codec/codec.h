@@ -71,6 +71,12 @@ class Codec {
   virtual WireFormat first_format() const = 0;
   virtual WireFormat resync_format() const = 0;
 
+  // The formats among which each end of an edge chooses anew for every payload,
+  // the widest first, `format()` among them; empty: there is no choice.
+  virtual std::span<const WireFormat> choices() const = 0;
+  // γ with this format over γ with `format()`.
+  virtual float RelativeGamma(WireFormat format) const = 0;
+
   // Bytes of a payload; exact.  0 for a value that is no format, so that the
   // byte of a received header may be asked for as it is.
   virtual size_t EncodedSize(WireFormat format) const = 0;

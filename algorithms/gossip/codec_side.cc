@@ -37,6 +37,7 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
     : codec_(std::move(codec)),
       x_(x),
       cache_(std::move(cache)),
+      format_(codec_->format()),
       offset_(edge_hash % kResyncRounds) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
@@ -54,7 +55,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
     return {codec_->format(), c_, cache_->Encode(*codec_, id, x_)};
   }
   replica_.resize(x_.size());
-  WireFormat format = codec_->format();
+  WireFormat format = format_;
   const uint64_t interval = ResyncInterval(id);
   if (first_) {
     format = codec_->first_format();
@@ -64,7 +65,8 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   }
   first_ = false;
   emit_interval_ = interval;
-  return {format, c_, cache_->Encode(*codec_, id, format, x_, replica_)};
+  return {format, c_ * codec_->RelativeGamma(format),
+          cache_->Encode(*codec_, id, format, x_, replica_)};
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,

@@ -67,6 +67,9 @@ class CodecSide {
 
   // Weight γ·w of the next emission.
   void set_coefficient(float c) { c_ = c; }
+  // Of the next emissions, one of the codec's choices.
+  void set_format(WireFormat format) { format_ = format; }
+  WireFormat format() const { return format_; }
   void set_observer(CorrectionObserver* observer) { observer_ = observer; }
   const Codec& codec() const { return *codec_; }
   uint64_t corrections() const { return corrections_; }
@@ -96,6 +99,7 @@ class CodecSide {
   std::shared_ptr<const Codec> codec_;
   std::span<float> x_;
   std::shared_ptr<SnapshotCache> cache_;
+  WireFormat format_ = WireFormat::kDenseF32;
   uint64_t offset_ = 0;
   CorrectionObserver* observer_ = nullptr;
   float c_ = 0;

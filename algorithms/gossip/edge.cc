@@ -69,6 +69,20 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
   return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
 }
 
+bool Edge::IncompleteBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= done() && held.id < limit;
+  });
+}
+
+bool Edge::UnheardBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= heard() && held.id < limit;
+  });
+}
+
 bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
   end_.side().set_coefficient(coefficient);
   return end_.Emit(id, finite, Sender());
@@ -122,7 +136,10 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
     h.window = f.window;
     h.replica = end_.side().codec().needs_replica();
     h.run_id = options_.run_id;
-  } else if (f.kind == FrameKind::kPayload) {
+  } else {
+    h.wished = wish_;
+  }
+  if (f.kind == FrameKind::kPayload) {
     h.format = f.token.format;
     h.c = f.token.c;
     h.payload_bytes = static_cast<uint32_t>(f.token.bytes.size());
@@ -202,6 +219,7 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
       h.peer_epoch != end_.state().epoch) {
     return absl::OkStatus();  // another incarnation: not worth a validation
   }
+  HearWish(h.wished);
   ProductionEnd::Frame f;
   f.kind = h.kind;
   f.epoch = h.epoch;
@@ -228,6 +246,13 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
         " payloads wait"));
   }
   return absl::OkStatus();
+}
+
+// Advice: what is none of the choices is as no wish.
+void Edge::HearWish(uint8_t format) {
+  for (const WireFormat choice : end_.side().codec().choices()) {
+    if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
+  }
 }
 
 void Edge::BeginRecord(ExchangeId cut) {

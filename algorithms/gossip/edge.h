@@ -88,6 +88,21 @@ class Edge {
   const CodecSide& side() const { return end_.side(); }
   void set_observer(CorrectionObserver* o) { end_.side().set_observer(o); }
 
+  // With a codec that leaves a choice: the format that this end wishes to get,
+  // told with every frame from here on, and the one it uses, which the other
+  // end has wished for.
+  void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
+  WireFormat format() const { return end_.side().format(); }
+
+  // For a replay (decisions.h): the format of the next payload, that it is one
+  // whatever the other end did, and whether there is room for it.
+  void use_format(WireFormat format) { end_.side().set_format(format); }
+  void set_insist(bool insist) { end_.set_insist(insist); }
+  bool HasRoom() const { return end_.HasRoom(); }
+  // An own payload below `limit` is not complete here; or not answered.
+  bool IncompleteBelow(ExchangeId limit) const;
+  bool UnheardBelow(ExchangeId limit) const;
+
   // h of the view; at most the window that the edge was made with.
   void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
 
@@ -142,6 +157,7 @@ class Edge {
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
   absl::Status OnData(const EdgeHeader& header, Payload body);
+  void HearWish(uint8_t format);
   void ExtendRecord();
 
   EdgeOptions options_;
@@ -149,6 +165,7 @@ class Edge {
   // Those that are up, with the last hello heard on each: an end that falls
   // back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
+  uint8_t wish_ = 0;
   bool rose_ = false;  // risen on this connection already
   std::vector<OutFrame> outbox_;
   std::vector<ExchangeId> lost_;

@@ -64,11 +64,18 @@ class EdgeEnd {
   // ones stays 2W, so that a smaller brake makes no skip.
   void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
 
+  // Pays although the other end is known to have skipped: at a replay it may be
+  // further ahead than it was.
+  void set_insist(bool insist) { insist_ = insist; }
+
+  // Whether the windows have room for a payload.
+  bool HasRoom() const {
+    return s_.peer_epoch != 0 && s_.Incomplete() < s_.brake &&
+           s_.Unacknowledged() < 2 * s_.window;
+  }
   // Whether Emit(id) may send a payload (EDGE 4, Emit).
   bool MayPay(N id) const {
-    return s_.peer_epoch != 0 && s_.Incomplete() < s_.brake &&
-           s_.Unacknowledged() < 2 * s_.window &&
-           !(s_.heard > id && !s_.theirs.Has(id));
+    return HasRoom() && (insist_ || !(s_.heard > id && !s_.theirs.Has(id)));
   }
   // Decides exchange `id` >= decided: a payload if `pay` and MayPay(id), else
   // a skip; everything between is skipped.  True if it is a payload.
@@ -163,6 +170,7 @@ class EdgeEnd {
   State s_;
   Side side_;
   N nonce_ = 0;
+  bool insist_ = false;
 };
 
 }  // namespace gossamer

@@ -154,6 +154,11 @@ absl::Status LocalFleet::StartPeers() {
       peer.argv.push_back(spec_.data);
     }
     if (spec_.resume) peer.argv.push_back("--resume");
+    if (!spec_.replay.empty()) {
+      peer.argv.insert(peer.argv.end(),
+                       {"--replay", absl::StrCat(spec_.replay, "/peer-", rank,
+                                                 "/decisions.log")});
+    }
     GOSSAMER_RETURN_IF_ERROR(peers_.Start(peer));
   }
   client_ = std::make_unique<FleetClient>(address_);

@@ -1,7 +1,7 @@
 // What lies where in runs/<name>/, and how to read it.
 //
 //   config.textproto            resolved
-//   peer-<rank>/metrics.jsonl   and events.jsonl, samples/, checkpoints/
+//   peer-<rank>/metrics.jsonl   and events.jsonl, decisions.log, checkpoints/
 //   topology/                   state of the topology service
 //   logs/                       what the processes printed
 //   consensus.jsonl             the fleet's consensus distance over rounds

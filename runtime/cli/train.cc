@@ -23,6 +23,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer train --config deploy/configs/quickstart.textproto --data data/emoji-32
   gossamer train --config c.textproto --data d --set peers=8 --set mixing.graph=torus
   gossamer train --config c.textproto --data d --resume   # go on after Ctrl-C
+  gossamer train --config runs/a/config.textproto --name again --replay runs/a
 
 Ctrl-C stops the fleet at a round that all peers agree on, with a checkpoint;
 a second Ctrl-C ends it at once.  With --json, stdout is one object: folder,
@@ -88,6 +89,17 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   }
   spec.run_folder = absl::StrCat(options.runs, "/", spec.config.name());
   spec.resume = options.resume;
+  spec.replay = options.replay;
+  if (!spec.replay.empty()) {
+    const RunFolder before(spec.replay);
+    GOSSAMER_ASSIGN_OR_RETURN(const RunConfig config, before.LoadConfig());
+    if (ConfigurationHash(config) != ConfigurationHash(spec.config)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--replay: ", spec.replay, " has another configuration:\n",
+          ConfigurationDifference(config, spec.config), "replay with ",
+          before.ConfigPath()));
+    }
+  }
   spec.title = absl::StrCat(spec.config.name(), "  ", spec.config.algorithm(),
                             "  ", spec.config.peers(), " peers");
   GOSSAMER_RETURN_IF_ERROR(
@@ -180,6 +192,10 @@ void AddTrain(Command& program) {
                     "go on from the newest common checkpoint");
   command.AddOption("--overwrite", &options->overwrite,
                     "replace a run of the same name", {.excludes = "--resume"});
+  command.AddOption("--replay", &options->replay,
+                    "repeat that run bit for bit: also what its peers decided "
+                    "by the clock",
+                    {.value_name = "RUN", .excludes = "--resume"});
 }
 
 }  // namespace gossamer

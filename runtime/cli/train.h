@@ -17,6 +17,7 @@ namespace gossamer {
 struct TrainOptions : TrainingOptions {
   bool resume = false;
   bool overwrite = false;
+  std::string replay;
 };
 
 // Loads and checks the configuration, and makes way for the run's folder, which

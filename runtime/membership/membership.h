@@ -58,6 +58,9 @@ class Membership {
   virtual const View& view() const = 0;
   // The largest round of any peer, as of the service's last answer.
   virtual std::optional<uint64_t> fleet_round() const = 0;
+  // Seconds of a round without waiting at the slowest peer, which sets the
+  // pace, as of the service's last answer.
+  virtual std::optional<double> fleet_busy() const = 0;
   virtual StopState stop() const = 0;
   // From here on this peer cannot stop before the end of `round`.  Every
   // round; cheap.

@@ -32,6 +32,15 @@ class StaticFleet::Peer final : public Membership {
     return round;
   }
 
+  std::optional<double> fleet_busy() const override {
+    MutexLock lock(&fleet_->mu_);
+    double busy = 0;
+    for (const auto& [id, seat] : fleet_->seats_) {
+      busy = std::max(busy, seat.report.tempo.busy_seconds);
+    }
+    return busy;
+  }
+
   StopState stop() const override {
     MutexLock lock(&fleet_->mu_);
     return fleet_->stop_;

@@ -319,6 +319,9 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   registered_ = response.registered();
   expected_ = response.expected();
   if (response.fleet_round() > 0) fleet_round_ = response.fleet_round();
+  if (response.fleet_busy_seconds() > 0) {
+    fleet_busy_ = response.fleet_busy_seconds();
+  }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
   if (response.has_view()) {

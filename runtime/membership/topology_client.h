@@ -70,6 +70,7 @@ class TopologyClient final : public Membership {
 
   const View& view() const override { return view_; }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
+  std::optional<double> fleet_busy() const override { return fleet_busy_; }
   StopState stop() const override { return stop_; }
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
@@ -120,6 +121,7 @@ class TopologyClient final : public Membership {
 
   View view_;
   std::optional<uint64_t> fleet_round_;
+  std::optional<double> fleet_busy_;
   StopState stop_;
   uint32_t registered_ = 0;
   uint32_t expected_ = 0;

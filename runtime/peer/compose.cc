@@ -117,6 +117,7 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.all_reduce = mixing.all_reduce();
   spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
   spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());
+  spec.chebyshev = mixing.gossip() == "chebyshev";
   spec.step_then_mix = mixing.order() == "step-then-mix";
   spec.gamma = mixing.gamma();
   GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));

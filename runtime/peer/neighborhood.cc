@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace gossamer {
@@ -11,8 +12,6 @@ namespace {
 
 // Emissions whose answers are still of interest to the deadline.
 constexpr size_t kMaxPendingArrivals = 64;
-// A peer that breaks the protocol this often is not dialled again.
-constexpr int kMaxViolations = 5;
 
 }  // namespace
 
@@ -55,6 +54,7 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
       edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
     }
     edge->set_overlap(overlap_);
+    edge->set_insist(decisions_->replays());
     edges_.emplace(
         peer, Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
   }
@@ -77,7 +77,18 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->Pass(id + 1);
       continue;
     }
-    if (!entry.edge->Emit(id, it->coefficient, finite)) ++skipped_;
+    if (const auto wish = entry.formats.Choose(*codec_, busy_)) {
+      entry.edge->set_wish(*wish);
+    }
+    const bool pays = finite && !decisions_->Skips(peer, id);
+    if (const auto format = decisions_->Format(peer, id)) {
+      entry.edge->use_format(*format);
+    }
+    TellFormat(entry, id);
+    if (!entry.edge->Emit(id, it->coefficient, pays)) {
+      ++skipped_;
+      decisions_->TellSkip(peer, id);
+    }
     entry.emitted.emplace(id, loop_->Now());
     if (entry.emitted.size() > kMaxPendingArrivals) {
       entry.emitted.erase(entry.emitted.begin());
@@ -87,6 +98,20 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   }
   for (auto& [peer, entry] : edges_) Flush(entry);
   transport_->Flush();
+}
+
+void Neighborhood::TellFormat(Entry& entry, ExchangeId id) const {
+  const WireFormat used = entry.edge->format();
+  if (codec_->choices().empty() || used == entry.told) return;
+  decisions_->TellFormat(entry.edge->other(), id, used);
+  if (entry.told != WireFormat::kDenseF32) {
+    Tell("codec",
+         absl::StrFormat("to peer %d: %d bytes a payload instead of %d, as it "
+                         "wishes",
+                         entry.edge->other().value, codec_->EncodedSize(used),
+                         codec_->EncodedSize(entry.told)));
+  }
+  entry.told = used;
 }
 
 void Neighborhood::Pass(ExchangeId id) {
@@ -99,7 +124,36 @@ void Neighborhood::Pass(ExchangeId id) {
 void Neighborhood::Complete(ExchangeId limit) {
   // Each edge's correction is added by itself, sorted by neighbour: rounding
   // errors at the two ends then cancel, and a run can be replayed (EDGE 9).
-  for (auto& [peer, entry] : edges_) entry.edge->Complete(limit);
+  ++boundary_;
+  for (auto& [peer, entry] : edges_) {
+    entry.edge->Complete(decisions_->Done(peer, boundary_).value_or(limit));
+    const bool behind = entry.edge->IncompleteBelow(limit);
+    if (behind || entry.behind) {
+      decisions_->TellDone(peer, boundary_, entry.edge->done());
+    }
+    entry.behind = behind;
+  }
+}
+
+void Neighborhood::SetDecisions(Decisions* decisions) {
+  decisions_ = decisions;
+  for (auto& [peer, entry] : edges_) {
+    entry.edge->set_insist(decisions->replays());
+  }
+}
+
+bool Neighborhood::CanEmit(std::span<const RowEntry> row, ExchangeId id) const {
+  return std::all_of(row.begin(), row.end(), [&](const RowEntry& r) {
+    return decisions_->Skips(r.peer, id) || edges_.at(r.peer).edge->HasRoom();
+  });
+}
+
+bool Neighborhood::CanComplete(ExchangeId limit) const {
+  return std::all_of(edges_.begin(), edges_.end(), [&](const auto& e) {
+    const auto done = decisions_->Done(e.first, boundary_ + 1);
+    const Edge& edge = *e.second.edge;
+    return done ? edge.heard() >= *done : !edge.UnheardBelow(limit);
+  });
 }
 
 bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
@@ -262,79 +316,6 @@ void Neighborhood::NoteArrivals(Entry& entry) {
     entry.deadline.Record(took);
     exchange_time_ = std::max(exchange_time_, took);
     it = entry.emitted.erase(it);
-  }
-}
-
-void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
-  if (auto it = edges_.find(peer); it != edges_.end()) {
-    it->second.edge->ConnectionUp(connection);
-    Send(it->second);
-  }
-  if (on_collective_up_) on_collective_up_(peer);
-  Changed();
-}
-
-void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
-                           Channel channel, Frame frame) {
-  if (channel == Channel::kCollective) {
-    if (on_collective_) on_collective_(peer, std::move(frame));
-    Changed();
-    return;
-  }
-  const auto it = edges_.find(peer);
-  if (channel != Channel::kEdge || it == edges_.end()) return;
-  Entry& entry = it->second;
-  const absl::Status status = entry.edge->OnFrame(
-      connection, frame.head.bytes(), std::move(frame.body));
-  if (!status.ok()) {
-    Refuse(entry, connection, status);
-    return;
-  }
-  TellLost(entry);
-  NoteArrivals(entry);
-  Send(entry);
-  Flush(entry);
-  Changed();
-}
-
-void Neighborhood::TellLost(Entry& entry) const {
-  const std::vector<ExchangeId> lost = entry.edge->TakeLost();
-  if (lost.empty()) return;
-  Tell("edge_lost",
-       absl::StrCat("peer ", entry.edge->other().value,
-                    " began anew; the corrections of round ",
-                    absl::StrJoin(lost, ", ",
-                                  [](std::string* out, ExchangeId id) {
-                                    absl::StrAppend(out, RoundOf(id));
-                                  }),
-                    " may have been applied at one end only"));
-}
-
-void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
-                          const absl::Status& why) {
-  if (auto it = edges_.find(peer); it != edges_.end()) {
-    it->second.edge->ConnectionDown(connection);
-    TellLost(it->second);
-    Send(it->second);
-    Tell("edge_down",
-         absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
-  }
-  Changed();
-}
-
-void Neighborhood::Refuse(Entry& entry, ConnectionId connection,
-                          const absl::Status& why) {
-  const PeerId peer = entry.edge->other();
-  Tell("edge_refused",
-       absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
-  // A disconnect loses nothing; a reset might (EDGE 10).
-  transport_->Close(peer, connection, why);
-  if (++entry.violations >= kMaxViolations ||
-      why.code() == absl::StatusCode::kFailedPrecondition) {
-    Tell("edge_closed",
-         absl::StrCat("peer ", peer.value,
-                      " is not dialled again: it does not fit this run"));
-    transport_->Disconnect(peer);
   }
 }
 

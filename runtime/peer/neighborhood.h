@@ -20,6 +20,8 @@
 #include "algorithms/gossip/edge.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/peer/deadline.h"
+#include "runtime/peer/decisions.h"
+#include "runtime/peer/format_chooser.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -63,6 +65,17 @@ class Neighborhood final : public TransportListener {
   bool Has(PeerId peer) const { return edges_.contains(peer); }
   // h from here on, on all edges.
   void SetOverlap(int h);
+
+  // Outlives this.  At a replay, what may be emitted and completed follows it
+  // instead of the clock.
+  void SetDecisions(Decisions* decisions);
+  // At a replay: the exchange can be emitted as it was, and what was complete
+  // after the next boundary can be.
+  bool CanEmit(std::span<const RowEntry> row, ExchangeId id) const;
+  bool CanComplete(ExchangeId limit) const;
+
+  // How long a round is without waiting, for the choice of formats.
+  void SetBusy(absl::Duration busy) { busy_ = busy; }
 
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
@@ -121,7 +134,10 @@ class Neighborhood final : public TransportListener {
     std::unique_ptr<Edge> edge;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
+    FormatChooser formats = {};                // of what this end receives
+    WireFormat told = WireFormat::kDenseF32;   // in an event
     bool overdue = false;
+    bool behind = false;  // not all that was due was complete
     int violations = 0;
   };
 
@@ -130,6 +146,7 @@ class Neighborhood final : public TransportListener {
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
   void TellLost(Entry& entry) const;
+  void TellFormat(Entry& entry, ExchangeId id) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
   // No neighbour has been heard to decide exchange `id`.
@@ -156,6 +173,9 @@ class Neighborhood final : public TransportListener {
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
   absl::Duration exchange_time_;
+  absl::Duration busy_;
+  Decisions* decisions_ = nullptr;
+  uint64_t boundary_ = 0;
 };
 
 }  // namespace gossamer

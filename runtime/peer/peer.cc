@@ -22,6 +22,11 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
         absl::StrCat("mixing_rounds ", spec.mixing_rounds,
                      ": must be 1 to 255, and above 1 needs overlap_steps 0"));
   }
+  if (spec.chebyshev && spec.deadline.kind != DeadlinePolicy::Kind::kNone) {
+    return absl::InvalidArgumentError(
+        "chebyshev gossip needs deadline none: what arrives late would be "
+        "accelerated at one end only");
+  }
   if (spec.gamma < 0 || spec.gamma > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("gamma ", spec.gamma, " is not in [0, 1]"));
@@ -32,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
 Peer::Peer(PeerSpec spec, Parts parts)
     : spec_(std::move(spec)),
       parts_(std::move(parts)),
+      decisions_(parts_.decisions != nullptr ? *parts_.decisions : unkept_),
       key_(RngKey(spec_.seed).Fold("step")),
       waiter_(parts_.loop),
       neighborhood_({.self = spec_.self,
@@ -45,6 +51,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                     parts_.loop, parts_.transport, parts_.codec,
                     parts_.game->parameters()),
       all_reducer_(parts_.transport) {
+  neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
       [this](const std::string& kind, const std::string& detail) {
@@ -81,6 +88,7 @@ Task<absl::Status> Peer::Run() {
     Task<bool> stop = AtStop();
     if (co_await stop.result()) {
       stopped_ = true;
+      decisions_.TellStop(round_);
       break;
     }
     parts_.membership->BeginRound(round_);
@@ -90,7 +98,7 @@ Task<absl::Status> Peer::Run() {
     Task<bool> evaluated = Evaluate();
     co_await evaluated.result();
     Publish(started);
-    round_ = NextRound();
+    round_ = DecideNextRound();
     BeginCheckpoint();
     Task<bool> saved = SaveCheckpoint(/*now=*/false);
     co_await saved.result();
@@ -109,6 +117,9 @@ Task<absl::Status> Peer::Round() {
     UpdateAverage();
     co_return absl::OkStatus();
   }
+  if (const auto overlap = decisions_.Overlap(round_)) {
+    GOSSAMER_CO_RETURN_IF_ERROR(AdoptOverlap(*overlap));
+  }
   // A view with less overlap makes more due at once.
   Task<absl::Status> due = CompleteDue(round_);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
@@ -124,7 +135,11 @@ Task<absl::Status> Peer::Round() {
   if (overlap_ > 0) {
     // The exchange of this round hides behind this round's step and those of
     // the next h − 1.
-    neighborhood_.Emit(row, MakeExchangeId(round_), CheckFinite());
+    const ExchangeId id = MakeExchangeId(round_);
+    Task<absl::Status> room =
+        Repeat([&] { return neighborhood_.CanEmit(row, id); });
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
+    neighborhood_.Emit(row, id, CheckFinite());
     Task<absl::Status> step = Step();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
     Task<absl::Status> wait = CompleteDue(round_ + 1);
@@ -148,25 +163,70 @@ Task<absl::Status> Peer::CompleteDue(uint64_t round) {
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
     rows_.erase(rows_.begin());
   }
-  if (round > h) neighborhood_.Complete(MakeExchangeId(round - h + 1));
+  if (round <= h) co_return absl::OkStatus();
+  const ExchangeId limit = MakeExchangeId(round - h + 1);
+  Task<absl::Status> all =
+      Repeat([&] { return neighborhood_.CanComplete(limit); });
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
+  neighborhood_.Complete(limit);
   co_return absl::OkStatus();
 }
 
-// x ← W^t x: t exchanges one after the other.
+// At a replay: waits until what was done can be done again.
+Task<absl::Status> Peer::Repeat(std::function<bool()> possible) {
+  if (!decisions_.replays()) co_return absl::OkStatus();
+  const bool can = co_await waiter_.Until(
+      possible, parts_.loop->Now() + spec_.liveness_limit);
+  if (can) co_return absl::OkStatus();
+  co_return absl::DeadlineExceededError(absl::StrCat(
+      "round ", round_, " does not go on as the log says within ",
+      absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit): all peers must replay their logs of one run"));
+}
+
+// x ← W^t x, or the polynomial of W that Chebyshev found better: t exchanges
+// one after the other.
 Task<absl::Status> Peer::Mix() {
+  const std::vector<RowEntry>& row = rows_.at(round_);
+  std::vector<RowEntry> weighted = row;
   for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
     const ExchangeId id = MakeExchangeId(round_, static_cast<uint32_t>(phase));
-    const std::vector<RowEntry>& row = rows_.at(round_);
-    neighborhood_.Emit(row, id, CheckFinite());
+    const double omega = spec_.chebyshev ? omega_[phase] : 1;
+    for (size_t i = 0; i < row.size(); ++i) {
+      weighted[i].coefficient = static_cast<float>(omega * row[i].coefficient);
+    }
+    if (spec_.chebyshev) {
+      const std::span<const float> x = parts_.game->parameters();
+      before_.assign(x.begin(), x.end());
+    }
+    Task<absl::Status> room =
+        Repeat([&] { return neighborhood_.CanEmit(row, id); });
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
+    neighborhood_.Emit(weighted, id, CheckFinite());
     Task<absl::Status> wait = Await(row, id);
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    Task<absl::Status> all =
+        Repeat([&] { return neighborhood_.CanComplete(id + 1); });
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
     neighborhood_.Complete(id + 1);
+    if (spec_.chebyshev) Accelerate(omega);
   }
   co_return absl::OkStatus();
 }
 
+// x += (ω − 1)·(what the phase before moved it).  Both ends of an edge move by
+// opposite corrections, so the mean stays where it is.
+void Peer::Accelerate(double omega) {
+  const std::span<float> x = parts_.game->parameters();
+  const Kernels& kernels = HostKernels();
+  if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
+  moved_.assign(x.begin(), x.end());
+  kernels.axpy(-1.0f, before_, moved_);
+}
+
 // `row` stays as it is meanwhile.
 Task<absl::Status> Peer::Await(std::span<const RowEntry> row, ExchangeId id) {
+  if (decisions_.replays()) co_return absl::OkStatus();
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await waiter_.Until(
       [=, this] { return neighborhood_.Arrived(row, id, round_length_); },

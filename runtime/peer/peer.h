@@ -48,7 +48,8 @@ struct PeerSpec {
   std::string all_reduce = "ring";
   // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
   int overlap_steps = 1;
-  int mixing_rounds = 1;  // t; above 1 needs h = 0
+  int mixing_rounds = 1;   // t; above 1 needs h = 0
+  bool chebyshev = false;  // of the t; needs no deadline and a fixed schedule
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
@@ -75,6 +76,7 @@ class Peer {
     LocalStep* step = nullptr;
     std::shared_ptr<const Codec> codec;
     MetricsSink* metrics = nullptr;
+    Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null
     // Count-sketch of x for the heartbeat; may be empty.
     std::function<std::vector<double>(std::span<const float>)> sketch;
@@ -108,17 +110,20 @@ class Peer {
   Task<absl::Status> Join();
   absl::Status AdoptView();
   absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
-  absl::Status AdoptOverlap();
+  absl::Status AdoptOverlap(int overlap);
   absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
   uint64_t NextRound() const;
+  uint64_t DecideNextRound();
 
   // One round (peer.cc).
   Task<absl::Status> Round();
   Task<absl::Status> Mix();
+  void Accelerate(double omega);
   Task<absl::Status> CompleteDue(uint64_t round);
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
+  Task<absl::Status> Repeat(std::function<bool()> possible);
   Task<absl::Status> Step();
   Task<absl::Status> CentralizedStep();
   void TellAllReduce();
@@ -143,6 +148,8 @@ class Peer {
 
   const PeerSpec spec_;
   Parts parts_;
+  Decisions unkept_;
+  Decisions& decisions_;
   const RngKey key_;
   Waiter waiter_;
   Neighborhood neighborhood_;
@@ -153,6 +160,7 @@ class Peer {
   std::unique_ptr<MixingSchedule> schedule_;
   int overlap_ = 1;
   float gamma_ = 1;
+  std::vector<double> omega_;  // of each phase
 
   uint64_t round_ = 1;
   uint64_t steps_ = 0;
@@ -162,6 +170,8 @@ class Peer {
   absl::Duration round_length_;  // moving average
   Recent busy_, exchanges_;      // seconds, since the view
   std::vector<float> ema_;
+  // Chebyshev only: x before the phase, and by how much the one before moved x.
+  std::vector<float> before_, moved_;
   // Written by the compute engine, read on the loop after it.
   absl::StatusOr<Losses> losses_ = Losses{};
   absl::Status step_status_;

@@ -23,6 +23,8 @@ constexpr char kExamples[] = R"(Examples:
       --listen 10.0.0.2:7800 --insecure --data ./cifar-10-batches-bin
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
       --run-dir runs/mine --resume
+  gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
+      --run-dir runs/again --replay runs/mine/peer-2/decisions.log
 
 SIGTERM or Ctrl-C asks the whole fleet to stop at a round that all agree on;
 every peer saves a checkpoint there. A second signal ends this peer at once.
@@ -84,6 +86,10 @@ void AddOptions(Command& program, PeerProcessOptions& options,
   program.AddOption("--data", &options.data, "folder of the data files");
   program.AddOption("--resume", &options.resume,
                     "offer this folder's checkpoints to resume from");
+  program.AddOption("--replay", &options.replay,
+                    "repeat the decisions that another run of this peer made "
+                    "by the clock; all peers must replay theirs",
+                    {.value_name = "FILE"});
   program.AddOption("--insecure", &options.insecure,
                     "allow unencrypted connections beyond this machine");
 }

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -177,6 +179,7 @@ absl::Status PeerProcess::MakePeer() {
       sink_, JsonlSink::Open(folder, [this](const absl::Status& status) {
         Log(absl::StrCat("metrics: ", std::string(status.message())));
       }));
+  GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",
       static_cast<int>(options_.config.checkpoint().keep()));
@@ -199,10 +202,46 @@ absl::Status PeerProcess::MakePeer() {
                            .step = step_.get(),
                            .codec = std::move(codec),
                            .metrics = sink_.get(),
+                           .decisions = &decisions_,
                            .checkpoints = checkpoints_.get(),
                            .sketch = [seed](std::span<const float> x) {
                              return CountSketch(x, seed);
                            }}));
+  return absl::OkStatus();
+}
+
+// A life that resumes has a file of its own, named by its beginning.
+absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
+  if (!options_.replay.empty()) {
+    std::ifstream file(options_.replay);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--replay ", options_.replay,
+          ": cannot be read; peers keep theirs in peer-N/decisions.log"));
+    }
+    absl::StatusOr<Decisions> decisions = Decisions::Replay(text.str());
+    if (!decisions.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--replay ", options_.replay, ": ", decisions.status().message()));
+    }
+    decisions_ = *std::move(decisions);
+    return absl::OkStatus();
+  }
+  std::string path = folder + "/decisions.log";
+  if (options_.resume) {
+    path = absl::StrCat(folder, "/decisions-", absl::ToUnixSeconds(loop_.Now()),
+                        ".log");
+  }
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  GOSSAMER_ASSIGN_OR_RETURN(decision_file_, LineFile::Open(path));
+  decisions_ = Decisions([this](const std::string& line) {
+    decision_file_->Add(line);
+    const absl::Status kept = decision_file_->Flush();
+    if (!kept.ok()) Log(absl::StrCat("decisions: ", kept.message()));
+  });
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/membership/topology_client.h"
+#include "runtime/peer/decisions.h"
 #include "runtime/peer/peer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/jsonl_sink.h"
@@ -31,6 +32,7 @@ struct PeerProcessOptions {
   std::string run_dir;
   std::string data;
   bool resume = false;
+  std::string replay;  // file of decisions to repeat; empty: none
   bool insecure = false;
 };
 
@@ -51,6 +53,7 @@ class PeerProcess {
   absl::Status Listen();
   Task<absl::Status> Register();
   absl::Status MakePeer();
+  absl::Status OpenDecisions(const std::string& folder);
   // A line for the log of this process.
   void Log(const std::string& line) const;
 
@@ -65,6 +68,8 @@ class PeerProcess {
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<GrpcTransport> transport_;
   std::unique_ptr<TopologyClient> client_;
+  std::unique_ptr<LineFile> decision_file_;
+  Decisions decisions_;
   std::unique_ptr<Peer> peer_;
   uint64_t id_ = 0;
   absl::Status refused_;

@@ -73,6 +73,8 @@ void Peer::Publish(absl::Time started) {
       absl::ToDoubleSeconds(neighborhood_.TakeExchangeTime());
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   exchanges_.Add(metrics_.seconds_exchanging);
+  neighborhood_.SetBusy(absl::Seconds(std::max(
+      busy_.Quantile(0.5), parts_.membership->fleet_busy().value_or(0))));
   metrics_.corrections = neighborhood_.corrections();
   metrics_.skipped = neighborhood_.skipped();
   metrics_.late = neighborhood_.late();

@@ -32,6 +32,7 @@ absl::Status Peer::AdoptView() {
   if (!newest.NewerThan(view_) || (!first && round_ < newest.from_round)) {
     return absl::OkStatus();
   }
+  if (!first && decisions_.replays()) return absl::OkStatus();
   const std::optional<int> rank = newest.RankOf(spec_.self);
   if (!rank) {
     return absl::FailedPreconditionError(
@@ -44,7 +45,7 @@ absl::Status Peer::AdoptView() {
                    newest.seed));
   view_ = newest;
   rank_ = *rank;
-  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap());
+  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
   std::map<PeerId, SavedEdge> saved;
   const auto h = static_cast<uint64_t>(overlap_);
   if (first) {
@@ -85,11 +86,13 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   return absl::OkStatus();
 }
 
-absl::Status Peer::AdoptOverlap() {
+// `overlap`: what the view says, or a replay.
+absl::Status Peer::AdoptOverlap(int overlap) {
   const int before = overlap_;
   overlap_ = spec_.overlap_steps;
   if (overlap_ == kAutoOverlap) {
-    overlap_ = std::clamp(view_.overlap_steps, 1, kMaxOverlap);
+    overlap_ = std::clamp(overlap, 1, kMaxOverlap);
+    decisions_.TellOverlap(round_, overlap_);
     Tell("overlap",
          absl::StrFormat("overlap_steps %d from round %d (was %d); measured "
                          "here: a round without waiting %.1f ms, an exchange "
@@ -100,6 +103,14 @@ absl::Status Peer::AdoptOverlap() {
   busy_.Clear();
   exchanges_.Clear();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
+  if (spec_.chebyshev) {
+    if (!schedule_->fixed()) {
+      return absl::InvalidArgumentError(
+          "chebyshev gossip needs a fixed schedule");
+    }
+    omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
+                              spec_.mixing_rounds);
+  }
   neighborhood_.SetOverlap(overlap_);
   return absl::OkStatus();
 }
@@ -132,6 +143,7 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 // True if the fleet ends its run before this round (membership.h).
 Task<bool> Peer::AtStop() {
   Membership* const m = parts_.membership;
+  if (decisions_.replays()) co_return round_ == decisions_.stop();
   const StopState stop = m->stop();
   // The others have ended without this one, which they took for lost.
   if (stop.committed && round_ > stop.round) co_return true;
@@ -145,6 +157,13 @@ Task<bool> Peer::AtStop() {
       [m, agreed] { return m->stop().committed || m->stop().round != agreed; },
       parts_.loop->Now() + spec_.liveness_limit);
   co_return decided && m->stop().committed && m->stop().round == round_;
+}
+
+uint64_t Peer::DecideNextRound() {
+  if (decisions_.replays()) return decisions_.Next(round_);
+  const uint64_t next = NextRound();
+  if (next != round_ + 1) decisions_.TellJump(round_, next);
+  return next;
 }
 
 // Far behind, a peer would meet each payload of a faster one only when it gets

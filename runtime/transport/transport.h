@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/payload.h"
 
@@ -21,10 +22,18 @@ namespace gossamer {
 // Independent streams of frames between two peers.
 enum class Channel : uint8_t { kEdge = 0, kCollective = 1, kState = 2 };
 
+// How a body came in: the bytes after its first chunk and how long they took,
+// which is what the link gives while it is busy; nothing if it was one chunk.
+struct Transit {
+  size_t bytes = 0;
+  absl::Duration took;
+};
+
 // A small head and a bulk body, either may be empty; they arrive together.
 struct Frame {
-  Payload head;  // at most kMaxHeadBytes
-  Payload body;  // at most the transport's limit
+  Payload head;          // at most kMaxHeadBytes
+  Payload body;          // at most the transport's limit
+  Transit transit = {};  // of a received one
 };
 inline constexpr size_t kMaxHeadBytes = 4096;
 
@@ -65,7 +74,8 @@ class Transport {
   // Gives the peer up: closes, and no longer dials or accepts it.
   virtual void Disconnect(PeerId peer) = 0;
   // Queues a frame on the newest connection.  False, and nothing is kept, if
-  // there is none or the frame is over the limits.  The queue is bounded by what the edges retain (EDGE 3).
+  // there is none or the frame is over the limits.  The queue is bounded by
+  // what the edges retain (EDGE 3).
   virtual bool Send(PeerId peer, Channel channel, Frame frame) = 0;
   // Ends one connection because of what came over it; dials again with
   // backoff.

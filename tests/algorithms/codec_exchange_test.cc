@@ -246,6 +246,7 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
       {"diff-int4", 120, 0.08},
       {"innov-int8", 120, 1e-6},
       {"innov-int4", 120, 1e-6},
+      {"auto", 120, 1e-6},
       {"innov-lm2", 240, 1e-4},
       {"innov-sign", 1200, 1e-3},
       {"innov-topk", 2400, 1e-3},

@@ -40,6 +40,7 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("innov-sign", 0.6f, true, kSign, kInt8, kDenseF32);
   expect("innov-topk", 0.03125f, true, kTopK, kInt8, kDenseF32);
   expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
+  expect("auto", 1, true, kInt4, kInt8, kDenseF32);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
   expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
@@ -47,6 +48,27 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
          kQsgd);
   expect("qsgd:levels=127,bucket=1024,norm=l2", 0.984376f, false, kQsgd, kQsgd,
          kQsgd);
+}
+
+TEST(CodecTest, AutoChoosesAmongInnovationsWithTheirOwnGamma) {
+  const auto codec = Make("auto");
+  EXPECT_THAT(codec->choices(),
+              testing::ElementsAre(WireFormat::kInt8, WireFormat::kInt4,
+                                   WireFormat::kLm2, WireFormat::kSign));
+  for (size_t i = 1; i < codec->choices().size(); ++i) {
+    EXPECT_LT(codec->EncodedSize(codec->choices()[i]),
+              codec->EncodedSize(codec->choices()[i - 1]));
+  }
+  const std::pair<WireFormat, const char*> same[] = {
+      {WireFormat::kInt8, "innov-int8"},
+      {WireFormat::kInt4, "innov-int4"},
+      {WireFormat::kLm2, "innov-lm2"},
+      {WireFormat::kSign, "innov-sign"}};
+  for (const auto& [format, name] : same) {
+    EXPECT_EQ(codec->gamma() * codec->RelativeGamma(format),
+              Make(name)->gamma());
+  }
+  EXPECT_TRUE(Make("innov-int4")->choices().empty());
 }
 
 TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {

@@ -209,6 +209,11 @@ TEST(Resolve, TextReadsBackTheSame) {
 TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
+  EXPECT_THAT(Error("mixing { gossip: \"chebyshev\" mixing_rounds: 2 }"),
+              HasSubstr("needs a fixed schedule, a dense codec"));
+  Parse(
+      "mixing { gossip: \"chebyshev\" mixing_rounds: 2 codec: "
+      "\"dense-f32\" }");
   EXPECT_THAT(Error("mixing { gamma: 0.5 overlap_steps: auto }"),
               HasSubstr("follows the overlap"));
   // A ring of thirds with snapshots one round old: below 3/4.

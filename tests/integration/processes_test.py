@@ -230,6 +230,30 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertIn("overdue", fleet.events(1) + fleet.events(3))
 
+    def test_a_run_with_deadlines_replays_bit_for_bit(self):
+        mixing = 'deadline: "20ms" overlap_steps: auto'
+        first = self.fleet("first", rounds=1500, peers=4, mixing=mixing)
+        first.start()
+        wait_for(lambda: first.round_of(2) > 50)
+        first.processes[2].send_signal(signal.SIGSTOP)
+        before = first.round_of(1)
+        wait_for(lambda: first.round_of(1) > before + 100)
+        first.processes[2].send_signal(signal.SIGCONT)
+        self.assertEqual(first.wait(), [0, 0, 0, 0])
+        logs = [os.path.join(first.run_dir, f"peer-{k}", "decisions.log")
+                for k in range(4)]
+        decided = ""
+        for path in logs:
+            with open(path) as f:
+                decided += f.read()
+        self.assertIn("skip", decided)
+        again = self.fleet("again", rounds=1500, peers=4, mixing=mixing)
+        again.start_service()
+        for k in range(1, 5):
+            again.start_peer(k, "--replay", logs[k - 1])
+        self.assertEqual(again.wait(), [0, 0, 0, 0])
+        self.assertEqual(again.state_hashes(), first.state_hashes())
+
     def test_other_model_is_refused_with_both_fingerprints(self):
         fleet = self.fleet(peers=2)
         fleet.start_service()

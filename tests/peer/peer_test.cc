@@ -199,6 +199,33 @@ TEST(PeerTest, BothOrdersAndSeveralMixingRounds) {
   }
 }
 
+// Rounds that do nothing but mix: three accelerated phases contract a ring of 8
+// by 1 / T_3(1/rho), three plain ones by rho^3, and the mean stays.
+TEST(PeerTest, ChebyshevMixesFasterThanPlainGossip) {
+  double left[2];
+  for (const bool chebyshev : {false, true}) {
+    SimFleetOptions o = QuadraticFleet(8, 6);
+    o.game = [](int rank) { return Quadratic(rank, 8, 0, 0); };
+    o.step.generator.learning_rate = o.step.discriminator.learning_rate = 1e-12;
+    o.peer.overlap_steps = 0;
+    o.peer.mixing_rounds = 3;
+    o.peer.chebyshev = chebyshev;
+    SimFleet fleet(o);
+    for (int r = 0; r < 8; ++r) {
+      fleet.game(r).parameters()[3] = static_cast<float>(r < 4 ? 1 : -1);
+    }
+    const double before = fleet.ConsensusDistance();
+    const double mean = fleet.Mean()[3];
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    left[chebyshev] = std::sqrt(fleet.ConsensusDistance() / before);
+    EXPECT_NEAR(fleet.Mean()[3], mean, 1e-6);
+  }
+  const double rho = 1 - 2.0 / 3 * (1 - std::sqrt(0.5));
+  EXPECT_NEAR(left[0], std::pow(rho, 18), 0.1 * std::pow(rho, 18));
+  const double accelerated = std::pow(std::cosh(3 * std::acosh(1 / rho)), -6);
+  EXPECT_NEAR(left[1], accelerated, 0.1 * accelerated);
+}
+
 TEST(PeerTest, KeepsGoingUnderFaultsAndConvergesAfterwards) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SimFleetOptions o = QuadraticFleet(6, 500);
@@ -261,6 +288,9 @@ class LateToHear final : public Membership {
   const View& view() const override { return fleet_->view(); }
   std::optional<uint64_t> fleet_round() const override {
     return fleet_->fleet_round();
+  }
+  std::optional<double> fleet_busy() const override {
+    return fleet_->fleet_busy();
   }
   StopState stop() const override {
     if (begun_ < hears_) return {};

@@ -74,16 +74,18 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
                              .Fold(options_.boot)
                              .Bits(static_cast<uint64_t>(rank)));
   seat->peer = *Peer::Create(
-      spec, {.loop = seat->loop.get(),
-             .compute = seat->compute.get(),
-             .transport = seat->transport.get(),
-             .membership = seat->membership.get(),
-             .game = seat->game.get(),
-             .step = seat->step.get(),
-             .codec = *Codec::Create(options_.codec, seat->game->layout()),
-             .metrics = &seat->recorder,
-             .checkpoints = seat->checkpoints.get(),
-             .sketch = nullptr});
+      spec,
+      {.loop = seat->loop.get(),
+       .compute = seat->compute.get(),
+       .transport = seat->transport.get(),
+       .membership = seat->membership.get(),
+       .game = seat->game.get(),
+       .step = seat->step.get(),
+       .codec = *Codec::Create(options_.codec, seat->game->layout()),
+       .metrics = &seat->recorder,
+       .decisions = options_.decisions ? options_.decisions(rank) : nullptr,
+       .checkpoints = seat->checkpoints.get(),
+       .sketch = nullptr});
   return seat;
 }
 

@@ -39,6 +39,8 @@ struct SimFleetOptions {
   std::string checkpoints;         // folder; empty: none
   uint64_t resume_round = 0;
   uint64_t boot = 1;  // differs between lives of the fleet
+  // Of a rank; null: not kept.
+  std::function<Decisions*(int rank)> decisions = {};
   // What a peer knows of its fleet, if not what the fleet knows.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};

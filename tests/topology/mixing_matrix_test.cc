@@ -232,6 +232,36 @@ TEST(StableStepSizeTest, TwoThirdsDecayUnderEverySchedule) {
   EXPECT_TRUE(std::isinf(StableStepSize(**MakeSchedule({}, 1, 1), 3)));
 }
 
+// The norm of the slowest disagreement after t accelerated rounds is
+// 1 / T_t(1/rho) of what it was, T_t(y) = cosh(t arcosh y).
+TEST(ChebyshevTest, ContractsByItsPolynomial) {
+  const auto schedule = MakeSchedule({}, 16, 1);
+  const double rho = ContractionOfNorm(**schedule, 1);
+  EXPECT_NEAR(rho, 1 - 2.0 / 3 * (1 - std::cos(2 * std::numbers::pi / 16)),
+              1e-12);
+  for (int rounds : {1, 2, 5, 12}) {
+    const std::vector<double> omega = ChebyshevWeights(rho, rounds);
+    ASSERT_EQ(omega.size(), static_cast<size_t>(rounds));
+    std::vector<double> x(16), before(16);
+    for (int i = 0; i < 16; ++i) {
+      x[i] = before[i] = std::cos(2 * std::numbers::pi * i / 16);
+    }
+    for (double w : omega) {
+      std::vector<double> next = x;
+      for (int i = 0; i < 16; ++i) {
+        for (const Neighbor& n : (*schedule)->Row(i, 1).neighbors) {
+          next[i] += w * n.weight * (x[n.rank] - x[i]);
+        }
+        next[i] += (w - 1) * (x[i] - before[i]);
+      }
+      before = x;
+      x = next;
+    }
+    EXPECT_NEAR(x[0], 1 / std::cosh(rounds * std::acosh(1 / rho)), 1e-9);
+    EXPECT_LT(x[0], std::pow(rho, rounds) + 1e-12);
+  }
+}
+
 TEST(ContractionTest, IsEstimatedWhereNoFormulaIsKnown) {
   ScheduleSpec spec;
   spec.schedule = "permuted-ring";

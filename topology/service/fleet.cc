@@ -231,6 +231,11 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   AdvanceStop(now);
   FleetAnswer answer;
   answer.fleet_round = MaxRound();
+  for (const auto& [id, live] : live_) {
+    const double busy = live.report.tempo.busy_seconds;
+    if (std::isfinite(busy))
+      answer.fleet_busy = std::max(answer.fleet_busy, busy);
+  }
   member = Find(heartbeat.peer_id);
   if (!member->in_view) return answer;
   answer.stop = record_.stop;

@@ -91,6 +91,7 @@ struct FleetHeartbeat {
 struct FleetAnswer {
   std::optional<View> view;  // only if newer than the peer's
   uint64_t fleet_round = 0;
+  double fleet_busy = 0;  // seconds; 0: not known
   StopState stop;
 };
 

@@ -211,6 +211,7 @@ absl::Status TopologyService::HandleHeartbeat(
   GOSSAMER_RETURN_IF_ERROR(Save());
   if (answer.view) *response.mutable_view() = ToMessage(*answer.view);
   response.set_fleet_round(answer.fleet_round);
+  response.set_fleet_busy_seconds(answer.fleet_busy);
   response.set_stop_round(answer.stop.round);
   response.set_stop_committed(answer.stop.committed);
   response.set_registered(static_cast<uint32_t>(fleet_.registered()));

@@ -82,6 +82,8 @@ class FrameAssembler {
   // on the way; the assembler is then of no further use.
   absl::Status Add(std::span<const std::span<const std::byte>> pieces,
                    std::optional<ReceivedFrame>* complete);
+  // Bytes of the frame that is not complete; 0 between frames.
+  size_t filled() const { return in_frame_ ? filled_ : 0; }
 
  private:
   struct Header;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace gossamer {
 namespace {
@@ -147,8 +148,20 @@ absl::Status GrpcStream::Receive() {
     return absl::OkStatus();
   }
   std::optional<ReceivedFrame> frame;
+  const bool first = assembler_.filled() == 0;
   const absl::Status status = assembler_.Add(pieces_, &frame);
-  if (frame.has_value()) owner_->OnFrame(shared_from_this(), *std::move(frame));
+  if (first) {
+    first_chunk_bytes_ = assembler_.filled();
+    first_chunk_at_ = absl::Now();
+  }
+  if (!frame.has_value()) return status;
+  if (!first) {
+    const Frame& f = frame->frame;
+    frame->frame.transit = {
+        .bytes = f.head.size() + f.body.size() - first_chunk_bytes_,
+        .took = absl::Now() - first_chunk_at_};
+  }
+  owner_->OnFrame(shared_from_this(), *std::move(frame));
   return status;
 }
 

@@ -119,6 +119,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   std::vector<grpc::Slice> slices_;
   std::vector<std::span<const std::byte>> pieces_;
   FrameAssembler assembler_;
+  size_t first_chunk_bytes_ = 0;
+  absl::Time first_chunk_at_;
   bool greeted_ = false;
 
   grpc::ByteBuffer outgoing_;

@@ -194,6 +194,7 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   item.channel = channel;
   item.frame = std::move(frame);
   item.arrival = Arrival(sender, to.peer, bytes);
+  item.frame.transit = TransitOf(sender, to.peer, item.frame.body.size());
   if (draw.Uniform(0) < chaos_.lose) return;
   if (draw.Uniform(1) < chaos_.corrupt) Corrupt(item.frame, draw.Fold(1));
   const bool twice = draw.Uniform(2) < chaos_.duplicate;
@@ -219,6 +220,15 @@ absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
                        .Fold(to.value)
                        .Uniform(direction.frames);
   return sent + link.latency * (1 + link.jitter * u);
+}
+
+Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
+  const Direction& direction = directions_[{from, to}];
+  const SimLink& link = direction.link ? *direction.link : options_.link;
+  if (link.bytes_per_second <= 0) return {};
+  return {.bytes = bytes,
+          .took = absl::Seconds(static_cast<double>(bytes) /
+                                link.bytes_per_second)};
 }
 
 void SimNetwork::Enqueue(const ConnectionPtr& c, int to, Item item) {

@@ -126,6 +126,7 @@ class SimNetwork {
   void Pump(const ConnectionPtr& c, int to);
   void SchedulePump(const ConnectionPtr& c, int to);
   absl::Time Arrival(PeerId from, PeerId to, size_t bytes);
+  Transit TransitOf(PeerId from, PeerId to, size_t bytes);
   void Forget(const ConnectionPtr& c, int end);
 
   VirtualPeerLoop loop_;

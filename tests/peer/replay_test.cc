@@ -1,0 +1,145 @@
+// Decisions that depend on time, made again from their log: the same bits at
+// other speeds and latencies and without the faults.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/game/synthetic_game.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/peer/decisions.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+class ReplayTest : public testing::Test {
+ protected:
+  // Runs with decisions kept, under faults drawn from `seed`; the hash of all
+  // bits.
+  uint64_t Record(SimFleetOptions o, uint64_t seed) {
+    logs_.assign(static_cast<size_t>(o.peers), "");
+    std::vector<Decisions> kept;
+    for (std::string& log : logs_) {
+      kept.emplace_back(
+          [&log](const std::string& line) { log += line + "\n"; });
+    }
+    o.decisions = [&kept](int rank) { return &kept[rank]; };
+    SimFleet fleet(o);
+    fleet.Start();
+    const RngKey key = RngKey(seed).Fold("faults");
+    for (uint64_t i = 0; i < 25; ++i) {
+      fleet.loop().RunFor(absl::Milliseconds(50));
+      const int a = static_cast<int>(key.Below(o.peers, 3 * i));
+      const int b = (a + 1) % o.peers;
+      const absl::Duration length =
+          absl::Milliseconds(key.Below(300, 3 * i + 1));
+      switch (key.Below(3, 3 * i + 2)) {
+        case 0:
+          fleet.network().Break(SimFleet::IdOf(a), SimFleet::IdOf(b), length);
+          break;
+        case 1:
+          fleet.network().Stall(SimFleet::IdOf(a), SimFleet::IdOf(b),
+                                fleet.loop().Now() + length);
+          break;
+        default:
+          fleet.network().Freeze(SimFleet::IdOf(a),
+                                 fleet.loop().Now() + length);
+      }
+    }
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    return fleet.Hash();
+  }
+
+  uint64_t Repeat(SimFleetOptions o, double latency_ms, double slowness) {
+    std::vector<Decisions> again;
+    for (const std::string& log : logs_) {
+      auto decisions = Decisions::Replay(log);
+      EXPECT_TRUE(decisions.ok()) << decisions.status();
+      again.push_back(*std::move(decisions));
+    }
+    o.decisions = [&again](int rank) { return &again[rank]; };
+    o.network.link.latency = absl::Milliseconds(latency_ms);
+    o.network.link.jitter = 0.5;
+    o.step_jitter = 0.4;
+    o.slowness = {{1, slowness}};
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    return fleet.Hash();
+  }
+
+  size_t Lines(const std::string& word) const {
+    size_t n = 0;
+    for (const std::string& log : logs_) {
+      for (size_t at = 0; (at = log.find(word, at)) != std::string::npos; ++n) {
+        ++at;
+      }
+    }
+    return n;
+  }
+
+  std::vector<std::string> logs_;
+};
+
+TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    SimFleetOptions o = QuadraticFleet(5, 120);
+    o.seed = seed;
+    o.codec = seed % 2 ? "innov-int4" : "diff-int8";
+    o.schedule.schedule = seed % 3 ? "fixed" : "permuted-ring";
+    o.peer.overlap_steps = static_cast<int>(seed % 4);
+    o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+    const uint64_t bits = Record(o, seed);
+    EXPECT_GT(Lines("done") + Lines("skip"), 0u);
+    EXPECT_EQ(Repeat(o, 0.1, 1), bits);
+    EXPECT_EQ(Repeat(o, 30, 3), bits);
+  }
+}
+
+// The log matters: without one of its lines other bits come out, or none.
+TEST_F(ReplayTest, ALineThatIsMissingIsMissed) {
+  SimFleetOptions o = QuadraticFleet(5, 120);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  o.peer.liveness_limit = absl::Seconds(5);
+  const uint64_t bits = Record(o, 1);
+  std::string& log = logs_[0];
+  const size_t at = log.find("skip");
+  ASSERT_NE(at, std::string::npos);
+  log.erase(at, log.find('\n', at) + 1 - at);
+  SimFleetOptions again = o;
+  std::vector<Decisions> decisions;
+  for (const std::string& l : logs_) decisions.push_back(*Decisions::Replay(l));
+  again.decisions = [&](int rank) { return &decisions[rank]; };
+  SimFleet fleet(again);
+  EXPECT_TRUE(!fleet.Run() || fleet.Hash() != bits);
+}
+
+TEST_F(ReplayTest, ChosenFormatsRepeat) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "auto";
+  o.game = [](int rank) -> std::unique_ptr<Game> {
+    return *SyntheticGame::Create({.parameters = 20480}, rank, 4, 7);
+  };
+  o.network.link.bytes_per_second = 20480 / 8.0 * 3 / 0.010;
+  const uint64_t bits = Record(o, 1);
+  EXPECT_GT(Lines("format"), 0u);
+  o.network.link.bytes_per_second = 0;
+  EXPECT_EQ(Repeat(o, 5, 1), bits);
+}
+
+TEST_F(ReplayTest, LinesThatAreNoneAreRefusedByNumber) {
+  for (const char* bad :
+       {"jump 1 5\nhop 2\n", "jump 1 5\njump 3\n", "jump 1 5\ndone 1 2 x\n",
+        "stop 4\nformat 1 2 99\n"}) {
+    const auto decisions = Decisions::Replay(bad);
+    EXPECT_EQ(decisions.status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(decisions.status().message()),
+                testing::HasSubstr("line 2"));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
