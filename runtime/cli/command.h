@@ -28,6 +28,7 @@ void AddCompare(Command& program);
 void AddSample(Command& program);
 void AddEvaluate(Command& program);
 void AddGraph(Command& program);
+void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddStatus(Command& program);
 

@@ -69,26 +69,16 @@ absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
                    .log = "",
                    .silent = true};
   spec.argv.insert(spec.argv.end(), run.arguments.begin(), run.arguments.end());
-  ProcessGroup process;
-  GOSSAMER_RETURN_IF_ERROR(process.Start(spec));
-  bool stopping = false;
-  while (true) {
-    const auto signal = signals.Wait(absl::Milliseconds(500));
-    if (signal && *signal != SIGCHLD) {
-      stopping = true;
-      process.Signal(*signal);
-    }
-    const std::vector<ProcessExit> exits = process.Reap();
-    if (exits.empty()) continue;
-    if (stopping) {
-      return absl::AbortedError(
-          "stopped; the same command goes on with this run");
-    }
-    if (exits[0].ok()) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        "the run in ", run.folder, " ", exits[0].Describe(),
-        "; what it said is above.  The same command goes on with it"));
+  const absl::StatusOr<ProcessExit> exit = RunPassingSignals(spec, signals);
+  if (absl::IsAborted(exit.status())) {
+    return absl::AbortedError(
+        "stopped; the same command goes on with this run");
   }
+  GOSSAMER_RETURN_IF_ERROR(exit.status());
+  if (exit->ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "the run in ", run.folder, " ", exit->Describe(),
+      "; what it said is above.  The same command goes on with it"));
 }
 
 std::vector<ScorePoint> ScoresOf(const std::string& folder) {

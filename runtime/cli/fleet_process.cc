@@ -222,6 +222,24 @@ absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv) {
   return exit.signal != 0 ? 128 + exit.signal : exit.code;
 }
 
+absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
+                                              SignalWaiter& signals) {
+  ProcessGroup process;
+  GOSSAMER_RETURN_IF_ERROR(process.Start(spec));
+  bool stopping = false;
+  while (true) {
+    const auto signal = signals.Wait(absl::Milliseconds(500));
+    if (signal && *signal != SIGCHLD) {
+      stopping = true;
+      process.Signal(*signal);
+    }
+    const std::vector<ProcessExit> exits = process.Reap();
+    if (exits.empty()) continue;
+    if (stopping) return absl::AbortedError("stopped by a signal");
+    return exits[0];
+  }
+}
+
 std::string SiblingProgram(const std::string& name) {
   std::error_code error;
   const std::filesystem::path self =

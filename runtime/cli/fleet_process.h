@@ -93,6 +93,11 @@ class ProcessGroup {
 // Waits for one program with our terminal; its exit code, or 128 + signal.
 absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv);
 
+// Runs one program to its end, passing SIGINT and SIGTERM on to it.  kAborted
+// after one of these; else how it ended.
+absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
+                                              SignalWaiter& signals);
+
 // A program that lies next to this one.
 std::string SiblingProgram(const std::string& name);
 

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   gossamer::AddSample(program);
   gossamer::AddEvaluate(program);
   gossamer::AddGraph(program);
+  gossamer::AddPlan(program);
   gossamer::AddDoctor(program);
   gossamer::AddStatus(program);
   return program.Run(argc, argv);

@@ -2,21 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "runtime/telemetry/summary.h"
-#include "tests/cli/temporary_folder.h"
+#include "tests/cli/cli_program.h"
 
 namespace gossamer {
 namespace {
@@ -29,46 +24,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-struct Result {
-  int code = -1;
-  std::string out;  // stdout
-  std::string err;
-};
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class Cli : public ::testing::Test {
- protected:
-  Result Run(const std::string& arguments) {
-    const std::string err = folder_.path() + "/stderr";
-    const std::string command =
-        absl::StrCat("cd ", folder_.path(), " && ", program_, " ", arguments,
-                     " 2>", err, " </dev/null");
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    Result result;
-    std::array<char, 4096> block;
-    while (const size_t n = std::fread(block.data(), 1, block.size(), pipe)) {
-      result.out.append(block.data(), n);
-    }
-    const int status = ::pclose(pipe);
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.err = ReadAll(err);
-    return result;
-  }
-
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_.path() + "/" + name) << text;
-  }
-
-  const TemporaryFolder folder_;
-  std::string program_ = GOSSAMER_PROGRAM;
-};
-
 std::vector<std::string> KeysOf(const ordered_json& json) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
@@ -78,8 +33,9 @@ std::vector<std::string> KeysOf(const ordered_json& json) {
 TEST_F(Cli, EveryCommandHasHelpWithExamples) {
   const Result all = Run("--help");
   EXPECT_EQ(all.code, 0);
-  for (const std::string command : {"train", "compare", "sample", "evaluate",
-                                    "graph", "doctor", "status", "stop"}) {
+  for (const std::string command :
+       {"train", "compare", "sample", "evaluate", "graph", "plan", "doctor",
+        "status", "stop"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Result help = Run(command + " --help");
     EXPECT_EQ(help.code, 0) << command;
