@@ -47,7 +47,8 @@ struct Options {
   std::vector<std::string> hosts;
   std::string meet;
   std::string codec = "dense-f32";
-  std::string congestion;  // of both
+  std::string congestion = "auto";       // of the edges
+  std::string raw_congestion = "cubic";  // TCP's own default
   int bytes = 64 << 10;
   int rounds = 10;
   int warmup = 8;
@@ -116,7 +117,7 @@ class Host {
     raw.hosts = options_.hosts;
     raw.port = kRawPort;
     raw.buffer_bytes = options_.raw_buffer;
-    raw.congestion = options_.congestion;
+    raw.congestion = options_.raw_congestion;
     auto ring = RawRing::Connect(raw);
     DieUnless(ring.status());
     raw_ = *std::move(ring);
@@ -125,6 +126,7 @@ class Host {
     grpc.self = Id(options_.rank);
     grpc.run_id = "benchmark";
     grpc.allow_insecure_remote = true;
+    grpc.congestion_control = options_.congestion;
     grpc.listen_address = AddressOf(options_.rank);
     auto transport = GrpcTransport::Create(loop_, grpc);
     DieUnless(transport.status());
@@ -270,8 +272,10 @@ bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
   if (flag == "--meet") o->meet = value;
   if (flag == "--codec") o->codec = value;
   if (flag == "--congestion") o->congestion = value;
-  if (flag == "--meet" || flag == "--codec" || flag == "--congestion") {
-    return !value.empty();
+  if (flag == "--raw-congestion") o->raw_congestion = value;
+  if (flag == "--meet" || flag == "--codec" || flag == "--congestion" ||
+      flag == "--raw-congestion") {
+    return true;
   }
   if (flag == "--pauses") return ParsePauses(value, &o->pauses);
   if (flag == "--rtt-ms") return absl::SimpleAtod(value, &o->rtt_ms);
@@ -292,7 +296,8 @@ Options Parse(int argc, char** argv) {
     } else if (++i == argc || !ParseFlag(flag, argv[i], &options)) {
       Die("usage: wan_exchange_benchmark --meet FILE [--bytes N] [--rounds N] "
           "[--warmup N] [--pauses S,S] [--rtt-ms X] [--codec NAME] "
-          "[--congestion NAME] [--raw-buffer N] [--json]");
+          "[--congestion NAME] [--raw-congestion NAME] [--raw-buffer N] "
+          "[--json]");
     }
   }
   options.hosts = absl::StrSplit(Environment("LAB_HOSTS"), ',');
