@@ -9,8 +9,11 @@
 // Every host sends N bytes to both neighbours and waits for both neighbours' N
 // bytes.  All start together, the two ways take turns within the run, both are
 // warm.  A pause is what a training step is to a connection: nothing is sent.
-// Prints over all hosts and rounds the median and the least of both, and the
-// bound 0.5 RTT + 1.25 (raw - 0.5 RTT) + 4 ms of the medians.
+// Prints over all hosts and rounds the median and the least of both, the
+// bound 0.5 RTT + 1.25 (raw - 0.5 RTT) + 4 ms of the medians, and what an
+// exchange takes of the processors of a host, all in milliseconds.
+
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -53,6 +56,8 @@ struct Options {
   int rounds = 10;
   int warmup = 8;
   int raw_buffer = 0;
+  int chunk = static_cast<int>(GrpcOptions().chunk_bytes);
+  int window = GrpcOptions().stream_window_bytes;
   double rtt_ms = 0;
   std::vector<double> pauses = {0};  // seconds
   bool json = false;
@@ -65,6 +70,14 @@ struct Options {
 
 void DieUnless(const absl::Status& status) {
   if (!status.ok()) Die(status.ToString());
+}
+
+// Of this process so far, all threads.
+double CpuMilliseconds() {
+  timespec t = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 +
+         static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
 // One host's two ways of exchanging, and its meetings with the others.
@@ -127,6 +140,8 @@ class Host {
     grpc.run_id = "benchmark";
     grpc.allow_insecure_remote = true;
     grpc.congestion_control = options_.congestion;
+    grpc.chunk_bytes = static_cast<size_t>(options_.chunk);
+    grpc.stream_window_bytes = options_.window;
     grpc.listen_address = AddressOf(options_.rank);
     auto transport = GrpcTransport::Create(loop_, grpc);
     DieUnless(transport.status());
@@ -171,6 +186,7 @@ class Host {
 
   Task<bool> Exchange(bool raw, int row) {
     if (!co_await Wait(Together())) Die("the other hosts do not come");
+    const double cpu = CpuMilliseconds();
     if (raw) {
       DieUnless(raw_->Exchange(raw_bytes_));
     } else {
@@ -184,7 +200,10 @@ class Host {
       neighborhood_->Complete(MakeExchangeId(k_ + 1));
     }
     const int64_t took = LabMeeting::NowNanos() - start_;
-    if (row >= 0) meeting_->Write(row, static_cast<double>(took) * 1e-6);
+    if (row >= 0) {
+      meeting_->Write(2 * row, static_cast<double>(took) * 1e-6);
+      meeting_->Write(2 * row + 1, CpuMilliseconds() - cpu);
+    }
     co_return true;
   }
 
@@ -203,46 +222,61 @@ class Host {
   int64_t start_ = 0;
 };
 
+// Milliseconds, of one way at one pause.
 struct Cell {
   double median;
   double least;
+  double cpu;  // median of what a host's process took of the processors
 };
 
-Cell Summarize(std::vector<double> v) {
+double Median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
-  return {v[v.size() / 2], v[0]};
+  return v[v.size() / 2];
+}
+
+Cell Summarize(const LabMeeting& meeting, int first, int rounds) {
+  std::vector<double> took;
+  std::vector<double> cpu;
+  for (int i = 0; i < rounds; ++i) {
+    const auto times = meeting.Row(2 * (first + 2 * i));
+    const auto cpus = meeting.Row(2 * (first + 2 * i) + 1);
+    took.insert(took.end(), times.begin(), times.end());
+    cpu.insert(cpu.end(), cpus.begin(), cpus.end());
+  }
+  return {Median(took), *std::min_element(took.begin(), took.end()),
+          Median(cpu)};
 }
 
 void Print(const Options& options, const LabMeeting& meeting) {
   std::string json;
-  int at = 0;
   if (!options.json) {
-    std::printf("%9s %8s %8s %11s %11s %11s %11s %9s %6s\n", "bytes", "rtt ms",
-                "pause s", "raw median", "raw min", "edge median", "edge min",
-                "bound", "ratio");
+    std::printf("%9s %7s %7s %9s %9s %9s %9s %9s %6s %9s %9s\n", "bytes",
+                "rtt ms", "pause s", "raw", "min", "edge", "min", "bound",
+                "ratio", "raw CPU", "edge CPU");
   }
+  int at = 0;
   for (const double pause : options.pauses) {
-    std::vector<double> samples[2];
-    for (int i = 0; i < 2 * options.rounds; ++i, ++at) {
-      const auto row = meeting.Row(at);
-      samples[i % 2].insert(samples[i % 2].end(), row.begin(), row.end());
-    }
-    const Cell raw = Summarize(samples[0]);
-    const Cell edge = Summarize(samples[1]);
+    const Cell raw = Summarize(meeting, at, options.rounds);
+    const Cell edge = Summarize(meeting, at + 1, options.rounds);
+    at += 2 * options.rounds;
     const double half = options.rtt_ms / 2;
     const double bound = half + 1.25 * (raw.median - half) + 4;
     if (options.json) {
       absl::StrAppendFormat(
           &json,
           "%s{\"bytes\": %d, \"rtt_ms\": %g, \"pause_seconds\": %g, "
-          "\"raw_ms\": %.3f, \"raw_min_ms\": %.3f, \"edge_ms\": %.3f, "
-          "\"edge_min_ms\": %.3f, \"bound_ms\": %.3f}",
+          "\"raw_ms\": %.3f, \"raw_min_ms\": %.3f, \"raw_cpu_ms\": %.3f, "
+          "\"edge_ms\": %.3f, \"edge_min_ms\": %.3f, \"edge_cpu_ms\": %.3f, "
+          "\"bound_ms\": %.3f}",
           json.empty() ? "" : ", ", options.bytes, options.rtt_ms, pause,
-          raw.median, raw.least, edge.median, edge.least, bound);
+          raw.median, raw.least, raw.cpu, edge.median, edge.least, edge.cpu,
+          bound);
     } else {
-      std::printf("%9d %8g %8g %11.2f %11.2f %11.2f %11.2f %9.2f %6.2f\n",
-                  options.bytes, options.rtt_ms, pause, raw.median, raw.least,
-                  edge.median, edge.least, bound, edge.median / raw.median);
+      std::printf(
+          "%9d %7g %7g %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f %9.2f %9.2f\n",
+          options.bytes, options.rtt_ms, pause, raw.median, raw.least,
+          edge.median, edge.least, bound, edge.median / raw.median, raw.cpu,
+          edge.cpu);
     }
   }
   if (options.json) std::printf("{\"exchange\": [%s]}\n", json.c_str());
@@ -282,6 +316,8 @@ bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
   int* const number = flag == "--bytes"        ? &o->bytes
                       : flag == "--rounds"     ? &o->rounds
                       : flag == "--warmup"     ? &o->warmup
+                      : flag == "--chunk"      ? &o->chunk
+                      : flag == "--window"     ? &o->window
                       : flag == "--raw-buffer" ? &o->raw_buffer
                                                : nullptr;
   return number != nullptr && absl::SimpleAtoi(value, number) && *number >= 0;
@@ -297,7 +333,7 @@ Options Parse(int argc, char** argv) {
       Die("usage: wan_exchange_benchmark --meet FILE [--bytes N] [--rounds N] "
           "[--warmup N] [--pauses S,S] [--rtt-ms X] [--codec NAME] "
           "[--congestion NAME] [--raw-congestion NAME] [--raw-buffer N] "
-          "[--json]");
+          "[--chunk N] [--window N] [--json]");
     }
   }
   options.hosts = absl::StrSplit(Environment("LAB_HOSTS"), ',');
@@ -306,10 +342,10 @@ Options Parse(int argc, char** argv) {
     Die("a ring needs three hosts");
   }
   const size_t rows =
-      2 * options.pauses.size() * static_cast<size_t>(options.rounds);
+      4 * options.pauses.size() * static_cast<size_t>(options.rounds);
   if (options.meet.empty() || options.rounds == 0 || options.bytes < 4 ||
       rows > LabMeeting::kMaxRows) {
-    Die(absl::StrCat("give --meet, and at most ", LabMeeting::kMaxRows / 2,
+    Die(absl::StrCat("give --meet, and at most ", LabMeeting::kMaxRows / 4,
                      " rounds of all pauses together"));
   }
   return options;
