@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/common.h"
 #include "runtime/cli/fleet_process.h"
+#include "runtime/cli/tcp_checks.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -33,15 +35,6 @@ namespace {
 constexpr absl::Duration kProgramLimit = absl::Seconds(30);
 constexpr char kEmojiFont[] =
     "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
-// In flight on a link of 200 ms that carries a message of some megabytes.
-constexpr int64_t kLongFatWindow = 16 << 20;
-
-std::string FirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // The value of "key   : value" in a /proc file.
 std::string Field(const std::string& path, absl::string_view key) {
@@ -254,57 +247,6 @@ CheckResult OpenFiles() {
   return r;
 }
 
-// Largest buffer of tcp_rmem or tcp_wmem, in bytes; 0 if unknown.
-int64_t LargestBuffer(const std::string& name) {
-  const std::vector<std::string> values =
-      absl::StrSplit(FirstLine("/proc/sys/net/ipv4/" + name),
-                     absl::ByAnyChar(" \t"), absl::SkipEmpty());
-  int64_t largest = 0;
-  if (values.size() == 3 && absl::SimpleAtoi(values[2], &largest)) {
-    return largest;
-  }
-  return 0;
-}
-
-CheckResult TcpBuffers() {
-  CheckResult r{.name = "tcp buffers",
-                .why =
-                    "over a long link what is in flight must fit: two "
-                    "messages of some megabytes at 200 ms"};
-  const int64_t receive = LargestBuffer("tcp_rmem");
-  const int64_t send = LargestBuffer("tcp_wmem");
-  r.found = absl::StrCat("up to ", HumanBytes(static_cast<double>(receive)),
-                         " to receive, ", HumanBytes(static_cast<double>(send)),
-                         " to send");
-  if (std::min(receive, send) < kLongFatWindow) {
-    r.level = CheckLevel::kWarn;
-    r.advice =
-        "only for peers far apart: sysctl -w net.ipv4.tcp_rmem=\"4096 131072 "
-        "33554432\" net.ipv4.tcp_wmem=\"4096 65536 33554432\"";
-  }
-  return r;
-}
-
-CheckResult TcpIdle() {
-  CheckResult r{.name = "tcp idle",
-                .why =
-                    "after a pause a connection starts slowly again, which "
-                    "costs round trips in every round"};
-  const std::string value =
-      FirstLine("/proc/sys/net/ipv4/tcp_slow_start_after_idle");
-  r.found = absl::StrCat(
-      "tcp_slow_start_after_idle = ", value.empty() ? "unknown" : value,
-      ", congestion control ",
-      FirstLine("/proc/sys/net/ipv4/tcp_congestion_control"));
-  if (value == "1") {
-    r.level = CheckLevel::kWarn;
-    r.advice =
-        "only for peers far apart: sysctl -w "
-        "net.ipv4.tcp_slow_start_after_idle=0";
-  }
-  return r;
-}
-
 CheckResult Versions() {
   CheckResult r{.name = "versions", .why = "peers of a run must fit together"};
   utsname kernel = {};
@@ -320,7 +262,7 @@ CheckResult Versions() {
 }  // namespace
 
 std::vector<CheckResult> CheckMachine(const std::string& runs) {
-  return {
+  std::vector<CheckResult> checks = {
       Versions(),
       Cpu(),
       Cores(),
@@ -332,9 +274,11 @@ std::vector<CheckResult> CheckMachine(const std::string& runs) {
       Program("gossamer-models", "it draws and scores samples"),
       EmojiFont(),
       Ports(),
-      Clock(),
-      TcpBuffers(),
-      TcpIdle()};
+      Clock()};
+  for (CheckResult& tcp : CheckTcp(ReadTcpFacts())) {
+    checks.push_back(std::move(tcp));
+  }
+  return checks;
 }
 
 std::string ToString(CheckLevel level) {

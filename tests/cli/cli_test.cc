@@ -116,11 +116,11 @@ TEST_F(Cli, DoctorHasStableKeys) {
     EXPECT_EQ(check["advice"] == "", check["level"] == "ok") << check;
     names.push_back(check["name"]);
   }
-  EXPECT_THAT(
-      names,
-      ElementsAre("versions", "cpu", "cores", "memory", "disk", "open files",
-                  "gossamer-topology", "gossamer-peer", "gossamer-models",
-                  "emoji font", "ports", "clock", "tcp buffers", "tcp idle"));
+  EXPECT_THAT(names,
+              ElementsAre("versions", "cpu", "cores", "memory", "disk",
+                          "open files", "gossamer-topology", "gossamer-peer",
+                          "gossamer-models", "emoji font", "ports", "clock",
+                          "tcp buffers", "tcp idle", "tcp congestion"));
 }
 
 TEST_F(Cli, NoServiceIsAClearFailure) {

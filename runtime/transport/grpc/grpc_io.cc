@@ -52,7 +52,10 @@ bool IsLoopback(absl::string_view address) {
 }
 
 GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
-    : owner_(owner), options_(options) {}
+    : owner_(owner),
+      options_(options),
+      tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
+                           options.stream_window_bytes)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
 
@@ -82,6 +85,7 @@ absl::Status GrpcIo::Listen() {
       Milliseconds(options_.keepalive_time / 2));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(options_.hello_timeout));
+  AddTuning(tuning_, &builder);
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
@@ -113,6 +117,7 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  AddTuning(tuning_, &arguments);
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, Limits(),
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),

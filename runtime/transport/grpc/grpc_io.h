@@ -24,6 +24,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/grpc/socket_tuning.h"
 
 namespace gossamer {
 
@@ -64,6 +65,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
 
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;
+  const SocketTuning tuning_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::Server> server_;

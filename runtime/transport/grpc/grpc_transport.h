@@ -45,6 +45,9 @@ struct GrpcOptions {
   // What the other end may have in flight to us, per stream: bandwidth times
   // round trip, and at least two messages (section 9 of the design).
   int stream_window_bytes = 16 << 20;
+  // Of TCP: a name that the kernel allows, empty for the machine's own, or
+  // "auto", which sends a message in one burst if that is to be had.
+  std::string congestion_control = "auto";
   int max_connections = 256;  // open streams, both directions
   int max_connections_per_peer = 4;
 

@@ -1,0 +1,135 @@
+#include "runtime/cli/tcp_checks.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+namespace {
+
+// In flight on a link of 200 ms that carries a message of some megabytes.
+constexpr int64_t kLongFatWindow = 16 << 20;
+
+std::string Setting(const std::string& name) {
+  std::ifstream file("/proc/sys/net/" + name);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The last of a setting's numbers; 0 if it has none.
+int64_t Largest(const std::string& name) {
+  const std::string text = Setting(name);
+  const std::vector<absl::string_view> values =
+      absl::StrSplit(text, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  int64_t largest = 0;
+  if (!values.empty() && absl::SimpleAtoi(values.back(), &largest)) {
+    return largest;
+  }
+  return 0;
+}
+
+bool MayUse(absl::string_view congestion) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool may =
+      ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
+                   static_cast<socklen_t>(congestion.size())) == 0;
+  ::close(fd);
+  return may;
+}
+
+CheckResult Buffers(const TcpFacts& facts) {
+  CheckResult r{.name = "tcp buffers",
+                .why =
+                    "over a long link what is in flight must fit: two "
+                    "messages of some megabytes at 200 ms"};
+  // The kernel doubles what a socket asks for.
+  const int64_t send = std::max(facts.tuned_send, 2 * facts.asked_send);
+  r.found = absl::StrCat(
+      "up to ", HumanBytes(static_cast<double>(facts.tuned_receive)),
+      " to receive, ", HumanBytes(static_cast<double>(send)), " to send");
+  if (std::min(facts.tuned_receive, send) < kLongFatWindow) {
+    r.level = CheckLevel::kWarn;
+    r.advice =
+        "only for peers far apart: sysctl -w net.ipv4.tcp_rmem=\"4096 131072 "
+        "67108864\" net.ipv4.tcp_wmem=\"4096 65536 67108864\" "
+        "net.core.rmem_max=16777216 net.core.wmem_max=16777216";
+  }
+  return r;
+}
+
+CheckResult Idle(const TcpFacts& facts) {
+  CheckResult r{.name = "tcp idle",
+                .why =
+                    "after a pause a connection starts slowly again, which "
+                    "costs round trips in every round"};
+  const std::string& value = facts.slow_start_after_idle;
+  r.found = absl::StrCat("tcp_slow_start_after_idle = ",
+                         value.empty() ? "unknown" : value);
+  if (value == "1") {
+    r.level = CheckLevel::kWarn;
+    r.advice =
+        "only for peers far apart: sysctl -w "
+        "net.ipv4.tcp_slow_start_after_idle=0";
+  }
+  return r;
+}
+
+// The transport asks for CUBIC where a pause costs nothing, else for BBR, which
+// does not mind one (socket_tuning.h).
+CheckResult Congestion(const TcpFacts& facts) {
+  CheckResult r{.name = "tcp congestion"};
+  const bool slow = facts.slow_start_after_idle != "0";
+  const bool may = slow ? facts.may_bbr : facts.may_cubic;
+  const std::string best = slow ? "bbr" : "cubic";
+  r.why = slow ? "bbr does not start slowly after a pause, cubic does"
+               : "cubic sends a message in one burst, bbr spreads it over a "
+                 "part of a round trip";
+  const std::string used = may ? best : facts.congestion;
+  r.found =
+      absl::StrCat(used.empty() ? "unknown" : used, " for edges",
+                   used == facts.congestion
+                       ? ""
+                       : absl::StrCat(", ", facts.congestion, " for others"));
+  if (used != best) {
+    r.level = CheckLevel::kWarn;
+    r.advice = absl::StrCat(
+        "only for peers far apart: ",
+        slow
+            ? "set tcp_slow_start_after_idle (above); or modprobe tcp_bbr, and "
+            : "",
+        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic bbr\"");
+  }
+  return r;
+}
+
+}  // namespace
+
+TcpFacts ReadTcpFacts() {
+  TcpFacts facts;
+  facts.tuned_receive = Largest("ipv4/tcp_rmem");
+  facts.tuned_send = Largest("ipv4/tcp_wmem");
+  facts.asked_send = Largest("core/wmem_max");
+  facts.slow_start_after_idle = Setting("ipv4/tcp_slow_start_after_idle");
+  facts.congestion = Setting("ipv4/tcp_congestion_control");
+  facts.may_cubic = MayUse("cubic");
+  facts.may_bbr = MayUse("bbr");
+  return facts;
+}
+
+std::vector<CheckResult> CheckTcp(const TcpFacts& facts) {
+  return {Buffers(facts), Idle(facts), Congestion(facts)};
+}
+
+}  // namespace gossamer

@@ -1,0 +1,152 @@
+#include "runtime/transport/grpc/socket_tuning.h"
+
+#include <grpc/support/sync.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+// SetSocketMutator() is public and what it takes is not: these four are as in
+// gRPC's src/core/lib/iomgr/socket_mutator.h, unchanged since 1.36.
+enum grpc_fd_usage : int;
+struct grpc_mutate_socket_info {
+  int fd;
+  grpc_fd_usage usage;
+};
+struct grpc_socket_mutator_vtable {
+  bool (*mutate_fd)(int fd, grpc_socket_mutator* mutator);
+  int (*compare)(grpc_socket_mutator* a, grpc_socket_mutator* b);
+  void (*destroy)(grpc_socket_mutator* mutator);
+  bool (*mutate_fd_2)(const grpc_mutate_socket_info* info,
+                      grpc_socket_mutator* mutator);
+};
+struct grpc_socket_mutator {
+  const grpc_socket_mutator_vtable* vtable;
+  gpr_refcount refcount;
+};
+void grpc_socket_mutator_init(grpc_socket_mutator* mutator,
+                              const grpc_socket_mutator_vtable* vtable);
+
+namespace gossamer {
+namespace {
+
+constexpr char kAuto[] = "auto";
+
+std::string Setting(const std::string& name) {
+  std::ifstream file(absl::StrCat("/proc/sys/net/", name));
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The last of the numbers of a setting; 0 if there is none.
+int64_t Largest(const std::string& name) {
+  const std::string text = Setting(name);
+  int64_t value = 0;
+  for (const auto part :
+       absl::StrSplit(text, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
+    if (!absl::SimpleAtoi(part, &value)) return 0;
+  }
+  return value;
+}
+
+// The size to ask for if that gives more than the kernel's own tuning, which it
+// ends; 0 otherwise.  The kernel doubles what it is asked for, and counts about
+// as much again for what it keeps beside the bytes.
+int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
+  const int64_t ask = std::min(in_flight, most);
+  return 2 * ask > tuned && tuned < 2 * in_flight ? static_cast<int>(ask) : 0;
+}
+
+struct Mutator : grpc_socket_mutator {
+  explicit Mutator(SocketTuning t) : tuning(std::move(t)) {
+    grpc_socket_mutator_init(this, &kTable);
+  }
+  static bool Mutate(int fd, grpc_socket_mutator* self) {
+    ApplyTuning(fd, static_cast<Mutator*>(self)->tuning);
+    return true;
+  }
+  static int Compare(grpc_socket_mutator* a, grpc_socket_mutator* b) {
+    return a < b ? -1 : a > b ? 1 : 0;
+  }
+  static void Destroy(grpc_socket_mutator* self) {
+    delete static_cast<Mutator*>(self);
+  }
+  static constexpr grpc_socket_mutator_vtable kTable = {Mutate, Compare,
+                                                        Destroy, nullptr};
+  const SocketTuning tuning;
+};
+
+class TuningOption final : public grpc::ServerBuilderOption {
+ public:
+  explicit TuningOption(SocketTuning tuning) : tuning_(std::move(tuning)) {}
+  void UpdateArguments(grpc::ChannelArguments* arguments) override {
+    AddTuning(tuning_, arguments);
+  }
+  void UpdatePlugins(
+      std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
+
+ private:
+  const SocketTuning tuning_;
+};
+
+}  // namespace
+
+TcpSettings ReadTcpSettings() {
+  TcpSettings s;
+  s.slow_start_after_idle = Setting("ipv4/tcp_slow_start_after_idle") != "0";
+  s.largest_send = Largest("ipv4/tcp_wmem");
+  s.largest_receive = Largest("ipv4/tcp_rmem");
+  s.most_send = Largest("core/wmem_max");
+  s.most_receive = Largest("core/rmem_max");
+  return s;
+}
+
+SocketTuning ChooseTuning(const TcpSettings& settings,
+                          const std::string& congestion, int64_t in_flight) {
+  SocketTuning tuning;
+  tuning.send_buffer =
+      Ask(in_flight, settings.most_send, settings.largest_send);
+  tuning.receive_buffer =
+      Ask(in_flight, settings.most_receive, settings.largest_receive);
+  if (congestion != kAuto) {
+    tuning.congestion = congestion;
+    return tuning;
+  }
+  // A message should leave in one burst.  BBR spreads it over a good part of a
+  // round trip, but forgets nothing while a step is computed; CUBIC bursts, but
+  // begins with ten packets after every pause if the kernel says so.
+  tuning.congestion = settings.slow_start_after_idle ? "bbr" : "cubic";
+  return tuning;
+}
+
+void ApplyTuning(int fd, const SocketTuning& tuning) {
+  if (!tuning.congestion.empty()) {
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, tuning.congestion.data(),
+               static_cast<socklen_t>(tuning.congestion.size()));
+  }
+  const auto set_buffer = [fd](int option, int bytes) {
+    if (bytes > 0) setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof(bytes));
+  };
+  set_buffer(SO_SNDBUF, tuning.send_buffer);
+  set_buffer(SO_RCVBUF, tuning.receive_buffer);
+}
+
+void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments) {
+  arguments->SetSocketMutator(new Mutator(tuning));
+}
+
+void AddTuning(const SocketTuning& tuning, grpc::ServerBuilder* builder) {
+  builder->SetOption(std::make_unique<TuningOption>(tuning));
+}
+
+}  // namespace gossamer

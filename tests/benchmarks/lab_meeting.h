@@ -1,0 +1,63 @@
+// Where processes on the hosts of a lab meet: a file in memory that all map,
+// with a barrier and a place for what each measured.
+//
+// A lab's hosts are on one machine and so have one clock; meeting over the
+// lab's network instead would disturb what is measured.  Knows nothing of what
+// is measured.
+
+#ifndef GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_
+#define GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace gossamer {
+
+class LabMeeting {
+ public:
+  static constexpr int kMaxRanks = 64;
+  static constexpr int kMaxRows = 1024;
+
+  LabMeeting(int rank, int size) : rank_(rank), size_(size) {}
+  ~LabMeeting();
+  LabMeeting(const LabMeeting&) = delete;
+  LabMeeting& operator=(const LabMeeting&) = delete;
+
+  // Maps the file at `path`, which all ranks name alike; it is all zeros at
+  // first (or not there yet).
+  absl::Status Join(const std::string& path);
+
+  // This rank has come to its next barrier.
+  void Arrive();
+  // When all go on from it, on the clock of NowNanos(), a little in the future
+  // so that all can see it; 0 until all have come.
+  int64_t Start();
+
+  // What each rank wrote in a row, by rank; all there after the next barrier.
+  void Write(int row, double value);
+  std::span<const double> Row(int row) const;
+
+  static int64_t NowNanos();
+
+ private:
+  struct Shared {
+    std::atomic<uint64_t> arrived[kMaxRanks];
+    std::atomic<uint64_t> opened;
+    std::atomic<int64_t> start;
+    double rows[kMaxRows][kMaxRanks];
+  };
+
+  const int rank_;
+  const int size_;
+  uint64_t barrier_ = 0;
+  Shared* shared_ = nullptr;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_

@@ -1,0 +1,49 @@
+// What the kernel alone needs to move bytes around a ring: plain TCP sockets
+// to the two neighbours, everything sent and received at once.
+//
+// Knows nothing of frames, of gRPC, or of time.
+
+#ifndef GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_
+#define GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gossamer {
+
+struct RawRingOptions {
+  int rank = 0;
+  std::vector<std::string> hosts;  // addresses by rank, at least 3
+  int port = 0;
+  // SO_SNDBUF and SO_RCVBUF, as far as the kernel allows; 0: its own tuning.
+  int buffer_bytes = 0;
+  // TCP_CONGESTION; empty: the machine's.
+  std::string congestion;
+};
+
+class RawRing {
+ public:
+  // Connects to both neighbours; all ranks at about the same time.
+  static absl::StatusOr<std::unique_ptr<RawRing>> Connect(
+      const RawRingOptions& options);
+  ~RawRing();
+
+  // Sends `bytes` to both neighbours and returns once as many have come from
+  // both and all has been handed to the kernel.
+  absl::Status Exchange(std::span<const std::byte> bytes);
+
+ private:
+  RawRing() = default;
+  std::array<int, 2> sockets_ = {-1, -1};  // to the right, to the left
+  std::array<std::vector<std::byte>, 2> received_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_BENCHMARKS_RAW_RING_H_

@@ -1,0 +1,88 @@
+// What doctor says of TCP, for kernels that this machine does not have.
+
+#include "runtime/cli/tcp_checks.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr size_t kBuffers = 0;
+constexpr size_t kIdle = 1;
+constexpr size_t kCongestion = 2;
+
+// As an administrator of long fat links leaves it.
+TcpFacts Tuned() {
+  return {.tuned_receive = 64 << 20,
+          .tuned_send = 64 << 20,
+          .asked_send = 212992,
+          .slow_start_after_idle = "0",
+          .congestion = "cubic",
+          .may_cubic = true,
+          .may_bbr = false};
+}
+
+TEST(TcpChecks, ATunedKernelIsFine) {
+  for (const CheckResult& r : CheckTcp(Tuned())) {
+    EXPECT_EQ(r.level, CheckLevel::kOk) << r.name;
+    EXPECT_THAT(r.advice, IsEmpty()) << r.name;
+    EXPECT_NE(r.found, "") << r.name;
+    EXPECT_NE(r.why, "") << r.name;
+  }
+}
+
+TEST(TcpChecks, SmallBuffersAreTold) {
+  TcpFacts facts = Tuned();
+  facts.tuned_send = 4 << 20;
+  const CheckResult small = CheckTcp(facts)[kBuffers];
+  EXPECT_EQ(small.level, CheckLevel::kWarn);
+  EXPECT_THAT(small.found, HasSubstr("4.19 MB to send"));
+  EXPECT_THAT(small.advice, HasSubstr("net.ipv4.tcp_wmem="));
+  // A socket may ask for more than the kernel would give by itself.
+  facts.asked_send = 8 << 20;
+  EXPECT_EQ(CheckTcp(facts)[kBuffers].level, CheckLevel::kOk);
+}
+
+TEST(TcpChecks, SlowStartAfterIdleIsTold) {
+  TcpFacts facts = Tuned();
+  facts.slow_start_after_idle = "1";
+  const std::vector<CheckResult> without_bbr = CheckTcp(facts);
+  EXPECT_EQ(without_bbr[kIdle].level, CheckLevel::kWarn);
+  EXPECT_THAT(without_bbr[kIdle].advice,
+              HasSubstr("tcp_slow_start_after_idle=0"));
+  EXPECT_EQ(without_bbr[kCongestion].level, CheckLevel::kWarn);
+  EXPECT_THAT(without_bbr[kCongestion].advice, HasSubstr("tcp_bbr"));
+  facts.may_bbr = true;
+  EXPECT_EQ(CheckTcp(facts)[kCongestion].level, CheckLevel::kOk);
+  EXPECT_THAT(CheckTcp(facts)[kCongestion].found,
+              HasSubstr("bbr for edges, cubic for others"));
+}
+
+TEST(TcpChecks, AKernelThatOnlyPacesIsTold) {
+  TcpFacts facts = Tuned();
+  facts.congestion = "bbr";
+  facts.may_bbr = true;
+  EXPECT_EQ(CheckTcp(facts)[kCongestion].level, CheckLevel::kOk);
+  facts.may_cubic = false;
+  const CheckResult paced = CheckTcp(facts)[kCongestion];
+  EXPECT_EQ(paced.level, CheckLevel::kWarn);
+  EXPECT_EQ(paced.found, "bbr for edges");
+  EXPECT_THAT(paced.advice, HasSubstr("tcp_allowed_congestion_control"));
+}
+
+TEST(TcpChecks, WhatThisMachineSaysIsJudged) {
+  for (const CheckResult& r : CheckTcp(ReadTcpFacts())) {
+    EXPECT_NE(r.found, "") << r.name;
+    EXPECT_EQ(r.advice == "", r.level == CheckLevel::kOk) << r.name;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

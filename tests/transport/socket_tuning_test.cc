@@ -1,0 +1,111 @@
+// What the sockets of an edge are told, and that gRPC tells them.
+
+#include "runtime/transport/grpc/socket_tuning.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+TEST(SocketTuning, BurstsUnlessAPauseIsForgotten) {
+  TcpSettings settings;
+  settings.slow_start_after_idle = false;
+  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "cubic");
+  settings.slow_start_after_idle = true;
+  EXPECT_EQ(ChooseTuning(settings, "auto", kMiB).congestion, "bbr");
+  EXPECT_EQ(ChooseTuning(settings, "reno", kMiB).congestion, "reno");
+  EXPECT_EQ(ChooseTuning(settings, "", kMiB).congestion, "");
+}
+
+TEST(SocketTuning, AsksForABufferOnlyIfThatGivesMore) {
+  TcpSettings settings;
+  settings.largest_send = 4 * kMiB;
+  settings.most_send = 4 * kMiB;
+  settings.largest_receive = 64 * kMiB;  // the kernel's own is better
+  settings.most_receive = 64 * kMiB;
+  const SocketTuning tuning = ChooseTuning(settings, "", 16 * kMiB);
+  EXPECT_EQ(tuning.send_buffer, 4 * kMiB);
+  EXPECT_EQ(tuning.receive_buffer, 0);
+  settings.most_send = 212992;  // would be less than the kernel's own
+  EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 0);
+  settings.most_send = 64 * kMiB;  // no more than what is to fit
+  EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 16 * kMiB);
+}
+
+TEST(SocketTuning, ASocketThatRefusesWorksWithoutIt) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(fd, 0);
+  ApplyTuning(fd, {.congestion = "no-such-control", .send_buffer = 1 << 16});
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  ASSERT_EQ(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &size), 0);
+  EXPECT_GE(bytes, 1 << 16);
+  ApplyTuning(STDIN_FILENO, {.congestion = "cubic"});  // not even a socket
+  close(fd);
+}
+
+// This process's open TCP sockets that are, or are not, connected and have a
+// send buffer of just this size.
+int CountSockets(bool connected, int send_buffer) {
+  int count = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    int value = 0;
+    socklen_t size = sizeof(value);
+    if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &size) != 0 ||
+        value != send_buffer) {
+      continue;
+    }
+    sockaddr_storage peer;
+    socklen_t length = sizeof(peer);
+    const bool up =
+        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+    count += up == connected ? 1 : 0;
+  }
+  return count;
+}
+
+// gRPC takes the tuning by an interface of which it publishes only the name.
+TEST(SocketTuning, ReachesBothEndsOfAConnection) {
+  constexpr int kAsked = 77824;  // the kernel's own is another
+  const SocketTuning tuning{.congestion = "reno", .send_buffer = kAsked};
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  AddTuning(tuning, &builder);
+  grpc::AsyncGenericService service;
+  builder.RegisterAsyncGenericService(&service);
+  const auto queue = builder.AddCompletionQueue();
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  EXPECT_GE(CountSockets(false, 2 * kAsked), 1);  // it listens
+
+  grpc::ChannelArguments arguments;
+  AddTuning(tuning, &arguments);
+  const auto channel =
+      grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port),
+                                grpc::InsecureChannelCredentials(), arguments);
+  EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() +
+                                        std::chrono::seconds(60)));
+  EXPECT_EQ(CountSockets(true, 2 * kAsked), 2);  // the dialled, the accepted
+  server->Shutdown(std::chrono::system_clock::now());
+  queue->Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok)) {
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
