@@ -172,6 +172,7 @@ bool Valid(Coding coding, size_t n, std::span<const std::byte> codes) {
   auto worst = hn::Zero(kWords);
   size_t i = 0;
   for (; i + kStep <= codes.size(); i += kStep) {
+    PrefetchAhead(reinterpret_cast<const float*>(codes.data() + i));
     const auto word = LoadBytes(kWords, codes.data() + i);
     if (field == 8) {
       all = hn::And(all, NotLowest<8>(word));
