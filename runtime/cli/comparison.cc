@@ -106,19 +106,24 @@ Comparison Compare(const std::vector<ComparedRun>& runs,
 }
 
 std::string FormatComparison(const Comparison& comparison) {
+  int network = 7, algorithm = 9;
+  for (const ComparedSetting& s : comparison.settings) {
+    network = std::max(network, static_cast<int>(s.network.size()));
+    algorithm = std::max(algorithm, static_cast<int>(s.algorithm.size()));
+  }
   std::string text = absl::StrFormat(
-      "%-14s %-14s %5s %18s %10s %9s %9s %9s %10s %10s\n", "network",
-      "algorithm", "seeds",
+      "%-*s  %-*s %5s %18s %10s %9s %9s %9s %10s %10s\n", network, "network",
+      algorithm, "algorithm", "seeds",
       comparison.score_name.empty() ? "score" : comparison.score_name,
       "to target", "rounds/s", "compute", "waiting", "bytes", "consensus");
   for (const ComparedSetting& s : comparison.settings) {
     const std::optional<Spread> bytes = SpreadOf(s.bytes_per_round);
     absl::StrAppendFormat(
-        &text, "%-14s %-14s %5d %18s %8s s %9s %6s ms %6s ms %10s %10s\n",
-        s.network, s.algorithm, s.seeds.size(), Cell(s.last_score, true),
-        Cell(s.seconds_to_target, false), Cell(s.rounds_per_second, false),
-        Cell(s.computing, false, 1e3), Cell(s.waiting, false, 1e3),
-        bytes ? HumanBytes(bytes->mean) : "-",
+        &text, "%-*s  %-*s %5d %18s %8s s %9s %6s ms %6s ms %10s %10s\n",
+        network, s.network, algorithm, s.algorithm, s.seeds.size(),
+        Cell(s.last_score, true), Cell(s.seconds_to_target, false),
+        Cell(s.rounds_per_second, false), Cell(s.computing, false, 1e3),
+        Cell(s.waiting, false, 1e3), bytes ? HumanBytes(bytes->mean) : "-",
         Cell(s.consensus_distance, false));
   }
   if (comparison.target) {
