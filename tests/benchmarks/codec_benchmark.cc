@@ -25,6 +25,7 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/codec/codec.h"
 #include "runtime/base/rng.h"
+#include "tests/benchmarks/timing.h"
 
 namespace gossamer {
 namespace {
@@ -40,19 +41,6 @@ struct Row {
   double bits = 0, error = 0;
   std::vector<double> encode, encode_share, apply, apply_share;
 };
-
-double Seconds(const auto& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 ParameterLayout LayoutOf(size_t n) {
   const auto rows = static_cast<int64_t>(n / kChunkSize);

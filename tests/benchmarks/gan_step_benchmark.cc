@@ -35,6 +35,7 @@
 #include "gan_models/make_game.h"
 #include "gan_models/network.h"
 #include "runtime/base/rng.h"
+#include "tests/benchmarks/timing.h"
 
 namespace gossamer {
 namespace {
@@ -43,11 +44,6 @@ constexpr double kMomentum = 0.1;
 
 double CpuSeconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
-
-double Median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-  return v[v.size() / 2];
 }
 
 struct Case {

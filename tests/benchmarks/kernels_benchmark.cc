@@ -23,6 +23,7 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/rng.h"
+#include "tests/benchmarks/timing.h"
 
 namespace gossamer {
 namespace {
@@ -152,19 +153,6 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
                                                CodeBytes(coding, w.x.size())));
          }});
   }
-}
-
-double Seconds(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 void Run(const Kernels& kernels, const Options& options) {

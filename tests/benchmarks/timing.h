@@ -1,0 +1,29 @@
+// What benchmarks measure with.  Knows nothing of what they run.
+
+#ifndef GOSSAMER_TESTS_BENCHMARKS_TIMING_H_
+#define GOSSAMER_TESTS_BENCHMARKS_TIMING_H_
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace gossamer {
+
+// Wall-clock seconds that `run` takes.
+double Seconds(const auto& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// The upper one of two; of at least one value.
+inline double Median(std::vector<double> values) {
+  const auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_BENCHMARKS_TIMING_H_
