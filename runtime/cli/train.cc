@@ -92,11 +92,15 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   spec.replay = options.replay;
   if (!spec.replay.empty()) {
     const RunFolder before(spec.replay);
-    GOSSAMER_ASSIGN_OR_RETURN(const RunConfig config, before.LoadConfig());
-    if (ConfigurationHash(config) != ConfigurationHash(spec.config)) {
+    const absl::StatusOr<RunConfig> config = before.LoadConfig();
+    if (!config.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--replay: ", config.status().message()));
+    }
+    if (ConfigurationHash(*config) != ConfigurationHash(spec.config)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--replay: ", spec.replay, " has another configuration:\n",
-          ConfigurationDifference(config, spec.config), "replay with ",
+          ConfigurationDifference(*config, spec.config), "replay with ",
           before.ConfigPath()));
     }
   }
