@@ -33,7 +33,7 @@ for preset in "${presets[@]}"; do
   if [ "$preset" = clang ]; then continue; fi  # the analysis is the test
   began=$SECONDS
   echo "== $preset: test"
-  ctest --preset "$preset" -j2
+  ctest --preset "$preset" -j2 --no-tests=error
   echo "   tested in $((SECONDS - began)) s"
 done
 echo "all presets passed: ${presets[*]}"
