@@ -24,7 +24,7 @@ constexpr absl::Duration kBetweenPings = absl::Milliseconds(5);
 // Of one IP packet of the usual MTU; a smaller one only splits it.
 constexpr size_t kPayload = 1472;
 constexpr size_t kOverhead = 28;  // IP and UDP
-constexpr int kBatch = 32;
+constexpr int kMessages = 32;
 
 sockaddr_in AddressOf(uint32_t address) {
   sockaddr_in result = {};
@@ -82,7 +82,7 @@ struct Burst {
   char payload[kPayload] = {};
   iovec part = {payload, sizeof(payload)};
   sockaddr_in to;
-  mmsghdr messages[kBatch];
+  mmsghdr messages[kMessages];
 };
 
 }  // namespace
@@ -139,18 +139,18 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
 }
 
 int64_t LinkMeter::Drain(int socket) const {
-  char scrap[kBatch][8];
-  iovec parts[kBatch];
-  mmsghdr messages[kBatch] = {};
-  for (int i = 0; i < kBatch; ++i) {
+  char scrap[kMessages][8];
+  iovec parts[kMessages];
+  mmsghdr messages[kMessages] = {};
+  for (int i = 0; i < kMessages; ++i) {
     parts[i] = {scrap[i], sizeof(scrap[i])};  // the rest is cut off
     messages[i].msg_hdr.msg_iov = &parts[i];
     messages[i].msg_hdr.msg_iovlen = 1;
   }
   int64_t total = 0;
-  for (int got; (got = ::recvmmsg(socket, messages, kBatch, 0, nullptr)) > 0;) {
+  for (int got; (got = ::recvmmsg(socket, messages, kMessages, 0, nullptr)) > 0;) {
     total += got;
-    if (got < kBatch) break;
+    if (got < kMessages) break;
   }
   return total;
 }
@@ -172,7 +172,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
         bytes_per_second * absl::ToDoubleSeconds(now - begin) / kBytes;
     if (sending && static_cast<double>(sent) < due) {
       const auto most = static_cast<unsigned>(
-          std::min<double>(kBatch, due - static_cast<double>(sent) + 1));
+          std::min<double>(kMessages, due - static_cast<double>(sent) + 1));
       sent += std::max(0, ::sendmmsg(here, burst.messages, most, 0));
     }
     if (const int64_t got = Drain(there); got > 0) {
