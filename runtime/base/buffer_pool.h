@@ -26,10 +26,14 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::shared_ptr<std::byte[]> Get(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
   struct Buffer {
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<std::byte[], Free> bytes;
     size_t capacity = 0;
   };
+  static Buffer Allocate(size_t bytes);
   void GiveBack(Buffer buffer) ABSL_LOCKS_EXCLUDED(mu_);
 
   Mutex mu_;

@@ -148,7 +148,8 @@ int64_t LinkMeter::Drain(int socket) const {
     messages[i].msg_hdr.msg_iovlen = 1;
   }
   int64_t total = 0;
-  for (int got; (got = ::recvmmsg(socket, messages, kMessages, 0, nullptr)) > 0;) {
+  for (int got;
+       (got = ::recvmmsg(socket, messages, kMessages, 0, nullptr)) > 0;) {
     total += got;
     if (got < kMessages) break;
   }

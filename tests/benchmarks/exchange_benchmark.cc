@@ -3,9 +3,10 @@
 // stream.
 //
 // Two processes on loopback.  Both ends push a frame and wait for the other's.
-// The two ways have pairs of processes of their own, since gRPC's threads of
-// one process serve each other, and the pairs alternate within the run, so what
-// else the machine does meets both alike.  Prints medians and their ratio.
+// Every way has pairs of processes of its own, since gRPC's threads of one
+// process serve each other.  The pairs of a block follow each other at once, so
+// what else the machine does meets all ways alike, and a ratio is taken in each
+// block.  Prints the medians over the blocks.
 //
 //   exchange_benchmark [--rounds N] [--blocks N] [--json]
 
@@ -21,7 +22,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +38,7 @@
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/benchmarks/timing.h"
 
 namespace gossamer {
 namespace {
@@ -45,12 +46,9 @@ namespace {
 constexpr PeerId kDialler{1};
 constexpr PeerId kAcceptor{2};
 constexpr int kHeadBytes = 64;
-constexpr std::string_view kEdgeWay = "edge:";
-
-double Seconds(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
-      .count();
-}
+constexpr std::string_view kEdgeWay = "edge";
+constexpr std::string_view kTransportWay = "transport";
+constexpr std::string_view kBareWay = "bare";
 
 [[noreturn]] void Die(const std::string& why) {
   std::fprintf(stderr, "exchange_benchmark: %s\n", why.c_str());
@@ -71,17 +69,19 @@ void TellPort(int port) {
 // This program again, as one end of a way; ended with the object.
 class Child {
  public:
-  Child(const std::string& way, int port, int rounds) {
+  Child(std::string_view way, size_t bytes, int port, int rounds) {
     int ends[2];
     if (pipe(ends) != 0) Die("no pipe");
     pid_ = fork();
     if (pid_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
       close(ends[0]);
-      const std::string p = std::to_string(port);
-      const std::string r = std::to_string(rounds);
-      execl("/proc/self/exe", "exchange_benchmark", "--end", way.c_str(),
-            p.c_str(), r.c_str(), nullptr);
+      const std::string w(way);
+      const std::string b = absl::StrCat(bytes);
+      const std::string p = absl::StrCat(port);
+      const std::string r = absl::StrCat(rounds);
+      execl("/proc/self/exe", "exchange_benchmark", "--end", w.c_str(),
+            b.c_str(), p.c_str(), r.c_str(), nullptr);
       Die("cannot execute itself");
     }
     close(ends[1]);
@@ -296,33 +296,29 @@ class BareClient final : public BareWay {
 // --- The measurement ---------------------------------------------------------
 
 struct Options {
-  int rounds = 100;  // of each size, per block
-  int blocks = 4;
+  int rounds = 40;  // of each size and way, per block
+  int blocks = 15;
   bool json = false;
 };
 
 constexpr std::array<size_t, 3> kSizes = {64 << 10, 1 << 20, 9'000'000};
 constexpr int kWarmup = 20;
 
-using Samples = std::map<size_t, std::vector<double>>;  // seconds, by size
-
 // Both ends run the same sequence; only one of them is listened to.
 template <typename Exchange>
-Task<bool> Measure(Exchange exchange, int rounds, bool tell) {
-  for (const size_t bytes : kSizes) {
-    FixedBytes workload(bytes);
-    for (int i = 0; i < kWarmup + rounds; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      co_await exchange(workload);
-      const double seconds = Seconds(start);
-      if (tell && i >= kWarmup) std::printf("%zu %.9f\n", bytes, seconds);
-    }
+Task<bool> Measure(Exchange exchange, int rounds, size_t bytes, bool tell) {
+  FixedBytes workload(bytes);
+  for (int i = 0; i < kWarmup + rounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    co_await exchange(workload);
+    const double seconds = SecondsSince(start);
+    if (tell && i >= kWarmup) std::printf("%.9f\n", seconds);
   }
   co_return true;
 }
 
 // Both tasks run until their process is ended.
-Task<bool> RunTransport(RealLoop* loop, int port, int rounds) {
+Task<bool> RunTransport(RealLoop* loop, int port, int rounds, size_t bytes) {
   TransportWay way(loop, port == 0 ? kAcceptor : kDialler,
                    port == 0 ? kDialler : kAcceptor);
   if (port == 0) {
@@ -331,7 +327,7 @@ Task<bool> RunTransport(RealLoop* loop, int port, int rounds) {
   }
   co_await way.Connect(port);
   const auto exchange = [&way](Workload& w) { return way.Exchange(w); };
-  const Task<bool> measured = Measure(exchange, rounds, port != 0);
+  const Task<bool> measured = Measure(exchange, rounds, bytes, port != 0);
   co_await measured.result();
   if (port != 0) End();
   co_return co_await Pending<bool>();
@@ -374,98 +370,107 @@ Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
         [&] { return neighborhood.Arrived(row, MakeExchangeId(k), {}); },
         absl::InfiniteFuture());
     neighborhood.Complete(MakeExchangeId(k + 1));
-    const double seconds = Seconds(start);
-    if (port != 0 && k > kWarmup) std::printf("%zu %.9f\n", bytes, seconds);
+    const double seconds = SecondsSince(start);
+    if (port != 0 && k > kWarmup) std::printf("%.9f\n", seconds);
   }
   if (port != 0) End();
   co_return co_await Pending<bool>();
 }
 
-Task<bool> RunBare(BareWay& way, int rounds, bool tell) {
+Task<bool> RunBare(BareWay& way, int rounds, size_t bytes, bool tell) {
   const auto exchange = [&way](Workload& w) {
     way.Exchange(w);
     Pending<bool> done;
     done.Set(true);
     return done;
   };
-  const Task<bool> measured = Measure(exchange, rounds, tell);
+  const Task<bool> measured = Measure(exchange, rounds, bytes, tell);
   co_return co_await measured.result();
 }
 
-void RunEnd(const std::string& way, int port, int rounds) {
-  if (way == "bare" && port == 0) {
+void RunEnd(std::string_view way, size_t bytes, int port, int rounds) {
+  if (way == kBareWay && port == 0) {
     BareServer server;
     TellPort(server.port());
     server.Accept();
-    RunBare(server, rounds, false);
+    RunBare(server, rounds, bytes, false);
     while (true) pause();
-  } else if (way == "bare") {
+  } else if (way == kBareWay) {
     BareClient client(port);
-    RunBare(client, rounds, true);
+    RunBare(client, rounds, bytes, true);
     End();
   } else {
     KeepFreedMemory();  // as a peer does
     RealLoop loop;
     Task<bool> task;
-    size_t bytes = 0;  // "edge:65536"
-    const bool edge = way.starts_with(kEdgeWay) &&
-                      absl::SimpleAtoi(way.substr(kEdgeWay.size()), &bytes);
     loop.Post([&] {
-      task = edge ? RunEdge(&loop, port, rounds, bytes)
-                  : RunTransport(&loop, port, rounds);
+      task = way == kEdgeWay ? RunEdge(&loop, port, rounds, bytes)
+                             : RunTransport(&loop, port, rounds, bytes);
     });
     loop.Run();
   }
 }
 
-// A pair of processes, the leading one's samples added to `samples`.
-void RunPair(const std::string& way, int rounds, Samples& samples) {
-  const Child follower(way, 0, rounds);
+// Median seconds of an exchange between a pair of processes.
+double RunPair(std::string_view way, size_t bytes, int rounds) {
+  const Child follower(way, bytes, 0, rounds);
   int port = 0;
   if (std::fscanf(follower.out(), "%d", &port) != 1) Die("no follower");
-  const Child leader(way, port, rounds);
-  size_t bytes = 0;
+  const Child leader(way, bytes, port, rounds);
+  std::vector<double> samples;
   double seconds = 0;
-  while (std::fscanf(leader.out(), "%zu %lf", &bytes, &seconds) == 2) {
-    samples[bytes].push_back(seconds);
+  while (std::fscanf(leader.out(), "%lf", &seconds) == 1) {
+    samples.push_back(seconds);
   }
+  if (samples.empty()) Die("a pair of processes failed");
+  return Median(samples);
 }
 
 struct Row {
-  size_t bytes;
-  double edge;  // median seconds
-  double transport;
-  double bare;
+  size_t bytes = 0;
+  // Of each block.
+  std::vector<double> edge, transport, bare;  // seconds
+  std::vector<double> edge_ratio, transport_ratio;
 };
 
-double Median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-  return v[v.size() / 2];
+Row MeasureSize(size_t bytes, const Options& options) {
+  Row row;
+  row.bytes = bytes;
+  for (int i = 0; i < options.blocks; ++i) {
+    row.edge.push_back(RunPair(kEdgeWay, bytes, options.rounds));
+    row.bare.push_back(RunPair(kBareWay, bytes, options.rounds));
+    row.transport.push_back(RunPair(kTransportWay, bytes, options.rounds));
+    row.edge_ratio.push_back(row.edge.back() / row.bare.back());
+    row.transport_ratio.push_back(row.transport.back() / row.bare.back());
+  }
+  return row;
 }
 
 void Print(const std::vector<Row>& rows, const Options& options) {
   if (options.json) {
     std::string out = "{\"exchange\": [";
-    for (size_t i = 0; i < rows.size(); ++i) {
+    for (const Row& row : rows) {
       absl::StrAppend(
-          &out, i == 0 ? "" : ", ", "{\"bytes\": ", rows[i].bytes,
-          ", \"edge_seconds\": ", rows[i].edge,
-          ", \"transport_seconds\": ", rows[i].transport,
-          ", \"bare_seconds\": ", rows[i].bare,
-          ", \"edge_ratio\": ", rows[i].edge / rows[i].bare,
-          ", \"transport_ratio\": ", rows[i].transport / rows[i].bare, "}");
+          &out, &row == &rows[0] ? "" : ", ", "{\"bytes\": ", row.bytes,
+          ", \"edge_seconds\": ", Median(row.edge),
+          ", \"transport_seconds\": ", Median(row.transport),
+          ", \"bare_seconds\": ", Median(row.bare),
+          ", \"edge_ratio\": ", Median(row.edge_ratio),
+          ", \"transport_ratio\": ", Median(row.transport_ratio), "}");
     }
     std::printf("%s]}\n", out.c_str());
     return;
   }
-  std::printf("median of %d exchanges, both ways at once, two processes\n",
-              options.rounds * options.blocks);
+  std::printf(
+      "median of %d blocks of %d exchanges, both ways at once, two processes\n",
+      options.blocks, options.rounds);
   std::printf("%10s %12s %12s %12s %11s %16s\n", "bytes", "edge", "transport",
               "bare gRPC", "edge/bare", "transport/bare");
   for (const Row& row : rows) {
     std::printf("%10zu %9.3f ms %9.3f ms %9.3f ms %11.2f %16.2f\n", row.bytes,
-                row.edge * 1e3, row.transport * 1e3, row.bare * 1e3,
-                row.edge / row.bare, row.transport / row.bare);
+                Median(row.edge) * 1e3, Median(row.transport) * 1e3,
+                Median(row.bare) * 1e3, Median(row.edge_ratio),
+                Median(row.transport_ratio));
   }
 }
 
@@ -487,29 +492,15 @@ Options Parse(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "--end") {
-    RunEnd(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  size_t bytes = 0;
+  if (argc == 6 && std::string_view(argv[1]) == "--end" &&
+      absl::SimpleAtoi(argv[3], &bytes)) {
+    RunEnd(argv[2], bytes, std::atoi(argv[4]), std::atoi(argv[5]));
     return 1;
   }
   const Options options = Parse(argc, argv);
-  Samples edge;
-  Samples transport;
-  Samples bare;
-  for (int i = 0; i < options.blocks; ++i) {
-    for (const size_t size : kSizes) {
-      RunPair(absl::StrCat("edge:", size), options.rounds, edge);
-    }
-    RunPair("transport", options.rounds, transport);
-    RunPair("bare", options.rounds, bare);
-  }
   std::vector<Row> rows;
-  for (const size_t size : kSizes) {
-    for (const Samples* s : {&edge, &transport, &bare}) {
-      if (s->count(size) == 0) Die("a pair of processes failed");
-    }
-    rows.push_back({size, Median(edge[size]), Median(transport[size]),
-                    Median(bare[size])});
-  }
+  for (const size_t size : kSizes) rows.push_back(MeasureSize(size, options));
   Print(rows, options);
   return 0;
 }

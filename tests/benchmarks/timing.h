@@ -9,12 +9,16 @@
 
 namespace gossamer {
 
+inline double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 // Wall-clock seconds that `run` takes.
 double Seconds(const auto& run) {
   const auto start = std::chrono::steady_clock::now();
   run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return SecondsSince(start);
 }
 
 // The upper one of two; of at least one value.
