@@ -389,6 +389,29 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
 }
 
+// Where exchanges take longer the more of them are under way, an h would follow
+// the other for ever: each return to a smaller one takes twice as long.
+TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
+  FleetOptions options = Options(1);
+  options.overlap_steps = kAutoOverlap;
+  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  ASSERT_TRUE(fleet_->Register(Peer(1, 101), now_).ok());
+  // The h in use once peer 1 is `rounds` into the view.
+  const auto overlap = [&](uint64_t rounds, double exchange) {
+    FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
+    h.report.tempo = {0.1, exchange, 32};
+    h.report.rounds_per_second = 10;
+    Hear(h);
+    return fleet_->record().view.overlap_steps;
+  };
+  EXPECT_EQ(overlap(40, 0.15), 2);
+  for (uint64_t patience : {32, 64, 128}) {
+    EXPECT_EQ(overlap(patience - 1, 0.05), 2);
+    EXPECT_EQ(overlap(patience, 0.05), 1);
+    EXPECT_EQ(overlap(16, 0.15), 2);
+  }
+}
+
 TEST_F(FleetTest, SketchesThatAreNotFiniteAreIgnored) {
   Assemble(1);
   FleetHeartbeat h = Beat(1, 101, 5);

@@ -21,6 +21,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/membership/membership.h"
 #include "runtime/membership/protocol.h"
+#include "topology/service/overlap_chooser.h"
 #include "topology/view.h"
 
 namespace gossamer {
@@ -182,6 +183,10 @@ class Fleet {
   absl::Time started_;
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;
+  // overlap_steps auto: rounds of a view before one of a smaller h, and whether
+  // the last choice was one.
+  uint64_t patience_ = kRoundsToGoBack;
+  bool went_back_ = false;
 };
 
 }  // namespace gossamer

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "topology/service/fleet.h"
@@ -114,15 +116,25 @@ void Fleet::AdaptOverlap() {
     return;
   }
   std::vector<Tempo> tempos;
+  uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const MemberRecord& m : record_.members) {
     if (m.finished) continue;
     const PeerReport& report = live_.at(m.id).report;
     // Measured in the view that is valid now, not in the one before.
     if (report.round < view.from_round + kRoundsToChoose) return;
+    slowest = std::min(slowest, report.round);
     tempos.push_back(report.tempo);
   }
   const int chosen = ChooseOverlap(tempos, view.overlap_steps);
   if (chosen == view.overlap_steps) return;
+  // A smaller h that turns out too small is waited for twice as long the next
+  // time: what exchanges take may depend on h itself.
+  if (chosen < view.overlap_steps) {
+    if (slowest - view.from_round < patience_) return;
+    went_back_ = true;
+  } else if (std::exchange(went_back_, false)) {
+    patience_ *= 2;
+  }
   View next = NextView(FutureRound());
   next.overlap_steps = chosen;
   record_.view = std::move(next);

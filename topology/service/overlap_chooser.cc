@@ -13,7 +13,6 @@ constexpr double kNearlyAsSlow = 0.9;
 // Exchanges vary: what is just hidden on most days waits on some.
 constexpr double kMargin = 1.05;
 constexpr double kToSpare = 1.25;
-constexpr uint64_t kRoundsToGoBack = 2 * kRoundsToChoose;
 
 int StepsFor(double exchange, double step) {
   const double steps = std::ceil(exchange / step);

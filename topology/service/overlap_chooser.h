@@ -12,8 +12,10 @@
 
 namespace gossamer {
 
-// Rounds that every peer must have measured before a choice is made.
+// Rounds that every peer must have measured before a choice is made, and before
+// one of a smaller h.
 inline constexpr uint64_t kRoundsToChoose = 16;
+inline constexpr uint64_t kRoundsToGoBack = 2 * kRoundsToChoose;
 
 // The h in [1, kMaxOverlap] that hides the exchanges of this fleet, or
 // `current` (1 or more) if the reports do not say, or not clearly: a smaller h
