@@ -16,13 +16,10 @@ constexpr size_t kMaxPendingArrivals = 64;
 }  // namespace
 
 Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
-                           Transport* transport,
-                           std::shared_ptr<const Codec> codec,
-                           std::span<float> x)
+                           Transport* transport, std::span<float> x)
     : options_(std::move(options)),
       loop_(loop),
       transport_(transport),
-      codec_(std::move(codec)),
       x_(x),
       cache_(std::make_shared<SnapshotCache>()) {
   transport_->SetListener(this);
@@ -35,7 +32,8 @@ void Neighborhood::SetCollective(FrameHandler on_frame,
 }
 
 absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
-                               ExchangeId frontier, const SavedEdge* saved) {
+                               ExchangeId frontier, const SavedEdge* saved,
+                               std::shared_ptr<const Codec> codec) {
   if (!edges_.contains(peer)) {
     EdgeOptions o;
     o.self = options_.self;
@@ -47,16 +45,18 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
     o.layout = options_.layout;
     std::unique_ptr<Edge> edge;
     if (saved != nullptr) {
-      auto resumed = Edge::Resume(std::move(o), codec_, x_, cache_, *saved);
+      auto resumed = Edge::Resume(std::move(o), codec, x_, cache_, *saved);
       if (!resumed.ok()) return resumed.status();
       edge = *std::move(resumed);
     } else {
-      edge = std::make_unique<Edge>(std::move(o), codec_, x_, cache_);
+      edge = std::make_unique<Edge>(std::move(o), codec, x_, cache_);
     }
     edge->set_overlap(overlap_);
     edge->set_insist(decisions_->replays());
-    edges_.emplace(
-        peer, Entry{std::move(edge), DeadlineEstimator(options_.deadline), {}});
+    edges_.emplace(peer, Entry{std::move(edge),
+                               std::move(codec),
+                               DeadlineEstimator(options_.deadline),
+                               {}});
   }
   transport_->Connect(peer, address);
   return absl::OkStatus();
@@ -77,7 +77,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->Pass(id + 1);
       continue;
     }
-    if (const auto wish = entry.formats.Choose(*codec_, busy_)) {
+    if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {
       entry.edge->set_wish(*wish);
     }
     const bool pays = finite && !decisions_->Skips(peer, id);
@@ -102,14 +102,14 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
 
 void Neighborhood::TellFormat(Entry& entry, ExchangeId id) const {
   const WireFormat used = entry.edge->format();
-  if (codec_->choices().empty() || used == entry.told) return;
+  if (entry.codec->choices().empty() || used == entry.told) return;
   decisions_->TellFormat(entry.edge->other(), id, used);
   if (entry.told != WireFormat::kDenseF32) {
-    Tell("codec",
-         absl::StrFormat("to peer %d: %d bytes a payload instead of %d, as it "
-                         "wishes",
-                         entry.edge->other().value, codec_->EncodedSize(used),
-                         codec_->EncodedSize(entry.told)));
+    Tell("codec", absl::StrFormat(
+                      "to peer %d: %d bytes a payload instead of %d, as it "
+                      "wishes",
+                      entry.edge->other().value, entry.codec->EncodedSize(used),
+                      entry.codec->EncodedSize(entry.told)));
   }
   entry.told = used;
 }

@@ -49,8 +49,7 @@ class Neighborhood final : public TransportListener {
 
   // All outlive it; `x` is stable for life.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
-               Transport* transport, std::shared_ptr<const Codec> codec,
-               std::span<float> x);
+               Transport* transport, std::span<float> x);
 
   // Called when something arrived or a connection changed.
   void SetOnChange(std::function<void()> f) { on_change_ = std::move(f); }
@@ -58,10 +57,11 @@ class Neighborhood final : public TransportListener {
   // Frames of Channel::kCollective, and connections coming up.
   void SetCollective(FrameHandler on_frame, std::function<void(PeerId)> on_up);
 
-  // Keeps an edge to `peer`; it decides exchanges from `frontier` on, or goes
-  // on from `saved` (may be null).  kInvalidArgument if `saved` does not fit.
+  // Keeps an edge to `peer` with this codec; it decides exchanges from
+  // `frontier` on, or goes on from `saved` (may be null).  kInvalidArgument if
+  // `saved` does not fit.
   absl::Status Add(PeerId peer, const std::string& address, ExchangeId frontier,
-                   const SavedEdge* saved);
+                   const SavedEdge* saved, std::shared_ptr<const Codec> codec);
   bool Has(PeerId peer) const { return edges_.contains(peer); }
   // h from here on, on all edges.
   void SetOverlap(int h);
@@ -132,6 +132,7 @@ class Neighborhood final : public TransportListener {
  private:
   struct Entry {
     std::unique_ptr<Edge> edge;
+    std::shared_ptr<const Codec> codec;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
     FormatChooser formats = {};                // of what this end receives
@@ -161,7 +162,6 @@ class Neighborhood final : public TransportListener {
   const NeighborhoodOptions options_;
   EventLoop* const loop_;
   Transport* const transport_;
-  const std::shared_ptr<const Codec> codec_;
   const std::span<float> x_;
   const std::shared_ptr<SnapshotCache> cache_;
   std::map<PeerId, Entry> edges_;

@@ -48,8 +48,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
                                    : std::max(1, spec_.overlap_steps),
                      .layout = parts_.game->layout().fingerprint(),
                      .deadline = spec_.deadline},
-                    parts_.loop, parts_.transport, parts_.codec,
-                    parts_.game->parameters()),
+                    parts_.loop, parts_.transport, parts_.game->parameters()),
       all_reducer_(parts_.transport) {
   neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });

@@ -53,6 +53,8 @@ struct PeerSpec {
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
+  // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
+  uint64_t replica_memory = 0;
   DeadlinePolicy deadline;
   absl::Duration liveness_limit = absl::Minutes(10);
   int steps_per_round = 1;

@@ -8,9 +8,16 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/peer.h"
+#include "runtime/peer/replica_budget.h"
 #include "topology/mixing_matrix.h"
 
 namespace gossamer {
+namespace {
+
+// Of edges whose replicas do not fit.
+constexpr char kReplicaless[] = "diff-int8";
+
+}  // namespace
 
 Task<absl::Status> Peer::Join() {
   const bool joined = co_await waiter_.Until(
@@ -76,12 +83,27 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   for (const Neighbor& n : schedule_->Row(rank_, round_).neighbors) {
     partners.insert(n.rank);
   }
+  const ParameterLayout& layout = parts_.game->layout();
+  const ReplicaBudget budget(spec_.replica_memory, layout.size(), *schedule_);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::shared_ptr<const Codec> replicaless,
+                            Codec::Create(kReplicaless, layout));
+  size_t without = 0;
   for (int r : partners) {
     const Member& m = view_.members[static_cast<size_t>(r)];
     const auto it = saved.find(m.id);
+    const bool fits = !parts_.codec->needs_replica() || budget.Covers(rank_, r);
+    if (!fits) ++without;
     GOSSAMER_RETURN_IF_ERROR(
         neighborhood_.Add(m.id, m.address, MakeExchangeId(round_),
-                          it == saved.end() ? nullptr : &it->second));
+                          it == saved.end() ? nullptr : &it->second,
+                          fits ? parts_.codec : replicaless));
+  }
+  if (without > 0) {
+    Tell("replicas",
+         absl::StrFormat("mixing.replica_memory_mb allows replicas on %d of %d "
+                         "edges; the others use %s",
+                         partners.size() - without, partners.size(),
+                         kReplicaless));
   }
   return absl::OkStatus();
 }

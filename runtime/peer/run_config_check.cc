@@ -115,6 +115,8 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   check.OneOf("mixing.gossip", mixing.gossip(), {"plain", "chebyshev"});
   check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
   check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
+  check.Range<uint64_t>("mixing.replica_memory_mb", mixing.replica_memory_mb(),
+                        0, uint64_t{1} << 32);
   check.Duration("mixing.liveness_limit", mixing.liveness_limit());
   if (mixing.deadline() != "none" && mixing.deadline() != "auto" &&
       !ParsePositiveDuration(mixing.deadline()).ok()) {
