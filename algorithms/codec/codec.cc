@@ -10,12 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/codec/codec_options.h"
+#include "algorithms/codec/elias_packer.h"
 #include "algorithms/codec/wire_layout.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
+
+constexpr size_t kMostOptions = 6;
 
 // What sets one codec apart from another.
 struct Policy {
@@ -25,7 +28,7 @@ struct Policy {
   WireFormat first_format;
   WireFormat resync_format;
   float (*gamma)(const CodecOptions&);
-  std::array<std::string_view, 3> options = {};
+  std::array<std::string_view, kMostOptions> options = {};
 };
 
 // What keeps at least 0.85 of what it codes, in the mean square, mixes stably
@@ -66,7 +69,8 @@ constexpr Policy Innovation(std::string_view name, WireFormat format,
                             float (*gamma)(const CodecOptions&) = One) {
   return {name, true, format, WireFormat::kInt8, WireFormat::kDenseF32, gamma};
 }
-constexpr Policy With(Policy policy, std::array<std::string_view, 3> options) {
+constexpr Policy With(Policy policy,
+                      std::array<std::string_view, kMostOptions> options) {
   policy.options = options;
   return policy;
 }
@@ -87,7 +91,7 @@ constexpr std::array<Policy, 11> kPolicies = {{
     Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK), {"k"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
-         {"levels", "bucket", "norm"}),
+         {"levels", "bucket", "norm", "coding"}),
     Innovation(kAuto, WireFormat::kInt4),
 }};
 
@@ -109,6 +113,7 @@ class PieceCodec final : public Codec {
         policy_(policy),
         kernels_(kernels),
         gamma_(policy.gamma(options)),
+        packing_(options.packing),
         size_(layout.size()),
         pieces_(SplitIntoPieces(layout)),
         layouts_(LayoutsOf(pieces_, options)) {}
@@ -127,6 +132,14 @@ class PieceCodec final : public Codec {
     return policy_.name == kAuto && format == WireFormat::kSign
                ? GammaOfSign({})
                : 1.0f;
+  }
+
+  Packing packing() const override { return packing_; }
+  std::unique_ptr<Packer> MakePacker() const override {
+    if (packing_ == Packing::kNone) return nullptr;
+    return MakeEliasPacker(
+        packing_ == Packing::kGamma ? Elias::kGamma : Elias::kOmega, pieces_,
+        *LayoutOf(WireFormat::kQsgd));
   }
 
   size_t EncodedSize(WireFormat format) const override {
@@ -193,6 +206,7 @@ class PieceCodec final : public Codec {
   const Policy& policy_;
   const Kernels& kernels_;
   const float gamma_;
+  const Packing packing_;
   const size_t size_;
   const std::vector<Piece> pieces_;
   const std::vector<WireLayout> layouts_;  // format f at f − 1
@@ -213,7 +227,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
   for (const Policy& policy : kPolicies) {
     if (policy.name != base) continue;
     size_t known = 0;
-    while (known < 3 && !policy.options[known].empty()) ++known;
+    while (known < kMostOptions && !policy.options[known].empty()) ++known;
     GOSSAMER_ASSIGN_OR_RETURN(
         const CodecOptions options,
         ParseCodecOptions(base, std::span(policy.options).first(known),

@@ -2,13 +2,14 @@
 // correction.
 //
 // A codec is a policy over wire formats.  A wire format maps a span of floats
-// to bytes of a size known from the layout alone.  An innovation codec codes
-// x − x̂ and adds what it coded to the replica x̂; a stateless one codes x.
-// Large segments are quantized; small (under 1024 parameters) and
-// one-dimensional ones travel in bf16 inside the same payload, so that one
-// coefficient acts on all.  Knows nothing of edges, frames or networks.
-// Source: research on compressed gossip (CHOCO, Koloskova, Stich, Jaggi,
-// ICML 2019), in difference form with one replica per edge.
+// to bytes of a size known from the layout alone; on the wire they may be
+// packed into fewer (packer.h).  An innovation codec codes x − x̂ and adds what
+// it coded to the replica x̂; a stateless one codes x. Large segments are
+// quantized; small (under 1024 parameters) and one-dimensional ones travel in
+// bf16 inside the same payload, so that one coefficient acts on all.  Knows
+// nothing of edges, frames or networks. Source: research on compressed gossip
+// (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in difference form with one
+// replica per edge.
 
 #ifndef GOSSAMER_ALGORITHMS_CODEC_CODEC_H_
 #define GOSSAMER_ALGORITHMS_CODEC_CODEC_H_
@@ -40,6 +41,15 @@ enum class WireFormat : uint8_t {
 };
 inline constexpr int kLastWireFormat = 8;
 
+// How the bytes of a payload are packed on the wire; values are for ever.
+enum class Packing : uint8_t {
+  kNone = 0,
+  kGamma = 1,  // Elias's codes of the levels of kQsgd
+  kOmega = 2,
+};
+
+class Packer;
+
 // An encoded snapshot and how to read it.
 struct Encoded {
   WireFormat format = WireFormat::kDenseF32;
@@ -50,8 +60,8 @@ struct Encoded {
 class Codec {
  public:
   // A name of Names(), and its options: "innov-int4", "innov-topk:k=64",
-  // "qsgd:levels=7,bucket=512,norm=max".  kInvalidArgument names the known
-  // ones.
+  // "qsgd:levels=7,bucket=512,norm=max,coding=omega".  kInvalidArgument names
+  // the known ones.
   static absl::StatusOr<std::shared_ptr<const Codec>> Create(
       std::string_view name, const ParameterLayout& layout,
       const Kernels& kernels = HostKernels());
@@ -77,8 +87,14 @@ class Codec {
   // γ with this format over γ with `format()`.
   virtual float RelativeGamma(WireFormat format) const = 0;
 
-  // Bytes of a payload; exact.  0 for a value that is no format, so that the
-  // byte of a received header may be asked for as it is.
+  // How payloads travel that become shorter by it, and what packs them: null
+  // without packing.  The codec outlives it.
+  virtual Packing packing() const = 0;
+  virtual std::unique_ptr<Packer> MakePacker() const = 0;
+
+  // Bytes of a payload; exact, and the most that travels.  0 for a value that
+  // is no format, so that the byte of a received header may be asked for as it
+  // is.
   virtual size_t EncodedSize(WireFormat format) const = 0;
   // q = C(x − x̂), x̂ += q; with an empty `replica`, q = C(x).  Writes q to
   // `out` (EncodedSize(format) bytes).  x is finite: the caller has checked.

@@ -42,6 +42,13 @@ const char* SetOption(std::string_view key, std::string_view value,
       return "a multiple of 128 up to 32768";
     }
     options.bucket = static_cast<uint16_t>(number);
+  } else if (key == "coding") {
+    if (value != "fixed" && value != "gamma" && value != "omega") {
+      return "fixed, gamma or omega";
+    }
+    if (value != "fixed") {
+      options.packing = value == "gamma" ? Packing::kGamma : Packing::kOmega;
+    }
   } else {
     if (value != "max" && value != "l2") return "max or l2";
     options.norm = value == "l2" ? Coding::kEuclidean : Coding::kMax;

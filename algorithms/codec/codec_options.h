@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "algorithms/codec/codec.h"
 #include "algorithms/kernels/coding.h"
 
 namespace gossamer {
@@ -22,6 +23,7 @@ struct CodecOptions {
   uint8_t levels = 7;
   uint16_t bucket = 512;
   Coding::Norm norm = Coding::kMax;
+  Packing packing = Packing::kNone;
 };
 
 // Reads `text`, "key=value,...", for a codec that has the options `known`.

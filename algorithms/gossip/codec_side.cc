@@ -1,7 +1,12 @@
 #include "algorithms/gossip/codec_side.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -12,24 +17,64 @@ constexpr uint64_t kResyncRounds = 65536;
 
 }  // namespace
 
-Payload SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                              WireFormat format, std::span<const float> x,
-                              std::span<float> replica) {
-  const size_t size = codec.EncodedSize(format);
+SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
   std::shared_ptr<std::byte[]> owner = pool_->Get(size);
   const std::span<std::byte> bytes(owner.get(), size);
-  // The exchange's id is the same at all peers, and at a replay.
-  codec.Encode(format, x, replica, id, bytes);
-  return Payload(bytes, std::move(owner));
+  return {bytes, std::move(owner)};
 }
 
-Payload SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                              std::span<const float> x) {
+Packer* SnapshotCache::PackerOf(const Codec& codec) {
+  if (packer_ == nullptr) packer_ = codec.MakePacker();
+  return packer_.get();
+}
+
+EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
+                                  WireFormat format, std::span<const float> x,
+                                  std::span<float> replica) {
+  Buffer buffer = Get(codec.EncodedSize(format));
+  // The exchange's id is the same at all peers, and at a replay.
+  codec.Encode(format, x, replica, id, buffer.bytes);
+  EdgeMessage message{.format = format,
+                      .bytes = Payload(buffer.bytes, std::move(buffer.owner))};
+  Packer* const packer = PackerOf(codec);
+  if (packer == nullptr) return message;
+  Buffer packed = Get(message.bytes.size());
+  const size_t size = packer->Pack(message.encoded(), packed.bytes);
+  if (size == 0) return message;
+  message.packed = Payload(packed.bytes.first(size), std::move(packed.owner));
+  message.packing = codec.packing();
+  return message;
+}
+
+EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
+                                  std::span<const float> x) {
   if (id != id_) {
-    payload_ = Encode(codec, id, codec.format(), x, {});
+    message_ = Encode(codec, id, codec.format(), x, {});
     id_ = id;
   }
-  return payload_;
+  return message_;
+}
+
+absl::StatusOr<Payload> SnapshotCache::Unpack(const Codec& codec,
+                                              WireFormat format,
+                                              Packing packing,
+                                              const Payload& wire) {
+  if (packing == Packing::kNone) return wire;
+  const size_t size = codec.EncodedSize(format);
+  if (packing != codec.packing() || size == 0) {
+    return absl::DataLossError(absl::StrCat(
+        "payload of format ", static_cast<int>(format), " in packing ",
+        static_cast<int>(packing), ", which codec ", std::string(codec.name()),
+        " does not have; both ends need the same codec and options"));
+  }
+  Buffer buffer = Get(size);
+  if (!PackerOf(codec)->Unpack(format, wire.bytes(), buffer.bytes)) {
+    return absl::DataLossError(absl::StrCat(
+        "packed payload of ", wire.size(), " bytes does not fill the ", size,
+        " of format ", static_cast<int>(format),
+        "; the sender is broken or hostile"));
+  }
+  return Payload(buffer.bytes, std::move(buffer.owner));
 }
 
 CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
@@ -50,9 +95,21 @@ void CodecSide::OnZero() {
   first_ = true;
 }
 
+absl::StatusOr<EdgeMessage> CodecSide::Receive(WireFormat format,
+                                               Packing packing, float c,
+                                               Payload wire) const {
+  EdgeMessage message{.format = format, .c = c};
+  GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
+                            cache_->Unpack(*codec_, format, packing, wire));
+  GOSSAMER_RETURN_IF_ERROR(codec_->Validate(message.encoded()));
+  return message;
+}
+
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   if (!codec_->needs_replica()) {
-    return {codec_->format(), c_, cache_->Encode(*codec_, id, x_)};
+    EdgeMessage message = cache_->Encode(*codec_, id, x_);
+    message.c = c_;
+    return message;
   }
   replica_.resize(x_.size());
   WireFormat format = format_;
@@ -65,8 +122,9 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   }
   first_ = false;
   emit_interval_ = interval;
-  return {format, c_ * codec_->RelativeGamma(format),
-          cache_->Encode(*codec_, id, format, x_, replica_)};
+  EdgeMessage message = cache_->Encode(*codec_, id, format, x_, replica_);
+  message.c = c_ * codec_->RelativeGamma(format);
+  return message;
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,

@@ -13,7 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "algorithms/codec/codec.h"
+#include "algorithms/codec/packer.h"
 #include "runtime/base/buffer_pool.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/payload.h"
@@ -24,24 +26,44 @@ namespace gossamer {
 struct EdgeMessage {
   WireFormat format = WireFormat::kDenseF32;
   float c = 0;
-  Payload bytes;
+  Payload bytes = {};
+  // Own messages only: the same in fewer bytes, as `packing` says.
+  Payload packed = {};
+  Packing packing = Packing::kNone;
 
   Encoded encoded() const { return {format, bytes.bytes()}; }
+  // What travels.
+  const Payload& wire() const { return packed.empty() ? bytes : packed; }
 };
 
-// What the edges of a peer share: a stateless codec's snapshot, encoded once
-// for all of a round, and the memory of payloads.
+// What the edges of a peer share, all of one codec: a stateless codec's
+// snapshot, encoded and packed once for all of a round, and the memory of
+// payloads and of the packer.  Sets all of a message but its coefficient.
 class SnapshotCache {
  public:
-  Payload Encode(const Codec& codec, ExchangeId id, std::span<const float> x);
+  EdgeMessage Encode(const Codec& codec, ExchangeId id,
+                     std::span<const float> x);
   // For one edge alone; the replica becomes what the other end will have.
-  Payload Encode(const Codec& codec, ExchangeId id, WireFormat format,
-                 std::span<const float> x, std::span<float> replica);
+  EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
+                     std::span<const float> x, std::span<float> replica);
+  // The payload that travelled as `wire`.  kDataLoss unless it is packed as
+  // this codec packs, and whole; it is still to be validated.
+  absl::StatusOr<Payload> Unpack(const Codec& codec, WireFormat format,
+                                 Packing packing, const Payload& wire);
 
  private:
+  struct Buffer {
+    std::span<std::byte> bytes;
+    std::shared_ptr<std::byte[]> owner;
+  };
+  Buffer Get(size_t size);
+  // Null without packing.
+  Packer* PackerOf(const Codec& codec);
+
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  std::unique_ptr<Packer> packer_;
   ExchangeId id_ = 0;
-  Payload payload_;
+  EdgeMessage message_;
 };
 
 // Told of every correction as it is applied; for checkers and metrics.
@@ -73,6 +95,11 @@ class CodecSide {
   void set_observer(CorrectionObserver* observer) { observer_ = observer; }
   const Codec& codec() const { return *codec_; }
   uint64_t corrections() const { return corrections_; }
+
+  // A message of the other end as it arrived: unpacked and validated.
+  // kDataLoss if it is none of this codec.
+  absl::StatusOr<EdgeMessage> Receive(WireFormat format, Packing packing,
+                                      float c, Payload wire) const;
 
   // For EdgeEnd.
   void OnZero();

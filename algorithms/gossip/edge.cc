@@ -142,9 +142,10 @@ void Edge::Queue(const ProductionEnd::Frame& f) {
   if (f.kind == FrameKind::kPayload) {
     h.format = f.token.format;
     h.c = f.token.c;
-    h.payload_bytes = static_cast<uint32_t>(f.token.bytes.size());
+    h.packing = f.token.packing;
+    h.payload_bytes = static_cast<uint32_t>(f.token.wire().size());
   }
-  outbox_.push_back({EncodeHeader(h), f.token.bytes});
+  outbox_.push_back({EncodeHeader(h), f.token.wire()});
 }
 
 absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
@@ -233,8 +234,9 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
       return absl::DataLossError(absl::StrCat("payload with coefficient ", h.c,
                                               " and frontier ", h.to));
     }
-    f.token = {h.format, h.c, std::move(body)};
-    GOSSAMER_RETURN_IF_ERROR(end_.side().codec().Validate(f.token.encoded()));
+    GOSSAMER_ASSIGN_OR_RETURN(
+        f.token,
+        end_.side().Receive(h.format, h.packing, h.c, std::move(body)));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }

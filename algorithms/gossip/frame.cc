@@ -12,6 +12,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
 constexpr uint8_t kReplicaFlag = 1;
+// Of the byte of the wire format.
+constexpr int kFormatBits = 5;
+static_assert(kLastWireFormat < 1 << kFormatBits);
 
 absl::Status DecodeHelloTail(std::span<const std::byte> tail, EdgeHeader& h) {
   if (tail.size() < 6) return absl::DataLossError("hello is cut short");
@@ -36,7 +39,9 @@ std::vector<std::byte> EncodeHeader(const EdgeHeader& h) {
   Put(out, 0, kMagic);
   Put(out, 4, kEdgeVersion);
   Put(out, 5, static_cast<uint8_t>(h.kind));
-  Put(out, 6, static_cast<uint8_t>(h.format));
+  Put(out, 6,
+      static_cast<uint8_t>(static_cast<uint8_t>(h.packing) << kFormatBits |
+                           static_cast<uint8_t>(h.format)));
   Put(out, 7,
       hello ? static_cast<uint8_t>(h.replica ? kReplicaFlag : 0) : h.wished);
   Put(out, 8, h.epoch);
@@ -80,7 +85,9 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
     return absl::DataLossError(absl::StrCat("unknown frame kind ", kind));
   }
   h.kind = static_cast<FrameKind>(kind);
-  h.format = static_cast<WireFormat>(Get<uint8_t>(bytes, 6));
+  const uint8_t format = Get<uint8_t>(bytes, 6);
+  h.format = static_cast<WireFormat>(format & ((1 << kFormatBits) - 1));
+  h.packing = static_cast<Packing>(format >> kFormatBits);
   h.epoch = Get<uint64_t>(bytes, 8);
   h.peer_epoch = Get<uint64_t>(bytes, 16);
   h.prev = Get<uint64_t>(bytes, 24);

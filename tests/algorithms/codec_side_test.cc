@@ -175,6 +175,31 @@ TEST(CodecSideTest, TheSmallerCoefficientCounts) {
   }
 }
 
+// What travels is shorter; what is kept, applied and saved is as without.
+TEST(CodecSideTest, PackedMessagesCorrectAsThoseThatAreNot) {
+  Sides plain("qsgd:levels=1"), packed("qsgd:levels=1,coding=gamma");
+  for (uint64_t round = 1; round <= 5; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    plain.Exchange(id);
+    EdgeMessage sent[2];
+    for (int e : {0, 1}) {
+      sent[e] = packed.side[e].OnEmit(id);
+      EXPECT_EQ(sent[e].packing, Packing::kGamma);
+      EXPECT_LT(sent[e].wire().size(), sent[e].bytes.size());
+    }
+    for (int e : {0, 1}) {
+      const EdgeMessage& from = sent[1 - e];
+      const auto got = packed.side[e].Receive(from.format, from.packing, from.c,
+                                              from.wire());
+      ASSERT_TRUE(got.ok()) << got.status();
+      EXPECT_TRUE(std::ranges::equal(got->bytes.bytes(), from.bytes.bytes()));
+      packed.side[e].OnComplete(id, &sent[e], &*got);
+    }
+    EXPECT_EQ(packed.x[0], plain.x[0]);
+    EXPECT_EQ(packed.x[1], plain.x[1]);
+  }
+}
+
 TEST(CodecSideTest, AStatelessSnapshotIsEncodedOnceForAllEdges) {
   const auto codec = PairCodec("diff-int8");
   std::vector<float> x = Gaussian(RngKey(4));

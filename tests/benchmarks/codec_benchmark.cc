@@ -1,12 +1,13 @@
-// What each codec costs and what it loses: bits per parameter, the relative
-// error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and how fast a snapshot is encoded
-// and an exchange completed.
+// What each codec costs and what it loses: bits per parameter on the wire and
+// the relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and how fast a snapshot
+// is encoded and packed, and an exchange unpacked and completed.
 //
 // Times are taken as in kernels_benchmark: every repetition times memcpy and
 // then each codec on arrays far larger than the caches; a figure is the median
 // of bytes per second over memcpy's of the same repetition.  Bytes are the
 // streams read plus those written; memcpy counts twice its length.  As in
-// training, x moves between two encodings.
+// training, x moves between two encodings.  Of what is packed, the bytes are
+// those before.
 //
 //   codec_benchmark [--megabytes 64] [--repeat 9] [--markdown]
 //       [codec[:options] ...]
@@ -24,6 +25,7 @@
 
 #include "absl/strings/str_format.h"
 #include "algorithms/codec/codec.h"
+#include "algorithms/codec/packer.h"
 #include "runtime/base/rng.h"
 #include "tests/benchmarks/timing.h"
 
@@ -48,13 +50,24 @@ ParameterLayout LayoutOf(size_t n) {
       {{"g", Player::kGenerator, {rows, int64_t{kChunkSize}}, {}}});
 }
 
-double RelativeError(const Codec& codec, std::span<const float> v) {
+// What travels of a payload: `packed`, or all of it.
+std::span<const std::byte> Pack(Packer* packer, const Encoded& payload,
+                                std::span<std::byte> packed) {
+  const size_t size = packer != nullptr ? packer->Pack(payload, packed) : 0;
+  return size > 0 ? packed.first(size) : payload.bytes;
+}
+
+void SetBitsAndError(const Codec& codec, Packer* packer,
+                     std::span<const float> v, Row& row) {
   std::vector<std::byte> bytes(codec.EncodedSize(codec.format()));
+  std::vector<std::byte> packed(bytes.size());
   codec.Encode(codec.format(), v, {}, 1, bytes);
   std::vector<float> left(v.begin(), v.end()), unused(v.size());
   const Encoded payload{codec.format(), bytes};
+  row.bits = 8.0 * static_cast<double>(Pack(packer, payload, packed).size()) /
+             static_cast<double>(v.size());
   codec.Complete(&payload, nullptr, 0, left, unused);  // left = v − decoded
-  return HostKernels().squared_norm(left) / HostKernels().squared_norm(v);
+  row.error = HostKernels().squared_norm(left) / HostKernels().squared_norm(v);
 }
 
 class Benchmark {
@@ -75,11 +88,12 @@ class Benchmark {
     const double n = static_cast<double>(x_.size());
     const size_t size = codec.EncodedSize(codec.format());
     Row row;
-    row.bits = 8.0 * static_cast<double>(size) / n;
-    row.error = RelativeError(codec, x_);
+    const std::unique_ptr<Packer> packer = codec.MakePacker();
+    SetBitsAndError(codec, packer.get(), x_, row);
     const bool replicas = codec.needs_replica();
-    std::vector<std::byte> mine(size), theirs(size);
+    std::vector<std::byte> mine(size), theirs(size), packed(size), wire(size);
     codec.Encode(codec.format(), step_, {}, 2, theirs);
+    const auto arrived = Pack(packer.get(), {codec.format(), theirs}, wire);
     const std::span<float> replica =
         replicas ? std::span<float>(replica_) : std::span<float>();
     const std::span<float> difference =
@@ -89,13 +103,21 @@ class Benchmark {
       HostKernels().axpy(1e-4f, step_, x_);
       Record(
           4 * n * (streams - 1) + static_cast<double>(size),
-          [&] { codec.Encode(codec.format(), x_, replica, 3, mine); },
+          [&] {
+            codec.Encode(codec.format(), x_, replica, 3, mine);
+            Pack(packer.get(), {codec.format(), mine}, packed);
+          },
           row.encode, row.encode_share);
       const Encoded m{codec.format(), mine}, t{codec.format(), theirs};
       Record(
           4 * n * streams + 2 * static_cast<double>(size),
-          [&] { codec.Complete(&m, &t, 1e-6f, difference, x_); }, row.apply,
-          row.apply_share);
+          [&] {
+            if (arrived.size() < size) {
+              packer->Unpack(codec.format(), arrived, theirs);
+            }
+            codec.Complete(&m, &t, 1e-6f, difference, x_);
+          },
+          row.apply, row.apply_share);
     }
     return row;
   }

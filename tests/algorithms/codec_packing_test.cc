@@ -1,0 +1,381 @@
+// Payloads that travel in fewer bytes: what is packed comes back to the bit, in
+// no more bits than the literature says, and bytes from outside are refused or
+// harmless.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "algorithms/codec/elias.h"
+#include "algorithms/codec/packer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+#include "tests/algorithms/codec_testing.h"
+
+namespace gossamer {
+namespace {
+
+constexpr const char* kPacked[] = {
+    "qsgd:coding=gamma",
+    "qsgd:coding=omega",
+    "qsgd:levels=1,coding=gamma",
+    "qsgd:levels=1,bucket=128,coding=omega",
+    "qsgd:levels=1,norm=l2,coding=gamma",
+    "qsgd:levels=1,norm=l2,coding=omega",
+    "qsgd:norm=l2,coding=gamma",
+    "qsgd:levels=127,bucket=16128,norm=l2,coding=gamma",
+    "qsgd:levels=127,coding=omega",
+};
+
+using Bytes = std::vector<std::byte>;
+
+// What a packer makes of a message; empty if that travels as it is.
+Bytes Packed(Packer& packer, const Encoded& payload) {
+  Bytes out(payload.bytes.size());
+  out.resize(packer.Pack(payload, out));
+  return out;
+}
+
+std::string BitsOf(BitCode code) {
+  std::string bits;
+  for (uint32_t i = code.length; i-- > 0;) {
+    bits += code.bits >> i & 1 ? '1' : '0';
+  }
+  return bits;
+}
+
+// The tables of Elias's paper.
+TEST(EliasTest, CodesAreThoseOfThePaper) {
+  const auto gamma = [](uint64_t k) {
+    return BitsOf(EliasCode(Elias::kGamma, k));
+  };
+  const auto omega = [](uint64_t k) {
+    return BitsOf(EliasCode(Elias::kOmega, k));
+  };
+  EXPECT_EQ(gamma(1), "1");
+  EXPECT_EQ(gamma(2), "010");
+  EXPECT_EQ(gamma(3), "011");
+  EXPECT_EQ(gamma(8), "0001000");
+  EXPECT_EQ(gamma(17), "000010001");
+  EXPECT_EQ(omega(1), "0");
+  EXPECT_EQ(omega(2), "100");
+  EXPECT_EQ(omega(3), "110");
+  EXPECT_EQ(omega(4), "101000");
+  EXPECT_EQ(omega(7), "101110");
+  EXPECT_EQ(omega(8), "1110000");
+  EXPECT_EQ(omega(16), "10100100000");
+  EXPECT_EQ(omega(32), "101011000000");
+}
+
+TEST(EliasTest, NumbersComeBackAndNothingAfterThem) {
+  const RngKey key(1);
+  for (const Elias code : {Elias::kGamma, Elias::kOmega}) {
+    std::vector<uint64_t> numbers;
+    for (uint64_t i = 0; i < 4000; ++i) {
+      numbers.push_back(1 + (key.Bits(i) >> (32 + key.Fold("w").Below(32, i))));
+      if (numbers.back() >> 32 != 0) numbers.back() = 0xffffffffu;
+    }
+    Bytes bytes(32000);
+    BitWriter writer(bytes);
+    for (const uint64_t k : numbers) writer.Put(EliasCode(code, k));
+    bytes.resize(writer.Finish());
+    BitReader reader(bytes);
+    for (const uint64_t k : numbers) ASSERT_EQ(reader.Number(code), k);
+    EXPECT_TRUE(reader.finished());
+    reader.Number(code);
+    EXPECT_FALSE(reader.ok());
+    EXPECT_FALSE(reader.finished());
+  }
+}
+
+// Vectors with few and with many levels that are not 0.
+std::vector<std::vector<float>> Vectors(size_t n) {
+  std::vector<float> gaussian = Gaussian("x", n), spikes(n), equal(n, 1.0f),
+                     zero(n), last(n);
+  for (size_t i = 0; i < n; i += 97) spikes[i] = i % 2 ? -2.0f : 3.0f;
+  last[n - 1] = -1;
+  return {gaussian, spikes, equal, zero, last};
+}
+
+TEST(CodecPackingTest, WhatIsPackedComesBackToTheBitAndIsShorter) {
+  int packed_ones = 0;
+  for (const char* const name : kPacked) {
+    const auto codec = Make(name);
+    const auto packer = codec->MakePacker();
+    ASSERT_NE(packer, nullptr);
+    const size_t size = codec->EncodedSize(codec->format());
+    for (const auto& x : Vectors(Layout().size())) {
+      for (uint64_t key = 0; key < 3; ++key) {
+        const Message message(*codec, codec->format(), x, {}, key);
+        const Encoded payload = message.encoded();
+        const Bytes packed = Packed(*packer, payload);
+        if (packed.empty()) continue;
+        ++packed_ones;
+        ASSERT_LT(packed.size(), size);
+        Bytes back(size, std::byte{0x5a});
+        ASSERT_TRUE(packer->Unpack(codec->format(), packed, back)) << name;
+        ASSERT_TRUE(std::ranges::equal(back, payload.bytes)) << name;
+        EXPECT_TRUE(codec->Validate({codec->format(), back}).ok());
+      }
+    }
+  }
+  EXPECT_GT(packed_ones, 100);
+}
+
+TEST(CodecPackingTest, OnlyWhatBecomesShorterIsPacked) {
+  const size_t n = Layout().size();
+  // Levels up to 127 of a Gaussian's largest: too many for a universal code.
+  const auto codec = Make("qsgd:levels=127,coding=gamma");
+  const auto packer = codec->MakePacker();
+  const Message message(*codec, codec->format(), Gaussian("x", n));
+  EXPECT_TRUE(Packed(*packer, message.encoded()).empty());
+  // Other formats are not its business.
+  const Message dense(*codec, WireFormat::kInt8, std::vector<float>(n));
+  EXPECT_TRUE(Packed(*packer, dense.encoded()).empty());
+  EXPECT_EQ(Make("qsgd")->MakePacker(), nullptr);
+  EXPECT_EQ(Make("qsgd:coding=fixed")->packing(), Packing::kNone);
+  const auto empty = Make("qsgd:coding=gamma", ParameterLayout());
+  EXPECT_TRUE(Packed(*empty->MakePacker(), {empty->format(), {}}).empty());
+}
+
+// Lemma 3.1 (iii) and theorem 3.2 of the QSGD paper, of a bucket of n with s
+// levels of its Euclidean norm, s² + √n·s well below n: at most s(s + √n)
+// values that are not 0 and (3 + (3/2 + o(1)) log2(2(s² + n)/(s(s + √n))))·s(s
+// + √n) bits and a norm.  Here o(1) is taken as 0.
+TEST(CodecPackingTest, ExpectedLengthIsWithinTheBoundOfThePaper) {
+  for (const size_t n : {512, 4096, 16384}) {
+    const ParameterLayout layout(
+        {{"g", Player::kGenerator, {4, static_cast<int64_t>(n)}, {}}});
+    const auto vectors = Vectors(layout.size());
+    for (const int s : {1, 7}) {
+      if (s * (s + std::sqrt(n)) > 0.1 * static_cast<double>(n)) continue;
+      for (const char* const coding : {"gamma", "omega"}) {
+        const auto codec =
+            Make("qsgd:norm=l2,levels=" + std::to_string(s) +
+                     ",bucket=" + std::to_string(n) + ",coding=" + coding,
+                 layout);
+        const auto packer = codec->MakePacker();
+        for (const auto& x : vectors) {
+          double bits = 0, nonzero = 0;
+          constexpr int kDraws = 8;
+          for (int draw = 0; draw < kDraws; ++draw) {
+            const Message message(*codec, codec->format(), x, {}, draw);
+            const Bytes packed = Packed(*packer, message.encoded());
+            ASSERT_FALSE(packed.empty());
+            bits += 8.0 * static_cast<double>(packed.size()) / 4 / kDraws;
+            for (const float v : Decoded(*codec, message, x.size())) {
+              nonzero += (v != 0) / 4.0 / kDraws;
+            }
+          }
+          const double kept = s * (s + std::sqrt(n));
+          // Five standard errors of a sum of rare events.
+          EXPECT_LE(nonzero, kept + 5 * std::sqrt(kept / (4 * kDraws)));
+          EXPECT_LE(bits,
+                    (3 + 1.5 * std::log2(2 * (s * s + n) / kept)) * kept + 32)
+              << n << " " << s << " " << coding;
+        }
+      }
+    }
+  }
+}
+
+// Of a bucket whose norm is √n levels a level has the mean 1 at most, so by
+// Jensen's inequality gamma's 1 + 2 log2(1 + level) has 3, and a sign is one.
+TEST(CodecPackingTest,
+     DenseCodesTakeAtMostFourBitsAValueWithAsManyLevelsAsTheRoot) {
+  const ParameterLayout layout({{"g", Player::kGenerator, {4, 16128}, {}}});
+  const auto codec =
+      Make("qsgd:levels=127,bucket=16128,norm=l2,coding=gamma", layout);
+  const auto packer = codec->MakePacker();
+  for (const auto& x : Vectors(layout.size())) {
+    const Message message(*codec, codec->format(), x);
+    const Bytes packed = Packed(*packer, message.encoded());
+    ASSERT_FALSE(packed.empty());
+    EXPECT_LE(8.0 * static_cast<double>(packed.size()),
+              4.0 * static_cast<double>(x.size()) + 16 * 4 + 8);
+  }
+}
+
+// Between two margins that must stay as they are.
+struct Guarded {
+  static constexpr size_t kMargin = 64;
+  explicit Guarded(size_t size) : all(size + 2 * kMargin, std::byte{0x77}) {}
+  std::span<std::byte> bytes() {
+    return std::span(all).subspan(kMargin, all.size() - 2 * kMargin);
+  }
+  bool Whole() const {
+    const auto same = [](std::byte b) { return b == std::byte{0x77}; };
+    return std::ranges::all_of(std::span(all).first(kMargin), same) &&
+           std::ranges::all_of(std::span(all).last(kMargin), same);
+  }
+  Bytes all;
+};
+
+TEST(CodecPackingTest, PartsAndBytesTooManyAreRefused) {
+  for (const char* const name : kPacked) {
+    const auto codec = Make(name);
+    const auto packer = codec->MakePacker();
+    for (const auto& x : Vectors(Layout().size())) {
+      const Message message(*codec, codec->format(), x);
+      Bytes packed = Packed(*packer, message.encoded());
+      if (packed.empty()) continue;
+      Guarded to(message.encoded().bytes.size());
+      for (size_t size = 0; size < packed.size(); size += 1 + size / 64) {
+        // In memory of its own, so that a read beyond it is noticed.
+        const Bytes cut(packed.begin(),
+                        packed.begin() + static_cast<ptrdiff_t>(size));
+        ASSERT_FALSE(packer->Unpack(codec->format(), cut, to.bytes())) << size;
+      }
+      const auto last = std::span(packed).first(packed.size() - 1);
+      EXPECT_FALSE(packer->Unpack(codec->format(), last, to.bytes()));
+      packed.push_back({});
+      EXPECT_FALSE(packer->Unpack(codec->format(), packed, to.bytes()));
+      packed.pop_back();
+      for (const WireFormat format : kFormats) {
+        if (format == codec->format()) continue;
+        EXPECT_FALSE(packer->Unpack(format, packed, to.bytes()));
+      }
+      EXPECT_FALSE(
+          packer->Unpack(codec->format(), packed, to.bytes().subspan(1)));
+      EXPECT_TRUE(to.Whole());
+    }
+  }
+}
+
+// Bits of gamma's sparse code of levels, whose signs are those of `values`.
+uint64_t SparseBits(const std::vector<float>& values, float step) {
+  uint64_t bits = 1, next = 0;
+  for (uint64_t i = 0; i < values.size(); ++i) {
+    if (values[i] == 0) continue;
+    const auto level = static_cast<uint64_t>(std::abs(values[i]) / step + 0.5);
+    bits += EliasCode(Elias::kGamma, i + 1 - next).length + 1 +
+            EliasCode(Elias::kGamma, level).length;
+    next = i + 1;
+  }
+  return bits + EliasCode(Elias::kGamma, values.size() + 1 - next).length;
+}
+
+TEST(CodecPackingTest, PaddingMustBeZero) {
+  const ParameterLayout layout({{"g", Player::kGenerator, {4, 512}, {}}});
+  const auto codec = Make("qsgd:levels=1,norm=l2,coding=gamma", layout);
+  const auto packer = codec->MakePacker();
+  // One norm, so that a value is 0 or of one magnitude.
+  const std::vector<float> x(layout.size(), 1.0f);
+  int flipped = 0;
+  for (uint64_t key = 0; key < 10; ++key) {
+    const Message message(*codec, codec->format(), x, {}, key);
+    Bytes packed = Packed(*packer, message.encoded());
+    Bytes to(message.encoded().bytes.size());
+    const auto y = Decoded(*codec, message, x.size());
+    const uint64_t bits = SparseBits(y, *std::ranges::max_element(y));
+    ASSERT_EQ(packed.size(), 4 * 2 + (bits + 7) / 8);
+    for (uint64_t bit = 0; bit < 8 * ((bits + 7) / 8) - bits; ++bit) {
+      packed.back() ^= static_cast<std::byte>(1 << bit);
+      EXPECT_FALSE(packer->Unpack(codec->format(), packed, to));
+      packed.back() ^= static_cast<std::byte>(1 << bit);
+      ++flipped;
+    }
+    EXPECT_TRUE(packer->Unpack(codec->format(), packed, to));
+  }
+  EXPECT_GT(flipped, 10);
+}
+
+TEST(CodecPackingTest, WhateverUnpacksIsValidOrRefusedAndKeepsWhatIsFinite) {
+  const size_t n = Layout().size();
+  const auto vectors = Vectors(n);
+  const RngKey key(6);
+  int unpacked = 0, valid = 0, refused = 0;
+  for (uint64_t trial = 0; trial < 2000; ++trial) {
+    const auto codec = Make(kPacked[trial % std::size(kPacked)]);
+    const auto packer = codec->MakePacker();
+    const RngKey draw = key.Fold(trial);
+    const Message message(*codec, codec->format(),
+                          vectors[trial % vectors.size()]);
+    Bytes bytes = Packed(*packer, message.encoded());
+    if (bytes.empty() || trial % 7 == 0) {
+      bytes.resize(4300 + draw.Below(1500, 0));
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<std::byte>(draw.Fold("all").Below(256, i));
+      }
+    }
+    for (uint64_t k = 0; k < 1 + draw.Below(3, 1); ++k) {
+      bytes[draw.Fold("at").Below(bytes.size(), k)] ^=
+          static_cast<std::byte>(1 << draw.Fold("bit").Below(8, k));
+    }
+    Guarded to(message.encoded().bytes.size());
+    const bool filled = packer->Unpack(codec->format(), bytes, to.bytes());
+    ASSERT_TRUE(to.Whole());
+    if (!filled) {
+      ++refused;
+      continue;
+    }
+    ++unpacked;
+    const Encoded payload{codec->format(), to.bytes()};
+    if (!codec->Validate(payload).ok()) continue;
+    ++valid;
+    std::vector<float> difference(n), x(n);
+    codec->Complete(nullptr, &payload, 1, difference, x);
+    ASSERT_TRUE(HostKernels().all_finite(difference));
+  }
+  EXPECT_GT(refused, 500);
+  EXPECT_GT(unpacked, 150);
+  EXPECT_GT(valid, 150);
+}
+
+struct Golden {
+  const char* file;
+  const char* codec;
+};
+
+class PackedGoldenTest : public testing::TestWithParam<Golden> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Packings, PackedGoldenTest,
+    testing::Values(Golden{"gamma", "qsgd:coding=gamma"},
+                    Golden{"omega", "qsgd:levels=1,coding=omega"}),
+    [](const auto& info) { return std::string(info.param.file); });
+
+// As codec_golden_test.cc, of which a packed payload is the next step: written
+// with GOSSAMER_WRITE_GOLDEN=1, in the root of the source tree.
+TEST_P(PackedGoldenTest, BytesAreThoseOfTheFile) {
+  const auto codec = Make(GetParam().codec);
+  const auto packer = codec->MakePacker();
+  std::vector<float> x(Layout().size());
+  const RngKey key = RngKey(2024).Fold("golden");
+  // One large value in 16; exact arithmetic only.
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto integer = static_cast<int>(key.Below(2001, i)) - 1000;
+    x[i] = std::ldexp(static_cast<float>(integer),
+                      key.Fold("large").Below(16, i) == 0 ? -4 : -8);
+  }
+  const Message message(*codec, codec->format(), x, {}, 2);
+  const Bytes bytes = Packed(*packer, message.encoded());
+  ASSERT_FALSE(bytes.empty());
+  const std::string path =
+      std::string("tests/golden/packed_") + GetParam().file + ".bin";
+  if (std::getenv("GOSSAMER_WRITE_GOLDEN") != nullptr) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(file) << path << " cannot be read; run in the source tree";
+  const std::string kept((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  ASSERT_EQ(kept.size(), bytes.size());
+  EXPECT_EQ(std::memcmp(kept.data(), bytes.data(), kept.size()), 0);
+  Bytes back(message.encoded().bytes.size());
+  EXPECT_TRUE(
+      packer->Unpack(codec->format(), std::as_bytes(std::span(kept)), back));
+  EXPECT_TRUE(std::ranges::equal(back, message.encoded().bytes));
+}
+
+}  // namespace
+}  // namespace gossamer
