@@ -91,7 +91,7 @@ constexpr std::array<Policy, 11> kPolicies = {{
     Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK), {"k"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
-         {"levels", "bucket", "norm", "coding"}),
+         {"levels", "bucket", "norm", "raw", "coding"}),
     Innovation(kAuto, WireFormat::kInt4),
 }};
 
@@ -171,6 +171,16 @@ class PieceCodec final : public Codec {
           "; 1 to ", layouts_.size(), " are known"));
     }
     return layout->Validate(pieces_, payload.bytes, kernels_);
+  }
+
+  void Add(const Encoded& payload, std::span<float> sum) const override {
+    assert(sum.size() == size_);
+    const WireLayout& layout = *LayoutOf(payload.format);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto& [offset, n] = pieces_[i].extent;
+      const CodedSpan part = layout.Part(i, payload.bytes);
+      kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
+    }
   }
 
   void Complete(const Encoded* mine, const Encoded* theirs, float c,

@@ -109,6 +109,9 @@ class Codec {
   // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
+  // sum += decode(payload), which has been validated.
+  virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
+
   // One completed exchange, in order (EDGE 4, Complete).  Payloads have been
   // validated; null is a skip, which counts as 0.
   // With a replica: D += decode(theirs) − decode(mine); if both are there,

@@ -42,6 +42,9 @@ const char* SetOption(std::string_view key, std::string_view value,
       return "a multiple of 128 up to 32768";
     }
     options.bucket = static_cast<uint16_t>(number);
+  } else if (key == "raw") {
+    if (value != "bf16" && value != "f32") return "bf16 or f32";
+    options.raw = value == "f32" ? Coding::kF32 : Coding::kBf16;
   } else if (key == "coding") {
     if (value != "fixed" && value != "gamma" && value != "omega") {
       return "fixed, gamma or omega";

@@ -23,6 +23,7 @@ struct CodecOptions {
   uint8_t levels = 7;
   uint16_t bucket = 512;
   Coding::Norm norm = Coding::kMax;
+  Coding::Kind raw = Coding::kBf16;  // of small and one-dimensional segments
   Packing packing = Packing::kNone;
 };
 

@@ -21,7 +21,7 @@ bool Dense(WireFormat format) {
 
 Coding CodingOf(WireFormat format, bool quantized,
                 const CodecOptions& options) {
-  if (!quantized && !Dense(format)) return Coding::kBf16;
+  if (!quantized && !Dense(format)) return options.raw;
   switch (format) {
     case WireFormat::kDenseF32:
       return Coding::kF32;

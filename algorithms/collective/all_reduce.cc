@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -40,6 +41,7 @@ std::vector<std::string_view> AllReduce::Names() {
 
 absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
                                             int size, size_t n,
+                                            std::shared_ptr<const Codec> codec,
                                             const Kernels& kernels) {
   if (size < 1 || rank < 0 || rank >= size) {
     return absl::InvalidArgumentError(
@@ -53,7 +55,15 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
   }
   for (const AllReduceSchedule& s : AllReduceSchedules()) {
     if (s.name != name) continue;
-    return AllReduce(s.steps(rank, size, n), size, n, kernels);
+    if (codec != nullptr && (!s.own_only || codec->needs_replica())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "all-reduce \"", std::string(name), "\" with codec ",
+          std::string(codec->name()),
+          ": a codec needs all-gather, since the others send sums on, which "
+          "would have to be rounded again at every hop, and has no replicas"));
+    }
+    return AllReduce(s.steps(rank, size, n), size, n, std::move(codec),
+                     kernels);
   }
   const std::vector<std::string_view> known = Names();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -62,10 +72,11 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
                     ", ")));
 }
 
-void AllReduce::Start(std::span<float> vector) {
+void AllReduce::Start(std::span<float> vector, uint64_t key) {
   assert(!started_ && vector.size() == n_);
   vector_ = vector;
   started_ = true;
+  if (codec_ != nullptr && !steps_.empty()) EncodeOwn(key);
   Advance();
 }
 
@@ -78,13 +89,16 @@ absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
                      ", which is none of this all-reduce over ", size_,
                      " ranks; all need the same all_reduce and view"));
   }
-  if (bytes.size() != expected.size * sizeof(float)) {
+  if (codec_ == nullptr && bytes.size() != expected.size * sizeof(float)) {
     return absl::DataLossError(absl::StrCat(
         "rank ", rank, " sends ", bytes.size(), " bytes in step ", step,
         ", this all-reduce of ", n_, " floats needs ",
         expected.size * sizeof(float), "; all need the same game"));
   }
   if (step < next_ || !early_[step].empty()) return absl::OkStatus();
+  if (codec_ != nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(bytes, Decodable(rank, std::move(bytes)));
+  }
   early_[step] = std::move(bytes);
   if (started_) Advance();
   return absl::OkStatus();
@@ -102,7 +116,47 @@ void AllReduce::Advance() {
   }
 }
 
+void AllReduce::EncodeOwn(uint64_t key) {
+  const WireFormat format = codec_->format();
+  std::vector<std::byte> bytes(codec_->EncodedSize(format));
+  codec_->Encode(format, vector_, {}, key, bytes);
+  // As the others do it, so that all have the same bits: a zero has no sign.
+  std::ranges::fill(vector_, 0.0f);
+  codec_->Add({format, bytes}, vector_);
+  if (packer_ != nullptr) {
+    std::vector<std::byte> packed(bytes.size());
+    const size_t size = packer_->Pack({format, bytes}, packed);
+    packed.resize(size);
+    if (size > 0) bytes = std::move(packed);
+  }
+  own_payload_ = Payload::FromVector(std::move(bytes));
+}
+
+// What is packed is shorter than what is not, so the size tells them apart.
+absl::StatusOr<Payload> AllReduce::Decodable(int rank, Payload bytes) const {
+  const WireFormat format = codec_->format();
+  const size_t size = codec_->EncodedSize(format);
+  if (packer_ != nullptr && bytes.size() < size) {
+    std::vector<std::byte> whole(size);
+    if (!packer_->Unpack(format, bytes.bytes(), whole)) {
+      return absl::DataLossError(
+          absl::StrCat("rank ", rank, " sends ", bytes.size(),
+                       " bytes that are no packed payload; all need the same "
+                       "gradient_codec"));
+    }
+    bytes = Payload::FromVector(std::move(whole));
+  }
+  GOSSAMER_RETURN_IF_ERROR(codec_->Validate({format, bytes.bytes()}));
+  return bytes;
+}
+
 void AllReduce::Send(uint32_t step) {
+  if (codec_ != nullptr) {
+    for (const Transfer& t : steps_[step].sends) {
+      if (t.size > 0) sent_.push_back({t.rank, step, own_payload_});
+    }
+    return;
+  }
   Payload same;  // several ranks may get the same part
   Transfer of;
   for (const Transfer& t : steps_[step].sends) {
@@ -123,13 +177,22 @@ void AllReduce::Combine(uint32_t step) {
   std::span<float> part = vector_.subspan(s.receive.offset, s.receive.size);
   switch (s.combine) {
     case CombineKind::kAdd:
-      AddBytes(*kernels_, bytes, part);
+      if (codec_ == nullptr) {
+        AddBytes(*kernels_, bytes, part);
+      } else if (s.receive.size > 0) {
+        codec_->Add({codec_->format(), bytes}, part);
+      }
       break;
     case CombineKind::kReplaceKeepingOwn:
       own_.assign(vector_.begin(), vector_.end());
       [[fallthrough]];
     case CombineKind::kReplace:
-      std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
+      if (codec_ == nullptr) {
+        std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
+      } else {
+        std::ranges::fill(part, 0.0f);
+        codec_->Add({codec_->format(), bytes}, part);
+      }
       break;
     case CombineKind::kAddOwn:
       part = vector_;

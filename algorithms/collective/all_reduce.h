@@ -3,15 +3,18 @@
 //
 // One object serves one operation.  Which order messages arrive in, or how
 // often, cannot change a bit of the result, and all ranks end with the same
-// bits.  Knows nothing of transports, rounds, headers or time: the caller
-// carries messages between ranks, resends what a broken connection may have
-// lost, and gives up when a rank stays silent.
+// bits.  With a codec each rank contributes what the others decode of its
+// vector (QSGD: Alistarh et al., NIPS 2017).  Knows nothing of transports,
+// rounds, headers or time: the caller carries messages between ranks, resends
+// what a broken connection may have lost, and gives up when a rank stays
+// silent.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,6 +23,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/codec/packer.h"
 #include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/payload.h"
@@ -28,7 +33,8 @@ namespace gossamer {
 
 class AllReduce {
  public:
-  // Some floats of the vector, little-endian, for or from `rank` in `step`.
+  // Some floats of the vector, little-endian, or with a codec its payload, for
+  // or from `rank` in `step`.
   struct Message {
     int rank = 0;
     uint32_t step = 0;
@@ -45,23 +51,27 @@ class AllReduce {
   static std::vector<std::string_view> Names();
 
   // The operation of `rank` in [0, size) over vectors of `n` floats, at most
-  // kMaxFloats; the same name, size and n at all ranks.  kInvalidArgument says
-  // which of these cannot be.
+  // kMaxFloats; the same name, size, n and codec at all ranks.  `codec`, of n
+  // parameters and without replicas, needs a schedule that sends no sums on;
+  // null: floats.  kInvalidArgument says which of these cannot be.
   static absl::StatusOr<AllReduce> Create(
       std::string_view name, int rank, int size, size_t n,
+      std::shared_ptr<const Codec> codec = nullptr,
       const Kernels& kernels = HostKernels());
   static constexpr size_t kMaxFloats = size_t{1} << 30;
 
   // Contributes `vector` (n floats), which becomes the mean over all ranks once
   // done(); untouched by the caller until then.  Once.  Messages may come
   // before.  Values are not inspected: one that is not finite makes the mean so
-  // at every rank, and all can skip the same step.
-  void Start(std::span<float> vector);
+  // at every rank, and all can skip the same step.  With a codec they are
+  // finite and `key` chooses how they are rounded: errors of ranks with keys of
+  // their own do not add up.
+  void Start(std::span<float> vector, uint64_t key = 0);
 
   // A message of `rank`.  Steps may come early; each is kept (by reference)
   // until its turn, so at most what the schedule has this rank receive, ever.
   // Repeated ones are ignored.  kDataLoss, and nothing changes, if the schedule
-  // has no such message or it has another size.
+  // has no such message, it has another size or it is no payload of the codec.
   absl::Status OnMessage(int rank, uint32_t step, Payload bytes);
 
   // Messages to send that have not been taken, in order.
@@ -79,21 +89,30 @@ class AllReduce {
 
  private:
   AllReduce(std::vector<AllReduceStep> steps, int size, size_t n,
-            const Kernels& kernels)
+            std::shared_ptr<const Codec> codec, const Kernels& kernels)
       : steps_(std::move(steps)),
         early_(steps_.size()),
         size_(size),
         n_(n),
+        codec_(std::move(codec)),
+        packer_(codec_ ? codec_->MakePacker() : nullptr),
         kernels_(&kernels) {}
 
   void Advance();
   void Send(uint32_t step);
   void Combine(uint32_t step);
+  // With a codec: the own vector becomes what the others decode of it.
+  void EncodeOwn(uint64_t key);
+  // The payload that came as `bytes`.
+  absl::StatusOr<Payload> Decodable(int rank, Payload bytes) const;
 
   std::vector<AllReduceStep> steps_;
   std::vector<Payload> early_;  // by step; empty: not here, or used
   int size_;
   size_t n_;
+  std::shared_ptr<const Codec> codec_;  // null: floats
+  std::unique_ptr<Packer> packer_;
+  Payload own_payload_;  // with a codec: what travels
   const Kernels* kernels_;
   std::span<float> vector_;
   std::vector<float> own_;  // what kReplaceKeepingOwn has put aside

@@ -174,7 +174,7 @@ const std::vector<AllReduceSchedule>& AllReduceSchedules() {
   static const auto& schedules = *new std::vector<AllReduceSchedule>{
       {"ring", RingSteps},
       {"mesh", MeshSteps},
-      {"all-gather", AllGatherSteps},
+      {"all-gather", AllGatherSteps, true},
       {"recursive-doubling", RecursiveDoublingSteps},
       {"tree", TreeSteps},
       {"star", StarSteps}};

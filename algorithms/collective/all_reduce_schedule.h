@@ -42,6 +42,9 @@ struct AllReduceSchedule {
   std::string_view name;
   // The steps of `rank` in [0, size) over vectors of `n` floats.
   std::vector<AllReduceStep> (*steps)(int rank, int size, size_t n);
+  // Every message is all that one rank contributes: no sum of several ever
+  // travels.
+  bool own_only = false;
 };
 
 // With M ranks, and a one-way latency of half a round trip:

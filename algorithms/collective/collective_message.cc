@@ -19,7 +19,7 @@ std::vector<std::byte> EncodeCollectiveHead(const CollectiveHead& head) {
   Put(out, 4, kCollectiveVersion);
   Put(out, 8, head.operation);
   Put(out, 16, head.step);
-  Put(out, 20, head.count);
+  Put(out, 20, head.body_bytes);
   Put(out, kChecked, Crc32c(std::span(out).first(kChecked)));
   return out;
 }
@@ -46,11 +46,11 @@ absl::StatusOr<CollectiveHead> DecodeCollectiveHead(
   }
   const CollectiveHead head = {.operation = Get<uint64_t>(bytes, 8),
                                .step = Get<uint32_t>(bytes, 16),
-                               .count = Get<uint32_t>(bytes, 20)};
-  if (uint64_t{head.count} * sizeof(float) != body_bytes) {
+                               .body_bytes = Get<uint64_t>(bytes, 20)};
+  if (head.body_bytes != body_bytes) {
     return absl::DataLossError(
         absl::StrCat("collective message of ", body_bytes,
-                     " bytes, its head says ", head.count, " floats"));
+                     " bytes, its head says ", head.body_bytes));
   }
   return head;
 }

@@ -1,8 +1,8 @@
-// The head of a collective's message: 28 bytes, little-endian; the floats
-// travel beside it.
+// The head of a collective's message: 32 bytes, little-endian; the body travels
+// beside it.
 //
-//   0 magic "GSMC"  4 version (4 bytes)  8 operation  16 step
-//   20 floats in the body  24 CRC-32C of bytes 0 to 23
+//   0 magic "GSMC"  4 version (4 bytes)  8 operation  16 step (4 bytes)
+//   20 length of the body (8 bytes)  28 CRC-32C of bytes 0 to 27
 //
 // Knows nothing of what a step does or of who sent it.
 
@@ -18,13 +18,13 @@
 
 namespace gossamer {
 
-inline constexpr uint32_t kCollectiveVersion = 1;
-inline constexpr size_t kCollectiveHeadBytes = 28;
+inline constexpr uint32_t kCollectiveVersion = 2;
+inline constexpr size_t kCollectiveHeadBytes = 32;
 
 struct CollectiveHead {
   uint64_t operation = 0;  // MakeOperationId
   uint32_t step = 0;       // of AllReduce
-  uint32_t count = 0;      // floats in the body
+  uint64_t body_bytes = 0;
   friend bool operator==(const CollectiveHead&,
                          const CollectiveHead&) = default;
 };

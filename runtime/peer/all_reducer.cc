@@ -5,22 +5,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/collective/collective_message.h"
+#include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
 
 absl::Status AllReducer::SetMembers(const std::string& name, int rank,
                                     std::vector<PeerId> members, size_t n,
-                                    uint64_t first) {
+                                    uint64_t first,
+                                    std::shared_ptr<const Codec> codec) {
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
-  GOSSAMER_RETURN_IF_ERROR(
-      AllReduce::Create(first_name, rank, static_cast<int>(members.size()), n)
-          .status());
+  GOSSAMER_RETURN_IF_ERROR(AllReduce::Create(first_name, rank,
+                                             static_cast<int>(members.size()),
+                                             n, codec)
+                               .status());
   name_ = name;
   rank_ = rank;
   members_ = std::move(members);
   n_ = n;
+  codec_ = std::move(codec);
   if (!next_) {
     first_ = operation_ = first;
     if (name_ == kAuto) {
@@ -51,7 +55,7 @@ std::string AllReducer::ScheduleOf(uint64_t operation) const {
 AllReduce AllReducer::Make(uint64_t operation) const {
   return *AllReduce::Create(ScheduleOf(operation), rank_,
                             static_cast<int>(members_.size()),
-                            n_ + seconds_.size());
+                            n_ + seconds_.size(), codec_);
 }
 
 void AllReducer::Start(uint64_t operation) {
@@ -61,7 +65,9 @@ void AllReducer::Start(uint64_t operation) {
   current_ = std::move(next_);
   next_ = Make(operation + 1);
   std::ranges::copy(seconds_, vector_.begin() + static_cast<ptrdiff_t>(n_));
-  current_->Start(vector_);
+  // Ranks round apart, so that their errors average out; a replay as before.
+  current_->Start(vector_,
+                  RngKey(operation).Fold(static_cast<uint64_t>(rank_)).Bits(0));
   SendOutgoing();
 }
 
@@ -94,9 +100,7 @@ void AllReducer::Choose() {
 void AllReducer::SendTo(int rank, uint64_t operation,
                         const AllReduce::Message& m) {
   const CollectiveHead head{
-      .operation = operation,
-      .step = m.step,
-      .count = static_cast<uint32_t>(m.bytes.size() / sizeof(float))};
+      .operation = operation, .step = m.step, .body_bytes = m.bytes.size()};
   // Without a connection it goes out when there is one.
   transport_->Send(
       members_[static_cast<size_t>(rank)], Channel::kCollective,

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,10 +34,10 @@ class AllReducer {
   static constexpr std::string_view kAuto = "auto";
 
   // `members` by rank, this one being `rank`; vectors of `n` floats; `first` is
-  // the first operation.  Errors of AllReduce::Create.
+  // the first operation; `codec` as of AllReduce::Create, whose errors it has.
   absl::Status SetMembers(const std::string& name, int rank,
-                          std::vector<PeerId> members, size_t n,
-                          uint64_t first);
+                          std::vector<PeerId> members, size_t n, uint64_t first,
+                          std::shared_ptr<const Codec> codec = nullptr);
 
   // What the next operation contributes, to be written before Start; once
   // done() it is the mean over all members.
@@ -75,6 +76,7 @@ class AllReducer {
   int rank_ = 0;
   std::vector<PeerId> members_;
   size_t n_ = 0;
+  std::shared_ptr<const Codec> codec_;  // null: floats
   uint64_t first_ = 0;
   std::string schedule_, chosen_;
   // By schedule, in the order of AllReduce::Names(): the least of this peer;

@@ -25,6 +25,10 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
 
+// What cp-oadam's gradients travel in; null: floats.
+absl::StatusOr<std::shared_ptr<const Codec>> GradientCodecOf(
+    const RunConfig& config, const ParameterLayout& layout);
+
 // Everything but who and where: self, epoch and folders are the caller's.
 absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config);
 

@@ -77,6 +77,8 @@ class Peer {
     Game* game = nullptr;
     LocalStep* step = nullptr;
     std::shared_ptr<const Codec> codec;
+    // cp-oadam: of the gradients; null: floats.
+    std::shared_ptr<const Codec> gradient_codec;
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null

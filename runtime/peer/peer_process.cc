@@ -79,6 +79,8 @@ absl::Status PeerProcess::Prepare() {
   GOSSAMER_RETURN_IF_ERROR(
       Codec::Create(options_.config.mixing().codec(), game_->layout())
           .status());
+  GOSSAMER_RETURN_IF_ERROR(
+      GradientCodecOf(options_.config, game_->layout()).status());
   if (id_ != 0) return Listen();
   if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
     return absl::InvalidArgumentError(
@@ -192,6 +194,8 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,
       Codec::Create(options_.config.mixing().codec(), game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> gradient_codec,
+                            GradientCodecOf(options_.config, game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec),
                           {.loop = &loop_,
@@ -201,6 +205,7 @@ absl::Status PeerProcess::MakePeer() {
                            .game = game_.get(),
                            .step = step_.get(),
                            .codec = std::move(codec),
+                           .gradient_codec = std::move(gradient_codec),
                            .metrics = sink_.get(),
                            .decisions = &decisions_,
                            .checkpoints = checkpoints_.get(),

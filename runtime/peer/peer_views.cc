@@ -74,7 +74,8 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
       if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
     }
     return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids,
-                                   parts_.game->layout().size(), steps_);
+                                   parts_.game->layout().size(), steps_,
+                                   parts_.gradient_codec);
   }
   std::set<int> partners;
   for (int r = 0; r < schedule_->size(); ++r) {

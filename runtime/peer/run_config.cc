@@ -90,6 +90,11 @@ void ResolveRunConfig(RunConfig& config) {
   if (!mixing.has_overlap_steps() && (central || mixing.mixing_rounds() > 1)) {
     mixing.set_overlap_steps(MixingConfig::steps_0);
   }
+  if (!mixing.gradient_codec().empty() &&
+      mixing.gradient_codec() != kExactGradients &&
+      (!mixing.has_all_reduce() || mixing.all_reduce() == "auto")) {
+    mixing.set_all_reduce("all-gather");  // there is no other choice
+  }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {
     step.set_optimizer(algorithm == "dposg" ? "osg" : "oadam");

@@ -104,9 +104,31 @@ void CheckCodec(const std::string& codec, Checker& check) {
   }
 }
 
+// Rounding of gradients must have no bias: there is nothing that would remember
+// what was lost.
+void CheckGradientCodec(const MixingConfig& mixing, Checker& check) {
+  const std::string& codec = mixing.gradient_codec();
+  if (codec == kExactGradients) return;
+  const std::string name = codec.substr(0, codec.find(':'));
+  if (name != "qsgd") {
+    check.Refuse("mixing.gradient_codec",
+                 absl::StrCat("is \"", codec,
+                              "\"; known: dense-f32 and qsgd with its options: "
+                              "the other codecs round with a bias, which "
+                              "gradients would add up"));
+    return;
+  }
+  const absl::Status options = Codec::Create(codec, {}).status();
+  if (!options.ok()) {
+    check.Refuse("mixing.gradient_codec",
+                 absl::StrCat("is \"", codec, "\": ", options.message()));
+  }
+}
+
 void CheckMixing(const RunConfig& config, Checker& check) {
   const MixingConfig& mixing = config.mixing();
   CheckCodec(mixing.codec(), check);
+  CheckGradientCodec(mixing, check);
   check.OneOf("mixing.order", mixing.order(),
               {"mix-then-step", "step-then-mix"});
   std::vector<std::string_view> all_reduces = AllReduce::Names();
@@ -183,6 +205,21 @@ void CheckComposition(const RunConfig& config, Checker& check) {
                  "is chebyshev, which needs a fixed schedule, a dense codec "
                  "and no deadline: it amplifies what a codec rounds away, and "
                  "what comes late");
+  }
+  if (mixing.gradient_codec() != kExactGradients) {
+    if (MixesParameters(config)) {
+      check.Refuse("mixing.gradient_codec",
+                   absl::StrCat("is \"", mixing.gradient_codec(), "\", but ",
+                                config.algorithm(),
+                                " sends no gradients: leave it out, or choose "
+                                "mixing.codec"));
+    } else if (mixing.all_reduce() != "all-gather") {
+      check.Refuse("mixing.all_reduce",
+                   absl::StrCat("is ", mixing.all_reduce(),
+                                ", which sends sums on: with a gradient_codec "
+                                "they would have to be rounded again at every "
+                                "hop; leave it out or take all-gather"));
+    }
   }
   if (!MixesParameters(config) && mixing.mixing_rounds() > 1) {
     check.Refuse("mixing.mixing_rounds",

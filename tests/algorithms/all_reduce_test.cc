@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +19,9 @@ namespace {
 
 using testing::HasSubstr;
 
-AllReduce Make(std::string_view name, int rank, int size, size_t n) {
-  auto made = AllReduce::Create(name, rank, size, n);
+AllReduce Make(std::string_view name, int rank, int size, size_t n,
+               std::shared_ptr<const Codec> codec = nullptr) {
+  auto made = AllReduce::Create(name, rank, size, n, std::move(codec));
   EXPECT_TRUE(made.ok()) << made.status();
   return *std::move(made);
 }
@@ -38,12 +41,13 @@ struct InFlight {
 // Ranks start and messages arrive in an order drawn from `key`; with `repeats`,
 // one message in three comes twice.
 void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
-                      RngKey key, bool repeats) {
+                      RngKey key, bool repeats,
+                      std::shared_ptr<const Codec> codec = nullptr) {
   const int size = static_cast<int>(x.size());
   std::vector<AllReduce> ranks;
   std::vector<int> waiting;
   for (int r = 0; r < size; ++r) {
-    ranks.push_back(Make(name, r, size, x[r].size()));
+    ranks.push_back(Make(name, r, size, x[r].size(), codec));
     waiting.push_back(r);
   }
   std::vector<InFlight> net;
@@ -59,7 +63,7 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
     if (i < waiting.size()) {
       const int r = waiting[i];
       waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
-      ranks[r].Start(x[r]);
+      ranks[r].Start(x[r], RngKey(5).Fold(r).Bits(0));
       collect(r);
       continue;
     }
@@ -187,6 +191,140 @@ TEST_P(AllReduceTest, RefusesWhatTheScheduleDoesNotHave) {
     EXPECT_EQ(op.awaited(), awaited);
     EXPECT_EQ(x, std::vector<float>(n, 1.0f));
   }
+}
+
+ParameterLayout GradientLayout() {
+  return ParameterLayout({{"g", Player::kGenerator, {33, 41}, {}},
+                          {"g.b", Player::kGenerator, {41}, {}},
+                          {"d", Player::kDiscriminator, {64, 16}, {}},
+                          {"d.b", Player::kDiscriminator, {3}, {}}});
+}
+
+std::shared_ptr<const Codec> GradientCodec(std::string_view name) {
+  return Codec::Create(name, GradientLayout()).value();
+}
+
+constexpr const char* kGradientCodecs[] = {
+    "qsgd:raw=f32", "qsgd:levels=1,bucket=128,raw=f32,coding=omega",
+    "qsgd:levels=127,norm=l2", "qsgd:norm=l2,coding=gamma"};
+
+TEST(QuantizedAllReduceTest, GivesTheMeanOfWhatAllDecodeInTheSameBits) {
+  const size_t n = GradientLayout().size();
+  for (const char* const name : kGradientCodecs) {
+    const auto codec = GradientCodec(name);
+    for (const int size : {1, 2, 3, 5}) {
+      auto x = RandomVectors(size, n, RngKey(2).Fold(size));
+      x[0][1400] = -0.0f;  // in a raw segment: no rank may keep the sign
+      std::vector<double> mean(n);
+      for (int r = 0; r < size; ++r) {
+        std::vector<std::byte> bytes(codec->EncodedSize(codec->format()));
+        codec->Encode(codec->format(), x[r], {}, RngKey(5).Fold(r).Bits(0),
+                      bytes);
+        std::vector<float> decoded(n);
+        codec->Add({codec->format(), bytes}, decoded);
+        // Alone, there is nobody to send to.
+        if (size == 1) decoded = x[r];
+        for (size_t i = 0; i < n; ++i) mean[i] += decoded[i] / double(size);
+      }
+      std::vector<float> first;
+      for (int order = 0; order < 8; ++order) {
+        auto y = x;
+        RunInRandomOrder("all-gather", y, RngKey(order), order % 2 == 1, codec);
+        if (HasFatalFailure()) return;
+        if (order == 0) first = y[0];
+        for (int r = 0; r < size; ++r) {
+          ASSERT_EQ(std::memcmp(y[r].data(), first.data(), 4 * n), 0);
+        }
+      }
+      for (size_t i = 0; i < n; ++i) ASSERT_NEAR(first[i], mean[i], 1e-5);
+    }
+  }
+}
+
+TEST(QuantizedAllReduceTest, HasNoBiasAndErrorsOfRanksAverageOut) {
+  const size_t n = GradientLayout().size();
+  constexpr int kDraws = 300;
+  for (const char* const name : {kGradientCodecs[0], kGradientCodecs[1]}) {
+    const auto codec = GradientCodec(name);
+    double variance[2] = {};
+    for (const int size : {2, 8}) {
+      // Equal gradients, so that only the draws can make a difference.
+      const auto one = RandomVectors(1, n, RngKey(3))[0];
+      std::vector<double> sum(n);
+      double squares = 0;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        std::vector<std::vector<float>> x(size, one);
+        std::vector<AllReduce> ranks;
+        for (int r = 0; r < size; ++r) {
+          ranks.push_back(Make("all-gather", r, size, n, codec));
+          ranks[r].Start(x[r], RngKey(draw).Fold(r).Bits(0));
+        }
+        for (int r = 1; r < size; ++r) {
+          for (const auto& m : ranks[r].SentTo(0)) {
+            ASSERT_TRUE(ranks[0].OnMessage(r, m.step, m.bytes).ok());
+          }
+        }
+        ASSERT_TRUE(ranks[0].done());
+        for (size_t i = 0; i < n; ++i) {
+          const double error = static_cast<double>(x[0][i]) - one[i];
+          sum[i] += error / kDraws;
+          squares += error * error / kDraws;
+        }
+      }
+      // The mean of K draws without bias has 1/K of the variance of one.
+      double mean = 0;
+      for (const double s : sum) mean += s * s;
+      EXPECT_LE(mean, 1.3 * squares / kDraws) << name;
+      EXPECT_GT(squares, 0);
+      variance[size == 8] = squares;
+    }
+    EXPECT_NEAR(variance[0] / variance[1], 4, 0.2) << name;
+  }
+}
+
+TEST(QuantizedAllReduceTest, RefusesWhatIsNoPayloadAndKeepsItsState) {
+  const size_t n = GradientLayout().size();
+  for (const char* const name : kGradientCodecs) {
+    const auto codec = GradientCodec(name);
+    AllReduce other = Make("all-gather", 1, 2, n, codec);
+    AllReduce op = Make("all-gather", 0, 2, n, codec);
+    auto x = RandomVectors(2, n, RngKey(4));
+    op.Start(x[0]);
+    other.Start(x[1]);
+    const auto mine = x[0];
+    const auto honest = other.TakeOutgoing().at(0);
+    const auto bytes = honest.bytes.bytes();
+    for (const size_t size :
+         {size_t{0}, size_t{1}, bytes.size() - 1, bytes.size() + 1, 4 * n}) {
+      std::vector<std::byte> wrong(size);
+      std::ranges::copy(bytes.first(std::min(size, bytes.size())),
+                        wrong.begin());
+      EXPECT_EQ(op.OnMessage(1, 1, Payload::FromVector(wrong)).code(),
+                absl::StatusCode::kDataLoss);
+    }
+    std::vector<std::byte> bad(bytes.begin(), bytes.end());
+    bad[1] = std::byte{0xff};  // a negative scale
+    EXPECT_EQ(op.OnMessage(1, 1, Payload::FromVector(bad)).code(),
+              absl::StatusCode::kDataLoss);
+    EXPECT_EQ(x[0], mine);
+    EXPECT_FALSE(op.done());
+    EXPECT_TRUE(op.OnMessage(1, honest.step, honest.bytes).ok());
+    EXPECT_TRUE(op.done());
+  }
+}
+
+TEST(QuantizedAllReduceTest, NeedsAScheduleThatSendsNoSumsOn) {
+  const size_t n = GradientLayout().size();
+  for (const std::string_view name : AllReduce::Names()) {
+    const auto made = AllReduce::Create(name, 0, 4, n, GradientCodec("qsgd"));
+    EXPECT_EQ(made.ok(), name == "all-gather");
+    if (made.ok()) continue;
+    EXPECT_THAT(std::string(made.status().message()),
+                HasSubstr("rounded again at every hop"));
+  }
+  EXPECT_FALSE(
+      AllReduce::Create("all-gather", 0, 4, n, GradientCodec("innov-int4"))
+          .ok());
 }
 
 std::vector<Case> AllCases() {

@@ -84,7 +84,8 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("innov-int4:k=1", "no option \"k\"; it has none");
   refused("innov-topk:64", "no option \"64\"; known: k");
   refused("innov-topk:levels=7", "no option \"levels\"; known: k");
-  refused("qsgd:s=7", "known: levels, bucket, norm, coding");
+  refused("qsgd:s=7", "known: levels, bucket, norm, raw, coding");
+  refused("qsgd:raw=int8", "bf16 or f32");
   refused("qsgd:coding=huffman", "fixed, gamma or omega");
   refused("qsgd:levels=7,,norm=max", "no option \"\"");
   for (const char* k : {"", "=", "=0", "=4097", "=-1", "=64x", "= 64"}) {

@@ -13,8 +13,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr CollectiveHead kHead = {
-    .operation = MakeOperationId(0x123456789, 7), .step = 11, .count = 1000};
+constexpr CollectiveHead kHead = {.operation = MakeOperationId(0x123456789, 7),
+                                  .step = 11,
+                                  .body_bytes = 4000};
 
 TEST(CollectiveMessageTest, RoundTrips) {
   const auto bytes = EncodeCollectiveHead(kHead);
@@ -45,9 +46,9 @@ TEST(CollectiveMessageTest, RefusesABodyOfAnotherSize) {
     EXPECT_EQ(DecodeCollectiveHead(bytes, body).status().code(),
               absl::StatusCode::kDataLoss);
   }
-  // 2^30 floats more would be the same number of bytes in 32 bits.
+  // The same in 32 bits.
   auto wrapped = kHead;
-  wrapped.count += uint32_t{1} << 30;
+  wrapped.body_bytes += uint64_t{1} << 32;
   EXPECT_FALSE(DecodeCollectiveHead(EncodeCollectiveHead(wrapped), 4000).ok());
 }
 
@@ -57,7 +58,7 @@ TEST(CollectiveMessageTest, NamesBothVersions) {
   const absl::Status status = DecodeCollectiveHead(bytes, 4000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("9 there"), HasSubstr("1 here")));
+              AllOf(HasSubstr("9 there"), HasSubstr("2 here")));
 }
 
 }  // namespace

@@ -227,6 +227,22 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("permuted-ring or random-matching"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { overlap_steps: 1 }"),
               HasSubstr("leave it out or set 0"));
+  EXPECT_THAT(Error("mixing { gradient_codec: \"qsgd\" }"),
+              HasSubstr("dp-oadam sends no gradients"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"qsgd\" all_reduce: \"ring\" }"),
+              HasSubstr("rounded again at every hop"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"innov-int4\" }"),
+              HasSubstr("round with a bias"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"qsgd:levels=3\" }"),
+              HasSubstr("1, 7 or 127"));
+  EXPECT_EQ(Parse("algorithm: \"cp-oadam\" "
+                  "mixing { gradient_codec: \"qsgd\" }")
+                .mixing()
+                .all_reduce(),
+            "all-gather");
   EXPECT_THAT(Error("algorithm: \"dposg\" "
                     "mixing { order: \"step-then-mix\" }"),
               HasSubstr("extrapolates from the mixed point"));

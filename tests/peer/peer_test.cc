@@ -127,6 +127,44 @@ TEST(PeerTest, CentralizedChoosesTheFastestAllReduce) {
   }
 }
 
+// Gradients rounded at random, without bias: all peers stay at one point to the
+// bit, and end as near to the solution as with floats, but for the noise that
+// rounding adds.
+TEST(PeerTest, CentralizedTrainsOnQuantizedGradients) {
+  constexpr int kPeers = 4;
+  const auto distance_of = [](const std::string& codec) {
+    SimFleetOptions o = QuadraticFleet(kPeers, 400);
+    // Large enough to be quantized.
+    o.game = [](int rank) {
+      return *QuadraticGame::Create(
+          {.dimension = 1100, .noise = 0.1, .heterogeneity = 0.5}, rank, kPeers,
+          7);
+    };
+    o.peer.centralized = true;
+    o.peer.all_reduce = "all-gather";
+    o.peer.overlap_steps = 0;
+    o.schedule.graph = "complete";
+    o.gradient_codec = codec;
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    double sum = 0;
+    for (int r = 0; r < kPeers; ++r) {
+      EXPECT_THAT(fleet.game(r).parameters(),
+                  testing::ElementsAreArray(fleet.game(0).parameters()))
+          << codec;
+    }
+    const auto solution =
+        dynamic_cast<const QuadraticGame&>(fleet.game(0)).solution();
+    for (size_t i = 0; i < solution.size(); ++i) {
+      sum += std::pow(fleet.game(0).parameters()[i] - solution[i], 2);
+    }
+    return std::sqrt(sum / static_cast<double>(solution.size()));
+  };
+  const double floats = distance_of("");
+  EXPECT_LT(distance_of("qsgd:levels=127,raw=f32"), 1.1 * floats);
+  EXPECT_LT(distance_of("qsgd:levels=7,raw=f32,coding=gamma"), 1.5 * floats);
+}
+
 TEST(PeerTest, CentralizedSurvivesLostConnections) {
   SimFleetOptions o = QuadraticFleet(4, 30);
   o.peer.centralized = true;

@@ -28,7 +28,8 @@ struct SimFleetOptions {
   uint64_t seed = 1;
   ScheduleSpec schedule;
   std::string codec = "dense-f32";
-  PeerSpec peer;  // self, run_id, epoch and seed are filled in
+  std::string gradient_codec;  // empty: floats
+  PeerSpec peer;               // self, run_id, epoch and seed are filled in
   LocalStepSpec step;
   // The game of a rank.
   std::function<std::unique_ptr<Game>(int rank)> game;
