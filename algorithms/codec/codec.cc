@@ -12,13 +12,14 @@
 #include "algorithms/codec/codec_options.h"
 #include "algorithms/codec/elias_packer.h"
 #include "algorithms/codec/wire_layout.h"
+#include "algorithms/codec/zstd_packer.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
 
-constexpr size_t kMostOptions = 6;
+constexpr size_t kMostOptions = 8;
 
 // What sets one codec apart from another.
 struct Policy {
@@ -83,15 +84,16 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array<Policy, 11> kPolicies = {{
     Stateless("dense-f32", WireFormat::kDenseF32),
     Stateless("dense-bf16", WireFormat::kDenseBf16),
-    Stateless("diff-int8", WireFormat::kInt8),
-    Stateless("diff-int4", WireFormat::kInt4),
-    Innovation("innov-int8", WireFormat::kInt8),
-    Innovation("innov-int4", WireFormat::kInt4),
-    Innovation("innov-lm2", WireFormat::kLm2),
-    Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
-    With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK), {"k"}),
+    With(Stateless("diff-int8", WireFormat::kInt8), {"zstd"}),
+    With(Stateless("diff-int4", WireFormat::kInt4), {"zstd"}),
+    With(Innovation("innov-int8", WireFormat::kInt8), {"zstd"}),
+    With(Innovation("innov-int4", WireFormat::kInt4), {"zstd"}),
+    With(Innovation("innov-lm2", WireFormat::kLm2), {"zstd"}),
+    With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign), {"zstd"}),
+    With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK),
+         {"k", "zstd"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
-         {"levels", "bucket", "norm", "raw", "coding"}),
+         {"levels", "bucket", "norm", "raw", "coding", "zstd"}),
     Innovation(kAuto, WireFormat::kInt4),
 }};
 
@@ -114,6 +116,7 @@ class PieceCodec final : public Codec {
         kernels_(kernels),
         gamma_(policy.gamma(options)),
         packing_(options.packing),
+        zstd_level_(options.zstd_level),
         size_(layout.size()),
         pieces_(SplitIntoPieces(layout)),
         layouts_(LayoutsOf(pieces_, options)) {}
@@ -136,10 +139,16 @@ class PieceCodec final : public Codec {
 
   Packing packing() const override { return packing_; }
   std::unique_ptr<Packer> MakePacker() const override {
-    if (packing_ == Packing::kNone) return nullptr;
-    return MakeEliasPacker(
-        packing_ == Packing::kGamma ? Elias::kGamma : Elias::kOmega, pieces_,
-        *LayoutOf(WireFormat::kQsgd));
+    switch (packing_) {
+      case Packing::kNone:
+        return nullptr;
+      case Packing::kZstd:
+        return MakeZstdPacker(zstd_level_);
+      default:
+        return MakeEliasPacker(
+            packing_ == Packing::kGamma ? Elias::kGamma : Elias::kOmega,
+            pieces_, *LayoutOf(WireFormat::kQsgd));
+    }
   }
 
   size_t EncodedSize(WireFormat format) const override {
@@ -217,6 +226,7 @@ class PieceCodec final : public Codec {
   const Kernels& kernels_;
   const float gamma_;
   const Packing packing_;
+  const int zstd_level_;
   const size_t size_;
   const std::vector<Piece> pieces_;
   const std::vector<WireLayout> layouts_;  // format f at f − 1

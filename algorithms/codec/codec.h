@@ -46,6 +46,7 @@ enum class Packing : uint8_t {
   kNone = 0,
   kGamma = 1,  // Elias's codes of the levels of kQsgd
   kOmega = 2,
+  kZstd = 3,
 };
 
 class Packer;
@@ -60,8 +61,8 @@ struct Encoded {
 class Codec {
  public:
   // A name of Names(), and its options: "innov-int4", "innov-topk:k=64",
-  // "qsgd:levels=7,bucket=512,norm=max,coding=omega".  kInvalidArgument names
-  // the known ones.
+  // "qsgd:levels=7,bucket=512,norm=max,coding=omega", "innov-int4:zstd=1".
+  // kInvalidArgument names the known ones.
   static absl::StatusOr<std::shared_ptr<const Codec>> Create(
       std::string_view name, const ParameterLayout& layout,
       const Kernels& kernels = HostKernels());

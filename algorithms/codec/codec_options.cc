@@ -49,9 +49,16 @@ const char* SetOption(std::string_view key, std::string_view value,
     if (value != "fixed" && value != "gamma" && value != "omega") {
       return "fixed, gamma or omega";
     }
+    if (options.packing != Packing::kNone) return "left out next to zstd";
     if (value != "fixed") {
       options.packing = value == "gamma" ? Packing::kGamma : Packing::kOmega;
     }
+  } else if (key == "zstd") {
+    if (options.packing != Packing::kNone) return "left out next to coding";
+    // Above, a context takes tens of megabytes and gains nothing on codes.
+    if (number < 1 || number > 9) return "1 to 9";
+    options.packing = Packing::kZstd;
+    options.zstd_level = static_cast<int>(number);
   } else {
     if (value != "max" && value != "l2") return "max or l2";
     options.norm = value == "l2" ? Coding::kEuclidean : Coding::kMax;

@@ -25,6 +25,7 @@ struct CodecOptions {
   Coding::Norm norm = Coding::kMax;
   Coding::Kind raw = Coding::kBf16;  // of small and one-dimensional segments
   Packing packing = Packing::kNone;
+  int zstd_level = 1;
 };
 
 // Reads `text`, "key=value,...", for a codec that has the options `known`.

@@ -32,6 +32,9 @@ constexpr const char* kPacked[] = {
     "qsgd:norm=l2,coding=gamma",
     "qsgd:levels=127,bucket=16128,norm=l2,coding=gamma",
     "qsgd:levels=127,coding=omega",
+    "diff-int4:zstd=1",
+    "diff-int8:zstd=9",
+    "qsgd:levels=1,zstd=3",
 };
 
 using Bytes = std::vector<std::byte>;
@@ -136,7 +139,12 @@ TEST(CodecPackingTest, OnlyWhatBecomesShorterIsPacked) {
   const auto packer = codec->MakePacker();
   const Message message(*codec, codec->format(), Gaussian("x", n));
   EXPECT_TRUE(Packed(*packer, message.encoded()).empty());
-  // Other formats are not its business.
+  // Nor has zstd anything to gain from signs of a Gaussian.
+  const auto sign = Make("innov-sign:zstd=1");
+  const Message signs(*sign, WireFormat::kSign, Gaussian("x", n));
+  const Bytes made = Packed(*sign->MakePacker(), signs.encoded());
+  EXPECT_TRUE(made.empty() || made.size() < signs.encoded().bytes.size());
+  // Other formats are not Elias's business.
   const Message dense(*codec, WireFormat::kInt8, std::vector<float>(n));
   EXPECT_TRUE(Packed(*packer, dense.encoded()).empty());
   EXPECT_EQ(Make("qsgd")->MakePacker(), nullptr);
@@ -238,10 +246,6 @@ TEST(CodecPackingTest, PartsAndBytesTooManyAreRefused) {
       packed.push_back({});
       EXPECT_FALSE(packer->Unpack(codec->format(), packed, to.bytes()));
       packed.pop_back();
-      for (const WireFormat format : kFormats) {
-        if (format == codec->format()) continue;
-        EXPECT_FALSE(packer->Unpack(format, packed, to.bytes()));
-      }
       EXPECT_FALSE(
           packer->Unpack(codec->format(), packed, to.bytes().subspan(1)));
       EXPECT_TRUE(to.Whole());
@@ -329,9 +333,37 @@ TEST(CodecPackingTest, WhateverUnpacksIsValidOrRefusedAndKeepsWhatIsFinite) {
   EXPECT_GT(valid, 150);
 }
 
+// A frame that says it holds far more than fits is refused before it is read,
+// and a payload of zeros in a few bytes fills no more than its buffer.
+TEST(CodecPackingTest, BombsOfZstdAreBoundedByTheLayout) {
+  const auto codec = Make("innov-int4:zstd=1");
+  const auto packer = codec->MakePacker();
+  const size_t size = codec->EncodedSize(WireFormat::kInt4);
+  const auto large = Make(
+      "innov-int4:zstd=1",
+      ParameterLayout({{"g", Player::kGenerator, {1 << 12, 1 << 12}, {}}}));
+  const Bytes zeros(large->EncodedSize(WireFormat::kInt4));
+  const Bytes bomb = Packed(*packer, {WireFormat::kInt4, zeros});
+  ASSERT_FALSE(bomb.empty());
+  EXPECT_LT(bomb.size(), 2000u);
+  Guarded to(size);
+  EXPECT_FALSE(packer->Unpack(WireFormat::kInt4, bomb, to.bytes()));
+  EXPECT_TRUE(to.Whole());
+  const Bytes small(size);
+  const Bytes packed = Packed(*packer, {WireFormat::kInt4, small});
+  EXPECT_TRUE(packer->Unpack(WireFormat::kInt4, packed, to.bytes()));
+  EXPECT_TRUE(to.Whole());
+  // Two frames, and one twice: longer than what is wanted.
+  Bytes twice = packed;
+  twice.insert(twice.end(), packed.begin(), packed.end());
+  EXPECT_FALSE(packer->Unpack(WireFormat::kInt4, twice, to.bytes()));
+  EXPECT_TRUE(to.Whole());
+}
+
 struct Golden {
   const char* file;
   const char* codec;
+  bool same_bytes = true;  // else what is in the file need only unpack
 };
 
 class PackedGoldenTest : public testing::TestWithParam<Golden> {};
@@ -339,11 +371,13 @@ class PackedGoldenTest : public testing::TestWithParam<Golden> {};
 INSTANTIATE_TEST_SUITE_P(
     Packings, PackedGoldenTest,
     testing::Values(Golden{"gamma", "qsgd:coding=gamma"},
-                    Golden{"omega", "qsgd:levels=1,coding=omega"}),
+                    Golden{"omega", "qsgd:levels=1,coding=omega"},
+                    Golden{"zstd", "diff-int4:zstd=1", false}),
     [](const auto& info) { return std::string(info.param.file); });
 
 // As codec_golden_test.cc, of which a packed payload is the next step: written
-// with GOSSAMER_WRITE_GOLDEN=1, in the root of the source tree.
+// with GOSSAMER_WRITE_GOLDEN=1, in the root of the source tree.  What zstd
+// writes is its own business, and changes with its version.
 TEST_P(PackedGoldenTest, BytesAreThoseOfTheFile) {
   const auto codec = Make(GetParam().codec);
   const auto packer = codec->MakePacker();
@@ -369,8 +403,10 @@ TEST_P(PackedGoldenTest, BytesAreThoseOfTheFile) {
   ASSERT_TRUE(file) << path << " cannot be read; run in the source tree";
   const std::string kept((std::istreambuf_iterator<char>(file)),
                          std::istreambuf_iterator<char>());
-  ASSERT_EQ(kept.size(), bytes.size());
-  EXPECT_EQ(std::memcmp(kept.data(), bytes.data(), kept.size()), 0);
+  if (GetParam().same_bytes) {
+    ASSERT_EQ(kept.size(), bytes.size());
+    EXPECT_EQ(std::memcmp(kept.data(), bytes.data(), kept.size()), 0);
+  }
   Bytes back(message.encoded().bytes.size());
   EXPECT_TRUE(
       packer->Unpack(codec->format(), std::as_bytes(std::span(kept)), back));

@@ -81,10 +81,16 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("zip", "zip");
   refused("zip", "diff-int8, diff-int4, innov-int8");
   refused("zip:k=1", "\"zip\"; known: dense-f32");
-  refused("innov-int4:k=1", "no option \"k\"; it has none");
-  refused("innov-topk:64", "no option \"64\"; known: k");
-  refused("innov-topk:levels=7", "no option \"levels\"; known: k");
-  refused("qsgd:s=7", "known: levels, bucket, norm, raw, coding");
+  refused("dense-bf16:k=1", "no option \"k\"; it has none");
+  refused("innov-int4:k=1", "no option \"k\"; known: zstd");
+  for (const char* level : {"0", "10", "", "1x"}) {
+    refused(("innov-int4:zstd=" + std::string(level)).c_str(), "1 to 9");
+  }
+  refused("qsgd:zstd=1,coding=omega", "left out next to zstd");
+  refused("qsgd:coding=omega,zstd=1", "left out next to coding");
+  refused("innov-topk:64", "no option \"64\"; known: k, zstd");
+  refused("innov-topk:levels=7", "no option \"levels\"; known: k, zstd");
+  refused("qsgd:s=7", "known: levels, bucket, norm, raw, coding, zstd");
   refused("qsgd:raw=int8", "bf16 or f32");
   refused("qsgd:coding=huffman", "fixed, gamma or omega");
   refused("qsgd:levels=7,,norm=max", "no option \"\"");
