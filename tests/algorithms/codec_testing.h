@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "algorithms/codec/codec.h"
+#include "algorithms/codec/packer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/rng.h"
@@ -81,6 +82,24 @@ inline std::vector<float> Decoded(const Codec& codec, const Message& message,
   codec.Complete(nullptr, &encoded, 1, difference, x);
   EXPECT_THAT(x, testing::Each(0.0f));
   return difference;
+}
+
+using Bytes = std::vector<std::byte>;
+
+// What a packer makes of a message; empty if that travels as it is.
+inline Bytes Packed(Packer& packer, const Encoded& payload) {
+  Bytes out(payload.bytes.size());
+  out.resize(packer.Pack(payload, out));
+  return out;
+}
+
+// Vectors with few and with many levels that are not 0.
+inline std::vector<std::vector<float>> Vectors(size_t n) {
+  std::vector<float> gaussian = Gaussian("x", n), spikes(n), equal(n, 1.0f),
+                     zero(n), last(n);
+  for (size_t i = 0; i < n; i += 97) spikes[i] = i % 2 ? -2.0f : 3.0f;
+  last[n - 1] = -1;
+  return {gaussian, spikes, equal, zero, last};
 }
 
 inline double Norm(const std::vector<float>& x) {
