@@ -82,18 +82,19 @@ constexpr WireFormat kChoices[] = {WireFormat::kInt8, WireFormat::kInt4,
 constexpr std::string_view kAuto = "auto";
 
 constexpr std::array<Policy, 11> kPolicies = {{
-    Stateless("dense-f32", WireFormat::kDenseF32),
-    Stateless("dense-bf16", WireFormat::kDenseBf16),
-    With(Stateless("diff-int8", WireFormat::kInt8), {"zstd"}),
-    With(Stateless("diff-int4", WireFormat::kInt4), {"zstd"}),
-    With(Innovation("innov-int8", WireFormat::kInt8), {"zstd"}),
-    With(Innovation("innov-int4", WireFormat::kInt4), {"zstd"}),
-    With(Innovation("innov-lm2", WireFormat::kLm2), {"zstd"}),
-    With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign), {"zstd"}),
+    With(Stateless("dense-f32", WireFormat::kDenseF32), {"fragments"}),
+    With(Stateless("dense-bf16", WireFormat::kDenseBf16), {"fragments"}),
+    With(Stateless("diff-int8", WireFormat::kInt8), {"zstd", "fragments"}),
+    With(Stateless("diff-int4", WireFormat::kInt4), {"zstd", "fragments"}),
+    With(Innovation("innov-int8", WireFormat::kInt8), {"zstd", "fragments"}),
+    With(Innovation("innov-int4", WireFormat::kInt4), {"zstd", "fragments"}),
+    With(Innovation("innov-lm2", WireFormat::kLm2), {"zstd", "fragments"}),
+    With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
+         {"zstd", "fragments"}),
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK),
-         {"k", "zstd"}),
+         {"k", "zstd", "fragments"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
-         {"levels", "bucket", "norm", "raw", "coding", "zstd"}),
+         {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments"}),
     Innovation(kAuto, WireFormat::kInt4),
 }};
 
@@ -106,20 +107,64 @@ std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
   return layouts;
 }
 
+// Fragment i of P of `size` parameters.  Cut where blocks and chunks would end
+// anyway, if the fragments are large enough for that.
+Extent FragmentExtent(size_t size, int fragments, int i) {
+  const auto cut = [&](size_t k) {
+    const size_t at = size * k / static_cast<size_t>(fragments);
+    return k < static_cast<size_t>(fragments) ? at / kBlockSize * kBlockSize
+                                              : size;
+  };
+  const auto k = static_cast<size_t>(i);
+  return {cut(k), cut(k + 1) - cut(k)};
+}
+
+// The parts of `pieces` inside `extent`, counted from its beginning.
+std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
+  std::vector<Piece> within;
+  const size_t end = extent.offset + extent.size;
+  for (const auto& [piece, quantized] : pieces) {
+    const size_t from = std::max(piece.offset, extent.offset);
+    const size_t to = std::min(piece.offset + piece.size, end);
+    if (from < to) {
+      within.push_back({{from - extent.offset, to - from}, quantized});
+    }
+  }
+  return within;
+}
+
 class PieceCodec final : public Codec {
  public:
   PieceCodec(std::string_view name, const Policy& policy,
-             const CodecOptions& options, const ParameterLayout& layout,
-             const Kernels& kernels)
+             const CodecOptions& options, Extent extent,
+             std::vector<Piece> pieces, const Kernels& kernels)
       : name_(name),
         policy_(policy),
         kernels_(kernels),
         gamma_(policy.gamma(options)),
         packing_(options.packing),
         zstd_level_(options.zstd_level),
-        size_(layout.size()),
-        pieces_(SplitIntoPieces(layout)),
-        layouts_(LayoutsOf(pieces_, options)) {}
+        extent_(extent),
+        size_(extent.size),
+        pieces_(std::move(pieces)),
+        layouts_(LayoutsOf(pieces_, options)) {
+    if (options.fragments == 1) return;
+    CodecOptions whole = options;
+    whole.fragments = 1;
+    for (int i = 0; i < options.fragments; ++i) {
+      const Extent part = FragmentExtent(size_, options.fragments, i);
+      fragments_.push_back(std::make_unique<PieceCodec>(
+          name, policy, whole, part, PiecesWithin(pieces_, part), kernels));
+    }
+  }
+
+  int fragments() const override {
+    return std::max(1, static_cast<int>(fragments_.size()));
+  }
+  Extent extent() const override { return extent_; }
+  const Codec& fragment(int i) const override {
+    return fragments_.empty() ? *this : *fragments_[static_cast<size_t>(i)];
+  }
 
   std::string_view name() const override { return name_; }
   bool needs_replica() const override { return policy_.needs_replica; }
@@ -152,6 +197,11 @@ class PieceCodec final : public Codec {
   }
 
   size_t EncodedSize(WireFormat format) const override {
+    size_t largest = 0;
+    for (const auto& fragment : fragments_) {
+      largest = std::max(largest, fragment->EncodedSize(format));
+    }
+    if (!fragments_.empty()) return largest;
     const WireLayout* layout = LayoutOf(format);
     return layout != nullptr ? layout->size() : 0;
   }
@@ -160,6 +210,7 @@ class PieceCodec final : public Codec {
               std::span<float> replica, uint64_t key,
               std::span<std::byte> out) const override {
     const WireLayout& layout = *LayoutOf(format);
+    assert(fragments_.empty());
     assert(x.size() == size_ && out.size() == layout.size());
     assert(replica.empty() || replica.size() == size_);
     for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -227,9 +278,11 @@ class PieceCodec final : public Codec {
   const float gamma_;
   const Packing packing_;
   const int zstd_level_;
+  const Extent extent_;
   const size_t size_;
-  const std::vector<Piece> pieces_;
+  const std::vector<Piece> pieces_;        // offsets from that of extent_
   const std::vector<WireLayout> layouts_;  // format f at f − 1
+  std::vector<std::unique_ptr<const PieceCodec>> fragments_;  // none: whole
 };
 
 // Debian's Abseil has a string_view of its own.
@@ -252,8 +305,16 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
         const CodecOptions options,
         ParseCodecOptions(base, std::span(policy.options).first(known),
                           name.substr(std::min(colon + 1, name.size()))));
-    return std::make_shared<const PieceCodec>(name, policy, options, layout,
-                                              kernels);
+    const size_t least = kBlockSize * static_cast<size_t>(options.fragments);
+    if (options.fragments > 1 && layout.size() > 0 && layout.size() < least) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "codec \"", std::string(name), "\": ", options.fragments,
+          " fragments of ", layout.size(), " parameters; a fragment has ",
+          kBlockSize, " at least"));
+    }
+    return std::make_shared<const PieceCodec>(name, policy, options,
+                                              Extent{0, layout.size()},
+                                              SplitIntoPieces(layout), kernels);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown codec \"", std::string(base),

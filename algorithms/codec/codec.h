@@ -75,6 +75,16 @@ class Codec {
   virtual bool needs_replica() const = 0;
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
+  // In how many fragments the vector is exchanged, one per exchange; 1: whole.
+  // A codec of several codes nothing itself: what it says of formats, γ and
+  // packing is true of each, its EncodedSize is that of the largest.
+  virtual int fragments() const = 0;
+  // The codec of one fragment, which knows nothing of the others: where it
+  // lies, and the codec of that part of the vector, as if there were no more.
+  // The whole is its own only fragment.
+  virtual Extent extent() const = 0;
+  virtual const Codec& fragment(int i) const = 0;
+
   // The format of every payload but the first after a reset or resync.
   virtual WireFormat format() const = 0;
   // The format of the first payload of an incarnation, and of the first after

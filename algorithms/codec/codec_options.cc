@@ -45,6 +45,9 @@ const char* SetOption(std::string_view key, std::string_view value,
   } else if (key == "raw") {
     if (value != "bf16" && value != "f32") return "bf16 or f32";
     options.raw = value == "f32" ? Coding::kF32 : Coding::kBf16;
+  } else if (key == "fragments") {
+    if (number < 1 || number > 64) return "1 to 64";
+    options.fragments = static_cast<int>(number);
   } else if (key == "coding") {
     if (value != "fixed" && value != "gamma" && value != "omega") {
       return "fixed, gamma or omega";

@@ -26,6 +26,7 @@ struct CodecOptions {
   Coding::Kind raw = Coding::kBf16;  // of small and one-dimensional segments
   Packing packing = Packing::kNone;
   int zstd_level = 1;
+  int fragments = 1;
 };
 
 // Reads `text`, "key=value,...", for a codec that has the options `known`.

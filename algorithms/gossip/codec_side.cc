@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -17,6 +18,12 @@ constexpr uint64_t kResyncRounds = 65536;
 
 }  // namespace
 
+int FragmentOf(ExchangeId id, int fragments) {
+  const auto p = static_cast<uint64_t>(fragments);
+  const uint64_t cycle = RoundOf(id) / p;
+  return static_cast<int>((RoundOf(id) + RngKey(cycle).Below(p, 0)) % p);
+}
+
 SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
   std::shared_ptr<std::byte[]> owner = pool_->Get(size);
   const std::span<std::byte> bytes(owner.get(), size);
@@ -24,8 +31,10 @@ SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
 }
 
 Packer* SnapshotCache::PackerOf(const Codec& codec) {
-  if (packer_ == nullptr) packer_ = codec.MakePacker();
-  return packer_.get();
+  if (codec.packing() == Packing::kNone) return nullptr;
+  std::unique_ptr<Packer>& packer = packers_[&codec];
+  if (packer == nullptr) packer = codec.MakePacker();
+  return packer.get();
 }
 
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
@@ -83,7 +92,8 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
       x_(x),
       cache_(std::move(cache)),
       format_(codec_->format()),
-      offset_(edge_hash % kResyncRounds) {}
+      offset_(edge_hash % kResyncRounds),
+      progress_(static_cast<size_t>(codec_->fragments())) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
   return (RoundOf(id) + offset_) / kResyncRounds;
@@ -92,49 +102,59 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
 void CodecSide::OnZero() {
   std::fill(replica_.begin(), replica_.end(), 0.0f);
   std::fill(difference_.begin(), difference_.end(), 0.0f);
-  first_ = true;
+  std::ranges::fill(progress_, Progress());
 }
 
-absl::StatusOr<EdgeMessage> CodecSide::Receive(WireFormat format,
+absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
                                                Packing packing, float c,
                                                Payload wire) const {
   EdgeMessage message{.format = format, .c = c};
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
-                            cache_->Unpack(*codec_, format, packing, wire));
-  GOSSAMER_RETURN_IF_ERROR(codec_->Validate(message.encoded()));
+                            cache_->Unpack(CodecOf(id), format, packing, wire));
+  GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded()));
   return message;
 }
 
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
-  if (!codec_->needs_replica()) {
-    EdgeMessage message = cache_->Encode(*codec_, id, x_);
+  const Codec& codec = CodecOf(id);
+  const auto [offset, size] = codec.extent();
+  const std::span<const float> x = x_.subspan(offset, size);
+  if (!codec.needs_replica()) {
+    EdgeMessage message = cache_->Encode(codec, id, x);
     message.c = c_;
     return message;
   }
   replica_.resize(x_.size());
+  const std::span<float> replica = std::span(replica_).subspan(offset, size);
+  Progress& progress = ProgressOf(id);
   WireFormat format = format_;
   const uint64_t interval = ResyncInterval(id);
-  if (first_) {
-    format = codec_->first_format();
-  } else if (interval != emit_interval_) {
-    format = codec_->resync_format();
-    std::fill(replica_.begin(), replica_.end(), 0.0f);
+  if (progress.first) {
+    format = codec.first_format();
+  } else if (interval != progress.emit_interval) {
+    format = codec.resync_format();
+    std::ranges::fill(replica, 0.0f);
   }
-  first_ = false;
-  emit_interval_ = interval;
-  EdgeMessage message = cache_->Encode(*codec_, id, format, x_, replica_);
-  message.c = c_ * codec_->RelativeGamma(format);
+  progress.first = false;
+  progress.emit_interval = interval;
+  EdgeMessage message = cache_->Encode(codec, id, format, x, replica);
+  message.c = c_ * codec.RelativeGamma(format);
   return message;
 }
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            const EdgeMessage* theirs) {
-  if (codec_->needs_replica()) {
+  const Codec& codec = CodecOf(id);
+  const auto [offset, size] = codec.extent();
+  std::span<float> difference;
+  if (codec.needs_replica()) {
     difference_.resize(x_.size());
+    difference = std::span(difference_).subspan(offset, size);
+    Progress& progress = ProgressOf(id);
     const uint64_t interval = ResyncInterval(id);
-    if (interval != complete_interval_) {
-      std::fill(difference_.begin(), difference_.end(), 0.0f);
-      complete_interval_ = interval;
+    if (interval != progress.complete_interval) {
+      std::ranges::fill(difference, 0.0f);
+      progress.complete_interval = interval;
     }
   }
   Encoded m, t;
@@ -142,16 +162,16 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   if (theirs) t = theirs->encoded();
   // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
   const float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
-  codec_->Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference_,
-                   x_);
+  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference,
+                 x_.subspan(offset, size));
   if (mine && theirs) {
     ++corrections_;
-    if (observer_) observer_->OnCorrection(id, *mine, *theirs, c, difference_);
+    if (observer_) observer_->OnCorrection(id, *mine, *theirs, c, difference);
   }
 }
 
 CodecSide::Saved CodecSide::Save() const {
-  return {replica_, difference_, first_, emit_interval_, complete_interval_};
+  return {replica_, difference_, progress_};
 }
 
 bool CodecSide::Restore(const Saved& saved) {
@@ -159,11 +179,10 @@ bool CodecSide::Restore(const Saved& saved) {
     const bool fits = v->empty() || v->size() == x_.size();
     if (!fits || (!v->empty() && !codec_->needs_replica())) return false;
   }
+  if (saved.fragments.size() != progress_.size()) return false;
   replica_ = saved.replica;
   difference_ = saved.difference;
-  first_ = saved.first;
-  emit_interval_ = saved.emit_interval;
-  complete_interval_ = saved.complete_interval;
+  progress_ = saved.fragments;
   return true;
 }
 

@@ -8,6 +8,7 @@
 #define GOSSAMER_ALGORITHMS_GOSSIP_CODEC_SIDE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,17 +62,23 @@ class SnapshotCache {
   Packer* PackerOf(const Codec& codec);
 
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
-  std::unique_ptr<Packer> packer_;
+  std::map<const Codec*, std::unique_ptr<Packer>> packers_;  // of fragments
   ExchangeId id_ = 0;
   EdgeMessage message_;
 };
+
+// Which of `fragments` an exchange concerns: all of them once in as many
+// rounds, in an order that begins anew at a random one, so that no schedule
+// with a period of its own meets some of them only.  A function of the round,
+// so that both ends agree and all phases of a round mix the same one.
+int FragmentOf(ExchangeId id, int fragments);
 
 // Told of every correction as it is applied; for checkers and metrics.
 class CorrectionObserver {
  public:
   virtual ~CorrectionObserver() = default;
-  // x has just been changed by min(c)·D.  `difference` is empty with a
-  // stateless codec.
+  // The exchange's fragment of x has just been changed by min(c)·D.
+  // `difference`, of that fragment, is empty with a stateless codec.
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
                             std::span<const float> difference) = 0;
@@ -98,8 +105,13 @@ class CodecSide {
 
   // A message of the other end as it arrived: unpacked and validated.
   // kDataLoss if it is none of this codec.
-  absl::StatusOr<EdgeMessage> Receive(WireFormat format, Packing packing,
-                                      float c, Payload wire) const;
+  absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format,
+                                      Packing packing, float c,
+                                      Payload wire) const;
+  // kDataLoss unless `payload` may belong to exchange `id`.
+  absl::Status Validate(ExchangeId id, const Encoded& payload) const {
+    return CodecOf(id).Validate(payload);
+  }
 
   // For EdgeEnd.
   void OnZero();
@@ -107,13 +119,18 @@ class CodecSide {
   void OnComplete(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs);
 
+  // Of a fragment.
+  struct Progress {
+    bool first = true;  // next payload is the first of its incarnation
+    uint64_t emit_interval = 0;
+    uint64_t complete_interval = 0;
+    friend bool operator==(const Progress&, const Progress&) = default;
+  };
   // What a checkpoint keeps of it.
   struct Saved {
     std::vector<float> replica;
     std::vector<float> difference;
-    bool first = true;
-    uint64_t emit_interval = 0;
-    uint64_t complete_interval = 0;
+    std::vector<Progress> fragments = std::vector<Progress>(1);
   };
   Saved Save() const;
   // False if the sizes are not this codec's; nothing changes then.
@@ -122,6 +139,13 @@ class CodecSide {
  private:
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
+  const Codec& CodecOf(ExchangeId id) const {
+    return codec_->fragment(FragmentOf(id, codec_->fragments()));
+  }
+
+  Progress& ProgressOf(ExchangeId id) {
+    return progress_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  }
 
   std::shared_ptr<const Codec> codec_;
   std::span<float> x_;
@@ -134,9 +158,7 @@ class CodecSide {
   // Empty with a stateless codec, and until first used.
   std::vector<float> replica_;
   std::vector<float> difference_;
-  bool first_ = true;  // next payload is the first of its incarnation
-  uint64_t emit_interval_ = 0;
-  uint64_t complete_interval_ = 0;
+  std::vector<Progress> progress_;  // by fragment
 };
 
 }  // namespace gossamer

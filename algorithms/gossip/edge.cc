@@ -49,14 +49,14 @@ Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
     std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
+  CodecSide side(std::move(codec), x, std::move(cache),
+                 EdgeHash(options.self, options.other));
   bool fits = true;
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {
-      fits = fits && codec->Validate(held.token.encoded()).ok();
+      fits = fits && side.Validate(held.id, held.token.encoded()).ok();
     }
   }
-  CodecSide side(std::move(codec), x, std::move(cache),
-                 EdgeHash(options.self, options.other));
   if (!side.Restore(saved.side) || !fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("the checkpoint's edge to peer ", options.other.value,
@@ -235,8 +235,8 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
                                               " and frontier ", h.to));
     }
     GOSSAMER_ASSIGN_OR_RETURN(
-        f.token,
-        end_.side().Receive(h.format, h.packing, h.c, std::move(body)));
+        f.token, end_.side().Receive(h.to - 1, h.format, h.packing, h.c,
+                                     std::move(body)));
   } else if (!body.empty()) {
     return absl::DataLossError("skip with a payload");
   }

@@ -8,7 +8,7 @@
 namespace gossamer {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 class Writer {
  public:
@@ -102,9 +102,12 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
   w.Put(r.peer_window);
   PutQueue(w, r.mine);
   PutQueue(w, r.theirs);
-  w.Put<uint8_t>(edge.side.first);
-  w.Put(edge.side.emit_interval);
-  w.Put(edge.side.complete_interval);
+  w.Put<uint64_t>(edge.side.fragments.size());
+  for (const CodecSide::Progress& p : edge.side.fragments) {
+    w.Put<uint8_t>(p.first);
+    w.Put(p.emit_interval);
+    w.Put(p.complete_interval);
+  }
   w.PutArray(std::span<const float>(edge.side.replica));
   w.PutArray(std::span<const float>(edge.side.difference));
   return w.Finish();
@@ -123,9 +126,14 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   const bool windows = r.window >= 1 && r.window <= kMaxEdgeWindow &&
                        r.peer_window >= 1 && r.peer_window <= kMaxEdgeWindow;
   const bool queues = GetQueue(in, r.mine) && GetQueue(in, r.theirs);
-  edge.side.first = in.Get<uint8_t>() != 0;
-  edge.side.emit_interval = in.Get<uint64_t>();
-  edge.side.complete_interval = in.Get<uint64_t>();
+  edge.side.fragments.clear();
+  const uint64_t fragments = in.Get<uint64_t>();
+  for (uint64_t i = 0; i < fragments && in.ok(); ++i) {
+    CodecSide::Progress& p = edge.side.fragments.emplace_back();
+    p.first = in.Get<uint8_t>() != 0;
+    p.emit_interval = in.Get<uint64_t>();
+    p.complete_interval = in.Get<uint64_t>();
+  }
   edge.side.replica = in.GetArray<float>();
   edge.side.difference = in.GetArray<float>();
   if (!version || !windows || !queues || !in.finished()) {

@@ -118,10 +118,15 @@ void CheckGradientCodec(const MixingConfig& mixing, Checker& check) {
                               "gradients would add up"));
     return;
   }
-  const absl::Status options = Codec::Create(codec, {}).status();
-  if (!options.ok()) {
+  const auto made = Codec::Create(codec, {});
+  if (!made.ok()) {
     check.Refuse("mixing.gradient_codec",
-                 absl::StrCat("is \"", codec, "\": ", options.message()));
+                 absl::StrCat("is \"", codec, "\": ", made.status().message()));
+  } else if ((*made)->fragments() > 1) {
+    check.Refuse("mixing.gradient_codec",
+                 absl::StrCat("is \"", codec,
+                              "\", but a step needs the whole gradient: leave "
+                              "out fragments"));
   }
 }
 
@@ -200,11 +205,12 @@ void CheckComposition(const RunConfig& config, Checker& check) {
   }
   if (mixing.gossip() == "chebyshev" &&
       (!(*schedule)->fixed() || mixing.deadline() != "none" ||
-       mixing.codec().rfind("dense-", 0) != 0)) {
+       mixing.codec().rfind("dense-", 0) != 0 ||
+       mixing.codec().find("fragments=") != std::string::npos)) {
     check.Refuse("mixing.gossip",
                  "is chebyshev, which needs a fixed schedule, a dense codec "
-                 "and no deadline: it amplifies what a codec rounds away, and "
-                 "what comes late");
+                 "without fragments and no deadline: it amplifies what a codec "
+                 "rounds away, what it leaves out, and what comes late");
   }
   if (mixing.gradient_codec() != kExactGradients) {
     if (MixesParameters(config)) {

@@ -72,6 +72,10 @@ absl::StatusOr<CodecTraits> TraitsOf(const std::string& name,
   GOSSAMER_ASSIGN_OR_RETURN(
       const auto codec,
       Codec::Create(name, LayoutOf(static_cast<int64_t>(parameters))));
+  if (codec->fragments() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", name, ": the model of mixing knows no fragments"));
+  }
   GOSSAMER_ASSIGN_OR_RETURN(const double error, ErrorOf(name));
   return CodecTraits{
       .name = name,

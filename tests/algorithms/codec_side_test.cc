@@ -146,6 +146,114 @@ TEST(CodecSideTest, ResyncStartsFromZeroWithADensePayload) {
   }
 }
 
+TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
+  for (const int p : {1, 2, 3, 4, 8}) {
+    for (uint64_t cycle = 0; cycle < 50; ++cycle) {
+      std::vector<int> times(p);
+      for (int k = 0; k < p; ++k) {
+        const ExchangeId id = MakeExchangeId(cycle * p + k);
+        ++times[FragmentOf(id, p)];
+        EXPECT_EQ(FragmentOf(id, p), FragmentOf(id | 3, p)) << "phases";
+      }
+      EXPECT_EQ(times, std::vector<int>(p, 1));
+    }
+    // An edge that is used in every second round, or every eighth.
+    for (const uint64_t period : {2, 4, 8}) {
+      std::vector<int> times(p);
+      for (uint64_t round = 1; round < 64 * period; round += period) {
+        ++times[FragmentOf(MakeExchangeId(round), p)];
+      }
+      EXPECT_GT(*std::ranges::min_element(times), 0) << p << " " << period;
+    }
+  }
+}
+
+// Every fragment is an edge's state of its own: begins in int8, goes on in
+// int4, and changes its part of x only.
+TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
+  const auto codec = PairCodec("innov-int4:fragments=4");
+  Sides s("innov-int4:fragments=4");
+  std::vector<int> times(4);
+  for (uint64_t round = 1; round < 60; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    const int f = FragmentOf(id, 4);
+    const auto [offset, size] = codec->fragment(f).extent();
+    const std::vector<float> x = s.x[0];
+    const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
+    EXPECT_EQ(a.format, times[f] == 0 ? WireFormat::kInt8 : WireFormat::kInt4);
+    EXPECT_EQ(a.bytes.size(), codec->fragment(f).EncodedSize(a.format));
+    EXPECT_TRUE(s.side[1].Validate(id, a.encoded()).ok());
+    ++times[f];
+    s.side[0].OnComplete(id, &a, &b);
+    s.side[1].OnComplete(id, &b, &a);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (i >= offset && i < offset + size) continue;
+      ASSERT_EQ(s.x[0][i], x[i]);
+    }
+    const auto p = s.side[0].Save(), q = s.side[1].Save();
+    for (size_t i = 0; i < p.difference.size(); ++i) {
+      ASSERT_EQ(p.difference[i], -q.difference[i]);
+      ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-5);
+    }
+  }
+  for (size_t i = 0; i < s.x[0].size(); ++i) {
+    EXPECT_NEAR(s.x[0][i], s.x[1][i], 0.02);
+  }
+}
+
+// At the first exchange of each fragment after a boundary, that fragment alone
+// travels dense: x̂ is x to the bit there, and as it was elsewhere.
+TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
+  const auto codec = PairCodec("innov-int4:fragments=4");
+  Sides s("innov-int4:fragments=4");
+  for (uint64_t round = kResync - 12; round < kResync; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  for (uint64_t round = kResync; round < kResync + 8; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    const auto [offset, size] = codec->fragment(FragmentOf(id, 4)).extent();
+    std::vector<float> expected = s.side[0].Save().replica;
+    const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
+    if (round < kResync + 4) {
+      EXPECT_EQ(a.format, WireFormat::kDenseF32);
+      EXPECT_EQ(a.bytes.size(), 4 * size);
+      std::copy_n(s.x[0].begin() + offset, size, expected.begin() + offset);
+      EXPECT_EQ(s.side[0].Save().replica, expected);
+      const std::vector<float> x[2] = {s.x[0], s.x[1]};
+      s.side[0].OnComplete(id, &a, &b);
+      s.side[1].OnComplete(id, &b, &a);
+      const auto difference = s.side[0].Save().difference;
+      for (size_t i = offset; i < offset + size; ++i) {
+        ASSERT_EQ(difference[i], x[1][i] - x[0][i]);
+      }
+    } else {
+      EXPECT_EQ(a.format, WireFormat::kInt4);
+    }
+  }
+}
+
+TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
+  Sides s("innov-int4:fragments=4");
+  for (uint64_t round = 1; round <= 3; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  const CodecSide::Saved saved = s.side[0].Save();
+  ASSERT_EQ(saved.fragments.size(), 4u);
+  std::vector<float> x = s.x[0];
+  CodecSide again(PairCodec("innov-int4:fragments=4"), x,
+                  std::make_shared<SnapshotCache>(), 0);
+  ASSERT_TRUE(again.Restore(saved));
+  for (uint64_t round = 4; round <= 6; ++round) {
+    const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(round));
+    const EdgeMessage b = again.OnEmit(MakeExchangeId(round));
+    EXPECT_EQ(a.format, b.format);
+    EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+  }
+  CodecSide other(PairCodec("innov-int4:fragments=2"), x,
+                  std::make_shared<SnapshotCache>(), 0);
+  EXPECT_FALSE(other.Restore(saved));
+}
+
 // D is for a while no difference of two replicas, but then only one end pays.
 TEST(CodecSideTest, ResyncThatOneEndMissesIsExactOnceBothPay) {
   Sides s("innov-int4");
@@ -189,8 +297,8 @@ TEST(CodecSideTest, PackedMessagesCorrectAsThoseThatAreNot) {
     }
     for (int e : {0, 1}) {
       const EdgeMessage& from = sent[1 - e];
-      const auto got = packed.side[e].Receive(from.format, from.packing, from.c,
-                                              from.wire());
+      const auto got = packed.side[e].Receive(id, from.format, from.packing,
+                                              from.c, from.wire());
       ASSERT_TRUE(got.ok()) << got.status();
       EXPECT_TRUE(std::ranges::equal(got->bytes.bytes(), from.bytes.bytes()));
       packed.side[e].OnComplete(id, &sent[e], &*got);

@@ -2,7 +2,9 @@
 
 #include "algorithms/codec/codec.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,16 +83,21 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("zip", "zip");
   refused("zip", "diff-int8, diff-int4, innov-int8");
   refused("zip:k=1", "\"zip\"; known: dense-f32");
-  refused("dense-bf16:k=1", "no option \"k\"; it has none");
-  refused("innov-int4:k=1", "no option \"k\"; known: zstd");
+  refused("auto:k=1", "no option \"k\"; it has none");
+  refused("innov-int4:k=1", "no option \"k\"; known: zstd, fragments");
+  for (const char* p : {"0", "65", "", "-1"}) {
+    refused(("innov-int4:fragments=" + std::string(p)).c_str(), "1 to 64");
+  }
+  refused("dense-f32:fragments=64", "a fragment has 128 at least");
   for (const char* level : {"0", "10", "", "1x"}) {
     refused(("innov-int4:zstd=" + std::string(level)).c_str(), "1 to 9");
   }
   refused("qsgd:zstd=1,coding=omega", "left out next to zstd");
   refused("qsgd:coding=omega,zstd=1", "left out next to coding");
-  refused("innov-topk:64", "no option \"64\"; known: k, zstd");
-  refused("innov-topk:levels=7", "no option \"levels\"; known: k, zstd");
-  refused("qsgd:s=7", "known: levels, bucket, norm, raw, coding, zstd");
+  refused("innov-topk:64", "no option \"64\"; known: k, zstd, fragments");
+  refused("innov-topk:levels=7",
+          "no option \"levels\"; known: k, zstd, fragments");
+  refused("qsgd:s=7", "coding, zstd, fragments");
   refused("qsgd:raw=int8", "bf16 or f32");
   refused("qsgd:coding=huffman", "fixed, gamma or omega");
   refused("qsgd:levels=7,,norm=max", "no option \"\"");
@@ -101,6 +108,42 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
   refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
   refused("qsgd:norm=l1", "max or l2");
+}
+
+TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {
+  const ParameterLayout layout = Layout();
+  const auto x = Gaussian("x", layout.size());
+  for (const char* const name :
+       {"dense-f32", "diff-int8", "innov-int4", "innov-topk", "qsgd"}) {
+    const auto whole = Make(name, layout);
+    EXPECT_EQ(whole->fragments(), 1);
+    EXPECT_EQ(&whole->fragment(0), whole.get());
+    EXPECT_EQ(whole->extent(), (Extent{0, layout.size()}));
+    for (const int p : {2, 3, 7, 51}) {
+      const auto codec =
+          Make(std::string(name) + ":fragments=" + std::to_string(p), layout);
+      ASSERT_EQ(codec->fragments(), p);
+      EXPECT_EQ(codec->gamma(), whole->gamma());
+      size_t next = 0, largest = 0;
+      for (int i = 0; i < p; ++i) {
+        const Codec& part = codec->fragment(i);
+        EXPECT_EQ(part.fragments(), 1);
+        const auto [offset, size] = part.extent();
+        EXPECT_EQ(offset, next);
+        EXPECT_GE(size, kBlockSize);
+        next += size;
+        largest = std::max(largest, part.EncodedSize(part.format()));
+        const auto mine = std::span(x).subspan(offset, size);
+        const Message message(part, part.format(), mine);
+        EXPECT_TRUE(part.Validate(message.encoded()).ok());
+        const auto y = Decoded(part, message, size);
+        const std::vector<float> v(mine.begin(), mine.end());
+        EXPECT_LT(Distance(v, y), 0.99 * Norm(v)) << name << " " << i;
+      }
+      EXPECT_EQ(next, layout.size());
+      EXPECT_EQ(codec->EncodedSize(codec->format()), largest);
+    }
+  }
 }
 
 TEST(CodecTest, SizesFollowTheLayout) {

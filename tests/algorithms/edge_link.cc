@@ -19,12 +19,15 @@ std::vector<float> OrZeros(std::vector<float> v, size_t n) {
 void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
                                  const EdgeMessage& theirs, float c,
                                  std::span<const float> difference) {
-  std::vector<float> increment(size_);
+  const Codec& codec = codec_.fragment(FragmentOf(id, codec_.fragments()));
+  std::vector<float> increment(codec.extent().size);
   if (difference.empty()) {
     const Encoded m = mine.encoded(), t = theirs.encoded();
-    codec_.Complete(&m, &t, c, {}, increment);
+    codec.Complete(&m, &t, c, {}, increment);
   } else {
-    for (size_t i = 0; i < size_; ++i) increment[i] = c * difference[i];
+    for (size_t i = 0; i < increment.size(); ++i) {
+      increment[i] = c * difference[i];
+    }
   }
   uint64_t hash = 0;
   for (const float v : increment) {

@@ -51,9 +51,13 @@ class FleetTest : public testing::TestWithParam<Case> {
     FleetOptions o;
     std::tie(o.codec, o.permuted) = GetParam();
     o.overlap = static_cast<int>(seed % 3);
-    o.quantized = seed % 2 == 0;
+    o.quantized = seed % 2 == 0 || Fragments() > 1;
     o.seed = seed;
     return o;
+  }
+  // Rounds until all of the vector has been exchanged once.
+  static uint64_t Fragments() {
+    return std::get<0>(GetParam()).ends_with("fragments=4") ? 4 : 1;
   }
   // What consensus comes to: in 100 rounds without faults, in 70 after 60
   // with them, and in the latter with a slow peer.
@@ -64,6 +68,7 @@ class FleetTest : public testing::TestWithParam<Case> {
     const std::string_view codec = std::get<0>(GetParam());
     if (codec == "diff-int8") return {2e-5, 2e-5};
     if (codec == "qsgd:levels=127") return {2e-5, 2e-5};
+    if (Fragments() > 1) return {1e-12, 1e-7};
     if (codec == "innov-lm2") return {3e-4, 2e-3};
     if (codec == "innov-sign") return {0.03, 0.05};
     if (codec == "innov-topk:k=512") return {1e-5, 2e-3, 0.1};
@@ -75,7 +80,9 @@ INSTANTIATE_TEST_SUITE_P(
     Edge, FleetTest,
     testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int8",
                                      "innov-int4", "innov-lm2", "innov-sign",
-                                     "innov-topk:k=512", "qsgd:levels=127"),
+                                     "innov-topk:k=512", "qsgd:levels=127",
+                                     "innov-int4:zstd=1,fragments=4",
+                                     "dense-f32:fragments=4"),
                      testing::Bool()),
     NameOf);
 
@@ -83,7 +90,7 @@ TEST_P(FleetTest, WithoutFaultsEveryExchangeCorrects) {
   for (const uint64_t seed : Seeds(6)) {
     SCOPED_TRACE(seed);
     FleetOptions o = Options(seed);
-    o.rounds = 100;
+    o.rounds = 100 * Fragments();
     o.deadlines = false;
     const FleetReport r = RunFleet(o);
     EXPECT_EQ(r.failure, "");
@@ -98,11 +105,13 @@ TEST_P(FleetTest, WithoutFaultsEveryExchangeCorrects) {
 // consensus once faults stop.
 TEST_P(FleetTest, FaultsNeverDamageTheMean) {
   double worst_mean = 0, worst_consensus = 0;
-  for (const uint64_t seed : Seeds(kSchedules / 8)) {
+  // Those with fragments have more rounds.
+  const uint64_t schedules = kSchedules / (Fragments() > 1 ? 64 : 8);
+  for (const uint64_t seed : Seeds(schedules)) {
     SCOPED_TRACE(seed);
     FleetOptions o = Options(seed);
-    o.rounds = 60;
-    o.calm_rounds = 70;
+    o.rounds = 60 * Fragments();
+    o.calm_rounds = 70 * Fragments();
     o.faults = kFaulty;
     o.slow_peer = seed % 4 == 3;
     o.noise = seed % 5 == 4 ? 0.01 : 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -106,11 +107,12 @@ TEST_P(RecordTest, ResumesToTheBitWithExchangesPending) {
 
 INSTANTIATE_TEST_SUITE_P(
     Edge, RecordTest,
-    testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int4"),
+    testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int4",
+                                     "innov-int4:fragments=3"),
                      testing::Values(1, 2, 4)),
     [](const auto& info) {
       std::string name(std::get<0>(info.param));
-      std::erase(name, '-');
+      std::erase_if(name, [](char c) { return !std::isalnum(c); });
       return name + "Window" + std::to_string(std::get<1>(info.param));
     });
 

@@ -55,7 +55,10 @@ inline std::string StateOf(const Edge& edge) {
   for (const auto* v : {&side.replica, &side.difference}) {
     absl::StrAppend(&text, " ", Crc32c(std::as_bytes(std::span(*v))));
   }
-  return absl::StrCat(text, side.first, edge.corrections());
+  for (const CodecSide::Progress& p : side.fragments) {
+    absl::StrAppend(&text, " ", p.first, p.emit_interval, p.complete_interval);
+  }
+  return absl::StrCat(text, " ", edge.corrections());
 }
 
 inline EdgeHeader HeaderOf(const Edge::OutFrame& frame) {

@@ -238,6 +238,12 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"qsgd:levels=3\" }"),
               HasSubstr("1, 7 or 127"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"qsgd:fragments=2\" }"),
+              HasSubstr("needs the whole gradient"));
+  EXPECT_THAT(Error("mixing { gossip: \"chebyshev\" mixing_rounds: 2 codec: "
+                    "\"dense-f32:fragments=2\" }"),
+              HasSubstr("without fragments"));
   EXPECT_EQ(Parse("algorithm: \"cp-oadam\" "
                   "mixing { gradient_codec: \"qsgd\" }")
                 .mixing()
