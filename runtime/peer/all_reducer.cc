@@ -95,6 +95,7 @@ void AllReducer::Choose() {
     least = mean;
     chosen_ = names[i];
   }
+  if (preferred_) chosen_ = names.at(*preferred_);
 }
 
 void AllReducer::SendTo(int rank, uint64_t operation,

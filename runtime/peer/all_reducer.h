@@ -32,6 +32,9 @@ class AllReducer {
   // Instead of a schedule's name: the first operations try each of them, and
   // all members go on with the one that took the least time on average.
   static constexpr std::string_view kAuto = "auto";
+  // The one to go on with, by its place in AllReduce::Names(), whatever the
+  // others take: at a replay.
+  void Prefer(size_t index) { preferred_ = index; }
 
   // `members` by rank, this one being `rank`; vectors of `n` floats; `first` is
   // the first operation; `codec` as of AllReduce::Create, whose errors it has.
@@ -79,6 +82,7 @@ class AllReducer {
   std::shared_ptr<const Codec> codec_;  // null: floats
   uint64_t first_ = 0;
   std::string schedule_, chosen_;
+  std::optional<size_t> preferred_;
   // By schedule, in the order of AllReduce::Names(): the least of this peer;
   // sent along with every operation of the trial.
   std::vector<float> seconds_;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "algorithms/collective/all_reduce.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -50,7 +51,7 @@ absl::Status Decisions::Read(std::string_view line) {
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
-      !(word == "stop" && n.size() == 1)) {
+      !((word == "stop" || word == "all-reduce") && n.size() == 1)) {
     return absl::DataLossError("another word, or not its numbers");
   }
   if (word == "jump") jumps_[n[0]] = n[1];
@@ -63,6 +64,12 @@ absl::Status Decisions::Read(std::string_view line) {
     formats_[{PeerId{n[0]}, n[1]}] = static_cast<WireFormat>(n[2]);
   }
   if (word == "done") done_[{PeerId{n[0]}, n[1]}] = n[2];
+  if (word == "all-reduce") {
+    if (n[0] >= AllReduce::Names().size()) {
+      return absl::DataLossError("an all-reduce that is none");
+    }
+    all_reduce_ = n[0];
+  }
   if (word == "stop") stop_ = n[0];
   return absl::OkStatus();
 }
@@ -113,6 +120,7 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
   return it->second;
 }
 
+void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
 void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }
 
 }  // namespace gossamer

@@ -8,6 +8,7 @@
 #ifndef GOSSAMER_RUNTIME_PEER_DECISIONS_H_
 #define GOSSAMER_RUNTIME_PEER_DECISIONS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,6 +50,9 @@ class Decisions {
   // though others were due.
   void TellDone(PeerId peer, uint64_t boundary, ExchangeId done);
   std::optional<ExchangeId> Done(PeerId peer, uint64_t boundary) const;
+  // The all-reduce that was taken, by its place in AllReduce::Names().
+  void TellAllReduce(size_t index);
+  std::optional<size_t> all_reduce() const { return all_reduce_; }
   // The run was stopped before this round.
   void TellStop(uint64_t round);
   uint64_t stop() const { return stop_; }
@@ -68,6 +72,7 @@ class Decisions {
   std::map<Place, ExchangeId> done_;
   std::map<Place, bool> skips_;
   std::map<Place, WireFormat> formats_;
+  std::optional<size_t> all_reduce_;
   uint64_t stop_ = 0;
 };
 

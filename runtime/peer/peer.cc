@@ -328,6 +328,9 @@ Task<absl::Status> Peer::CentralizedStep() {
 }
 
 void Peer::TellAllReduce() {
+  const std::vector<std::string_view> names = AllReduce::Names();
+  const auto chosen = std::ranges::find(names, all_reducer_.chosen());
+  decisions_.TellAllReduce(static_cast<size_t>(chosen - names.begin()));
   std::vector<std::string> tried;
   for (const auto& [name, seconds] : all_reducer_.tried()) {
     tried.push_back(absl::StrFormat("%s %.1f ms", name, 1e3 * seconds));

@@ -73,6 +73,7 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
     for (const Member& m : view_.members) {
       if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
     }
+    if (const auto index = decisions_.all_reduce()) all_reducer_.Prefer(*index);
     return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids,
                                    parts_.game->layout().size(), steps_,
                                    parts_.gradient_codec);

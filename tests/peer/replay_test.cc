@@ -130,10 +130,27 @@ TEST_F(ReplayTest, ChosenFormatsRepeat) {
   EXPECT_EQ(Repeat(o, 5, 1), bits);
 }
 
+// Far apart, all-gather is the fastest; side by side, on a slow link, it would
+// not be.  Each has its own order of sums.
+TEST_F(ReplayTest, TheAllReduceThatWasChosenRepeats) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.peer.centralized = true;
+  o.peer.all_reduce = "auto";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  o.network.link.latency = absl::Milliseconds(50);
+  const uint64_t bits = Record(o, 1);
+  EXPECT_EQ(Lines("all-reduce"), 4u);
+  o.network.link.bytes_per_second = 3000;
+  EXPECT_EQ(Repeat(o, 0.1, 2), bits);
+  logs_.assign(4, "");
+  EXPECT_NE(Repeat(o, 0.1, 2), bits);
+}
+
 TEST_F(ReplayTest, LinesThatAreNoneAreRefusedByNumber) {
   for (const char* bad :
        {"jump 1 5\nhop 2\n", "jump 1 5\njump 3\n", "jump 1 5\ndone 1 2 x\n",
-        "stop 4\nformat 1 2 99\n"}) {
+        "stop 4\nformat 1 2 99\n", "stop 4\nall-reduce 99\n"}) {
     const auto decisions = Decisions::Replay(bad);
     EXPECT_EQ(decisions.status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(decisions.status().message()),
