@@ -37,9 +37,10 @@ struct EdgeMessage {
   const Payload& wire() const { return packed.empty() ? bytes : packed; }
 };
 
-// What the edges of a peer share, all of one codec: a stateless codec's
-// snapshot, encoded and packed once for all of a round, and the memory of
-// payloads and of the packer.  Sets all of a message but its coefficient.
+// What the edges of a peer share: a stateless codec's snapshot, encoded and
+// packed once for all of a round (there is at most one such codec), and the
+// memory of payloads and of the packers.  Sets all of a message but its
+// coefficient.
 class SnapshotCache {
  public:
   EdgeMessage Encode(const Codec& codec, ExchangeId id,

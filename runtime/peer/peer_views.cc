@@ -15,7 +15,9 @@ namespace gossamer {
 namespace {
 
 // Of edges whose replicas do not fit.
-constexpr char kReplicaless[] = "diff-int8";
+std::string ReplicalessOf(const Codec& codec) {
+  return absl::StrCat("diff-int8:fragments=", codec.fragments());
+}
 
 }  // namespace
 
@@ -87,14 +89,15 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   }
   const ParameterLayout& layout = parts_.game->layout();
   const ReplicaBudget budget(spec_.replica_memory, layout.size(), *schedule_);
-  GOSSAMER_ASSIGN_OR_RETURN(const std::shared_ptr<const Codec> replicaless,
-                            Codec::Create(kReplicaless, layout));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Codec> replicaless,
+      Codec::Create(ReplicalessOf(*parts_.codec), layout));
   size_t without = 0;
   for (int r : partners) {
     const Member& m = view_.members[static_cast<size_t>(r)];
     const auto it = saved.find(m.id);
     const bool fits = !parts_.codec->needs_replica() || budget.Covers(rank_, r);
-    if (!fits) ++without;
+    if (!fits && !neighborhood_.Has(m.id)) ++without;
     GOSSAMER_RETURN_IF_ERROR(
         neighborhood_.Add(m.id, m.address, MakeExchangeId(round_),
                           it == saved.end() ? nullptr : &it->second,
@@ -102,10 +105,9 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   }
   if (without > 0) {
     Tell("replicas",
-         absl::StrFormat("mixing.replica_memory_mb allows replicas on %d of %d "
-                         "edges; the others use %s",
-                         partners.size() - without, partners.size(),
-                         kReplicaless));
+         absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
+                         "%d edges; they use %s",
+                         without, partners.size(), replicaless->name()));
   }
   return absl::OkStatus();
 }
