@@ -78,7 +78,7 @@ class Peer {
     LocalStep* step = nullptr;
     std::shared_ptr<const Codec> codec;
     // cp-oadam: of the gradients; null: floats.
-    std::shared_ptr<const Codec> gradient_codec;
+    std::shared_ptr<const Codec> gradient_codec = nullptr;
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null
