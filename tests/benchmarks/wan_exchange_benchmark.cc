@@ -155,12 +155,12 @@ class Host {
                             .window = 1,
                             .layout = layout_.fingerprint(),
                             .deadline = {}},
-        loop_, transport_.get(), *codec, x_);
+        loop_, transport_.get(), x_);
     neighborhood_->SetOnChange([this] { waiter_.Notify(); });
     for (const int other :
          {(options_.rank + 1) % size, (options_.rank + size - 1) % size}) {
       DieUnless(neighborhood_->Add(Id(other), AddressOf(other),
-                                   MakeExchangeId(1), nullptr));
+                                   MakeExchangeId(1), nullptr, *codec));
       row_.push_back({Id(other), 1.0f / 3});
     }
   }
