@@ -246,6 +246,22 @@ absl::Status WriteSafetensors(const std::string& path,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors));
+  std::string file;
+  const auto put = [&file](const void* data, size_t size) {
+    file.append(static_cast<const char*>(data), size);
+  };
+  const uint64_t length = header.size();
+  put(&length, sizeof(length));
+  file += header;
+  for (const auto& t : tensors.floats) {
+    put(t.values.data(), t.values.size_bytes());
+  }
+  for (const auto& t : tensors.bytes) put(t.values.data(), t.values.size());
+  return file;
+}
+
 absl::StatusOr<Safetensors> ParseSafetensors(std::span<const std::byte> file) {
   uint64_t length = 0;
   if (file.size() < sizeof(length)) return Bad("shorter than 8 bytes");

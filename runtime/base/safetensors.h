@@ -56,6 +56,9 @@ struct SafetensorsView {
 absl::Status WriteSafetensors(const std::string& path,
                               const SafetensorsView& tensors);
 
+// The bytes of such a file.  kInvalidArgument as above.
+absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors);
+
 // kDataLoss: not a whole and well-formed file of F32 and U8 tensors.
 absl::StatusOr<Safetensors> ParseSafetensors(std::span<const std::byte> file);
 

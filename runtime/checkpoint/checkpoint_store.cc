@@ -1,9 +1,6 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -35,17 +32,6 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
 class Silent : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
-
-// Names in a folder; none if it is not there.
-std::vector<std::string> Entries(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end;
-       !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  return names;
-}
 
 wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   wire::CheckpointManifest manifest;
@@ -111,7 +97,7 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(rounds[i])));
   }
   // What earlier lives of this process left half done.
-  for (const std::string& name : Entries(folder_)) {
+  for (const std::string& name : files_.Entries(folder_)) {
     if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kReplaced)) {
       GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
     }
@@ -127,10 +113,9 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   wire::CheckpointManifest manifest = ManifestOf(checkpoint);
   wire::CheckpointFile& file = *manifest.add_files();
   file.set_name(kState);
-  GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), Sha256OfFile(state));
-  std::error_code error;
-  file.set_size(std::filesystem::file_size(state, error));
-  if (error) return absl::ErrnoToStatus(error.value(), state);
+  GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), files_.Sha256(state));
+  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(state));
+  file.set_size(size);
   std::string text;
   google::protobuf::TextFormat::PrintToString(manifest, &text);
   GOSSAMER_RETURN_IF_ERROR(
@@ -142,8 +127,7 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
                                       uint64_t round) {
   const std::string path = PathOf(round);
   const std::string old = path + kReplaced;
-  std::error_code error;
-  const bool replaces = std::filesystem::exists(path, error);
+  const bool replaces = files_.Exists(path);
   if (replaces) {
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(old));
     GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, old));
@@ -157,7 +141,7 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
 
 std::vector<uint64_t> CheckpointStore::Folders() const {
   std::vector<uint64_t> rounds;
-  for (const std::string& name : Entries(folder_)) {
+  for (const std::string& name : files_.Entries(folder_)) {
     absl::string_view number = name;
     uint64_t round = 0;
     if (absl::ConsumePrefix(&number, "round-") &&
@@ -180,18 +164,14 @@ std::vector<uint64_t> CheckpointStore::Rounds() const {
 absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
     uint64_t round) const {
   const std::string path = absl::StrCat(PathOf(round), "/", kManifest);
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::ErrnoToStatus(error.value(), path);
+  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(path));
   if (size > kMostManifest) return Damaged(path, "over 16 MiB");
-  std::string text(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(size));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files_.ReadText(path));
   wire::CheckpointManifest manifest;
   google::protobuf::TextFormat::Parser parser;
   Silent silent;
   parser.RecordErrorsTo(&silent);
-  if (!file || !parser.ParseFromString(text, &manifest)) {
+  if (!parser.ParseFromString(text, &manifest)) {
     return Damaged(path, "not a manifest");
   }
   if (manifest.version() != kVersion) {
@@ -212,14 +192,13 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
                             ReadManifest(round));
   const wire::CheckpointFile& file = manifest.files(0);
   const std::string path = absl::StrCat(PathOf(round), "/", kState);
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return Damaged(path, error.message());
-  if (size != file.size()) {
+  const absl::StatusOr<uint64_t> size = files_.Size(path);
+  if (!size.ok()) return Damaged(path, std::string(size.status().message()));
+  if (*size != file.size()) {
     return Damaged(path,
-                   absl::StrCat("has ", size, " bytes, not ", file.size()));
+                   absl::StrCat("has ", *size, " bytes, not ", file.size()));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string sha256, files_.Sha256(path));
   if (sha256 != file.sha256()) {
     return Damaged(path, "its SHA-256 is not the manifest's");
   }
@@ -230,7 +209,7 @@ absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
   GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest, Verify(round));
   GOSSAMER_ASSIGN_OR_RETURN(
       Safetensors state,
-      ReadSafetensors(absl::StrCat(PathOf(round), "/", kState)));
+      files_.ReadTensors(absl::StrCat(PathOf(round), "/", kState)));
   Checkpoint checkpoint;
   checkpoint.id = {manifest.run_id(), manifest.peer_id(), manifest.round(),
                    manifest.layout_fingerprint(),

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -41,6 +43,30 @@ absl::Status WriteAll(int fd, const std::string& path, std::string_view text) {
 absl::Status Sync(int fd, const std::string& path) {
   return ::fsync(fd) == 0 ? absl::OkStatus()
                           : ErrnoStatus(path, "fsync", errno);
+}
+
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      std::fopen(path.c_str(), "rbe"), &std::fclose);
+  if (file == nullptr) return ErrnoStatus(path, "open", errno);
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(
+      EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  bool good = hash != nullptr &&
+              EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) == 1;
+  std::vector<unsigned char> buffer(1 << 20);
+  while (good) {
+    const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get());
+    if (n == 0) break;
+    good = EVP_DigestUpdate(hash.get(), buffer.data(), n) == 1;
+  }
+  if (std::ferror(file.get()) != 0) return ErrnoStatus(path, "read", EIO);
+  if (!good || EVP_DigestFinal_ex(hash.get(), digest, &size) != 1) {
+    return absl::InternalError(absl::StrCat(path, ": SHA-256 failed"));
+  }
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest), size));
 }
 
 class System : public FileOps {
@@ -88,6 +114,43 @@ class System : public FileOps {
     std::filesystem::remove_all(path, error);
     return FromErrorCode(path, "remove", error);
   }
+
+  bool Exists(const std::string& path) override {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  }
+
+  std::vector<std::string> Entries(const std::string& folder) override {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(folder, error), end;
+         !error && it != end; it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    return names;
+  }
+
+  absl::StatusOr<uint64_t> Size(const std::string& path) override {
+    std::error_code error;
+    const uint64_t size = std::filesystem::file_size(path, error);
+    if (error) return FromErrorCode(path, "size", error);
+    return size;
+  }
+
+  absl::StatusOr<std::string> ReadText(const std::string& path) override {
+    std::ifstream file(path, std::ios::binary);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    if (!file) return absl::DataLossError(absl::StrCat(path, ": cannot read"));
+    return text;
+  }
+
+  absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override {
+    return ReadSafetensors(path);
+  }
+
+  absl::StatusOr<std::string> Sha256(const std::string& path) override {
+    return Sha256OfFile(path);
+  }
 };
 
 }  // namespace
@@ -95,30 +158,6 @@ class System : public FileOps {
 FileOps& SystemFileOps() {
   static System system;
   return system;
-}
-
-absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (file == nullptr) return ErrnoStatus(path, "open", errno);
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(
-      EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  bool good = hash != nullptr &&
-              EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) == 1;
-  std::vector<unsigned char> buffer(1 << 20);
-  while (good) {
-    const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get());
-    if (n == 0) break;
-    good = EVP_DigestUpdate(hash.get(), buffer.data(), n) == 1;
-  }
-  if (std::ferror(file.get()) != 0) return ErrnoStatus(path, "read", EIO);
-  if (!good || EVP_DigestFinal_ex(hash.get(), digest, &size) != 1) {
-    return absl::InternalError(absl::StrCat(path, ": SHA-256 failed"));
-  }
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), size));
 }
 
 }  // namespace gossamer

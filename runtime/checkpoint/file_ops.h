@@ -1,15 +1,19 @@
 // The few file operations that durability rests on, behind a seam, so that a
-// test can fail each of them in turn.
+// test can fail each of them in turn and a simulation can keep its disks in
+// memory.
 //
 // Knows nothing of checkpoints.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_FILE_OPS_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/base/safetensors.h"
 
 namespace gossamer {
@@ -32,12 +36,18 @@ class FileOps {
                               const std::string& to) = 0;
   // A file or a folder and all in it; fine if it is not there.
   virtual absl::Status Remove(const std::string& path) = 0;
+
+  virtual bool Exists(const std::string& path) = 0;
+  // Names in a folder; none if it is not there.
+  virtual std::vector<std::string> Entries(const std::string& folder) = 0;
+  virtual absl::StatusOr<uint64_t> Size(const std::string& path) = 0;
+  virtual absl::StatusOr<std::string> ReadText(const std::string& path) = 0;
+  virtual absl::StatusOr<Safetensors> ReadTensors(const std::string& path) = 0;
+  // Lower-case hexadecimal SHA-256.
+  virtual absl::StatusOr<std::string> Sha256(const std::string& path) = 0;
 };
 
 FileOps& SystemFileOps();
-
-// Lower-case hexadecimal SHA-256 of a file.
-absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
 
 }  // namespace gossamer
 

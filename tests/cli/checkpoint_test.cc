@@ -79,6 +79,24 @@ class FailingFiles : public FileOps {
   absl::Status Remove(const std::string& path) override {
     return Try([&] { return SystemFileOps().Remove(path); }, [] {});
   }
+  bool Exists(const std::string& path) override {
+    return SystemFileOps().Exists(path);
+  }
+  std::vector<std::string> Entries(const std::string& folder) override {
+    return SystemFileOps().Entries(folder);
+  }
+  absl::StatusOr<uint64_t> Size(const std::string& path) override {
+    return SystemFileOps().Size(path);
+  }
+  absl::StatusOr<std::string> ReadText(const std::string& path) override {
+    return SystemFileOps().ReadText(path);
+  }
+  absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override {
+    return SystemFileOps().ReadTensors(path);
+  }
+  absl::StatusOr<std::string> Sha256(const std::string& path) override {
+    return SystemFileOps().Sha256(path);
+  }
 
  private:
   absl::Status Try(const std::function<absl::Status()>& work,
