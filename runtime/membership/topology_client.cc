@@ -1,13 +1,10 @@
 #include "runtime/membership/topology_client.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
@@ -19,28 +16,6 @@ namespace {
 constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(5);
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  // Identity only: the parsers of compressed messages have had bombs.
-  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  // Reconnecting must not be slower than the retries here.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
-}
-
-absl::Status ToAbsl(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
-}
 
 // The service has understood and said no; asking again will not help.
 bool IsFinal(const absl::Status& status) {
@@ -65,62 +40,13 @@ std::string ToBytes(const std::vector<double>& sketch) {
 
 }  // namespace
 
-// gRPC's threads see this and the loop, never the client.
-// Blocking calls on a thread of their own, one after the other.  gRPC 1.51's
-// callback API is the obvious choice, but now and then it fails an assertion
-// of its own when a call's last reference goes while its callback returns.
-struct TopologyClient::Calls {
-  Calls(const std::string& address, EventLoop* loop)
-      : stub(wire::Topology::NewStub(MakeChannel(address))), thread(loop) {}
-
-  template <typename Request, typename Response>
-  struct Call {
-    grpc::ClientContext context;
-    Request request;
-    Response response;
-    grpc::Status status;
-  };
-
-  // Calls `method`; `done(status, response)` runs on the loop unless the
-  // client is gone by then.
-  template <typename Request, typename Response, typename Done>
-  void Start(absl::Duration deadline,
-             grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
-                                                          const Request&,
-                                                          Response*),
-             Request request, Done done) {
-    auto call = std::make_shared<Call<Request, Response>>();
-    call->request = std::move(request);
-    call->context.set_deadline(gpr_time_from_millis(
-        absl::ToInt64Milliseconds(deadline), GPR_TIMESPAN));
-    // May be cancelled from the loop at any time.
-    current = std::shared_ptr<grpc::ClientContext>(call, &call->context);
-    thread.Run(
-        [this, call, method] {
-          call->status = (stub.get()->*method)(&call->context, call->request,
-                                               &call->response);
-        },
-        [weak = std::weak_ptr<bool>(alive), call, done] {
-          if (weak.lock()) done(ToAbsl(call->status), call->response);
-        });
-  }
-
-  const std::unique_ptr<wire::Topology::Stub> stub;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-  std::shared_ptr<grpc::ClientContext> current;  // the last call's
-  ThreadCompute thread;  // ends first: its work uses the stub
-};
-
-TopologyClient::TopologyClient(TopologyClientOptions options, EventLoop* loop)
-    : options_(std::move(options)),
-      loop_(loop),
-      calls_(std::make_unique<Calls>(options_.service, loop)) {}
+TopologyClient::TopologyClient(TopologyClientOptions options, EventLoop* loop,
+                               std::unique_ptr<TopologyCalls> calls)
+    : options_(std::move(options)), loop_(loop), calls_(std::move(calls)) {}
 
 TopologyClient::~TopologyClient() {
   on_finished_ = nullptr;
   End();
-  calls_->alive.reset();
-  if (calls_->current) calls_->current->TryCancel();
 }
 
 void TopologyClient::Start() {
@@ -163,7 +89,7 @@ void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
   finished_ = true;
   on_finished_ = std::move(done);
   if (phase_ != Phase::kRegistered) {
-    loop_->Post([weak = std::weak_ptr<bool>(calls_->alive), this] {
+    loop_->Post([weak = std::weak_ptr<bool>(alive_), this] {
       if (weak.lock()) End();
     });
     return;
@@ -219,13 +145,11 @@ void TopologyClient::SendRegister() {
     request.add_checkpoint_rounds(round);
   }
   in_flight_ = true;
-  calls_->Start<wire::RegisterRequest, wire::RegisterResponse>(
-      options_.call_deadline, &wire::Topology::Stub::Register,
-      std::move(request),
-      [this](const absl::Status& status,
-             const wire::RegisterResponse& response) {
-        OnRegistered(status, response);
-      });
+  calls_->Register(std::move(request),
+                   [this](const absl::Status& status,
+                          const wire::RegisterResponse& response) {
+                     OnRegistered(status, response);
+                   });
 }
 
 void TopologyClient::OnRegistered(const absl::Status& status,
@@ -277,8 +201,7 @@ void TopologyClient::SendHeartbeat() {
   wire::HeartbeatRequest request = MakeHeartbeat();
   report_.sketch.clear();
   in_flight_ = true;
-  calls_->Start<wire::HeartbeatRequest, wire::HeartbeatResponse>(
-      options_.call_deadline, &wire::Topology::Stub::Heartbeat,
+  calls_->Heartbeat(
       std::move(request),
       [this, finished = finished_](const absl::Status& status,
                                    const wire::HeartbeatResponse& response) {

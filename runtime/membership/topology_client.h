@@ -3,7 +3,7 @@
 // Registers, then sends heartbeats for as long as it lives; everything happens
 // on the loop.  The service may go away at any time: the last view stays valid,
 // and the client goes on trying, ever more slowly.  Knows nothing of rounds'
-// contents or of the peer's neighbours.
+// contents, of the peer's neighbours, or of how its calls travel.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
@@ -18,15 +18,31 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "proto/topology.grpc.pb.h"
+#include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
 #include "runtime/membership/membership.h"
 
 namespace gossamer {
 
+// How a client's calls reach the service: one at a time.  Destroying it drops
+// the call in flight.
+class TopologyCalls {
+ public:
+  template <typename Response>
+  using Done = std::function<void(const absl::Status&, const Response&)>;
+
+  virtual ~TopologyCalls() = default;
+  // `done` runs on the client's loop, never inline, and after a deadline of the
+  // calls' own at the latest.
+  virtual void Register(wire::RegisterRequest request,
+                        Done<wire::RegisterResponse> done) = 0;
+  virtual void Heartbeat(wire::HeartbeatRequest request,
+                         Done<wire::HeartbeatResponse> done) = 0;
+};
+
 struct TopologyClientOptions {
-  std::string service;  // host:port
+  std::string service;  // host:port, for messages
   std::string run_id;
   PeerId peer_id;        // 0: the service assigns one
   uint64_t boot_id = 0;  // not 0; differs between any two lives of a peer
@@ -34,15 +50,14 @@ struct TopologyClientOptions {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
-  absl::Duration call_deadline = absl::Seconds(5);
 };
 
-// Loop only, the destructor included, which waits for a call in flight to be
-// cancelled (milliseconds).
+// Loop only, the destructor included.
 class TopologyClient final : public Membership {
  public:
   // `loop` outlives the client.
-  TopologyClient(TopologyClientOptions options, EventLoop* loop);
+  TopologyClient(TopologyClientOptions options, EventLoop* loop,
+                 std::unique_ptr<TopologyCalls> calls);
   ~TopologyClient() override;
 
   // Begins to register.
@@ -83,7 +98,6 @@ class TopologyClient final : public Membership {
 
  private:
   enum class Phase { kIdle, kRegistering, kRegistered, kEnded };
-  struct Calls;  // what is in flight, shared with gRPC's threads
 
   void SendRegister();
   void SendHeartbeat();
@@ -104,7 +118,9 @@ class TopologyClient final : public Membership {
 
   TopologyClientOptions options_;
   EventLoop* const loop_;
-  std::unique_ptr<Calls> calls_;
+  const std::unique_ptr<TopologyCalls> calls_;
+  // What is posted to the loop holds it weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::function<void()> on_change_;
   std::function<void(const absl::Status&)> on_refused_;
   std::function<void(const absl::Status&)> on_service_;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/grpc_topology_client.h"
 #include "runtime/peer/compose.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
@@ -134,7 +135,8 @@ Task<absl::Status> PeerProcess::Register() {
         absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
     o.checkpoint_rounds = store.Rounds();
   }
-  client_ = std::make_unique<TopologyClient>(std::move(o), &loop_);
+  client_ = std::make_unique<TopologyClient>(
+      std::move(o), &loop_, MakeGrpcTopologyCalls(options_.topology, &loop_));
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;

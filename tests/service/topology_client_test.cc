@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/membership/grpc_topology_client.h"
 #include "runtime/telemetry/sketch.h"
 #include "tests/cli/temporary_folder.h"
 #include "topology/service/topology_service.h"
@@ -68,7 +69,8 @@ class Peer {
     options.address = "127.0.0.1:" + std::to_string(boot);
     options.layout_fingerprint = layout;
     options.configuration_hash = 1;
-    client_ = std::make_unique<TopologyClient>(options, &loop_);
+    client_ = std::make_unique<TopologyClient>(
+        options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
     client_->SetOnChange([this] { Copy(); });
     client_->SetOnRefused([this](const absl::Status& s) {
       MutexLock lock(&mu_);

@@ -1,0 +1,26 @@
+// A topology client's calls over gRPC.
+//
+// Knows nothing of what they mean or when they are made.
+
+#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_GRPC_TOPOLOGY_CLIENT_H_
+#define GOSSAMER_RUNTIME_MEMBERSHIP_GRPC_TOPOLOGY_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/membership/topology_client.h"
+
+namespace gossamer {
+
+// To the service at `address`, host:port.  A call fails after `deadline`.
+// `loop` outlives the calls; destroying them waits for one in flight to be
+// cancelled (milliseconds).
+std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
+    const std::string& address, EventLoop* loop,
+    absl::Duration deadline = absl::Seconds(5));
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_GRPC_TOPOLOGY_CLIENT_H_
