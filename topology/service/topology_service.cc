@@ -1,14 +1,10 @@
 #include "topology/service/topology_service.h"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
-#include "runtime/membership/view_message.h"
 
 namespace gossamer {
 namespace {
@@ -21,256 +17,62 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-std::vector<double> FromBytes(const std::string& bytes) {
-  static_assert(std::endian::native == std::endian::little);
-  std::vector<double> values(bytes.size() / sizeof(double));
-  bytes.copy(reinterpret_cast<char*>(values.data()),
-             values.size() * sizeof(double));
-  return values;
-}
-
-PeerReport ReportOf(const wire::HeartbeatRequest& m) {
-  PeerReport report;
-  report.round = m.round();
-  report.steps = m.steps();
-  report.rounds_per_second = m.rounds_per_second();
-  report.tempo = {.busy_seconds = m.busy_seconds(),
-                  .exchange_seconds = m.exchange_seconds(),
-                  .rounds = m.tempo_rounds()};
-  report.generator_loss = m.generator_loss();
-  report.discriminator_loss = m.discriminator_loss();
-  if (m.has_score()) report.score = m.score();
-  report.bytes_sent = m.bytes_sent();
-  report.sketch = FromBytes(m.sketch());
-  report.sketch_round = m.sketch_round();
-  return report;
-}
-
-void Fill(const FleetPeer& peer, wire::PeerStatus* status) {
-  status->set_peer_id(peer.id.value);
-  status->set_address(peer.address);
-  status->set_round(peer.report.round);
-  status->set_steps(peer.report.steps);
-  status->set_rounds_per_second(peer.report.rounds_per_second);
-  status->set_generator_loss(peer.report.generator_loss);
-  status->set_discriminator_loss(peer.report.discriminator_loss);
-  if (peer.report.score) status->set_score(*peer.report.score);
-  status->set_bytes_sent(peer.report.bytes_sent);
-  status->set_seconds_since_heartbeat(
-      absl::ToDoubleSeconds(peer.since_heartbeat));
-  status->set_finished(peer.finished);
-}
-
 }  // namespace
-
-TopologyService::TopologyService(Fleet fleet, Store store, Clock clock, Log log)
-    : clock_(std::move(clock)),
-      log_(std::move(log)),
-      fleet_(std::move(fleet)),
-      store_(std::move(store)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, Store store, Clock clock, Log log) {
-  GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, store.Load());
-  const bool resumed = stored && stored->view.epoch != 0;
+  auto kept = std::make_shared<Store>(std::move(store));
+  GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, kept->Load());
   GOSSAMER_ASSIGN_OR_RETURN(
-      Fleet fleet,
-      Fleet::Create(std::move(options), std::move(stored), clock()));
-  std::unique_ptr<TopologyService> service(new TopologyService(
-      std::move(fleet), std::move(store), std::move(clock), std::move(log)));
-  MutexLock lock(&service->mu_);
-  service->saved_ = service->fleet_.record();
-  if (resumed) {
-    service->log_(absl::StrFormat(
-        "resumed from the stored state: view %d of %d peers",
-        service->saved_.view.epoch, service->saved_.view.members.size()));
-  }
-  GOSSAMER_RETURN_IF_ERROR(service->Save());
-  return service;
+      std::unique_ptr<ControlPlane> plane,
+      ControlPlane::Create(
+          std::move(options), std::move(stored),
+          [kept](const FleetRecord& record) { return kept->Save(record); },
+          std::move(clock), std::move(log)));
+  return std::unique_ptr<TopologyService>(
+      new TopologyService(std::move(plane)));
 }
 
 TopologyService::Progress TopologyService::Tick() {
   MutexLock lock(&mu_);
-  const absl::Time now = clock_();
-  fleet_.Tick(now);
-  // A save that failed is tried again at the next event or tick.
-  Save().IgnoreError();
-  Progress progress{
-      .finished = fleet_.Finished(), .lost = fleet_.Lost(now), .unfinished = 0};
-  for (const MemberRecord& m : fleet_.record().members) {
-    progress.unfinished += !m.finished;
-  }
-  return progress;
+  return plane_->Tick();
 }
 
-absl::Status TopologyService::Save() {
-  if (fleet_.version() == saved_version_) return absl::OkStatus();
-  const absl::Status saved = store_.Save(fleet_.record());
-  if (!saved.ok()) {
-    log_(absl::StrCat("warning: ", saved.message()));
-    return absl::UnavailableError(saved.message());
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* TopologyService::Answer(
+    grpc::CallbackServerContext* context,
+    absl::Status (ControlPlane::*call)(const Request&, Response&),
+    const Request& request, Response& response) {
+  absl::Status status;
+  {
+    MutexLock lock(&mu_);
+    status = (plane_.get()->*call)(request, response);
   }
-  LogChanges(saved_);
-  saved_ = fleet_.record();
-  saved_version_ = fleet_.version();
-  return absl::OkStatus();
-}
-
-void TopologyService::LogChanges(const FleetRecord& before) {
-  const FleetRecord& after = fleet_.record();
-  for (const MemberRecord& m : after.members) {
-    const auto old =
-        std::find_if(before.members.begin(), before.members.end(),
-                     [&m](const MemberRecord& o) { return o.id == m.id; });
-    const bool known = old != before.members.end();
-    if (!known || old->boot_id != m.boot_id) {
-      log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
-                           known ? "is back" : "registered", m.address,
-                           fleet_.registered(), fleet_.options().expected));
-    }
-    if (m.finished && !(known && old->finished)) {
-      log_(absl::StrFormat("peer %d has finished", m.id.value));
-    }
-  }
-  if (after.view.epoch != before.view.epoch) {
-    log_(absl::StrFormat(
-        "view %d: %d peers, %s %s, from round %d%s", after.view.epoch,
-        after.view.members.size(), after.view.schedule.schedule,
-        after.view.schedule.graph, after.view.from_round,
-        after.members[0].resume_round == after.view.from_round
-            ? ", from the checkpoint all have in common"
-        : after.view.overlap_steps != before.view.overlap_steps
-            ? absl::StrCat(", overlap_steps ", after.view.overlap_steps)
-            : ""));
-  }
-  if (after.stop.round != 0 &&
-      !(after.stop.round == before.stop.round &&
-        after.stop.committed == before.stop.committed)) {
-    log_(absl::StrFormat("stop at round %d %s", after.stop.round,
-                         after.stop.committed ? "agreed" : "proposed"));
-  }
-}
-
-absl::Status TopologyService::CheckRun(const std::string& run_id) const {
-  if (run_id.empty() || run_id == fleet_.options().run_id) {
-    return absl::OkStatus();
-  }
-  return absl::NotFoundError(absl::StrFormat(
-      "this service runs \"%s\", not \"%s\"", fleet_.options().run_id, run_id));
-}
-
-absl::Status TopologyService::HandleRegister(
-    const wire::RegisterRequest& request, wire::RegisterResponse& response) {
-  Registration r;
-  r.protocol_version = request.protocol_version();
-  r.run_id = request.run_id();
-  r.peer_id = {request.peer_id()};
-  r.boot_id = request.boot_id();
-  r.address = request.address();
-  r.layout_fingerprint = request.layout_fingerprint();
-  r.configuration_hash = request.configuration_hash();
-  r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
-                             request.checkpoint_rounds().end());
-  MutexLock lock(&mu_);
-  const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
-  if (!id.ok()) {
-    log_(absl::StrFormat("refused a peer at %s: %s", r.address,
-                         std::string(id.status().message())));
-    return id.status();
-  }
-  GOSSAMER_RETURN_IF_ERROR(Save());
-  response.set_peer_id(id->value);
-  response.set_registered(static_cast<uint32_t>(fleet_.registered()));
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
-  response.set_heartbeat_seconds(
-      absl::ToDoubleSeconds(fleet_.options().heartbeat));
-  response.set_service_generation(fleet_.record().generation);
-  return absl::OkStatus();
-}
-
-absl::Status TopologyService::HandleHeartbeat(
-    const wire::HeartbeatRequest& request, wire::HeartbeatResponse& response) {
-  if (request.sketch().size() % sizeof(double) != 0) {
-    return absl::InvalidArgumentError(
-        "heartbeat: the sketch is not a list of float64");
-  }
-  FleetHeartbeat heartbeat;
-  heartbeat.run_id = request.run_id();
-  heartbeat.peer_id = {request.peer_id()};
-  heartbeat.boot_id = request.boot_id();
-  heartbeat.view_generation = request.view_generation();
-  heartbeat.view_epoch = request.view_epoch();
-  heartbeat.report = ReportOf(request);
-  heartbeat.round_begun = request.round_begun();
-  heartbeat.acknowledged_stop = request.acknowledged_stop();
-  heartbeat.request_stop = request.request_stop();
-  heartbeat.finished = request.finished();
-  MutexLock lock(&mu_);
-  GOSSAMER_ASSIGN_OR_RETURN(const FleetAnswer answer,
-                            fleet_.Heartbeat(heartbeat, clock_()));
-  GOSSAMER_RETURN_IF_ERROR(Save());
-  if (answer.view) *response.mutable_view() = ToMessage(*answer.view);
-  response.set_fleet_round(answer.fleet_round);
-  response.set_fleet_busy_seconds(answer.fleet_busy);
-  response.set_stop_round(answer.stop.round);
-  response.set_stop_committed(answer.stop.committed);
-  response.set_registered(static_cast<uint32_t>(fleet_.registered()));
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
-  return absl::OkStatus();
-}
-
-absl::Status TopologyService::HandleGetStatus(
-    const wire::GetStatusRequest& request, wire::FleetStatus& response) {
-  MutexLock lock(&mu_);
-  GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
-  const FleetSnapshot snapshot = fleet_.Snapshot(clock_());
-  response.set_run_id(fleet_.options().run_id);
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
-  response.set_view_epoch(fleet_.record().view.epoch);
-  for (const FleetPeer& peer : snapshot.peers) {
-    Fill(peer, response.add_peers());
-  }
-  if (snapshot.consensus_distance) {
-    response.set_consensus_distance(*snapshot.consensus_distance);
-    response.set_consensus_round(snapshot.consensus_round);
-  }
-  response.set_stop_round(fleet_.record().stop.round);
-  response.set_stop_committed(fleet_.record().stop.committed);
-  return absl::OkStatus();
-}
-
-absl::Status TopologyService::HandleStop(const wire::StopRequest& request,
-                                         wire::StopResponse& response) {
-  MutexLock lock(&mu_);
-  GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
-  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, fleet_.RequestStop(clock_()));
-  GOSSAMER_RETURN_IF_ERROR(Save());
-  response.set_stop_round(round);
-  return absl::OkStatus();
+  return Finish(context, status);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
-  return Finish(context, HandleRegister(*request, *response));
+  return Answer(context, &ControlPlane::Register, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Heartbeat(
     grpc::CallbackServerContext* context, const wire::HeartbeatRequest* request,
     wire::HeartbeatResponse* response) {
-  return Finish(context, HandleHeartbeat(*request, *response));
+  return Answer(context, &ControlPlane::Heartbeat, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::GetStatus(
     grpc::CallbackServerContext* context, const wire::GetStatusRequest* request,
     wire::FleetStatus* response) {
-  return Finish(context, HandleGetStatus(*request, *response));
+  return Answer(context, &ControlPlane::GetStatus, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Stop(
     grpc::CallbackServerContext* context, const wire::StopRequest* request,
     wire::StopResponse* response) {
-  return Finish(context, HandleStop(*request, *response));
+  return Answer(context, &ControlPlane::Stop, *request, *response);
 }
 
 absl::StatusOr<TopologyServer> StartTopologyServer(const std::string& listen,

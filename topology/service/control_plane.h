@@ -1,0 +1,77 @@
+// The topology service's calls as messages: from requests to events of a Fleet,
+// and back.
+//
+// Saves what changed before it answers.  Decides nothing itself; knows nothing
+// of gRPC, threads or files.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_CONTROL_PLANE_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_CONTROL_PLANE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/topology.pb.h"
+#include "runtime/base/ids.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+
+// One thread at a time.
+class ControlPlane {
+ public:
+  using Clock = std::function<absl::Time()>;
+  using Log = std::function<void(const std::string&)>;
+  // Durable when it returns OK.
+  using SaveRecord = std::function<absl::Status(const FleetRecord&)>;
+
+  // Takes up what an earlier life has `stored`.  `log` gets a line for people
+  // per event that changes the fleet.  Errors: of Fleet::Create and of `save`.
+  static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
+      FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
+      Clock clock, Log log);
+
+  struct Progress {
+    bool finished = false;  // every member has
+    bool some_finished = false;
+    std::vector<PeerId> lost;  // unfinished and without a lease
+    int unfinished = 0;
+  };
+  // To be called a few times a second: notices leases that ran out.
+  Progress Tick();
+
+  absl::Status Register(const wire::RegisterRequest& request,
+                        wire::RegisterResponse& response);
+  absl::Status Heartbeat(const wire::HeartbeatRequest& request,
+                         wire::HeartbeatResponse& response);
+  absl::Status GetStatus(const wire::GetStatusRequest& request,
+                         wire::FleetStatus& response);
+  absl::Status Stop(const wire::StopRequest& request,
+                    wire::StopResponse& response);
+
+  const Fleet& fleet() const { return fleet_; }
+
+ private:
+  ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log);
+  absl::Status CheckRun(const std::string& run_id) const;
+  // Makes what changed durable, then tells people.
+  absl::Status Save();
+  void LogChanges(const FleetRecord& before);
+
+  const Clock clock_;
+  const Log log_;
+  const SaveRecord save_;
+  Fleet fleet_;
+  FleetRecord saved_;
+  uint64_t saved_version_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_CONTROL_PLANE_H_
