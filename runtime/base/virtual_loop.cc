@@ -61,7 +61,25 @@ VirtualPeerLoop::~VirtualPeerLoop() {
   shared_->Cancel(thaw_);
 }
 
-EventLoop::TimerId VirtualPeerLoop::RunAt(absl::Time when, Callback fn) {
+void VirtualPeerLoop::SetClock(absl::Duration offset, double rate) {
+  clock_set_ = shared_->Now();
+  offset_ = offset;
+  rate_ = rate;
+}
+
+absl::Time VirtualPeerLoop::ToOwn(absl::Time shared) const {
+  if (rate_ == 1) return shared + offset_;
+  return clock_set_ + offset_ + (shared - clock_set_) * rate_;
+}
+
+absl::Time VirtualPeerLoop::ToShared(absl::Time own) const {
+  if (rate_ == 1 || own == absl::InfiniteFuture()) return own - offset_;
+  // A nanosecond late rather than early: a timer finds its time reached.
+  return clock_set_ + (own - offset_ - clock_set_) / rate_ +
+         absl::Nanoseconds(1);
+}
+
+EventLoop::TimerId VirtualPeerLoop::Add(absl::Time when, Callback fn) {
   const uint64_t id = next_id_++;
   const TimerId shared_id = shared_->RunAt(when, [this, id] { Fire(id); });
   pending_.emplace(id, Entry{std::move(fn), shared_id, when});
@@ -83,12 +101,13 @@ void VirtualPeerLoop::Freeze(absl::Time until) {
 void VirtualPeerLoop::Fire(uint64_t id) {
   // What became due in a freeze runs before anything that is due later, also
   // when freezes overlap.
-  if (frozen_until_ > Now() || !overdue_.empty()) {
+  if (frozen_until_ > shared_->Now() || !overdue_.empty()) {
     overdue_.insert({pending_.at(id).when, id});
     ScheduleThaw();
     return;
   }
   auto node = pending_.extract(id);
+  ++runs_;
   std::move(node.mapped().fn)();
 }
 
@@ -99,10 +118,11 @@ void VirtualPeerLoop::ScheduleThaw() {
 
 void VirtualPeerLoop::Thaw() {
   thaw_ = TimerId{};
-  if (frozen_until_ > Now() || overdue_.empty()) return ScheduleThaw();
+  if (frozen_until_ > shared_->Now() || overdue_.empty()) return ScheduleThaw();
   auto node = pending_.extract(overdue_.begin()->second);
   overdue_.erase(overdue_.begin());
   ScheduleThaw();
+  ++runs_;
   std::move(node.mapped().fn)();  // may destroy this
 }
 

@@ -66,14 +66,23 @@ class VirtualPeerLoop final : public EventLoop {
   VirtualPeerLoop(const VirtualPeerLoop&) = delete;
   VirtualPeerLoop& operator=(const VirtualPeerLoop&) = delete;
 
-  absl::Time Now() const override { return shared_->Now(); }
-  void Post(Callback fn) override { RunAt(Now(), std::move(fn)); }
-  TimerId RunAt(absl::Time when, Callback fn) override;
+  absl::Time Now() const override { return ToOwn(shared_->Now()); }
+  void Post(Callback fn) override { Add(shared_->Now(), std::move(fn)); }
+  TimerId RunAt(absl::Time when, Callback fn) override {
+    return Add(ToShared(when), std::move(fn));
+  }
   bool Cancel(TimerId id) override;
 
-  // As a stopped process: nothing runs before `until`, then all that became
-  // due meanwhile, in order.  The later of two calls' times counts.
+  // As a stopped process: nothing runs before `until` of the shared clock, then
+  // all that became due meanwhile, in order.  The later of two calls' times
+  // counts.
   void Freeze(absl::Time until);
+  absl::Time frozen_until() const { return frozen_until_; }
+  // A clock of its own, off by `offset` now and running `rate` times as fast
+  // as the shared one's.  Before anything is scheduled.
+  void SetClock(absl::Duration offset, double rate);
+  // Callbacks that have run here.
+  uint64_t runs() const { return runs_; }
   VirtualLoop* shared() const { return shared_; }
 
  private:
@@ -82,11 +91,18 @@ class VirtualPeerLoop final : public EventLoop {
     TimerId shared_id;
     absl::Time when;
   };
+  TimerId Add(absl::Time shared_when, Callback fn);
+  absl::Time ToOwn(absl::Time shared) const;
+  absl::Time ToShared(absl::Time own) const;
   void Fire(uint64_t id);
   void ScheduleThaw();
   void Thaw();
 
   VirtualLoop* const shared_;
+  absl::Time clock_set_;  // of the shared clock
+  absl::Duration offset_;
+  double rate_ = 1;
+  uint64_t runs_ = 0;
   absl::Time frozen_until_ = absl::InfinitePast();
   uint64_t next_id_ = 1;
   std::map<uint64_t, Entry> pending_;

@@ -117,6 +117,25 @@ TEST_F(VirtualLoopTest, CancelOnAPeerLoopHoldsWhileFrozen) {
   EXPECT_THAT(ran_, IsEmpty());
 }
 
+TEST_F(VirtualLoopTest, APeersClockMayDifferAndDrift) {
+  const absl::Time start = loop_.Now();
+  VirtualPeerLoop peer(&loop_);
+  peer.SetClock(-100 * kSecond, 1.25);
+  EXPECT_EQ(peer.Now(), start - 100 * kSecond);
+  absl::Time here, there;
+  const absl::Time when = peer.Now() + 5 * kSecond;
+  peer.RunAt(when, [&] { here = peer.Now(), there = loop_.Now(); });
+  peer.Post(Note(1));
+  loop_.RunFor(absl::ZeroDuration());
+  EXPECT_THAT(ran_, ElementsAre(1)) << "what is posted is due at once";
+  loop_.Run();
+  EXPECT_GE(here, when);
+  EXPECT_LT(here, when + absl::Microseconds(1));
+  EXPECT_GE(there, start + 4 * kSecond);
+  EXPECT_LT(there, start + 4 * kSecond + absl::Microseconds(1));
+  EXPECT_EQ(peer.runs(), 2u);
+}
+
 TEST_F(VirtualLoopTest, ComputeTakesItsKeyedTime) {
   const auto durations = [](uint64_t seed) {
     VirtualLoop loop;
