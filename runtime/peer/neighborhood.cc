@@ -53,6 +53,7 @@ absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
     }
     edge->set_overlap(overlap_);
     edge->set_insist(decisions_->replays());
+    if (observer_of_) edge->set_observer(observer_of_(peer));
     edges_.emplace(peer, Entry{std::move(edge),
                                std::move(codec),
                                DeadlineEstimator(options_.deadline),
@@ -289,8 +290,9 @@ const Edge* Neighborhood::edge(PeerId peer) const {
   return it == edges_.end() ? nullptr : it->second.edge.get();
 }
 
-void Neighborhood::set_observer(PeerId peer, CorrectionObserver* observer) {
-  edges_.at(peer).edge->set_observer(observer);
+void Neighborhood::VisitEdges(
+    absl::FunctionRef<void(const Edge&)> visit) const {
+  for (const auto& [peer, entry] : edges_) visit(*entry.edge);
 }
 
 void Neighborhood::Send(Entry& entry) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/gossip/edge.h"
@@ -65,6 +66,12 @@ class Neighborhood final : public TransportListener {
   bool Has(PeerId peer) const { return edges_.contains(peer); }
   // h from here on, on all edges.
   void SetOverlap(int h);
+
+  // Who is told of the corrections of an edge, from its first one on; asked
+  // once for each edge that is added.  Before any edge is.
+  void SetObservers(std::function<CorrectionObserver*(PeerId)> f) {
+    observer_of_ = std::move(f);
+  }
 
   // Outlives this.  At a replay, what may be emitted and completed follows it
   // instead of the clock.
@@ -120,7 +127,7 @@ class Neighborhood final : public TransportListener {
   // part, of those that ended since the last call.
   absl::Duration TakeExchangeTime();
   const Edge* edge(PeerId peer) const;
-  void set_observer(PeerId peer, CorrectionObserver* observer);
+  void VisitEdges(absl::FunctionRef<void(const Edge&)> visit) const;
   Transport& transport() { return *transport_; }
 
   void OnUp(PeerId peer, ConnectionId connection) override;
@@ -169,6 +176,7 @@ class Neighborhood final : public TransportListener {
   EventHandler on_event_;
   FrameHandler on_collective_;
   std::function<void(PeerId)> on_collective_up_;
+  std::function<CorrectionObserver*(PeerId)> observer_of_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
