@@ -99,6 +99,11 @@ class Edge {
   void use_format(WireFormat format) { end_.side().set_format(format); }
   void set_insist(bool insist) { end_.set_insist(insist); }
   bool HasRoom() const { return end_.HasRoom(); }
+  // The other end is sure to say something: it has not come yet, or owes an
+  // answer to a payload.  Exchanges that it jumps over it does not mention.
+  bool ExpectsAnswer() const {
+    return !acquainted() || !end_.state().mine.empty();
+  }
   // An own payload below `limit` is not complete here; or not answered.
   bool IncompleteBelow(ExchangeId limit) const;
   bool UnheardBelow(ExchangeId limit) const;

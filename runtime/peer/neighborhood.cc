@@ -166,7 +166,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
       entry.overdue = false;
       continue;
     }
-    if (entry.overdue) continue;
+    if (entry.overdue || !entry.edge->ExpectsAnswer()) continue;
     if (loop_->Now() < DeadlineOf(entry, id, round)) {
       waiting = true;
       continue;
@@ -187,7 +187,10 @@ absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
   std::vector<RowEntry> waited;
   for (const RowEntry& r : row) {
     const Entry& entry = edges_.at(r.peer);
-    if (entry.edge->heard() <= id && !entry.overdue) waited.push_back(r);
+    if (entry.edge->heard() <= id && !entry.overdue &&
+        entry.edge->ExpectsAnswer()) {
+      waited.push_back(r);
+    }
   }
   return FirstDeadline(waited.empty() ? row : waited, id, round);
 }

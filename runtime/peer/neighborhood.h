@@ -94,6 +94,8 @@ class Neighborhood final : public TransportListener {
   void Complete(ExchangeId limit);
 
   // True if every edge of `row` that is waited for has heard exchange `id`.
+  // One on which nothing of this end is outstanding is not, as after the other
+  // end began anew: it may jump over exchange `id` without a word.
   // An edge past its deadline is overdue and not waited for until it answers,
   // but a peer that hears nobody in its round waits out the first deadline: it
   // would run far ahead of those it has to meet again.
@@ -174,9 +176,9 @@ class Neighborhood final : public TransportListener {
   std::map<PeerId, Entry> edges_;
   std::function<void()> on_change_;
   EventHandler on_event_;
+  std::function<CorrectionObserver*(PeerId)> observer_of_;
   FrameHandler on_collective_;
   std::function<void(PeerId)> on_collective_up_;
-  std::function<CorrectionObserver*(PeerId)> observer_of_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
