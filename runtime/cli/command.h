@@ -30,6 +30,7 @@ void AddEvaluate(Command& program);
 void AddGraph(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
+void AddSimulate(Command& program);
 void AddStatus(Command& program);
 
 // Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   gossamer::AddEvaluate(program);
   gossamer::AddGraph(program);
   gossamer::AddPlan(program);
+  gossamer::AddSimulate(program);
   gossamer::AddDoctor(program);
   gossamer::AddStatus(program);
   return program.Run(argc, argv);

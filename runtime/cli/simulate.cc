@@ -1,0 +1,210 @@
+// gossamer simulate: the real code in virtual time, under faults, seed by seed.
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/mutex.h"
+#include "runtime/cli/command.h"
+#include "runtime/telemetry/progress.h"
+#include "topology/service/simulation/simulation.h"
+
+namespace gossamer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using simulation::Outcome;
+
+constexpr char kExamples[] = R"(examples:
+  gossamer simulate --seeds 2000
+  gossamer simulate --from 5000 --seeds 100000 --jobs 8 --json
+  gossamer simulate --from 1234 --seeds 1 --trace     # replays one seed
+
+A seed draws a fleet (4 to 64 peers, graph, codec, overlap, deadlines), a swarm
+of faults (lost, repeated and reordered frames, partitions, flapping links, slow
+and frozen peers, crashes, power cuts, disk errors, wrong clocks, a topology
+service that dies or comes back with an old disk) and what must hold: every
+correction has its opposite exactly once, epochs only grow, saved checkpoints
+stay, memory is bounded, and once faults stop the fleet comes to one mind.
+Exit code 1 if any of it does not.
+
+JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
+peer_rounds_per_second, corrections, lives, seconds,
+trace_hash (of all seeds in order).)";
+
+// About how often progress is shown.
+constexpr absl::Duration kProgressInterval = absl::Seconds(5);
+
+struct Options {
+  uint64_t seeds = 100;
+  uint64_t from = 1;
+  int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool trace = false;
+  bool json = false;
+};
+
+struct Failure {
+  uint64_t seed = 0;
+  std::string what;
+
+  std::string Replay() const {
+    return absl::StrCat("gossamer simulate --from ", seed,
+                        " --seeds 1 --trace");
+  }
+};
+
+struct Totals {
+  uint64_t done = 0;
+  uint64_t peer_rounds = 0;
+  uint64_t corrections = 0;
+  uint64_t lives = 0;
+  std::map<uint64_t, uint64_t> hashes;  // by seed
+  std::vector<Failure> failures;
+};
+
+// Runs the seeds on several threads; each takes the next one.
+class Runner {
+ public:
+  explicit Runner(const Options& options)
+      : options_(options), next_(options.from), started_(absl::Now()) {}
+
+  Totals Run() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < options_.jobs; ++i) {
+      threads.emplace_back([this] { Work(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    MutexLock lock(&mu_);
+    std::ranges::sort(totals_.failures, {}, &Failure::seed);
+    return totals_;
+  }
+
+ private:
+  void Work() {
+    for (;;) {
+      const uint64_t seed = next_++;
+      if (seed - options_.from >= options_.seeds) return;
+      std::function<void(const std::string&)> trace;
+      if (options_.trace) {
+        trace = [](const std::string& line) { std::cout << line << "\n"; };
+      }
+      Note(seed, Simulate(simulation::DrawScenario(seed), std::move(trace)));
+    }
+  }
+
+  void Note(uint64_t seed, const Outcome& outcome) {
+    MutexLock lock(&mu_);
+    ++totals_.done;
+    totals_.peer_rounds += outcome.peer_rounds;
+    totals_.corrections += outcome.corrections;
+    totals_.lives += outcome.lives;
+    totals_.hashes[seed] = outcome.trace_hash;
+    if (options_.trace) {
+      absl::PrintF(
+          "seed %d: trace %016x, %d peer-rounds, %d events, distance "
+          "%.3g of %.3g, %.1f s of virtual time\n",
+          seed, outcome.trace_hash, outcome.peer_rounds, outcome.events,
+          outcome.distance, outcome.distance_bound, outcome.virtual_seconds);
+    }
+    if (!outcome.violation.empty()) {
+      totals_.failures.push_back({seed, outcome.violation});
+      std::cerr << "seed " << seed << ": " << outcome.violation
+                << "\n  replay: " << totals_.failures.back().Replay() << "\n";
+    }
+    ShowProgress();
+  }
+
+  void ShowProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const absl::Time now = absl::Now();
+    if (now - shown_ < kProgressInterval ||
+        now - started_ < kProgressInterval) {
+      return;
+    }
+    shown_ = now;
+    const absl::Duration left =
+        (now - started_) * (static_cast<double>(options_.seeds) /
+                                static_cast<double>(totals_.done) -
+                            1);
+    std::cerr << absl::StrFormat(
+        "%d of %d seeds, %d violations, %.0f seeds/s, %s left\n", totals_.done,
+        options_.seeds, totals_.failures.size(),
+        static_cast<double>(totals_.done) /
+            absl::ToDoubleSeconds(now - started_),
+        HumanDuration(left));
+  }
+
+  const Options options_;
+  std::atomic<uint64_t> next_;
+  const absl::Time started_;
+  Mutex mu_;
+  absl::Time shown_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  Totals totals_ ABSL_GUARDED_BY(mu_);
+};
+
+uint64_t HashOf(const Totals& totals) {
+  RngKey hash(0);
+  for (const auto& [seed, trace] : totals.hashes) hash = hash.Fold(trace);
+  return hash.Bits(0);
+}
+
+int RunSimulate(Options options) {
+  if (options.trace) options.jobs = 1;
+  const absl::Time started = absl::Now();
+  const Totals totals = Runner(options).Run();
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
+  const double rate = static_cast<double>(totals.peer_rounds) / seconds;
+  if (options.json) {
+    Json json = {{"seeds", totals.done}, {"from", options.from}};
+    json["violations"] = Json::array();
+    for (const Failure& f : totals.failures) {
+      json["violations"].push_back(
+          {{"seed", f.seed}, {"what", f.what}, {"replay", f.Replay()}});
+    }
+    json["peer_rounds"] = totals.peer_rounds;
+    json["peer_rounds_per_second"] = rate;
+    json["corrections"] = totals.corrections;
+    json["lives"] = totals.lives;
+    json["seconds"] = seconds;
+    json["trace_hash"] = absl::StrFormat("%016x", HashOf(totals));
+    std::cout << json.dump(2) << "\n";
+  } else {
+    absl::PrintF(
+        "%d seeds from %d, %d violations; %d peer-rounds in %d lives, %.0f "
+        "peer-rounds/s, %.1f s; trace %016x\n",
+        totals.done, options.from, totals.failures.size(), totals.peer_rounds,
+        totals.lives, rate, seconds, HashOf(totals));
+  }
+  return totals.failures.empty() ? kOk : kFailed;
+}
+
+}  // namespace
+
+void AddSimulate(Command& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.AddCommand(
+      {.name = "simulate",
+       .about = "Run the real code in virtual time under faults, seed by seed",
+       .footer = kExamples,
+       .run = [options] { return RunSimulate(*options); }});
+  command.AddOption("--seeds", &options->seeds, "how many",
+                    {.show_default = true, .positive = true});
+  command.AddOption("--from", &options->from, "the first seed",
+                    {.show_default = true});
+  command.AddOption("--jobs", &options->jobs, "at once",
+                    {.show_default = true, .positive = true});
+  command.AddOption("--trace", &options->trace,
+                    "tell all that happens, one seed after the other");
+  command.AddOption("--json", &options->json, "answer as JSON");
+}
+
+}  // namespace gossamer

@@ -1,0 +1,96 @@
+#include "topology/service/simulation/correction_ledger.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gossamer::simulation {
+
+CorrectionLedger::Key CorrectionLedger::KeyOf(const EdgeEndName& end) {
+  if (end.self < end.other) {
+    return {end.self.value, end.other.value, end.epoch, end.peer_epoch};
+  }
+  return {end.other.value, end.self.value, end.peer_epoch, end.epoch};
+}
+
+const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
+  const auto it = std::lower_bound(applied.begin(), applied.end(), id,
+                                   [](const auto& entry, ExchangeId wanted) {
+                                     return entry.first < wanted;
+                                   });
+  return it != applied.end() && it->first == id ? &it->second : nullptr;
+}
+
+std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
+  const uint64_t life = lives_.at(peer);
+  const auto [it, fresh] = life_of_.emplace(std::pair(peer, epoch), life);
+  if (fresh || it->second == life) return "";
+  return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
+                         peer.value, it->second, life, epoch);
+}
+
+std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
+                                    uint64_t hash) {
+  ++corrections_;
+  const int side = end.self < end.other ? 0 : 1;
+  // What was pending at the cut belongs to the incarnation that was cut.
+  const auto past =
+      resumed_.find({end.self.value, end.other.value, lives_.at(end.self)});
+  const bool pending = past != resumed_.end() && id < past->second.cut;
+  Incarnation& in = incarnations_[pending ? past->second.key : KeyOf(end)];
+  Applied& mine = in.applied[side];
+  const auto where = [&] {
+    return absl::StrFormat(
+        "peer %d: the correction with peer %d of round %d.%d", end.self.value,
+        end.other.value, RoundOf(id), id % kMaxPhases);
+  };
+  if (!mine.empty() && mine.back().first >= id) {
+    return absl::StrCat(where(), " was applied twice, or out of order");
+  }
+  mine.emplace_back(id, hash);
+  const uint64_t* other = Find(in.applied[1 - side], id);
+  if (other != nullptr && *other != hash) {
+    return absl::StrCat(where(), " is not the opposite of the other end's");
+  }
+  return "";
+}
+
+void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
+                              ExchangeId cut) {
+  const Key key = KeyOf(before);
+  resumed_[{before.self.value, before.other.value, lives_.at(before.self)}] = {
+      key, cut};
+  std::erase_if(incarnations_[key].applied[before.self < before.other ? 0 : 1],
+                [done](const auto& entry) { return entry.first >= done; });
+}
+
+bool CorrectionLedger::Excused(const Key& key, int side) const {
+  const PeerId self{key[side]};
+  const auto life = life_of_.find({self, key[2 + side]});
+  if (life == life_of_.end()) return true;  // it never had this epoch itself
+  if (crashed_.contains({self, life->second})) return true;
+  if (lives_.at(self) == life->second) return false;
+  const auto next =
+      resumed_.find({self.value, key[1 - side], life->second + 1});
+  return next == resumed_.end() || next->second.key != key;
+}
+
+std::string CorrectionLedger::Finish() const {
+  for (const auto& [key, in] : incarnations_) {
+    if (Excused(key, 0) || Excused(key, 1)) continue;
+    for (const int side : {0, 1}) {
+      for (const auto& [id, hash] : in.applied[side]) {
+        if (Find(in.applied[1 - side], id) != nullptr) continue;
+        return absl::StrFormat(
+            "peer %d applied the correction with peer %d of round %d.%d, which "
+            "the other end never did, though neither crashed (epochs %d, %d)",
+            key[side], key[1 - side], RoundOf(id), id % kMaxPhases,
+            key[2 + side], key[3 - side]);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace gossamer::simulation

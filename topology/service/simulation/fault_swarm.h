@@ -1,0 +1,64 @@
+// The faults of a scenario, drawn interval by interval from its seed.
+//
+// Decides what goes wrong and when; how a peer dies and comes back is its
+// user's.  Knows nothing of what peers do.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_FAULT_SWARM_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_FAULT_SWARM_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/transport/sim/fault_plan.h"
+#include "runtime/transport/sim/sim_network.h"
+#include "topology/service/simulation/scenario.h"
+#include "topology/service/simulation/sim_service.h"
+
+namespace gossamer::simulation {
+
+struct Death {
+  uint64_t effects = 0;  // that it still has
+  absl::Duration downtime;
+  bool power_loss = false;
+  bool new_disk = false;
+};
+
+class FaultSwarm {
+ public:
+  using Kill = std::function<void(PeerId, const Death&)>;
+  using Tell = std::function<void(const std::string&)>;
+
+  // All outlive it.  Faults come from now on until it is destroyed, which
+  // heals the network and starts the service.
+  FaultSwarm(VirtualLoop* loop, SimNetwork* network, SimService* service,
+             const Scenario& scenario, Kill kill, Tell tell);
+  ~FaultSwarm();
+  FaultSwarm(const FaultSwarm&) = delete;
+
+ private:
+  void Tick();
+  void TickLinks(RngKey draw);
+  void TickPeers(RngKey draw);
+  void TickService(RngKey draw);
+  absl::Duration Intervals(int most, RngKey draw) const;
+
+  VirtualLoop* const shared_;
+  VirtualPeerLoop loop_;
+  SimNetwork* const network_;
+  SimService* const service_;
+  const Scenario& scenario_;
+  const Kill kill_;
+  const Tell tell_;
+  const RngKey key_;
+  FaultInjector links_;
+  uint64_t tick_ = 0;
+  bool partitioned_ = false;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_FAULT_SWARM_H_

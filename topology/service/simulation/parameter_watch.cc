@@ -1,0 +1,36 @@
+#include "topology/service/simulation/parameter_watch.h"
+
+#include <bit>
+#include <cstring>
+
+namespace gossamer::simulation {
+
+bool ParameterWatch::Same() const {
+  return std::memcmp(x_.data(), copy_.data(), x_.size_bytes()) == 0;
+}
+
+uint64_t ParameterWatch::Correct(const EdgeMessage& mine,
+                                 const EdgeMessage& theirs, float c,
+                                 std::span<const float> difference,
+                                 bool negate) {
+  increment_.assign(copy_.size(), 0.0f);
+  if (difference.empty()) {
+    const Encoded m = mine.encoded(), t = theirs.encoded();
+    codec_->Complete(&m, &t, c, {}, increment_);
+    codec_->Complete(&m, &t, c, {}, copy_);
+  } else {
+    for (size_t i = 0; i < copy_.size(); ++i) {
+      increment_[i] = c * difference[i];
+      copy_[i] += increment_[i];
+    }
+  }
+  uint64_t hash = 0;
+  for (const float v : increment_) {
+    const float same_sign = (negate ? -v : v) + 0.0f;  // one zero
+    hash = (hash ^ std::bit_cast<uint32_t>(same_sign)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,43 @@
+// One peer's parameters, followed change by change.
+//
+// They may change by a local step on the compute engine, by a correction that
+// an edge tells of, and by a restored checkpoint.  A copy is changed by exactly
+// what is told, and must stay equal bit for bit.  Knows nothing of who tells.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_PARAMETER_WATCH_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_PARAMETER_WATCH_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "algorithms/codec/codec.h"
+#include "algorithms/gossip/codec_side.h"
+
+namespace gossamer::simulation {
+
+class ParameterWatch {
+ public:
+  // `x` outlives it.
+  ParameterWatch(std::span<const float> x, std::shared_ptr<const Codec> codec)
+      : x_(x), codec_(std::move(codec)), copy_(x.begin(), x.end()) {}
+
+  bool Same() const;
+  // A step or a checkpoint has changed them.
+  void Accept() { copy_.assign(x_.begin(), x_.end()); }
+  // A correction has.  Returns a hash of its bits, with the signs turned if
+  // `negate`: equal for opposite corrections.
+  uint64_t Correct(const EdgeMessage& mine, const EdgeMessage& theirs, float c,
+                   std::span<const float> difference, bool negate);
+
+ private:
+  const std::span<const float> x_;
+  const std::shared_ptr<const Codec> codec_;
+  std::vector<float> copy_;
+  std::vector<float> increment_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_PARAMETER_WATCH_H_

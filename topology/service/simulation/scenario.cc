@@ -1,0 +1,220 @@
+#include "topology/service/simulation/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/rng.h"
+#include "topology/view.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// A stream of draws under one key.
+class Draws {
+ public:
+  explicit Draws(RngKey key) : key_(key) {}
+  bool Chance(double p) { return key_.Uniform(next_++) < p; }
+  double Between(double low, double high) {
+    return low + (high - low) * key_.Uniform(next_++);
+  }
+  int Int(int low, int high) {  // with both ends
+    return low + static_cast<int>(key_.Below(
+                     static_cast<uint64_t>(high - low + 1), next_++));
+  }
+  template <typename T>
+  T Of(std::initializer_list<T> choices) {
+    return *std::next(choices.begin(),
+                      Int(0, static_cast<int>(choices.size()) - 1));
+  }
+
+ private:
+  const RngKey key_;
+  uint64_t next_ = 0;
+};
+
+bool PowerOfTwo(int n) { return (n & (n - 1)) == 0; }
+
+void DrawFleet(Scenario& s, Draws d) {
+  // Mostly small: an exponential tail of mean 5 above the least.
+  const double tail = -5 * std::log(1 - d.Between(0, 1));
+  s.peers = std::min(kMostPeers, kFewestPeers + static_cast<int>(tail));
+  if (d.Chance(0.01)) s.peers = d.Int(kFewestPeers, kMostPeers);
+  s.schedule.schedule = d.Of<const char*>(
+      {"fixed", "fixed", "permuted-ring", "permuted-ring", "random-matching"});
+  s.schedule.graph = d.Of<const char*>(
+      {"ring", "ring", "torus", "complete", "star", "random-regular"});
+  if (PowerOfTwo(s.peers) && d.Chance(0.5)) {
+    if (d.Chance(0.5)) {
+      s.schedule.schedule = "one-peer-exponential";
+    } else {
+      s.schedule.graph = "hypercube";
+    }
+  }
+  if (s.schedule.schedule != "fixed") s.schedule.graph = ScheduleSpec{}.graph;
+  // A ring mixes in rounds that grow with its square.
+  if (s.peers > 16 && s.schedule.schedule == "fixed") {
+    s.schedule.graph = d.Of<const char*>({"torus", "random-regular"});
+  }
+  if (s.schedule.graph == "random-regular" && s.peers % 2 != 0) {
+    s.schedule.degree = 4;
+  }
+  s.codec = d.Of<const char*>({"innov-int4", "innov-int4", "innov-int8",
+                               "diff-int8", "innov-lm2", "innov-sign",
+                               "dense-f32", "dense-bf16", "auto"});
+  s.overlap = d.Of({0, 1, 1, 1, 2, 3, kAutoOverlap});
+  if (s.overlap == 0) {
+    s.step_then_mix = d.Chance(0.3);
+    if (d.Chance(0.3)) s.mixing_rounds = d.Int(2, 3);
+  }
+  s.deadline.kind =
+      d.Of({DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive,
+            DeadlinePolicy::Kind::kAdaptive, DeadlinePolicy::Kind::kFixed});
+  s.deadline.fixed = absl::Milliseconds(d.Int(20, 500));
+}
+
+void DrawTraining(Scenario& s, Draws d) {
+  s.game = d.Of<const char*>({"quadratic", "quadratic", "bilinear"});
+  s.dimension = d.Of({4, 8, 8, 16, 16, 32, 64, kMostParameters / 2});
+  if (s.peers > 24) s.dimension = std::min(s.dimension, 16);
+  s.noise = d.Of({0.0, 0.1});
+  s.heterogeneity = d.Of({0.1, 0.5});
+  s.optimizer.name = d.Of<const char*>({"oadam", "ogda", "osg"});
+  s.optimizer.learning_rate = s.optimizer.name == "oadam" ? 1e-2 : 5e-2;
+  s.steps_per_round = d.Of({1, 1, 1, 2});
+  s.fault_rounds = static_cast<uint64_t>(d.Int(20, 80));
+  s.checkpoint_every =
+      d.Chance(0.8) ? static_cast<uint64_t>(d.Int(3, 25)) : uint64_t{0};
+  s.checkpoints_kept = d.Int(1, 3);
+}
+
+void DrawTimes(Scenario& s, Draws d) {
+  s.step_time = absl::Milliseconds(d.Of({20, 50, 50, 200}));
+  s.step_jitter = d.Of({0.0, 0.1, 0.5});
+  s.link.latency = s.step_time * d.Of({0.01, 0.1, 0.3, 1.0, 3.0});
+  s.link.jitter = d.Of({0.0, 0.5, 2.0});
+  s.double_dial = d.Of({0.0, 0.0, 0.2});
+  if (d.Chance(0.15) && s.deadline.kind != DeadlinePolicy::Kind::kNone) {
+    s.slowness = d.Of({2.0, 6.0});
+  }
+  s.heartbeat = s.interval() * d.Int(2, 10);
+  // A client that has lost the service tries again after 5 s at the latest.
+  s.lease = absl::Seconds(d.Int(12, 30));
+}
+
+void DrawFaults(Scenario& s, Draws d) {
+  Swarm& f = s.swarm;
+  f.links.seed = s.seed;
+  f.links.interval = s.interval();
+  const auto rate = [&d](double share, double low, double high) {
+    return d.Chance(share) ? d.Between(low, high) : 0.0;
+  };
+  f.links.break_rate = rate(0.5, 0.005, 0.1);
+  f.links.longest_closed = d.Int(0, 20);
+  f.links.stall_rate = rate(0.4, 0.005, 0.05);
+  f.links.shortest_stall = d.Int(1, 5);
+  f.links.longest_stall = f.links.shortest_stall + d.Int(0, 20);
+  f.links.freeze_rate = rate(0.3, 0.002, 0.02);
+  f.links.shortest_freeze = d.Int(1, 20);
+  f.links.longest_freeze = f.links.shortest_freeze + d.Int(0, 60);
+  f.flapping = d.Chance(0.2) ? d.Int(2, 8) : 0;
+  f.partition_rate = rate(0.2, 0.005, 0.03);
+  f.longest_partition = d.Int(5, 60);
+  f.chaos.duplicate = rate(0.25, 0.01, 0.2);
+  if (s.deadline.kind != DeadlinePolicy::Kind::kNone) {
+    f.chaos.reorder = rate(0.15, 0.005, 0.05);
+    f.chaos.lose = rate(0.15, 0.002, 0.02);
+  }
+  f.crash_rate = rate(0.5, 0.001, 0.02);
+  f.longest_downtime = d.Int(1, 60);
+  f.power_loss = d.Of({0.0, 0.5, 1.0});
+  f.new_disk = d.Of({0.0, 0.0, 0.1});
+  f.outage_rate = rate(0.2, 0.005, 0.02);
+  f.disk_error = rate(0.25, 0.01, 0.2);
+  f.clock_jump = d.Of({0.0, 0.0, 2.0, 1e4});
+  f.clock_drift = d.Of({0.0, 0.0, 0.001, 0.05});
+  f.service_crash_rate = rate(0.3, 0.005, 0.03);
+  f.longest_service_downtime = d.Int(1, 100);
+  f.service_old_disk = d.Of({0.0, 0.5});
+  f.service_disk_error = rate(0.15, 0.05, 0.3);
+  f.control_loss = rate(0.3, 0.02, 0.3);
+  f.fleet_stop = d.Chance(0.15);
+}
+
+}  // namespace
+
+absl::Duration Scenario::interval() const {
+  return step_time * std::max(1, steps_per_round) + link.latency;
+}
+
+uint64_t Scenario::rounds() const {
+  constexpr uint64_t kNever = 1'000'000;
+  return ends_by_stop ? kNever : fault_rounds + calm_rounds;
+}
+
+Scenario DrawScenario(uint64_t seed) {
+  Scenario s;
+  s.seed = seed;
+  const RngKey key = RngKey(seed).Fold("scenario");
+  DrawFleet(s, Draws(key.Fold("fleet")));
+  DrawTraining(s, Draws(key.Fold("training")));
+  DrawTimes(s, Draws(key.Fold("times")));
+  DrawFaults(s, Draws(key.Fold("faults")));
+  const Swarm& f = s.swarm;
+  const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
+                           f.service_crash_rate > 0 || f.control_loss > 0 ||
+                           f.service_disk_error > 0;
+  s.ends_by_stop = may_be_late || f.fleet_stop || s.slowness > 1;
+  s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
+  return s;
+}
+
+std::string Describe(const Scenario& s) {
+  using Kind = DeadlinePolicy::Kind;
+  const Swarm& f = s.swarm;
+  std::string text = absl::StrFormat(
+      "seed %d: %d peers, %s, %s, h %s, t %d%s, deadline %s, %s of 2x%d with "
+      "%s, %d steps a round of %s x%g, latency %s, rounds %d + %d, checkpoint "
+      "every %d;",
+      s.seed, s.peers,
+      s.schedule.schedule == "fixed" ? s.schedule.graph : s.schedule.schedule,
+      s.codec, s.overlap == kAutoOverlap ? "auto" : absl::StrCat(s.overlap),
+      s.mixing_rounds, s.step_then_mix ? " after steps" : "",
+      s.deadline.kind == Kind::kNone ? "none"
+      : s.deadline.kind == Kind::kAdaptive
+          ? "auto"
+          : absl::FormatDuration(s.deadline.fixed),
+      s.game, s.dimension, s.optimizer.name, s.steps_per_round,
+      absl::FormatDuration(s.step_time), s.slowness,
+      absl::FormatDuration(s.link.latency), s.fault_rounds, s.calm_rounds,
+      s.checkpoint_every);
+  const auto add = [&text](const char* name, double value) {
+    if (value > 0) absl::StrAppendFormat(&text, " %s %.3g", name, value);
+  };
+  add("break", f.links.break_rate);
+  add("stall", f.links.stall_rate);
+  add("freeze", f.links.freeze_rate);
+  add("flap", f.flapping);
+  add("partition", f.partition_rate);
+  add("duplicate", f.chaos.duplicate);
+  add("reorder", f.chaos.reorder);
+  add("lose", f.chaos.lose);
+  add("crash", f.crash_rate);
+  if (f.crash_rate > 0 || f.outage_rate > 0) add("power", f.power_loss);
+  if (f.crash_rate > 0) add("new-disk", f.new_disk);
+  add("outage", f.outage_rate);
+  add("disk", f.disk_error);
+  add("jump", f.clock_jump);
+  add("drift", f.clock_drift);
+  add("service", f.service_crash_rate);
+  if (f.service_crash_rate > 0) add("old-disk", f.service_old_disk);
+  add("service-disk", f.service_disk_error);
+  add("control-loss", f.control_loss);
+  if (f.fleet_stop) text += " stop";
+  return text;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,351 @@
+#include "topology/service/simulation/sim_life.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/game/bilinear_game.h"
+#include "algorithms/game/quadratic_game.h"
+#include "algorithms/gossip/saved_edge.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr char kCheckpoints[] = "checkpoints";
+// As in peer_process.cc.
+constexpr absl::Duration kLinger = absl::Milliseconds(500);
+constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+constexpr uint64_t kConfiguration = 1;
+
+// A game that stands still once the fleet is calm.
+class CalmingGame final : public Game {
+ public:
+  CalmingGame(std::unique_ptr<Game> game, const bool* calm)
+      : game_(std::move(game)), calm_(calm), zeros_(game_->layout().size()) {}
+  const ParameterLayout& layout() const override { return game_->layout(); }
+  std::span<float> parameters() override { return game_->parameters(); }
+  std::span<const float> gradients() const override {
+    return *calm_ ? zeros_ : game_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    if (*calm_) return Losses{};
+    return game_->Gradient(players, key);
+  }
+  void VisitState(StateVisitor& visitor) override {
+    game_->VisitState(visitor);
+  }
+
+ private:
+  const std::unique_ptr<Game> game_;
+  const bool* const calm_;
+  const std::vector<float> zeros_;
+};
+
+std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
+  if (s.game == "bilinear") {
+    return *BilinearGame::Create({.dimension = s.dimension, .noise = s.noise},
+                                 s.seed);
+  }
+  return *QuadraticGame::Create({.dimension = s.dimension,
+                                 .noise = s.noise,
+                                 .heterogeneity = s.heterogeneity},
+                                rank, s.peers, s.seed);
+}
+
+}  // namespace
+
+// Between two pieces of work, nothing but corrections may change parameters.
+class SimLife::Compute final : public ComputeEngine {
+ public:
+  Compute(SimLife* life, VirtualCompute::DurationOf duration)
+      : life_(life), compute_(&life->loop_, std::move(duration)) {}
+
+  void Run(EventLoop::Callback work, EventLoop::Callback done) override {
+    if (!life_->crash_.dead() && !life_->watch_->Same()) {
+      life_->Violation(
+          "parameters changed by something but steps and corrections");
+    }
+    compute_.Run(
+        [this, work = std::move(work)]() mutable {
+          std::move(work)();
+          life_->watch_->Accept();
+        },
+        std::move(done));
+  }
+
+ private:
+  SimLife* const life_;
+  VirtualCompute compute_;
+};
+
+struct SimLife::Observer final : public CorrectionObserver {
+  Observer(SimLife* l, PeerId o) : life(l), other(o) {}
+
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override {
+    if (life->crash_.dead()) return;
+    const PeerId self = life->machine_.id;
+    const uint64_t hash =
+        life->watch_->Correct(mine, theirs, c, difference, other < self);
+    if (!life->watch_->Same()) {
+      life->Violation(absl::StrFormat(
+          "the correction with peer %d of round %d is not what was added",
+          other.value, RoundOf(id)));
+    }
+    const auto& s = life->edge(other)->state();
+    life->world_.note(hash ^ id);
+    const std::string wrong = life->world_.ledger.Apply(
+        {self, other, s.epoch, s.peer_epoch}, id, hash);
+    if (!wrong.empty()) life->Violation(wrong);
+  }
+
+  SimLife* const life;
+  const PeerId other;
+};
+
+SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
+    : world_(world),
+      machine_(machine),
+      number_(++machine.lives),
+      key_(RngKey(world.scenario.seed)
+               .Fold("life")
+               .Fold(machine.id.value)
+               .Fold(number_)),
+      resume_(resume),
+      loop_(&world.loop),
+      waiter_(&loop_),
+      files_(&machine.disk, &crash_, &world.disk_error, key_.Fold("disk")) {
+  const Scenario& s = world_.scenario;
+  const auto within = [](double u, double most) { return most * (2 * u - 1); };
+  loop_.SetClock(absl::Seconds(within(key_.Uniform(0), s.swarm.clock_jump)),
+                 1 + within(key_.Uniform(1), s.swarm.clock_drift));
+  const int rank = static_cast<int>(machine_.id.value) - 1;
+  game_ = std::make_unique<CalmingGame>(MakeGame(s, rank), &world_.calm);
+  step_ = *LocalStep::Create(
+      {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
+  codec_ = *Codec::Create(s.codec, game_->layout());
+  watch_ = std::make_unique<ParameterWatch>(game_->parameters(), codec_);
+  compute_ = std::make_unique<Compute>(
+      this, VirtualCompute::Around(
+                key_.Fold("duration"),
+                (rank == 0 ? s.slowness : 1) * s.step_time * s.steps_per_round,
+                s.step_jitter));
+  transport_ = std::make_unique<MortalTransport>(
+      world_.network.CreateEndpoint(machine_.id, &loop_), &crash_);
+  world_.tell(machine_.id, absl::StrCat("starts life ", number_));
+  world_.ledger.Begin(machine_.id, number_);
+  CheckSaved();
+  loop_.Post([this] { main_ = Main(); });
+}
+
+SimLife::~SimLife() {
+  const auto x = game_->parameters();
+  machine_.last.assign(x.begin(), x.end());
+  main_ = {};
+  peer_.reset();
+  client_.reset();
+  transport_.reset();
+}
+
+void SimLife::Violation(const std::string& what) {
+  world_.violation(absl::StrCat("peer ", machine_.id.value, ", life ", number_,
+                                ", round ", round(), ": ", what));
+}
+
+// Whatever happened to the disk, a checkpoint that was saved is there.
+void SimLife::CheckSaved() {
+  CheckpointStore store(kCheckpoints, 1, files_);
+  const std::vector<uint64_t> rounds = store.Rounds();
+  if (machine_.saved_round == 0) return;
+  if (rounds.empty() || rounds.back() < machine_.saved_round) {
+    Violation(absl::StrFormat(
+        "the checkpoint of round %d was saved and is lost; the newest is %d",
+        machine_.saved_round, rounds.empty() ? 0 : rounds.back()));
+  }
+}
+
+Task<absl::Status> SimLife::Register() {
+  TopologyClientOptions o;
+  o.service = "the service";
+  o.run_id = "sim";
+  o.peer_id = machine_.id;
+  o.boot_id = key_.Fold("boot").Bits(0) | 1;
+  o.address = absl::StrCat("peer-", machine_.id.value);
+  o.layout_fingerprint = game_->layout().fingerprint();
+  o.configuration_hash = kConfiguration;
+  if (resume_) {
+    o.checkpoint_rounds = CheckpointStore(kCheckpoints, 1, files_).Rounds();
+  }
+  client_ = std::make_unique<TopologyClient>(
+      std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
+  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->SetOnRefused([this](const absl::Status& why) {
+    refused_ = why;
+    if (!crash_.dead()) {
+      Violation(
+          absl::StrCat("the service refuses it: ", std::string(why.message())));
+    }
+    waiter_.Notify();
+  });
+  client_->Start();
+  co_await waiter_.Until(
+      [this] { return client_->registered() != 0 || !refused_.ok(); },
+      loop_.Now() + absl::Minutes(10));
+  if (!refused_.ok()) co_return refused_;
+  if (client_->registered() == 0) {
+    co_return absl::UnavailableError("no answer from the service");
+  }
+  co_return absl::OkStatus();
+}
+
+uint64_t SimLife::NewEpoch() const {
+  return MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
+                   key_.Fold("boot").Bits(0) >> 1);
+}
+
+absl::Status SimLife::MakePeer() {
+  const Scenario& s = world_.scenario;
+  checkpoints_ = std::make_unique<CheckpointStore>(kCheckpoints,
+                                                   s.checkpoints_kept, files_);
+  PeerSpec spec;
+  spec.self = machine_.id;
+  spec.run_id = "sim";
+  spec.epoch = NewEpoch();
+  spec.seed = s.seed;
+  spec.rounds = s.rounds();
+  spec.overlap_steps = s.overlap;
+  spec.mixing_rounds = s.mixing_rounds;
+  spec.step_then_mix = s.step_then_mix;
+  spec.deadline = s.deadline;
+  spec.steps_per_round = s.steps_per_round;
+  spec.checkpoint_every = s.checkpoint_every;
+  spec.configuration_hash = kConfiguration;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      peer_, Peer::Create(std::move(spec), {.loop = &loop_,
+                                            .compute = compute_.get(),
+                                            .transport = transport_.get(),
+                                            .membership = client_.get(),
+                                            .game = game_.get(),
+                                            .step = step_.get(),
+                                            .codec = codec_,
+                                            .metrics = this,
+                                            .decisions = nullptr,
+                                            .checkpoints = checkpoints_.get(),
+                                            .sketch = nullptr}));
+  peer_->neighborhood().SetObservers([this](PeerId other) {
+    auto& observer = observers_[other];
+    observer = std::make_unique<Observer>(this, other);
+    return observer.get();
+  });
+  return absl::OkStatus();
+}
+
+Task<absl::Status> SimLife::Main() {
+  Task<absl::Status> registered = Register();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
+  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  Task<absl::Status> run = peer_->Run();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
+  if (!refused_.ok()) co_return refused_;
+  Pending<bool> told;
+  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
+  co_await told;
+  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
+  co_return absl::OkStatus();
+}
+
+void SimLife::OnRound(const RoundMetrics& metrics) {
+  if (crash_.dead()) return;
+  ++machine_.rounds_done;
+  world_.note(metrics.round);
+}
+
+// A checkpoint has just been restored: what it holds counts as applied.
+void SimLife::NotePast(uint64_t round) {
+  const auto saved = CheckpointStore(kCheckpoints, 1, files_).Load(round);
+  if (!saved.ok()) return;
+  for (const auto& [name, bytes] : saved->bytes) {
+    if (name.rfind("edge.", 0) != 0) continue;
+    const auto edge = DecodeSavedEdge(bytes);
+    if (!edge.ok()) continue;
+    world_.ledger.Resume({machine_.id,
+                          {std::stoull(name.substr(5))},
+                          edge->record.epoch,
+                          edge->record.peer_epoch},
+                         edge->record.done, edge->record.cut);
+  }
+}
+
+void SimLife::OnEvent(const Event& event) {
+  if (crash_.dead()) return;
+  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", event.kind,
+                                        ": ", event.detail));
+  if (event.kind == "checkpoint") {
+    machine_.saved_round = std::stoull(event.detail.substr(6));
+  } else if (event.kind == "resumed") {
+    watch_->Accept();
+    machine_.saved_round = std::min(machine_.saved_round, event.round);
+    NotePast(event.round);
+  } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
+             event.kind == "step_skipped" ||
+             event.kind == "nonfinite_parameters" ||
+             (event.kind == "not_settled" && world_.calm)) {
+    Violation(absl::StrCat(event.kind, ": ", event.detail));
+  }
+}
+
+void SimLife::Check() {
+  if (!peer_ || crash_.dead()) return;
+  peer_->neighborhood().VisitEdges([this](const Edge& e) { CheckEdge(e); });
+}
+
+void SimLife::TellEdges() {
+  if (!peer_) return;
+  peer_->neighborhood().VisitEdges([this](const Edge& edge) {
+    const auto& s = edge.state();
+    world_.tell(
+        machine_.id,
+        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
+                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                        "theirs, epoch %d peer_epoch %d%s%s%s",
+                        round(), edge.other().value, RoundOf(s.decided),
+                        s.decided % kMaxPhases, RoundOf(s.heard),
+                        s.heard % kMaxPhases, RoundOf(s.done),
+                        s.done % kMaxPhases, RoundOf(s.peer_done),
+                        s.peer_done % kMaxPhases, RoundOf(s.told),
+                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
+                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
+                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
+  });
+}
+
+void SimLife::CheckEdge(const Edge& edge) {
+  const auto& s = edge.state();
+  Seen& seen = seen_[edge.other()];
+  const auto wrong = [&](const char* what) {
+    Violation(absl::StrFormat("edge to peer %d: %s", edge.other().value, what));
+  };
+  if (s.epoch != seen.epoch) {
+    if (s.epoch < seen.epoch) wrong("the epoch fell");
+    const std::string shared = world_.ledger.Own(machine_.id, s.epoch);
+    if (!shared.empty()) Violation(shared);
+  }
+  if (s.peer_epoch < seen.peer_epoch) wrong("the other end's epoch fell");
+  if (s.decided < seen.decided) wrong("what was decided is not any more");
+  if (s.epoch == seen.epoch && s.peer_epoch == seen.peer_epoch &&
+      (s.heard < seen.heard || s.done < seen.done ||
+       s.peer_done < seen.peer_done)) {
+    wrong("what was heard or complete is not any more");
+  }
+  if (s.done > s.decided || s.done > s.heard) {
+    wrong("complete beyond what both ends decided");
+  }
+  if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
+  if (s.theirs.size() > 2 * s.peer_window) wrong("holds more than 2W payloads");
+  seen = {s.epoch, s.peer_epoch, s.decided, s.heard, s.done, s.peer_done};
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,134 @@
+// One life of a peer's process in virtual time: the parts of peer_process.h
+// with a simulated network, disk and service, and everything it does looked at.
+//
+// Registers, trains and leaves as gossamer-peer does.  Knows nothing of faults
+// but where it dies, and nothing of other peers.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_LIFE_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_LIFE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/base/task.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/membership/topology_client.h"
+#include "runtime/peer/peer.h"
+#include "runtime/peer/waiter.h"
+#include "topology/service/simulation/correction_ledger.h"
+#include "topology/service/simulation/memory_disk.h"
+#include "topology/service/simulation/parameter_watch.h"
+#include "topology/service/simulation/scenario.h"
+#include "topology/service/simulation/sim_service.h"
+
+namespace gossamer::simulation {
+
+// What all lives of a run share.
+struct SimWorld {
+  const Scenario& scenario;
+  VirtualLoop& loop;
+  SimNetwork& network;
+  SimService& service;
+  CorrectionLedger& ledger;
+  const double& disk_error;
+  const bool& calm;  // nothing but mixing moves parameters
+  // Something that must never be.
+  std::function<void(const std::string&)> violation;
+  // For the trace; `what` of a peer.
+  std::function<void(PeerId, const std::string& what)> tell;
+  // Folded into the trace's hash.
+  std::function<void(uint64_t)> note;
+};
+
+// What stays of a peer when its process ends.
+struct SimMachine {
+  PeerId id;
+  MemoryDisk disk;
+  uint64_t lives = 0;
+  // The newest checkpoint that was said to be saved and not given up since.
+  uint64_t saved_round = 0;
+  uint64_t rounds_done = 0;  // peer-rounds, over all lives
+  std::vector<float> last;   // parameters at the end of the last life
+};
+
+class SimLife final : private MetricsSink {
+ public:
+  // Both outlive it.  Starts at once; `resume` as --resume.
+  SimLife(SimWorld& world, SimMachine& machine, bool resume);
+  ~SimLife() override;
+  SimLife(const SimLife&) = delete;
+
+  uint64_t number() const { return number_; }
+  CrashPoint& crash() { return crash_; }
+  VirtualPeerLoop& loop() { return loop_; }
+  bool ended() const { return main_.done(); }
+  const absl::Status& status() const { return main_.value(); }
+  bool stopped() const { return peer_ && peer_->stopped(); }
+  // Has a view, and trains.
+  bool joined() const { return peer_ && client_->view().epoch != 0; }
+  uint64_t round() const { return peer_ ? peer_->round() : 0; }
+  const View& view() const { return client_->view(); }
+  std::span<const float> parameters() const { return game_->parameters(); }
+  const Edge* edge(PeerId other) const {
+    return peer_ ? peer_->neighborhood().edge(other) : nullptr;
+  }
+
+  // After each event of this life: what must hold of its edges.
+  void Check();
+  // The state of its edges, for people.
+  void TellEdges();
+
+ private:
+  class Compute;
+  struct Observer;
+  struct Seen {  // of an edge, at the last look
+    uint64_t epoch = 0, peer_epoch = 0;
+    ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
+  };
+
+  Task<absl::Status> Main();
+  Task<absl::Status> Register();
+  absl::Status MakePeer();
+  uint64_t NewEpoch() const;
+  void CheckEdge(const Edge& edge);
+  void CheckSaved();
+  void NotePast(uint64_t round);
+  void Violation(const std::string& what);
+  void OnRound(const RoundMetrics& metrics) override;
+  void OnEvent(const Event& event) override;
+
+  SimWorld& world_;
+  SimMachine& machine_;
+  const uint64_t number_;
+  const RngKey key_;
+  const bool resume_;
+  CrashPoint crash_;
+  VirtualPeerLoop loop_;
+  Waiter waiter_;
+  DiskSession files_;
+  std::unique_ptr<Game> game_;
+  std::unique_ptr<LocalStep> step_;
+  std::shared_ptr<const Codec> codec_;
+  std::unique_ptr<ParameterWatch> watch_;
+  std::unique_ptr<Compute> compute_;
+  std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<TopologyClient> client_;
+  std::map<PeerId, std::unique_ptr<Observer>> observers_;
+  std::unique_ptr<Peer> peer_;
+  absl::Status refused_;
+  std::map<PeerId, Seen> seen_;
+  Task<absl::Status> main_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_LIFE_H_

@@ -1,0 +1,128 @@
+#include "topology/service/simulation/sim_service.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::simulation {
+namespace {
+
+constexpr absl::Duration kCallDeadline = absl::Seconds(5);
+constexpr absl::Duration kTick = absl::Milliseconds(200);
+
+// A backup from before a life of a peer would take that peer for another
+// process and refuse it for good, as it must.
+bool KnowsAll(const FleetRecord& backup, const FleetRecord& now) {
+  if (backup.view.epoch == 0 || backup.members.size() != now.members.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < now.members.size(); ++i) {
+    if (backup.members[i].id != now.members[i].id ||
+        backup.members[i].boot_id != now.members[i].boot_id) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// One call at a time, as the client makes them; a new one drops the one before.
+class SimService::Calls final : public TopologyCalls {
+ public:
+  Calls(SimService* service, VirtualPeerLoop* loop, CrashPoint* crash)
+      : service_(service), loop_(loop), crash_(crash) {}
+
+  void Register(wire::RegisterRequest request,
+                Done<wire::RegisterResponse> done) override {
+    Start(&ControlPlane::Register, std::move(request), std::move(done));
+  }
+  void Heartbeat(wire::HeartbeatRequest request,
+                 Done<wire::HeartbeatResponse> done) override {
+    Start(&ControlPlane::Heartbeat, std::move(request), std::move(done));
+  }
+
+ private:
+  template <typename Request, typename Response>
+  void Start(absl::Status (ControlPlane::*method)(const Request&, Response&),
+             Request request, Done<Response> done) {
+    auto answered = std::make_shared<bool>(false);
+    const std::weak_ptr<bool> alive = alive_;
+    // Runs on the peer's loop, once.
+    auto answer = [this, alive, answered, done = std::move(done)](
+                      absl::Duration after, absl::Status status,
+                      Response response) {
+      loop_->RunAt(loop_->Now() + after,
+                   [alive, answered, done, status = std::move(status),
+                    response = std::move(response)] {
+                     if (alive.expired() || *answered) return;
+                     *answered = true;
+                     done(status, response);
+                   });
+    };
+    answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {});
+    if (!crash_->Pass() || service_->Lost()) return;
+    const absl::Duration latency = service_->options_.latency;
+    service_->loop_.RunAt(
+        service_->loop_.Now() + latency,
+        [service = service_, alive, method, latency,
+         request = std::move(request), answer = std::move(answer)] {
+          Response response;
+          absl::Status status = absl::UnavailableError("connection refused");
+          if (service->plane_) {
+            status = (service->plane_.get()->*method)(request, response);
+          }
+          if (alive.expired() || service->Lost()) return;
+          answer(latency, std::move(status), std::move(response));
+        });
+  }
+
+  SimService* const service_;
+  VirtualPeerLoop* const loop_;
+  CrashPoint* const crash_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log)
+    : loop_(loop),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      key_(RngKey(options_.seed).Fold("service")) {
+  loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
+}
+
+absl::Status SimService::Start(bool old) {
+  if (old && backup_ && disk_ && KnowsAll(*backup_, *disk_)) {
+    log_("starts from an old disk");
+    disk_ = backup_;
+  }
+  absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
+      options_.fleet, disk_,
+      [this](const FleetRecord& record) {
+        if (key_.Fold("save").Uniform(saves_++) < disk_error_) {
+          return absl::ResourceExhaustedError("state: no space left on device");
+        }
+        disk_ = record;
+        return absl::OkStatus();
+      },
+      [this] { return loop_.Now(); }, log_);
+  if (!plane.ok()) return plane.status();
+  plane_ = *std::move(plane);
+  return absl::OkStatus();
+}
+
+void SimService::Tick() {
+  if (plane_) plane_->Tick();
+  loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
+}
+
+void SimService::RequestStop() {
+  wire::StopResponse response;
+  if (plane_) plane_->Stop({}, response).IgnoreError();
+}
+
+std::unique_ptr<TopologyCalls> SimService::Connect(VirtualPeerLoop* loop,
+                                                   CrashPoint* crash) {
+  return std::make_unique<Calls>(this, loop, crash);
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,75 @@
+// The topology service in virtual time: the real control plane, its record on a
+// disk that may be old, and calls that take time and get lost.
+//
+// Knows nothing of peers but their calls.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_SERVICE_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/membership/topology_client.h"
+#include "topology/service/control_plane.h"
+#include "topology/service/simulation/crash_point.h"
+
+namespace gossamer::simulation {
+
+struct SimServiceOptions {
+  FleetOptions fleet;
+  absl::Duration latency;  // of a call, and of its answer
+  uint64_t seed = 0;
+};
+
+class SimService {
+ public:
+  using Log = std::function<void(const std::string&)>;
+
+  // `loop` outlives it.  Down until Start().
+  SimService(VirtualLoop* loop, SimServiceOptions options, Log log);
+
+  // From the record on its disk; `old`: from the one that a backup holds, if
+  // there is one that knows every life of a peer that lives.
+  absl::Status Start(bool old);
+  void Crash() { plane_.reset(); }
+  bool up() const { return plane_ != nullptr; }
+  const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
+  // Keeps a copy of the record as it is.
+  void BackUp() { backup_ = disk_; }
+  void RequestStop();
+
+  void SetLoss(double loss) { loss_ = loss; }
+  void SetDiskError(double rate) { disk_error_ = rate; }
+
+  // The calls of one life of a peer, to be used on `loop`.  All outlive it.
+  std::unique_ptr<TopologyCalls> Connect(VirtualPeerLoop* loop,
+                                         CrashPoint* crash);
+
+ private:
+  class Calls;
+  void Tick();
+  bool Lost() { return key_.Fold("loss").Uniform(calls_++) < loss_; }
+
+  VirtualPeerLoop loop_;
+  const SimServiceOptions options_;
+  const Log log_;
+  const RngKey key_;
+  std::optional<FleetRecord> disk_;
+  std::optional<FleetRecord> backup_;
+  std::unique_ptr<ControlPlane> plane_;
+  double loss_ = 0;
+  double disk_error_ = 0;
+  uint64_t calls_ = 0;
+  uint64_t saves_ = 0;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIM_SERVICE_H_

@@ -1,0 +1,419 @@
+#include "topology/service/simulation/simulation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "topology/service/simulation/end_checks.h"
+#include "topology/service/simulation/fault_swarm.h"
+#include "topology/service/simulation/sim_life.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// Faults last no longer than this many intervals, however slow they make the
+// fleet; then every phase must end within so much virtual time.
+constexpr int kLongestFaults = 400;
+constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr absl::Duration kStragglers = absl::Minutes(1);
+
+class Simulation {
+ public:
+  Simulation(const Scenario& scenario,
+             std::function<void(const std::string&)> trace);
+  ~Simulation();
+  Outcome Run();
+
+ private:
+  enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
+  struct Seat {
+    SimMachine machine;
+    std::unique_ptr<SimLife> life;
+    Death death;
+    uint64_t seen = 0;  // of the loop's runs
+    bool ended = false;
+    bool down = false;  // its restart is due
+  };
+
+  void StartLife(Seat& seat);
+  void EndLife(Seat& seat);
+  void Bury(Seat& seat);
+  void Kill(PeerId id, const Death& death);
+  void AfterEvent();
+  void Advance();
+  void StopFaults();
+  void Enter(Phase phase, absl::Duration patience);
+  void RestartStopped();
+  void CheckCalm();
+  void CheckEnd();
+  uint64_t MaxRound() const;
+  uint64_t MinRound() const;
+  bool AllEnded() const;
+  bool AllJoined() const;
+  void Violation(const std::string& what);
+  void Tell(const std::string& who, const std::string& what);
+  void Note(uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15u;
+    hash_ ^= hash_ >> 29;
+  }
+
+  const Scenario scenario_;
+  const std::function<void(const std::string&)> trace_;
+  const RngKey key_;
+  VirtualLoop loop_;
+  VirtualPeerLoop control_;
+  SimNetwork network_;
+  SimService service_;
+  CorrectionLedger ledger_;
+  double disk_error_ = 0;
+  bool calm_ = false;
+  SimWorld world_;
+  std::vector<Seat> seats_;
+  std::unique_ptr<FaultSwarm> swarm_;
+  Phase phase_ = Phase::kFaults;
+  absl::Time give_up_;
+  uint64_t calm_from_ = 0;
+  uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
+  absl::Time stopping_ = absl::InfiniteFuture();
+  uint64_t hash_ = 0;
+  Outcome outcome_;
+};
+
+SimOptions NetworkOf(const Scenario& s) {
+  SimOptions options;
+  options.seed = s.seed;
+  options.link = s.link;
+  options.redial_delay = s.interval() / 2;
+  options.keepalive = 5 * s.interval();
+  options.double_dial = s.double_dial;
+  return options;
+}
+
+SimServiceOptions ServiceOf(const Scenario& s) {
+  SimServiceOptions options;
+  options.fleet.run_id = "sim";
+  options.fleet.expected = s.peers;
+  options.fleet.schedule = s.schedule;
+  options.fleet.seed = s.seed;
+  options.fleet.overlap_steps = s.overlap;
+  options.fleet.heartbeat = s.heartbeat;
+  options.fleet.lease = s.lease;
+  options.latency = s.link.latency;
+  options.seed = s.seed;
+  return options;
+}
+
+Simulation::Simulation(const Scenario& scenario,
+                       std::function<void(const std::string&)> trace)
+    : scenario_(scenario),
+      trace_(std::move(trace)),
+      key_(RngKey(scenario.seed).Fold("simulation")),
+      control_(&loop_),
+      network_(&loop_, NetworkOf(scenario_)),
+      service_(&loop_, ServiceOf(scenario_),
+               [this](const std::string& line) { Tell("service", line); }),
+      disk_error_(scenario_.swarm.disk_error),
+      world_{scenario_,
+             loop_,
+             network_,
+             service_,
+             ledger_,
+             disk_error_,
+             calm_,
+             [this](const std::string& what) { Violation(what); },
+             [this](PeerId id, const std::string& what) {
+               if (trace_) Tell(absl::StrCat("peer ", id.value), what);
+             },
+             [this](uint64_t value) { Note(value); }},
+      seats_(static_cast<size_t>(scenario_.peers)) {
+  for (size_t i = 0; i < seats_.size(); ++i) seats_[i].machine.id = {i + 1};
+  if (scenario_.swarm.fleet_stop) {
+    stop_at_ = 5 + key_.Fold("stop").Below(scenario_.fault_rounds / 2, 0);
+  }
+}
+
+Simulation::~Simulation() {
+  swarm_.reset();
+  for (Seat& seat : seats_) seat.life.reset();
+}
+
+void Simulation::Tell(const std::string& who, const std::string& what) {
+  if (!trace_) return;
+  trace_(absl::StrFormat(
+      "%9.3f %s: %s",
+      absl::ToDoubleSeconds(loop_.Now() - absl::FromUnixSeconds(1'000'000'000)),
+      who, what));
+}
+
+void Simulation::Violation(const std::string& what) {
+  Tell("VIOLATION", what);
+  if (outcome_.violation.empty()) outcome_.violation = what;
+}
+
+void Simulation::StartLife(Seat& seat) {
+  seat.down = seat.ended = false;
+  const bool resume = seat.machine.lives > 0;
+  seat.life = std::make_unique<SimLife>(world_, seat.machine, resume);
+  seat.seen = 0;
+}
+
+// The process is gone, the machine stays.
+void Simulation::EndLife(Seat& seat) {
+  seat.life.reset();
+  seat.ended = true;
+}
+
+void Simulation::Kill(PeerId id, const Death& death) {
+  Seat& seat = seats_[id.value - 1];
+  if (!seat.life || seat.life->crash().dead()) return;
+  seat.death = death;
+  seat.life->crash().Arm(death.effects);
+}
+
+void Simulation::Bury(Seat& seat) {
+  const Death& death = seat.death;
+  SimMachine& machine = seat.machine;
+  const uint64_t life = seat.life->number();
+  world_.tell(machine.id,
+              absl::StrCat("dies in round ", seat.life->round(),
+                           death.power_loss ? " of a power cut" : "",
+                           death.new_disk ? " and loses its disk" : ""));
+  ledger_.Crash(machine.id, life);
+  seat.life.reset();
+  if (death.power_loss) {
+    machine.disk.CutPower(key_.Fold("cut").Fold(machine.id.value).Fold(life));
+  }
+  if (death.new_disk) {
+    machine.disk.Wipe();
+    machine.saved_round = 0;
+  }
+  seat.down = true;
+  control_.RunAt(control_.Now() + death.downtime, [this, &seat] {
+    if (seat.down) StartLife(seat);
+  });
+}
+
+void Simulation::AfterEvent() {
+  ++outcome_.events;
+  for (Seat& seat : seats_) {
+    if (!seat.life) continue;
+    const uint64_t runs = seat.life->loop().runs();
+    if (runs != seat.seen) {
+      seat.seen = runs;
+      Note(static_cast<uint64_t>(absl::ToUnixNanos(loop_.Now())) ^
+           seat.machine.id.value);
+      seat.life->Check();
+    }
+    if (seat.life->crash().dead()) {
+      Bury(seat);
+    } else if (seat.life->ended()) {
+      const absl::Status status = seat.life->status();
+      world_.tell(seat.machine.id, absl::StrCat("ends: ", status.ToString()));
+      if (status.ok()) {
+        EndLife(seat);
+      } else if (disk_error_ > 0) {
+        // Its disk fails when it resumes; somebody starts it again.
+        seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
+        Bury(seat);
+      } else {
+        Violation(absl::StrCat("peer ", seat.machine.id.value,
+                               " ends with: ", status.ToString()));
+      }
+    }
+  }
+}
+
+uint64_t Simulation::MaxRound() const {
+  uint64_t round = 0;
+  for (const Seat& seat : seats_) {
+    if (seat.life) round = std::max(round, seat.life->round());
+  }
+  return round;
+}
+
+uint64_t Simulation::MinRound() const {
+  uint64_t round = UINT64_MAX;
+  for (const Seat& seat : seats_) {
+    round = std::min(round, seat.life ? seat.life->round() : 0);
+  }
+  return round;
+}
+
+bool Simulation::AllEnded() const {
+  return std::ranges::all_of(seats_, [](const Seat& s) { return s.ended; });
+}
+
+// And no stop is under way.
+bool Simulation::AllJoined() const {
+  if (service_.fleet()->record().stop.round != 0) return false;
+  return std::ranges::all_of(seats_, [this](const Seat& s) {
+    return s.life && s.life->joined() &&
+           s.life->loop().frozen_until() <= loop_.Now();
+  });
+}
+
+void Simulation::Enter(Phase phase, absl::Duration patience) {
+  phase_ = phase;
+  give_up_ = loop_.Now() + patience;
+  Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
+                             MaxRound()));
+}
+
+void Simulation::StopFaults() {
+  swarm_.reset();
+  disk_error_ = 0;
+  if (!service_.up()) {
+    const absl::Status started = service_.Start(/*old=*/false);
+    if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
+  }
+  for (Seat& seat : seats_) {
+    if (seat.life) seat.life->crash().Disarm();
+    if (seat.down) StartLife(seat);
+  }
+}
+
+// A fleet that was stopped on the way goes on; who has not stopped in time is
+// killed first, as an operator would.
+void Simulation::RestartStopped() {
+  if (loop_.Now() - stopping_ > kStragglers) {
+    for (Seat& seat : seats_) {
+      if (!seat.life) continue;
+      ledger_.Crash(seat.machine.id, seat.life->number());
+      EndLife(seat);
+    }
+  }
+  const bool over = std::ranges::all_of(
+      seats_, [](const Seat& s) { return s.ended || s.down; });
+  if (!over) return;
+  stopping_ = absl::InfiniteFuture();
+  Tell("fleet", "goes on");
+  for (Seat& seat : seats_) StartLife(seat);
+}
+
+void Simulation::Advance() {
+  if (stopping_ == absl::InfiniteFuture() && phase_ <= Phase::kGathering &&
+      std::ranges::any_of(seats_, &Seat::ended)) {
+    stopping_ = loop_.Now();
+  }
+  if (stopping_ != absl::InfiniteFuture()) RestartStopped();
+  switch (phase_) {
+    case Phase::kFaults:
+      if (stop_at_ != 0 && MaxRound() >= stop_at_ && service_.up()) {
+        stop_at_ = 0;
+        Tell("fleet", "is asked to stop");
+        service_.RequestStop();
+      }
+      if (MaxRound() < scenario_.fault_rounds && loop_.Now() < give_up_) return;
+      StopFaults();
+      Enter(Phase::kGathering, kPatience);
+      return;
+    case Phase::kGathering:
+      if (!AllJoined()) break;
+      calm_ = true;
+      calm_from_ = MaxRound();
+      CheckCalm();
+      Enter(Phase::kCalm, kPatience + scenario_.calm_rounds *
+                                          scenario_.interval() * 4 *
+                                          scenario_.slowness);
+      return;
+    case Phase::kCalm:
+      if (scenario_.ends_by_stop
+              ? MinRound() < calm_from_ + scenario_.calm_rounds
+              : !AllEnded()) {
+        break;
+      }
+      if (scenario_.ends_by_stop) service_.RequestStop();
+      Enter(Phase::kEnding, kPatience);
+      return;
+    case Phase::kEnding:
+      if (!AllEnded()) break;
+      CheckEnd();
+      phase_ = Phase::kDone;
+      return;
+    case Phase::kDone:
+      return;
+  }
+  if (loop_.Now() < give_up_) return;
+  std::string where;
+  for (const Seat& seat : seats_) {
+    if (seat.life) seat.life->TellEdges();
+    absl::StrAppend(&where, " ",
+                    seat.ended  ? "ended"
+                    : seat.life ? absl::StrCat(seat.life->round())
+                                : "down");
+  }
+  Violation(absl::StrCat("the fleet does not get on in phase ",
+                         static_cast<int>(phase_), "; rounds:", where));
+}
+
+void Simulation::CheckCalm() {
+  std::vector<std::span<const float>> all;
+  for (const Seat& seat : seats_) all.push_back(seat.life->parameters());
+  outcome_.distance_before = ConsensusDistance(all);
+}
+
+void Simulation::CheckEnd() {
+  std::vector<std::span<const float>> all;
+  for (const Seat& seat : seats_) {
+    all.push_back(seat.machine.last);
+    for (const float v : seat.machine.last) Note(std::bit_cast<uint32_t>(v));
+  }
+  const std::string unequal = ledger_.Finish();
+  if (!unequal.empty()) Violation(unequal);
+  outcome_.distance = ConsensusDistance(all);
+  outcome_.distance_bound =
+      DistanceBound(scenario_, outcome_.distance_before, all);
+  if (!(outcome_.distance <= outcome_.distance_bound)) {
+    Violation(absl::StrFormat(
+        "the consensus distance is %.3g, was %.3g before %d calm rounds, and "
+        "may be %.3g",
+        outcome_.distance, outcome_.distance_before, scenario_.calm_rounds,
+        outcome_.distance_bound));
+  }
+}
+
+Outcome Simulation::Run() {
+  Tell("fleet", Describe(scenario_));
+  const absl::Status started = service_.Start(/*old=*/false);
+  if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
+  for (Seat& seat : seats_) {
+    const absl::Duration late =
+        scenario_.interval() *
+        key_.Fold("start").Uniform(seat.machine.id.value);
+    control_.RunAt(control_.Now() + late, [this, &seat] { StartLife(seat); });
+  }
+  swarm_ = std::make_unique<FaultSwarm>(
+      &loop_, &network_, &service_, scenario_,
+      [this](PeerId id, const Death& death) { Kill(id, death); },
+      [this](const std::string& what) { Tell("swarm", what); });
+  const absl::Time begin = loop_.Now();
+  give_up_ = begin + kLongestFaults * scenario_.interval();
+  while (phase_ != Phase::kDone && outcome_.violation.empty()) {
+    if (!loop_.Step()) Violation("nothing is left to happen");
+    AfterEvent();
+    Advance();
+  }
+  for (const Seat& seat : seats_) {
+    outcome_.peer_rounds += seat.machine.rounds_done;
+    outcome_.lives += seat.machine.lives;
+  }
+  outcome_.corrections = ledger_.corrections();
+  outcome_.trace_hash = hash_;
+  outcome_.virtual_seconds = absl::ToDoubleSeconds(loop_.Now() - begin);
+  return outcome_;
+}
+
+}  // namespace
+
+Outcome Simulate(const Scenario& scenario,
+                 std::function<void(const std::string&)> trace) {
+  return Simulation(scenario, std::move(trace)).Run();
+}
+
+}  // namespace gossamer::simulation
