@@ -201,6 +201,17 @@ TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {
   EXPECT_EQ(Hear(Beat(1, 101)).view->resume_round, 0);
 }
 
+// Found by gossamer simulate, seed 449.
+TEST_F(FleetTest, AReturningPeerIsLetInThoughTheServiceRestartsMeanwhile) {
+  Assemble(2);
+  Hear(Beat(1, 101));
+  ASSERT_TRUE(fleet_->Register(Peer(2, 202), now_).ok());
+  Begin(2, FleetRecord(fleet_->record()));
+  EXPECT_FALSE(Hear(Beat(2, 202)).view) << "nobody has been heard of yet";
+  Hear(Beat(1, 101));
+  EXPECT_TRUE(Hear(Beat(2, 202)).view);
+}
+
 TEST_F(FleetTest, ANewAddressMakesAViewFarEnoughAhead) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) {

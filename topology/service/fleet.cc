@@ -65,7 +65,9 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
 
 Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
     : options_(std::move(options)), record_(std::move(record)), started_(now) {
-  for (const MemberRecord& m : record_.members) live_[m.id];
+  // When they registered is not stored; who has not been let in yet still
+  // waits for a word of somebody who has.
+  for (const MemberRecord& m : record_.members) live_[m.id].registered = now;
 }
 
 absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
