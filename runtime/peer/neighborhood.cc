@@ -274,6 +274,13 @@ bool Neighborhood::Settled() const {
                      [](const auto& e) { return e.second.edge->settled(); });
 }
 
+bool Neighborhood::MaySettle() const {
+  return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
+    const Edge& edge = *e.second.edge;
+    return edge.state().ready || (edge.settled() && edge.sealed());
+  });
+}
+
 void Neighborhood::FlushAll() {
   for (auto& [peer, entry] : edges_) Flush(entry);
 }

@@ -119,6 +119,9 @@ class Neighborhood final : public TransportListener {
   std::map<PeerId, SavedEdge> TakeRecords();
   // Nothing of this peer is outstanding anywhere, nothing waits here.
   bool Settled() const;
+  // Every edge that is not settled and sealed has a connection: its other end
+  // lives and will say what is missing.
+  bool MaySettle() const;
   // Sends what is owed, where it can go out now.
   void FlushAll();
 
