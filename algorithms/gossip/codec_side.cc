@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -101,7 +102,9 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
 
 void CodecSide::OnZero() {
   std::fill(replica_.begin(), replica_.end(), 0.0f);
-  std::fill(difference_.begin(), difference_.end(), 0.0f);
+  if (!SeededBug("keep-difference")) {
+    std::fill(difference_.begin(), difference_.end(), 0.0f);
+  }
   std::ranges::fill(progress_, Progress());
 }
 
@@ -161,9 +164,13 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   if (mine) m = mine->encoded();
   if (theirs) t = theirs->encoded();
   // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
-  const float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
-  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference,
-                 x_.subspan(offset, size));
+  float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
+  if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
+  const std::span<float> x = x_.subspan(offset, size);
+  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
+  if (SeededBug("apply-twice") && c > 0) {
+    codec.Complete(&m, &t, c, difference, x);
+  }
   if (mine && theirs) {
     ++corrections_;
     if (observer_) observer_->OnCorrection(id, *mine, *theirs, c, difference);

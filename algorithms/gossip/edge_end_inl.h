@@ -18,7 +18,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
   pay = pay && MayPay(id);
   s_.decided = id + 1;
   if (!pay) {
-    s_.owes = true;
+    s_.owes = !SeededBug("silent-skip");
     return false;
   }
   s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
@@ -61,7 +61,9 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
   const bool payload = f.kind == FrameKind::kPayload;
   const bool gap =
       f.prev != 0 && f.prev >= s_.heard && !Rules::Broken(Rule::kRefuseGap);
-  const bool accepted = f.to > s_.heard && !gap;
+  const bool fresh =
+      f.to > s_.heard || (SeededBug("accept-twice") && f.to == s_.heard);
+  const bool accepted = fresh && !gap;
   if (f.ack > s_.decided || f.to <= f.prev ||
       (accepted && payload && s_.theirs.size() >= 2 * s_.peer_window)) {
     return Verdict::kViolation;
@@ -125,6 +127,7 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
   r.window = s_.window;
   r.peer_window = s_.peer_window;
   for (const auto& h : s_.mine) {
+    if (SeededBug("record-without-mine")) break;
     if (h.id >= s_.done) r.mine.PushBack(h);
   }
   for (const auto& h : s_.theirs) {
@@ -151,7 +154,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
     }
     r.theirs.PushBack(h);
   }
-  return s_.heard >= r.cut;
+  return s_.heard >= r.cut || SeededBug("seal-early");
 }
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>

@@ -9,7 +9,10 @@
 #include <array>
 #include <cassert>
 #include <cstdint>
+#include <string_view>
 #include <utility>
+
+#include "runtime/base/seeded_bug.h"
 
 namespace gossamer {
 
@@ -33,8 +36,16 @@ enum class Rule {
   kResetWhenEmpty,   // reset only with nothing outstanding
   kNonce,            // epochs differ between lives
 };
+// None is broken, but for a bug that is planted on purpose.
 struct SoundRules {
-  static constexpr bool Broken(Rule) { return false; }
+  static constexpr std::string_view kNames[] = {
+      "accept-over-a-gap", "acknowledge-receipt",
+      "never-rise",        "basis-twice",
+      "no-resend",         "release-when-acknowledged",
+      "reset-any-time",    "no-nonce"};
+  static bool Broken(Rule rule) {
+    return SeededBug(kNames[static_cast<int>(rule)]);
+  }
 };
 
 // A payload that an end retains or holds.

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/mutex.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/cli/command.h"
 #include "runtime/telemetry/progress.h"
 #include "topology/service/simulation/simulation.h"
@@ -51,6 +52,7 @@ struct Options {
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool trace = false;
   bool json = false;
+  std::string bug;  // to plant
 };
 
 struct Failure {
@@ -158,6 +160,9 @@ uint64_t HashOf(const Totals& totals) {
 }
 
 int RunSimulate(Options options) {
+#ifdef GOSSAMER_SEEDED_BUGS
+  PlantBug(options.bug);
+#endif
   if (options.trace) options.jobs = 1;
   const absl::Time started = absl::Now();
   const Totals totals = Runner(options).Run();
@@ -205,6 +210,9 @@ void AddSimulate(Command& program) {
   command.AddOption("--trace", &options->trace,
                     "tell all that happens, one seed after the other");
   command.AddOption("--json", &options->json, "answer as JSON");
+#ifdef GOSSAMER_SEEDED_BUGS
+  command.AddOption("--bug", &options->bug, "plant this bug first");
+#endif
 }
 
 }  // namespace gossamer

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/peer.h"
 #include "runtime/peer/replica_budget.h"
@@ -175,7 +176,7 @@ Task<bool> Peer::AtStop() {
   if (stop.committed && round_ > stop.round) co_return true;
   if (stop.round == 0 || round_ > stop.round) co_return false;
   m->AcknowledgeStop(stop.round);
-  if (round_ < stop.round) co_return false;
+  if (round_ < stop.round || SeededBug("run-past-stop")) co_return false;
   // At the round itself: the run ends here unless a peer has begun it already.
   // With the service gone the run goes on; nothing is lost by that.
   const uint64_t agreed = stop.round;

@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/task.h"
 
 namespace gossamer {
@@ -67,7 +68,7 @@ class Waiter {
     }
     absl::Time next = wait_->deadline;
     if (wait_->next_look) next = std::min(next, wait_->next_look());
-    if (next == absl::InfiniteFuture()) return;
+    if (next == absl::InfiniteFuture() || SeededBug("no-deadline")) return;
     timer_ = loop_->RunAt(next, [this] {
       timer_ = {};
       Look();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "runtime/base/seeded_bug.h"
 #include "topology/service/fleet.h"
 #include "topology/service/overlap_chooser.h"
 
@@ -56,7 +57,7 @@ void Fleet::AdvanceStop(absl::Time now) {
     if (live.acknowledged_stop == stop.round) continue;
     // A lost peer does not keep the others: if it comes back it stops at once
     // or at this round.
-    if (!Lost(m, now)) all = false;
+    if (!Lost(m, now)) all = SeededBug("commit-unacknowledged");
   }
   if (!all) return;
   stop.committed = true;
@@ -200,7 +201,9 @@ uint64_t Fleet::CommonCheckpoint() const {
   }
   uint64_t common = 0;
   for (const auto& [round, count] : holders) {
-    if (count == record_.members.size()) common = round;
+    if (count == record_.members.size() || SeededBug("uncommon-checkpoint")) {
+      common = round;
+    }
   }
   return common;
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/codec/codec.h"
 #include "topology/service/simulation/scenario.h"
 
 namespace gossamer::simulation {
@@ -17,7 +18,8 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all);
 
 // The consensus distance that `scenario.calm_rounds` of mixing may leave of
 // `before`.
-double DistanceBound(const Scenario& scenario, double before,
+double DistanceBound(const Scenario& scenario, const Codec& codec,
+                     double before,
                      const std::vector<std::span<const float>>& all);
 
 }  // namespace gossamer::simulation

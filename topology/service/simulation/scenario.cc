@@ -167,7 +167,8 @@ Scenario DrawScenario(uint64_t seed) {
   const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
                            f.service_crash_rate > 0 || f.control_loss > 0 ||
                            f.service_disk_error > 0;
-  s.ends_by_stop = may_be_late || f.fleet_stop || s.slowness > 1;
+  s.ends_by_stop = may_be_late || f.fleet_stop ||
+                   s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
   return s;
 }

@@ -5,10 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "algorithms/game/bilinear_game.h"
-#include "algorithms/game/quadratic_game.h"
 #include "algorithms/gossip/saved_edge.h"
 #include "runtime/base/status_macros.h"
+#include "topology/service/simulation/composition.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -42,17 +41,6 @@ class CalmingGame final : public Game {
   const bool* const calm_;
   const std::vector<float> zeros_;
 };
-
-std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
-  if (s.game == "bilinear") {
-    return *BilinearGame::Create({.dimension = s.dimension, .noise = s.noise},
-                                 s.seed);
-  }
-  return *QuadraticGame::Create({.dimension = s.dimension,
-                                 .noise = s.noise,
-                                 .heterogeneity = s.heterogeneity},
-                                rank, s.peers, s.seed);
-}
 
 }  // namespace
 
@@ -126,8 +114,7 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
   game_ = std::make_unique<CalmingGame>(MakeGame(s, rank), &world_.calm);
   step_ = *LocalStep::Create(
       {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
-  codec_ = *Codec::Create(s.codec, game_->layout());
-  watch_ = std::make_unique<ParameterWatch>(game_->parameters(), codec_);
+  watch_ = std::make_unique<ParameterWatch>(game_->parameters(), world_.codec);
   compute_ = std::make_unique<Compute>(
       this, VirtualCompute::Around(
                 key_.Fold("duration"),
@@ -230,7 +217,7 @@ absl::Status SimLife::MakePeer() {
                                             .membership = client_.get(),
                                             .game = game_.get(),
                                             .step = step_.get(),
-                                            .codec = codec_,
+                                            .codec = world_.codec,
                                             .metrics = this,
                                             .decisions = nullptr,
                                             .checkpoints = checkpoints_.get(),
@@ -299,7 +286,28 @@ void SimLife::OnEvent(const Event& event) {
 
 void SimLife::Check() {
   if (!peer_ || crash_.dead()) return;
+  CheckView();
   peer_->neighborhood().VisitEdges([this](const Edge& e) { CheckEdge(e); });
+}
+
+void SimLife::CheckView() {
+  const View& view = client_->view();
+  if (view.generation == seen_view_.generation &&
+      view.epoch == seen_view_.epoch) {
+    return;
+  }
+  if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
+  seen_view_ = view;
+  const View& same =
+      world_.views.emplace(std::pair(view.generation, view.epoch), view)
+          .first->second;
+  if (same.from_round != view.from_round ||
+      same.overlap_steps != view.overlap_steps ||
+      same.members != view.members) {
+    Violation(absl::StrFormat(
+        "view %d of generation %d is not the one that others have", view.epoch,
+        view.generation));
+  }
 }
 
 void SimLife::TellEdges() {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,7 +39,10 @@ struct SimWorld {
   SimNetwork& network;
   SimService& service;
   CorrectionLedger& ledger;
+  const std::shared_ptr<const Codec>& codec;
   const double& disk_error;
+  // Every view that a peer has had, by generation and epoch.
+  std::map<std::pair<uint64_t, uint64_t>, View>& views;
   const bool& calm;  // nothing but mixing moves parameters
   // Something that must never be.
   std::function<void(const std::string&)> violation;
@@ -99,6 +103,7 @@ class SimLife final : private MetricsSink {
   absl::Status MakePeer();
   uint64_t NewEpoch() const;
   void CheckEdge(const Edge& edge);
+  void CheckView();
   void CheckSaved();
   void NotePast(uint64_t round);
   void Violation(const std::string& what);
@@ -116,7 +121,6 @@ class SimLife final : private MetricsSink {
   DiskSession files_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
-  std::shared_ptr<const Codec> codec_;
   std::unique_ptr<ParameterWatch> watch_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<CheckpointStore> checkpoints_;
@@ -126,6 +130,7 @@ class SimLife final : private MetricsSink {
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
   std::map<PeerId, Seen> seen_;
+  View seen_view_;
   Task<absl::Status> main_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "topology/service/simulation/composition.h"
 #include "topology/service/simulation/end_checks.h"
 #include "topology/service/simulation/fault_swarm.h"
 #include "topology/service/simulation/sim_life.h"
@@ -71,7 +71,9 @@ class Simulation {
   SimNetwork network_;
   SimService service_;
   CorrectionLedger ledger_;
+  const std::shared_ptr<const Codec> codec_;
   double disk_error_ = 0;
+  std::map<std::pair<uint64_t, uint64_t>, View> views_;
   bool calm_ = false;
   SimWorld world_;
   std::vector<Seat> seats_;
@@ -85,30 +87,6 @@ class Simulation {
   Outcome outcome_;
 };
 
-SimOptions NetworkOf(const Scenario& s) {
-  SimOptions options;
-  options.seed = s.seed;
-  options.link = s.link;
-  options.redial_delay = s.interval() / 2;
-  options.keepalive = 5 * s.interval();
-  options.double_dial = s.double_dial;
-  return options;
-}
-
-SimServiceOptions ServiceOf(const Scenario& s) {
-  SimServiceOptions options;
-  options.fleet.run_id = "sim";
-  options.fleet.expected = s.peers;
-  options.fleet.schedule = s.schedule;
-  options.fleet.seed = s.seed;
-  options.fleet.overlap_steps = s.overlap;
-  options.fleet.heartbeat = s.heartbeat;
-  options.fleet.lease = s.lease;
-  options.latency = s.link.latency;
-  options.seed = s.seed;
-  return options;
-}
-
 Simulation::Simulation(const Scenario& scenario,
                        std::function<void(const std::string&)> trace)
     : scenario_(scenario),
@@ -118,13 +96,16 @@ Simulation::Simulation(const Scenario& scenario,
       network_(&loop_, NetworkOf(scenario_)),
       service_(&loop_, ServiceOf(scenario_),
                [this](const std::string& line) { Tell("service", line); }),
+      codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
       disk_error_(scenario_.swarm.disk_error),
       world_{scenario_,
              loop_,
              network_,
              service_,
              ledger_,
+             codec_,
              disk_error_,
+             views_,
              calm_,
              [this](const std::string& what) { Violation(what); },
              [this](PeerId id, const std::string& what) {
@@ -368,7 +349,7 @@ void Simulation::CheckEnd() {
   if (!unequal.empty()) Violation(unequal);
   outcome_.distance = ConsensusDistance(all);
   outcome_.distance_bound =
-      DistanceBound(scenario_, outcome_.distance_before, all);
+      DistanceBound(scenario_, *codec_, outcome_.distance_before, all);
   if (!(outcome_.distance <= outcome_.distance_bound)) {
     Violation(absl::StrFormat(
         "the consensus distance is %.3g, was %.3g before %d calm rounds, and "

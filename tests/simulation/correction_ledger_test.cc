@@ -1,0 +1,74 @@
+#include "topology/service/simulation/correction_ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gossamer::simulation {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr PeerId kOne{1}, kTwo{2};
+
+// Two peers in their first lives, with epochs 10 and 20.
+class CorrectionLedgerTest : public testing::Test {
+ protected:
+  CorrectionLedgerTest() {
+    Live(kOne, 1, 10);
+    Live(kTwo, 1, 20);
+  }
+  void Live(PeerId peer, uint64_t life, uint64_t epoch) {
+    ledger_.Begin(peer, life);
+    EXPECT_THAT(ledger_.Own(peer, epoch), IsEmpty());
+  }
+  const EdgeEndName one_{kOne, kTwo, 10, 20};
+  const EdgeEndName two_{kTwo, kOne, 20, 10};
+  CorrectionLedger ledger_;
+};
+
+TEST_F(CorrectionLedgerTest, OppositesAtBothEndsAreFine) {
+  EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
+  EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+}
+
+TEST_F(CorrectionLedgerTest, FindsTwiceUnequalAndMissing) {
+  EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
+  EXPECT_THAT(ledger_.Apply(one_, 256, 7), HasSubstr("twice"));
+  EXPECT_THAT(ledger_.Apply(two_, 256, 8), HasSubstr("not the opposite"));
+  EXPECT_THAT(ledger_.Apply(two_, 512, 8), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+}
+
+TEST_F(CorrectionLedgerTest, ACrashExcusesItsIncarnation) {
+  EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
+  ledger_.Crash(kTwo, 1);
+  Live(kTwo, 2, 30);
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+  EXPECT_THAT(ledger_.Apply({kOne, kTwo, 10, 30}, 512, 7), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+}
+
+TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
+  // Two applies the second exchange after its cut, then both go on from it.
+  for (const ExchangeId id : {256, 512}) {
+    EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
+    EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());
+  }
+  Live(kOne, 2, 11);
+  ledger_.Resume(one_, 513, 768);
+  Live(kTwo, 2, 21);
+  ledger_.Resume(two_, 257, 768);
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+  EXPECT_THAT(ledger_.Apply({kTwo, kOne, 21, 0}, 512, 512), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+}
+
+TEST_F(CorrectionLedgerTest, TwoLivesMustNotShareAnEpoch) {
+  ledger_.Begin(kOne, 2);
+  EXPECT_THAT(ledger_.Own(kOne, 10), HasSubstr("the same epoch"));
+}
+
+}  // namespace
+}  // namespace gossamer::simulation

@@ -1,0 +1,87 @@
+#include "topology/service/simulation/memory_disk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gossamer::simulation {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class MemoryDiskTest : public testing::Test {
+ protected:
+  std::string Read(const std::string& path) {
+    const auto text = files_.ReadText(path);
+    return text.ok() ? *text : std::string(text.status().message());
+  }
+  MemoryDisk disk_;
+  CrashPoint crash_;
+  double error_rate_ = 0;
+  DiskSession files_{&disk_, &crash_, &error_rate_, RngKey(1)};
+};
+
+TEST_F(MemoryDiskTest, APowerCutTakesBackNamesThatWereNotSynced) {
+  bool kept = false, lost = false;
+  for (uint64_t i = 0; i < 32; ++i) {
+    disk_.Wipe();
+    ASSERT_TRUE(files_.MakeFolder("a/b").ok());
+    ASSERT_TRUE(files_.WriteText("a/b/x", "x").ok());
+    ASSERT_TRUE(files_.SyncFolder("a/b").ok());
+    ASSERT_TRUE(files_.Rename("a/b", "a/c").ok());
+    disk_.CutPower(RngKey(i));
+    kept |= files_.Exists("a/b");
+    lost |= files_.Exists("a/c");
+    EXPECT_EQ(Read(files_.Exists("a/b") ? "a/b/x" : "a/c/x"), "x");
+  }
+  EXPECT_TRUE(kept);
+  EXPECT_TRUE(lost) << "what was not synced may have come through";
+}
+
+TEST_F(MemoryDiskTest, WhatIsSyncedStays) {
+  ASSERT_TRUE(files_.MakeFolder("a/b").ok());
+  ASSERT_TRUE(files_.WriteText("a/b/x", "x").ok());
+  ASSERT_TRUE(files_.SyncFolder("a/b").ok());
+  ASSERT_TRUE(files_.Rename("a/b", "a/b.c").ok());
+  ASSERT_TRUE(files_.SyncFolder("a").ok());
+  ASSERT_TRUE(files_.MakeFolder("a/b").ok());
+  disk_.CutPower(RngKey(1));
+  EXPECT_THAT(files_.Entries("a"), ElementsAre("b", "b.c"));
+  EXPECT_THAT(files_.Entries("a/b"), IsEmpty());
+  EXPECT_EQ(Read("a/b.c/x"), "x");
+}
+
+// A folder that was removed takes what was done in it along; one of the same
+// name is another one.
+TEST_F(MemoryDiskTest, ARemovedFolderDoesNotHauntItsSuccessor) {
+  ASSERT_TRUE(files_.MakeFolder("a/b").ok());
+  ASSERT_TRUE(files_.WriteText("a/b/x", "old").ok());
+  ASSERT_TRUE(files_.SyncFolder("a/b").ok());
+  ASSERT_TRUE(files_.Remove("a/b").ok());
+  ASSERT_TRUE(files_.SyncFolder("a").ok());
+  ASSERT_TRUE(files_.MakeFolder("a/b").ok());
+  ASSERT_TRUE(files_.WriteText("a/b/x", "new").ok());
+  ASSERT_TRUE(files_.SyncFolder("a/b").ok());
+  for (uint64_t i = 0; i < 8; ++i) {
+    disk_.CutPower(RngKey(i));
+    EXPECT_EQ(Read("a/b/x"), "new");
+  }
+}
+
+TEST_F(MemoryDiskTest, ADeadProcessWritesNoMore) {
+  ASSERT_TRUE(files_.MakeFolder("a").ok());
+  crash_.Arm(1);
+  EXPECT_TRUE(files_.WriteText("a/x", "x").ok());
+  EXPECT_TRUE(crash_.dead());
+  EXPECT_FALSE(files_.WriteText("a/y", "y").ok());
+  EXPECT_THAT(files_.Entries("a"), ElementsAre("x"));
+}
+
+TEST_F(MemoryDiskTest, AFailedWriteLeavesAPart) {
+  error_rate_ = 1;
+  EXPECT_FALSE(files_.WriteText("x", "0123456789").ok());
+  EXPECT_LE(Read("x").size(), 10u);
+}
+
+}  // namespace
+}  // namespace gossamer::simulation

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Each bug that is planted on purpose must be found by the simulation within so
+many seeds, and without one nothing may be.
+
+usage: seeded_bugs_test.py GOSSAMER
+"""
+
+import json
+import subprocess
+import sys
+
+# Name (SeededBug in the sources) -> what it breaks.
+BUGS = {
+    "apply-twice": "a correction is added twice",
+    "own-coefficient": "each end uses its own coefficient, not the smaller",
+    "keep-difference": "D survives the end of an incarnation",
+    "no-window": "payloads pile up without a limit",
+    "accept-twice": "a repeated frame counts again",
+    "accept-over-a-gap": "a frame counts though one before it is missing",
+    "acknowledge-receipt": "what was heard counts as complete",
+    "release-when-acknowledged": "a payload goes before it is complete here",
+    "no-resend": "nothing is sent again after a hello",
+    "never-rise": "an end stays below the epoch it is remembered by",
+    "silent-skip": "a skipped exchange is not told",
+    "silent-pass": "a payload that was jumped over is not answered",
+    "seal-early": "a record is sealed before all is heard",
+    "record-without-mine": "a record forgets this end's payloads",
+    "leave-early": "a peer leaves while others need it",
+    "no-deadline": "waits have no timer",
+    "run-past-stop": "a peer begins the round it has agreed to stop at",
+    "commit-unacknowledged": "a stop is final before all have agreed",
+    "uncommon-checkpoint": "a fleet resumes from a round that some lack",
+    "answer-unsaved": "the service answers before it has saved",
+    "no-sync-before-rename": "a checkpoint's files are not synced",
+    "no-sync-after-rename": "a checkpoint's name is not synced",
+    "unverified": "a damaged checkpoint counts as whole",
+}
+SEEDS = 600
+AT_ONCE = 60
+JOBS = 2
+
+
+def violations(gossamer, bug, start, seeds):
+    command = [gossamer, "simulate", "--from", str(start), "--seeds",
+               str(seeds), "--jobs", str(JOBS), "--json"]
+    if bug:
+        command += ["--bug", bug]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        # An assertion of the code under test is a way to be found, too.
+        return [{"seed": start, "what": done.stderr.strip()[-200:]}]
+    return json.loads(done.stdout)["violations"]
+
+
+def find(gossamer, bug):
+    for start in range(1, SEEDS + 1, AT_ONCE):
+        found = violations(gossamer, bug, start, AT_ONCE)
+        if found:
+            return found[0]
+    return None
+
+
+def main():
+    gossamer = sys.argv[1]
+    only = sys.argv[2:]
+    missed = []
+    for bug, breaks in BUGS.items():
+        if only and bug not in only:
+            continue
+        first = find(gossamer, bug)
+        if first:
+            print(f"{bug} ({breaks}): seed {first['seed']}: {first['what']}",
+                  flush=True)
+        else:
+            missed.append(bug)
+            print(f"{bug} ({breaks}): NOT FOUND in {SEEDS} seeds", flush=True)
+    false_alarms = [] if only else violations(gossamer, None, 1, SEEDS)
+    for alarm in false_alarms:
+        print(f"without a bug: seed {alarm['seed']}: {alarm['what']}")
+    print(f"{len(BUGS) - len(missed)} of {len(BUGS)} bugs found")
+    return 1 if missed or false_alarms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+#include "topology/service/simulation/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "topology/mixing_schedule.h"
+
+namespace gossamer::simulation {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(Simulation, TheSameSeedGivesTheSameTrace) {
+  std::set<uint64_t> hashes;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Scenario scenario = DrawScenario(seed);
+    std::vector<std::string> lines;
+    const Outcome one = Simulate(scenario);
+    const Outcome two = Simulate(
+        scenario, [&](const std::string& line) { lines.push_back(line); });
+    EXPECT_THAT(one.violation, IsEmpty());
+    EXPECT_EQ(one.trace_hash, two.trace_hash) << Describe(scenario);
+    EXPECT_EQ(one.events, two.events);
+    EXPECT_GT(lines.size(), 10u);
+    hashes.insert(one.trace_hash);
+  }
+  EXPECT_EQ(hashes.size(), 8u) << "seeds differ";
+}
+
+TEST(Simulation, ScenariosAreWithinTheirBounds) {
+  double peers = 0;
+  constexpr int kSeeds = 2000;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const Scenario s = DrawScenario(static_cast<uint64_t>(seed));
+    peers += s.peers;
+    EXPECT_GE(s.peers, kFewestPeers);
+    EXPECT_LE(s.peers, kMostPeers);
+    EXPECT_LE(2 * s.dimension, kMostParameters);
+    EXPECT_TRUE(MakeSchedule(s.schedule, s.peers, s.seed).ok()) << Describe(s);
+  }
+  EXPECT_GT(peers / kSeeds, 8);
+  EXPECT_LT(peers / kSeeds, 12);
+}
+
+}  // namespace
+}  // namespace gossamer::simulation
