@@ -76,6 +76,17 @@ std::string CheckpointStore::PathOf(uint64_t round) const {
   return absl::StrCat(folder_, "/round-", round);
 }
 
+// A crash while one of the same round is replaced leaves the one before.
+std::string CheckpointStore::Stored(uint64_t round) const {
+  const std::string path = PathOf(round);
+  return files_.Exists(path) ? path : path + kReplaced;
+}
+
+absl::Status CheckpointStore::Remove(uint64_t round) {
+  GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(round) + kReplaced));
+  return files_.Remove(PathOf(round));
+}
+
 absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   const uint64_t round = checkpoint.id.round;
   const std::string aside = PathOf(round) + kAside;
@@ -95,7 +106,7 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
   const std::vector<uint64_t> rounds = Folders();
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
     if (rounds[i] == saved) continue;
-    GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(rounds[i])));
+    GOSSAMER_RETURN_IF_ERROR(Remove(rounds[i]));
   }
   // What earlier lives of this process left half done.
   for (const std::string& name : files_.Entries(folder_)) {
@@ -147,12 +158,14 @@ std::vector<uint64_t> CheckpointStore::Folders() const {
   for (const std::string& name : files_.Entries(folder_)) {
     absl::string_view number = name;
     uint64_t round = 0;
+    absl::ConsumeSuffix(&number, kReplaced);
     if (absl::ConsumePrefix(&number, "round-") &&
         absl::SimpleAtoi(number, &round) && absl::StrCat(round) == number) {
       rounds.push_back(round);
     }
   }
   std::sort(rounds.begin(), rounds.end());
+  rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
   return rounds;
 }
 
@@ -166,7 +179,7 @@ std::vector<uint64_t> CheckpointStore::Rounds() const {
 
 absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
     uint64_t round) const {
-  const std::string path = absl::StrCat(PathOf(round), "/", kManifest);
+  const std::string path = absl::StrCat(Stored(round), "/", kManifest);
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(path));
   if (size > kMostManifest) return Damaged(path, "over 16 MiB");
   GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files_.ReadText(path));
@@ -194,7 +207,7 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
   GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest,
                             ReadManifest(round));
   const wire::CheckpointFile& file = manifest.files(0);
-  const std::string path = absl::StrCat(PathOf(round), "/", kState);
+  const std::string path = absl::StrCat(Stored(round), "/", kState);
   const absl::StatusOr<uint64_t> size = files_.Size(path);
   if (!size.ok()) return Damaged(path, std::string(size.status().message()));
   if (*size != file.size()) {
@@ -212,7 +225,7 @@ absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
   GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest, Verify(round));
   GOSSAMER_ASSIGN_OR_RETURN(
       Safetensors state,
-      files_.ReadTensors(absl::StrCat(PathOf(round), "/", kState)));
+      files_.ReadTensors(absl::StrCat(Stored(round), "/", kState)));
   Checkpoint checkpoint;
   checkpoint.id = {manifest.run_id(), manifest.peer_id(), manifest.round(),
                    manifest.layout_fingerprint(),
@@ -242,7 +255,7 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {
   for (uint64_t later : Folders()) {
     if (later > round) {
-      GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(later)));
+      GOSSAMER_RETURN_IF_ERROR(Remove(later));
     }
   }
   return absl::OkStatus();

@@ -52,6 +52,8 @@ class CheckpointStore {
 
  private:
   std::string PathOf(uint64_t round) const;
+  std::string Stored(uint64_t round) const;
+  absl::Status Remove(uint64_t round);
   std::vector<uint64_t> Folders() const;
   absl::Status RemoveOld(uint64_t saved);
   absl::Status WriteAside(const Checkpoint& checkpoint,

@@ -73,8 +73,20 @@ class System : public FileOps {
  public:
   absl::Status MakeFolder(const std::string& path) override {
     std::error_code error;
+    std::vector<std::filesystem::path> made;
+    for (std::filesystem::path p = path;
+         !p.empty() && !std::filesystem::exists(p, error);
+         p = p.parent_path()) {
+      made.push_back(p);
+    }
     std::filesystem::create_directories(path, error);
-    return FromErrorCode(path, "make folder", error);
+    if (error) return FromErrorCode(path, "make folder", error);
+    for (const std::filesystem::path& p : made) {
+      const std::string parent = p.parent_path().string();
+      const absl::Status synced = SyncFolder(parent.empty() ? "." : parent);
+      if (!synced.ok()) return synced;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status WriteText(const std::string& path,

@@ -24,7 +24,7 @@ namespace gossamer {
 class FileOps {
  public:
   virtual ~FileOps() = default;
-  // Also its parents; fine if it is there.
+  // Also its parents; fine if it is there.  Their names are durable then.
   virtual absl::Status MakeFolder(const std::string& path) = 0;
   virtual absl::Status WriteText(const std::string& path,
                                  std::string_view text) = 0;
