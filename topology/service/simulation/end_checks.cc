@@ -52,7 +52,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   }
   squares /= static_cast<double>(all.size());
   if (s.deadline.kind != DeadlinePolicy::Kind::kNone) {
-    return before / 2 + 0.02 * squares;
+    return before + 0.02 * squares;
   }
   const double mixed =
       std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);

@@ -297,6 +297,10 @@ void SimLife::CheckView() {
     return;
   }
   if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
+  // It will give up what it has saved later.
+  if (seen_view_.epoch == 0 && view.resume_round != 0) {
+    machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
+  }
   seen_view_ = view;
   const View& same =
       world_.views.emplace(std::pair(view.generation, view.epoch), view)
