@@ -21,8 +21,6 @@ BUGS = {
     "release-when-acknowledged": "a payload goes before it is complete here",
     "no-resend": "nothing is sent again after a hello",
     "never-rise": "an end stays below the epoch it is remembered by",
-    "silent-skip": "a skipped exchange is not told",
-    "silent-pass": "a payload that was jumped over is not answered",
     "seal-early": "a record is sealed before all is heard",
     "record-without-mine": "a record forgets this end's payloads",
     "leave-early": "a peer leaves while others need it",
@@ -35,8 +33,8 @@ BUGS = {
     "no-sync-after-rename": "a checkpoint's name is not synced",
     "unverified": "a damaged checkpoint counts as whole",
 }
-SEEDS = 600
-AT_ONCE = 60
+SEEDS = 300
+AT_ONCE = 20
 JOBS = 2
 
 
