@@ -21,8 +21,16 @@ void DeadlineEstimator::Record(absl::Duration arrival) {
   if (arrivals_.size() > kHistory) arrivals_.pop_front();
 }
 
-absl::Duration DeadlineEstimator::Limit(absl::Duration round) const {
-  if (policy_.kind == DeadlinePolicy::Kind::kFixed) return policy_.fixed;
+absl::Duration DeadlineEstimator::Fastest() const {
+  if (arrivals_.empty()) return absl::ZeroDuration();
+  return *std::min_element(arrivals_.begin(), arrivals_.end());
+}
+
+absl::Duration DeadlineEstimator::Limit(absl::Duration round,
+                                        absl::Duration possible) const {
+  if (policy_.kind == DeadlinePolicy::Kind::kFixed) {
+    return std::max(policy_.fixed, possible);
+  }
   if (policy_.kind == DeadlinePolicy::Kind::kNone ||
       arrivals_.size() < kFirstExchanges) {
     return absl::InfiniteDuration();
@@ -32,9 +40,8 @@ absl::Duration DeadlineEstimator::Limit(absl::Duration round) const {
   std::vector<absl::Duration> deviations;
   for (absl::Duration d : all)
     deviations.push_back(absl::AbsDuration(d - median));
-  const absl::Duration transfer = *std::min_element(all.begin(), all.end());
   const absl::Duration least = std::max(absl::Milliseconds(20), round / 4);
-  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + transfer;
+  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + Fastest();
   return std::min(std::max(median + 4 * Median(deviations), least), most);
 }
 

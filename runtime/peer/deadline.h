@@ -27,12 +27,17 @@ class DeadlineEstimator {
   // in time or late.
   void Record(absl::Duration arrival);
 
+  // The shortest of the last arrivals; 0 before the first.
+  absl::Duration Fastest() const;
+
   // How long after its emission to wait for an exchange, given the length of
   // a round; infinite without a deadline and for the first exchanges.
+  // Fixed: at least `possible`, in which exchanges can be had at all.
   // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
   // quarter of a round, at most the larger of a second and half a round, plus
   // the transfer (the fastest arrival).
-  absl::Duration Limit(absl::Duration round) const;
+  absl::Duration Limit(absl::Duration round,
+                       absl::Duration possible = absl::ZeroDuration()) const;
 
  private:
   DeadlinePolicy policy_;

@@ -70,6 +70,7 @@ void Neighborhood::SetOverlap(int h) {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
+  possible_ = PossibleDeadline();
   for (auto& [peer, entry] : edges_) {
     const auto it = std::find_if(
         row.begin(), row.end(),
@@ -211,12 +212,28 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
   return first;
 }
 
+// Were every correction late, mixing would act on what is rounds old, and on a
+// random schedule the fleet would diverge.  So a deadline that half of the
+// edges never keep is the mistake, not the edges.
+absl::Duration Neighborhood::PossibleDeadline() const {
+  std::vector<absl::Duration> fastest;
+  for (const auto& [peer, entry] : edges_) {
+    const absl::Duration f = entry.deadline.Fastest();
+    if (f > absl::ZeroDuration()) fastest.push_back(f);
+  }
+  if (fastest.empty()) return absl::ZeroDuration();
+  const auto middle =
+      fastest.begin() + static_cast<ptrdiff_t>((fastest.size() - 1) / 2);
+  std::nth_element(fastest.begin(), middle, fastest.end());
+  return *middle;
+}
+
 absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,
                                     absl::Duration round) const {
   const auto it = entry.emitted.find(id);
   const absl::Time from =
       it == entry.emitted.end() ? absl::InfinitePast() : it->second;
-  const absl::Duration limit = entry.deadline.Limit(round);
+  const absl::Duration limit = entry.deadline.Limit(round, possible_);
   if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();
   return from + limit;
 }

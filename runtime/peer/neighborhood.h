@@ -162,6 +162,8 @@ class Neighborhood final : public TransportListener {
   void TellFormat(Entry& entry, ExchangeId id) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
+  // In which at least half of the edges can answer; 0: not known yet.
+  absl::Duration PossibleDeadline() const;
   // No neighbour has been heard to decide exchange `id`.
   bool Alone(ExchangeId id) const;
   // Of the edges of `row`, overdue ones included.
@@ -186,6 +188,7 @@ class Neighborhood final : public TransportListener {
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
   absl::Duration exchange_time_;
+  absl::Duration possible_;
   absl::Duration busy_;
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;

@@ -21,9 +21,11 @@ TEST(DeadlineTest, NoneNeverEnds) {
   EXPECT_EQ(e.Limit(kRound), absl::InfiniteDuration());
 }
 
-TEST(DeadlineTest, FixedIsFixed) {
+TEST(DeadlineTest, FixedIsFixedIfItCanBeKept) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, absl::Milliseconds(7)});
   EXPECT_EQ(e.Limit(kRound), absl::Milliseconds(7));
+  EXPECT_EQ(e.Limit(kRound, absl::Milliseconds(5)), absl::Milliseconds(7));
+  EXPECT_EQ(e.Limit(kRound, absl::Milliseconds(9)), absl::Milliseconds(9));
 }
 
 TEST(DeadlineTest, FirstEightExchangesHaveNone) {

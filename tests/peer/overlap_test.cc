@@ -156,5 +156,28 @@ TEST(OverlapTest, ChangesAtAViewWithoutASkip) {
   }
 }
 
+// A deadline shorter than the network's latency would make every correction
+// rounds late, and random schedules diverge on such: without the least that is
+// possible, to a distance of 45 to 1e13 here.
+TEST(OverlapTest, ADeadlineThatNobodyCanKeepDoesNoHarm) {
+  for (const char* schedule :
+       {"random-matching", "permuted-ring", "one-peer-exponential"}) {
+    SimFleetOptions o = QuadraticFleet(16, 150);
+    o.schedule.schedule = schedule;
+    o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(20)};
+    o.step_time = absl::Milliseconds(50);
+    o.network.link.latency = absl::Milliseconds(150);
+    SimFleet hasty(o);
+    hasty.Start();
+    ASSERT_TRUE(hasty.Run()) << hasty.StatusOf(0);
+    o.peer.deadline = {};
+    SimFleet patient(o);
+    patient.Start();
+    ASSERT_TRUE(patient.Run()) << patient.StatusOf(0);
+    EXPECT_LT(hasty.ConsensusDistance(), 10 * patient.ConsensusDistance())
+        << schedule;
+  }
+}
+
 }  // namespace
 }  // namespace gossamer

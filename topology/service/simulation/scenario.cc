@@ -96,11 +96,6 @@ void DrawTimes(Scenario& s, Draws d) {
   s.step_jitter = d.Of({0.0, 0.1, 0.5});
   s.link.latency = s.step_time * d.Of({0.01, 0.1, 0.3, 1.0, 3.0});
   s.link.jitter = d.Of({0.0, 0.5, 2.0});
-  // A deadline that no exchange can keep makes all corrections late, which a
-  // random schedule does not survive: it diverges (see the README).
-  s.deadline.fixed =
-      std::max(s.deadline.fixed,
-               s.interval() + 2 * s.link.latency * (1 + s.link.jitter));
   s.double_dial = d.Of({0.0, 0.0, 0.2});
   if (d.Chance(0.15) && s.deadline.kind != DeadlinePolicy::Kind::kNone) {
     s.slowness = d.Of({2.0, 6.0});
