@@ -37,6 +37,14 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# The lab's tests make networks of it; a container or a chroot may lack the node.
+if [ $for_tests = 1 ] && [ ! -e /dev/net/tun ]; then
+  sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  echo "setup: making /dev/net/tun"
+  "${sudo[@]}" mkdir -p /dev/net
+  "${sudo[@]}" mknod -m 666 /dev/net/tun c 10 200
+fi
+
 if [ $with_torch = 1 ]; then
   venv=.deps/torch-$TORCH_VERSION
   if [ ! -e "$venv/complete" ]; then
