@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,21 @@ TEST(Simulation, TheSameSeedGivesTheSameTrace) {
     hashes.insert(one.trace_hash);
   }
   EXPECT_EQ(hashes.size(), 8u) << "seeds differ";
+}
+
+// What else the process has done must not show: no order of addresses, no state
+// that outlives a seed.
+TEST(Simulation, SeedsDoNotKnowOfEachOther) {
+  constexpr uint64_t kSeeds = 40;
+  std::vector<uint64_t> forwards, backwards;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    forwards.push_back(Simulate(DrawScenario(seed)).trace_hash);
+  }
+  for (uint64_t seed = kSeeds; seed >= 1; --seed) {
+    backwards.push_back(Simulate(DrawScenario(seed)).trace_hash);
+  }
+  std::ranges::reverse(backwards);
+  EXPECT_EQ(forwards, backwards);
 }
 
 TEST(Simulation, ScenariosAreWithinTheirBounds) {

@@ -16,7 +16,7 @@ Endpoint::~Endpoint() {
   network_->endpoints_.erase(self_);
   for (auto& [key, pair] : network_->pairs_) {
     if (key.first != self_ && key.second != self_) continue;
-    const std::set<ConnectionPtr> connections = pair.connections;
+    const std::vector<ConnectionPtr> connections = pair.connections;
     for (const ConnectionPtr& c : connections) {
       network_->Forget(c, EndOf(*c));
       network_->BreakConnection(c, network_->loop_.Now());
@@ -37,7 +37,7 @@ void Endpoint::Disconnect(PeerId peer) {
   wanted_.erase(peer);
   const absl::Status why = absl::CancelledError(
       absl::StrFormat("peer %d was disconnected by this end", peer.value));
-  const std::set<ConnectionPtr> connections =
+  const std::vector<ConnectionPtr> connections =
       network_->pairs_[SimNetwork::KeyOf(self_, peer)].connections;
   for (const ConnectionPtr& c : connections) EndHere(c, why);
 }

@@ -52,7 +52,7 @@ void SimNetwork::SetLink(PeerId from, PeerId to, SimLink link) {
 void SimNetwork::Break(PeerId a, PeerId b, absl::Duration closed_for) {
   Pair& pair = pairs_[KeyOf(a, b)];
   pair.closed_until = std::max(pair.closed_until, loop_.Now() + closed_for);
-  const std::set<ConnectionPtr> connections = pair.connections;
+  const std::vector<ConnectionPtr> connections = pair.connections;
   for (const ConnectionPtr& c : connections) BreakConnection(c, loop_.Now());
 }
 
@@ -73,7 +73,7 @@ void SimNetwork::Partition(std::set<PeerId> side) {
       MaybeDial(key, options_.redial_delay);
       continue;
     }
-    const std::set<ConnectionPtr> connections = pair.connections;
+    const std::vector<ConnectionPtr> connections = pair.connections;
     for (const ConnectionPtr& c : connections) {
       BreakConnection(c, loop_.Now() + options_.keepalive);
     }
@@ -147,7 +147,7 @@ void SimNetwork::Open(PairKey key) {
   for (int end : {0, 1}) {
     c->ends[end].endpoint = endpoints_.at(c->ends[end].peer);
   }
-  pairs_[key].connections.insert(c);
+  pairs_[key].connections.push_back(c);
   for (int end : {0, 1}) {
     Item up;
     up.kind = Item::Kind::kUp;
@@ -269,7 +269,9 @@ void SimNetwork::Forget(const ConnectionPtr& c, int end) {
   c->ends[end].endpoint = nullptr;
   c->ends[end].incoming.clear();
   const PairKey key = KeyOf(c->ends[0].peer, c->ends[1].peer);
-  if (c->ends[1 - end].endpoint == nullptr) pairs_[key].connections.erase(c);
+  if (c->ends[1 - end].endpoint == nullptr) {
+    std::erase(pairs_[key].connections, c);
+  }
   MaybeDial(key, options_.redial_delay);
 }
 

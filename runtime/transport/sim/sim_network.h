@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -109,7 +110,7 @@ class SimNetwork {
   struct Pair {
     absl::Time closed_until = absl::InfinitePast();
     bool dialling = false;
-    std::set<ConnectionPtr> connections;
+    std::vector<ConnectionPtr> connections;  // the oldest first
     uint64_t dials = 0;
     uint64_t breaks = 0;
   };
