@@ -58,6 +58,8 @@ class Membership {
   virtual const View& view() const = 0;
   // The largest round of any peer, as of the service's last answer.
   virtual std::optional<uint64_t> fleet_round() const = 0;
+  // The second largest: at least two peers have got so far.
+  virtual std::optional<uint64_t> second_round() const = 0;
   // Seconds of a round without waiting at the slowest peer, which sets the
   // pace, as of the service's last answer.
   virtual std::optional<double> fleet_busy() const = 0;

@@ -32,6 +32,13 @@ class StaticFleet::Peer final : public Membership {
     return round;
   }
 
+  std::optional<uint64_t> second_round() const override {
+    MutexLock lock(&fleet_->mu_);
+    const std::vector<uint64_t> rounds = fleet_->Rounds();
+    if (rounds.size() < 2 || rounds[1] == 0) return std::nullopt;
+    return rounds[1];
+  }
+
   std::optional<double> fleet_busy() const override {
     MutexLock lock(&fleet_->mu_);
     double busy = 0;
@@ -112,12 +119,18 @@ std::map<PeerId, PeerReport> StaticFleet::reports() const {
   return reports;
 }
 
-uint64_t StaticFleet::MaxRound() const {
-  uint64_t round = 0;
+std::vector<uint64_t> StaticFleet::Rounds() const {
+  std::vector<uint64_t> rounds;
   for (const auto& [id, seat] : seats_) {
-    round = std::max({round, seat.begun, seat.report.round});
+    rounds.push_back(std::max(seat.begun, seat.report.round));
   }
-  return round;
+  std::ranges::sort(rounds, std::greater());
+  return rounds;
+}
+
+uint64_t StaticFleet::MaxRound() const {
+  const std::vector<uint64_t> rounds = Rounds();
+  return rounds.empty() ? 0 : rounds[0];
 }
 
 void StaticFleet::Advance() {

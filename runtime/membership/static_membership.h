@@ -52,6 +52,8 @@ class StaticFleet {
     uint64_t acknowledged = 0;
   };
 
+  // The largest first.
+  std::vector<uint64_t> Rounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t MaxRound() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NotifyAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -242,6 +242,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   registered_ = response.registered();
   expected_ = response.expected();
   if (response.fleet_round() > 0) fleet_round_ = response.fleet_round();
+  if (response.second_round() > 0) second_round_ = response.second_round();
   if (response.fleet_busy_seconds() > 0) {
     fleet_busy_ = response.fleet_busy_seconds();
   }

@@ -85,6 +85,9 @@ class TopologyClient final : public Membership {
 
   const View& view() const override { return view_; }
   std::optional<uint64_t> fleet_round() const override { return fleet_round_; }
+  std::optional<uint64_t> second_round() const override {
+    return second_round_;
+  }
   std::optional<double> fleet_busy() const override { return fleet_busy_; }
   StopState stop() const override { return stop_; }
   void BeginRound(uint64_t round) override { begun_ = round; }
@@ -136,7 +139,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
-  std::optional<uint64_t> fleet_round_;
+  std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;
   uint32_t registered_ = 0;

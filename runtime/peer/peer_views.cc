@@ -210,6 +210,12 @@ uint64_t Peer::NextRound() const {
   if (const auto fleet = parts_.membership->fleet_round()) {
     target = std::min(target, *fleet);
   }
+  // Two groups of a fleet that is not complete may be rounds apart though
+  // nobody at their border has enough neighbours ahead.  Where two peers have
+  // got to, and a neighbour is seen to be, is no runaway's round.
+  if (const auto second = parts_.membership->second_round()) {
+    target = std::max(target, std::min(heard.back(), *second));
+  }
   const StopState stop = parts_.membership->stop();
   if (stop.round != 0 && next <= stop.round) {
     target = std::min(target, stop.round);

@@ -327,6 +327,9 @@ class LateToHear final : public Membership {
   std::optional<uint64_t> fleet_round() const override {
     return fleet_->fleet_round();
   }
+  std::optional<uint64_t> second_round() const override {
+    return fleet_->second_round();
+  }
   std::optional<double> fleet_busy() const override {
     return fleet_->fleet_busy();
   }

@@ -182,7 +182,9 @@ TEST_F(FleetTest, FleetRoundIsTheFurthestPeer) {
   Assemble(3);
   Hear(Beat(1, 101, 12));
   Hear(Beat(2, 102, 30));
-  EXPECT_EQ(Hear(Beat(3, 103, 20)).fleet_round, 30);
+  const FleetAnswer answer = Hear(Beat(3, 103, 20));
+  EXPECT_EQ(answer.fleet_round, 30);
+  EXPECT_EQ(answer.second_round, 20);
 }
 
 TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {

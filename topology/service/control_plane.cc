@@ -202,6 +202,7 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   GOSSAMER_RETURN_IF_ERROR(Save());
   if (answer.view) *response.mutable_view() = ToMessage(*answer.view);
   response.set_fleet_round(answer.fleet_round);
+  response.set_second_round(answer.second_round);
   response.set_fleet_busy_seconds(answer.fleet_busy);
   response.set_stop_round(answer.stop.round);
   response.set_stop_committed(answer.stop.committed);

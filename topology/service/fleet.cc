@@ -232,7 +232,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   AdaptOverlap();
   AdvanceStop(now);
   FleetAnswer answer;
-  answer.fleet_round = MaxRound();
+  const std::vector<uint64_t> rounds = Rounds();
+  answer.fleet_round = rounds[0];
+  if (rounds.size() > 1) answer.second_round = rounds[1];
   for (const auto& [id, live] : live_) {
     const double busy = live.report.tempo.busy_seconds;
     if (std::isfinite(busy))

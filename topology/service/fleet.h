@@ -90,9 +90,10 @@ struct FleetHeartbeat {
 };
 
 struct FleetAnswer {
-  std::optional<View> view;  // only if newer than the peer's
-  uint64_t fleet_round = 0;
-  double fleet_busy = 0;  // seconds; 0: not known
+  std::optional<View> view;   // only if newer than the peer's
+  uint64_t fleet_round = 0;   // the largest of a peer
+  uint64_t second_round = 0;  // the second largest; 0: there is one peer
+  double fleet_busy = 0;      // seconds; 0: not known
   StopState stop;
 };
 
@@ -173,6 +174,8 @@ class Fleet {
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
              absl::Time now);
+  // Of the peers, the largest first.
+  std::vector<uint64_t> Rounds() const;
   uint64_t MaxRound() const;
   uint64_t FutureRound() const;
   uint64_t CommonCheckpoint() const;

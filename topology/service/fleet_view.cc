@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -171,12 +172,18 @@ void Fleet::LetIn() {
   ++version_;
 }
 
-uint64_t Fleet::MaxRound() const {
-  uint64_t round = 0;
+std::vector<uint64_t> Fleet::Rounds() const {
+  std::vector<uint64_t> rounds;
   for (const auto& [id, live] : live_) {
-    round = std::max({round, live.round_begun, live.report.round});
+    rounds.push_back(std::max(live.round_begun, live.report.round));
   }
-  return round;
+  std::ranges::sort(rounds, std::greater());
+  return rounds;
+}
+
+uint64_t Fleet::MaxRound() const {
+  const std::vector<uint64_t> rounds = Rounds();
+  return rounds.empty() ? 0 : rounds[0];
 }
 
 uint64_t Fleet::FutureRound() const {

@@ -1,0 +1,50 @@
+// Peers that were left behind catch up, and nobody is dragged along by one.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kPeers = 22;
+
+SimFleetOptions Torus() {
+  SimFleetOptions o = QuadraticFleet(kPeers, 1500);
+  o.schedule.graph = "torus";
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  return o;
+}
+
+// Rounds between the first and the last of the fleet.
+uint64_t Spread(SimFleet& fleet) {
+  uint64_t least = fleet.peer(0).round(), most = least;
+  for (int r = 1; r < fleet.size(); ++r) {
+    least = std::min(least, fleet.peer(r).round());
+    most = std::max(most, fleet.peer(r).round());
+  }
+  return most - least;
+}
+
+// At the border of the part that stood still only a minority of a peer's
+// neighbours is ahead.
+TEST(JumpTest, HalfOfATorusCatchesUp) {
+  SimFleet fleet(Torus());
+  fleet.Start();
+  fleet.loop().RunFor(absl::Seconds(1));
+  for (int r = 0; r < kPeers / 2; ++r) {
+    fleet.network().Freeze(SimFleet::IdOf(r),
+                           fleet.loop().Now() + absl::Seconds(2));
+  }
+  fleet.loop().RunFor(absl::Seconds(2));
+  EXPECT_GT(Spread(fleet), 50u);
+  fleet.loop().RunFor(absl::Seconds(2));
+  EXPECT_LT(Spread(fleet), 10u);
+  EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+}
+
+}  // namespace
+}  // namespace gossamer
