@@ -21,9 +21,9 @@ void DeadlineEstimator::Record(absl::Duration arrival) {
   if (arrivals_.size() > kHistory) arrivals_.pop_front();
 }
 
-absl::Duration DeadlineEstimator::Fastest() const {
+absl::Duration DeadlineEstimator::Typical() const {
   if (arrivals_.empty()) return absl::ZeroDuration();
-  return *std::min_element(arrivals_.begin(), arrivals_.end());
+  return Median({arrivals_.begin(), arrivals_.end()});
 }
 
 absl::Duration DeadlineEstimator::Limit(absl::Duration round,
@@ -36,12 +36,13 @@ absl::Duration DeadlineEstimator::Limit(absl::Duration round,
     return absl::InfiniteDuration();
   }
   const std::vector<absl::Duration> all(arrivals_.begin(), arrivals_.end());
-  const absl::Duration median = Median(all);
+  const absl::Duration median = Typical();
   std::vector<absl::Duration> deviations;
   for (absl::Duration d : all)
     deviations.push_back(absl::AbsDuration(d - median));
+  const absl::Duration transfer = *std::min_element(all.begin(), all.end());
   const absl::Duration least = std::max(absl::Milliseconds(20), round / 4);
-  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + Fastest();
+  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + transfer;
   return std::min(std::max(median + 4 * Median(deviations), least), most);
 }
 

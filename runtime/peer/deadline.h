@@ -27,8 +27,8 @@ class DeadlineEstimator {
   // in time or late.
   void Record(absl::Duration arrival);
 
-  // The shortest of the last arrivals; 0 before the first.
-  absl::Duration Fastest() const;
+  // The median of the last arrivals; 0 before the first.
+  absl::Duration Typical() const;
 
   // How long after its emission to wait for an exchange, given the length of
   // a round; infinite without a deadline and for the first exchanges.

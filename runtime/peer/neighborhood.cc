@@ -70,7 +70,9 @@ void Neighborhood::SetOverlap(int h) {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
-  possible_ = PossibleDeadline();
+  if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
+    possible_ = PossibleDeadline();
+  }
   for (auto& [peer, entry] : edges_) {
     const auto it = std::find_if(
         row.begin(), row.end(),
@@ -214,17 +216,17 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
 
 // Were every correction late, mixing would act on what is rounds old, and on a
 // random schedule the fleet would diverge.  So a deadline that half of the
-// edges never keep is the mistake, not the edges.
+// edges do not keep is the mistake, not the edges.
 absl::Duration Neighborhood::PossibleDeadline() const {
-  std::vector<absl::Duration> fastest;
+  std::vector<absl::Duration> typical;
   for (const auto& [peer, entry] : edges_) {
-    const absl::Duration f = entry.deadline.Fastest();
-    if (f > absl::ZeroDuration()) fastest.push_back(f);
+    const absl::Duration t = entry.deadline.Typical();
+    if (t > absl::ZeroDuration()) typical.push_back(t);
   }
-  if (fastest.empty()) return absl::ZeroDuration();
+  if (typical.empty()) return absl::ZeroDuration();
   const auto middle =
-      fastest.begin() + static_cast<ptrdiff_t>((fastest.size() - 1) / 2);
-  std::nth_element(fastest.begin(), middle, fastest.end());
+      typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
+  std::nth_element(typical.begin(), middle, typical.end());
   return *middle;
 }
 

@@ -10,6 +10,10 @@
 namespace gossamer::simulation {
 namespace {
 
+// Of the mean square of all parameters.
+constexpr double kFloor = 1e-4;
+constexpr double kFloorWithDeadlines = 5e-3;
+
 // Of the squared distance, per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
 double FactorOf(const Scenario& s, const Codec& codec) {
@@ -42,8 +46,7 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 // Payloads of small models travel in bf16, which a stateless codec makes the
 // floor.  Where peers wait for each other, mixing contracts as its matrices say
 // (the root of it: momentum, delay and rounds apart take their share).  Where
-// they do not, groups of a fleet may stay rounds apart for long, and an edge
-// between them mixes only when the slower end gets to the faster one's round.
+// they do not, an edge between a slow and a fast one mixes only now and then.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   double squares = 0;
@@ -52,11 +55,11 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   }
   squares /= static_cast<double>(all.size());
   if (s.deadline.kind != DeadlinePolicy::Kind::kNone) {
-    return before + 0.02 * squares;
+    return before + kFloorWithDeadlines * squares;
   }
   const double mixed =
       std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
-  return 10 * before * mixed + 1e-4 * squares;
+  return 10 * before * mixed + kFloor * squares;
 }
 
 }  // namespace gossamer::simulation

@@ -150,6 +150,12 @@ absl::Duration Scenario::interval() const {
   return step_time * std::max(1, steps_per_round) + link.latency;
 }
 
+absl::Duration Scenario::LongestRound() const {
+  return 4 * slowness *
+         (step_time * steps_per_round +
+          mixing_rounds * link.latency * (1 + link.jitter));
+}
+
 uint64_t Scenario::rounds() const {
   constexpr uint64_t kNever = 1'000'000;
   return ends_by_stop ? kNever : fault_rounds + calm_rounds;

@@ -86,6 +86,8 @@ struct Scenario {
   uint64_t rounds() const;
   // About the length of a round, in which fault rates are.
   absl::Duration interval() const;
+  // No calm one takes longer.
+  absl::Duration LongestRound() const;
 };
 
 Scenario DrawScenario(uint64_t seed);

@@ -299,9 +299,8 @@ void Simulation::Advance() {
       calm_ = true;
       calm_from_ = MaxRound();
       CheckCalm();
-      Enter(Phase::kCalm, kPatience + scenario_.calm_rounds *
-                                          scenario_.interval() * 4 *
-                                          scenario_.slowness);
+      Enter(Phase::kCalm,
+            kPatience + scenario_.calm_rounds * scenario_.LongestRound());
       return;
     case Phase::kCalm:
       if (scenario_.ends_by_stop
