@@ -20,7 +20,7 @@ deploy/setup.sh
 took
 
 began=$SECONDS
-step "2/4 build the programs (6 minutes the first time)"
+step "2/4 build the programs (5 minutes the first time)"
 log=build/quickstart.log
 mkdir -p build
 if ! { cmake --preset quickstart && cmake --build --preset quickstart \

@@ -296,8 +296,8 @@ class BareClient final : public BareWay {
 // --- The measurement ---------------------------------------------------------
 
 struct Options {
-  int rounds = 40;  // of each size and way, per block
-  int blocks = 15;
+  int rounds = 150;  // of each size and way, per block
+  int blocks = 5;
   bool json = false;
 };
 
