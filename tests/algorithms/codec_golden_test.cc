@@ -6,15 +6,13 @@
 // in the root of the source tree.
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "algorithms/codec/codec.h"
 #include "gtest/gtest.h"
 #include "runtime/base/rng.h"
+#include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
 namespace {
@@ -69,17 +67,8 @@ TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   for (float& value : x) value *= 1.25f;
   codec->Encode(GetParam().format, x, replica, 2, bytes);
 
-  const std::string path =
-      std::string("tests/golden/codec_") + GetParam().file + ".bin";
-  if (std::getenv("GOSSAMER_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file) << path << " cannot be read; run in the source tree";
-  const std::string kept((std::istreambuf_iterator<char>(file)),
-                         std::istreambuf_iterator<char>());
+  const std::string kept =
+      GoldenBytes(std::string("codec_") + GetParam().file, bytes);
   ASSERT_EQ(kept.size(), bytes.size());
   for (size_t i = 0; i < bytes.size(); ++i) {
     ASSERT_EQ(static_cast<std::byte>(kept[i]), bytes[i]) << "byte " << i;

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/rng.h"
 #include "tests/algorithms/codec_testing.h"
+#include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
 namespace {
@@ -264,17 +262,8 @@ TEST_P(PackedGoldenTest, BytesAreThoseOfTheFile) {
   const Message message(*codec, codec->format(), x, {}, 2);
   const Bytes bytes = Packed(*packer, message.encoded());
   ASSERT_FALSE(bytes.empty());
-  const std::string path =
-      std::string("tests/golden/packed_") + GetParam().file + ".bin";
-  if (std::getenv("GOSSAMER_WRITE_GOLDEN") != nullptr) {
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  }
-  std::ifstream file(path, std::ios::binary);
-  ASSERT_TRUE(file) << path << " cannot be read; run in the source tree";
-  const std::string kept((std::istreambuf_iterator<char>(file)),
-                         std::istreambuf_iterator<char>());
+  const std::string kept =
+      GoldenBytes(std::string("packed_") + GetParam().file, bytes);
   if (GetParam().same_bytes) {
     ASSERT_EQ(kept.size(), bytes.size());
     EXPECT_EQ(std::memcmp(kept.data(), bytes.data(), kept.size()), 0);

@@ -106,12 +106,7 @@ TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
 // Latency favours few steps, here by far: one for all-gather, two for mesh and
 // star.  All peers choose alike, and average as before.
 TEST(PeerTest, CentralizedChoosesTheFastestAllReduce) {
-  SimFleetOptions o = QuadraticFleet(4, 60);
-  o.peer.centralized = true;
-  o.peer.all_reduce = "auto";
-  o.peer.overlap_steps = 0;
-  o.schedule.graph = "complete";
-  o.network.link.latency = absl::Milliseconds(50);
+  SimFleetOptions o = FarCentralizedFleet();
   SimFleet fleet(o);
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
   for (int r = 0; r < 4; ++r) {

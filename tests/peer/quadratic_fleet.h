@@ -29,6 +29,17 @@ inline SimFleetOptions QuadraticFleet(int peers = 4, uint64_t rounds = 60) {
   return o;
 }
 
+// Four peers far apart that choose an all-reduce: latency favours few steps.
+inline SimFleetOptions FarCentralizedFleet() {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.peer.centralized = true;
+  o.peer.all_reduce = "auto";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  o.network.link.latency = absl::Milliseconds(50);
+  return o;
+}
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_TESTS_PEER_QUADRATIC_FLEET_H_

@@ -133,12 +133,7 @@ TEST_F(ReplayTest, ChosenFormatsRepeat) {
 // Far apart, all-gather is the fastest; side by side, on a slow link, it would
 // not be.  Each has its own order of sums.
 TEST_F(ReplayTest, TheAllReduceThatWasChosenRepeats) {
-  SimFleetOptions o = QuadraticFleet(4, 60);
-  o.peer.centralized = true;
-  o.peer.all_reduce = "auto";
-  o.peer.overlap_steps = 0;
-  o.schedule.graph = "complete";
-  o.network.link.latency = absl::Milliseconds(50);
+  SimFleetOptions o = FarCentralizedFleet();
   const uint64_t bits = Record(o, 1);
   EXPECT_EQ(Lines("all-reduce"), 4u);
   o.network.link.bytes_per_second = 3000;
