@@ -1,6 +1,7 @@
 #include "runtime/membership/static_membership.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
