@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/peer/compose.h"
+#include "runtime/peer/compose_game.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
 
