@@ -31,5 +31,6 @@ int main(int argc, char** argv) {
   gossamer::AddSimulate(program);
   gossamer::AddDoctor(program);
   gossamer::AddStatus(program);
+  gossamer::AddCerts(program);
   return program.Run(argc, argv);
 }

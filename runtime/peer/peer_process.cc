@@ -105,6 +105,7 @@ absl::Status PeerProcess::Listen() {
   grpc.run_id = options_.config.name();
   grpc.listen_address = options_.listen;
   grpc.allow_insecure_remote = options_.insecure;
+  grpc.certificates = options_.certificates;
   grpc.seed = boot_id_;
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
     Log(absl::StrCat("connection to peer ", peer.value, ": ",
@@ -136,7 +137,8 @@ Task<absl::Status> PeerProcess::Register() {
     o.checkpoint_rounds = store.Rounds();
   }
   client_ = std::make_unique<TopologyClient>(
-      std::move(o), &loop_, MakeGrpcTopologyCalls(options_.topology, &loop_));
+      std::move(o), &loop_,
+      MakeGrpcTopologyCalls(options_.topology, &loop_, options_.certificates));
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;

@@ -75,7 +75,8 @@ int Serve(const ServiceOptions& options, const sigset_t& signals,
   while (!WaitForSignal(signals)) {
     const TopologyService::Progress progress = service.Tick();
     began = began || !progress.finished;
-    if (options.insecure && clock.Now() - reminded > kInsecureReminder) {
+    if (options.exposure.insecure &&
+        clock.Now() - reminded > kInsecureReminder) {
       reminded = clock.Now();
       Say("warning: --insecure: anybody who reaches this port can steer the "
           "fleet");
@@ -108,19 +109,24 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const CertificateFolder> certificates,
+      OpenDoor(options.exposure, options.listen));
   GOSSAMER_ASSIGN_OR_RETURN(Store store, OpenStore(options.state));
   const SteadyWallClock clock;
-  GOSSAMER_ASSIGN_OR_RETURN(const std::unique_ptr<TopologyService> service,
-                            TopologyService::Create(
-                                options.fleet, std::move(store),
-                                [&clock] { return clock.Now(); }, Say));
-  GOSSAMER_ASSIGN_OR_RETURN(const TopologyServer server,
-                            StartTopologyServer(options.listen, service.get()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TopologyService> service,
+      TopologyService::Create(
+          options.fleet, std::move(store), [&clock] { return clock.Now(); },
+          Say, certificates));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const TopologyServer server,
+      StartTopologyServer(options.listen, service.get(), certificates));
   const FleetOptions& fleet = options.fleet;
   Say(absl::StrCat("run \"", fleet.run_id, "\": waiting for ", fleet.expected,
                    " peers on ", options.listen, " (port ", server.port, "), ",
                    fleet.schedule.schedule, " ", fleet.schedule.graph));
-  if (options.insecure) {
+  if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
   if (!options.port_file.empty()) {

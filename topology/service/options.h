@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/identity/certificate_folder.h"
 #include "topology/service/fleet.h"
 
 namespace gossamer {
@@ -18,7 +19,7 @@ struct ServiceOptions {
   std::string listen;     // host:port
   std::string port_file;  // empty: none
   std::string state;      // folder
-  bool insecure = false;
+  Exposure exposure;
   bool exit_when_finished = false;
 };
 
@@ -30,9 +31,6 @@ struct CommandLine {
 
 // kInvalidArgument says which flag or line of the configuration is wrong.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
-
-// OK if only this machine can reach `listen`, else what to do about it.
-absl::Status CheckLoopback(const std::string& listen);
 
 }  // namespace gossamer
 
