@@ -248,7 +248,11 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
-  if (response.has_view()) {
+  const absl::Status believed = response.has_view() && options_.check_view
+                                    ? options_.check_view(response.view())
+                                    : absl::OkStatus();
+  if (!believed.ok() && on_view_refused_) on_view_refused_(believed);
+  if (response.has_view() && believed.ok()) {
     absl::StatusOr<View> view = FromMessage(response.view());
     if (!view.ok()) {
       Refused(view.status());

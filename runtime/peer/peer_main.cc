@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -165,6 +166,9 @@ int Main(int argc, char** argv) {
 }  // namespace gossamer
 
 int main(int argc, char** argv) {
+  // gRPC's own lines, which say worse what the log says; the user's setting
+  // stands.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gossamer::KeepFreedMemory();
   return gossamer::Main(argc, argv);
 }

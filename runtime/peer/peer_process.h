@@ -56,6 +56,8 @@ class PeerProcess {
   Task<absl::Status> Register();
   absl::Status MakePeer();
   absl::Status OpenDecisions(const std::string& folder);
+  // Whom or what this peer did not believe, for events.jsonl.
+  void NoteRefused(const std::string& kind, const absl::Status& why);
   // A line for the log of this process.
   void Log(const std::string& line) const;
 

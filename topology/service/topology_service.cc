@@ -1,11 +1,13 @@
 #include "topology/service/topology_service.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/membership/view_signature.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -82,6 +84,17 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
   return admitted;
 }
 
+// Signs what is to be believed even of who passes it on.
+template <typename Response>
+absl::Status TopologyService::Seal(Response& response) const {
+  if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
+    if (certificates_ != nullptr && response.has_view()) {
+      return SignView(*certificates_, response.mutable_view());
+    }
+  }
+  return absl::OkStatus();
+}
+
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* TopologyService::Answer(
     grpc::CallbackServerContext* context, Call call, PeerId claimed,
@@ -92,6 +105,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     MutexLock lock(&mu_);
     status = Admit(*context, call, claimed, request.run_id());
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
+    if (status.ok()) status = Seal(response);
   }
   return Finish(context, status);
 }

@@ -67,6 +67,8 @@ class TopologyService final : public wire::Topology::CallbackService {
       grpc::CallbackServerContext* context, Call call, PeerId claimed,
       absl::Status (ControlPlane::*answer)(const Request&, Response&),
       const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
+  template <typename Response>
+  absl::Status Seal(Response& response) const;
   // OK if the caller may make this call; logs who may not.
   absl::Status Admit(const grpc::CallbackServerContext& context, Call call,
                      PeerId claimed, const std::string& run_id)
