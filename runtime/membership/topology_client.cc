@@ -299,9 +299,13 @@ void TopologyClient::SetReachable(const absl::Status& status) {
                                     : "going on with the last view")));
 }
 
+// Who is no longer wanted does not train on alone: it stops at its next round,
+// without asking anybody.
 void TopologyClient::Refused(const absl::Status& why) {
   End();
+  if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
+  if (on_change_) on_change_();
 }
 
 }  // namespace gossamer

@@ -71,7 +71,8 @@ class TopologyClient final : public Membership {
   uint32_t expected() const { return expected_; }
 
   // Called once if the service refuses this peer for good; no heartbeat
-  // follows.  The status says what to do.
+  // follows, and the peer is to stop at its next round.  The status says what
+  // to do.
   void SetOnRefused(std::function<void(const absl::Status&)> on_refused) {
     on_refused_ = std::move(on_refused);
   }

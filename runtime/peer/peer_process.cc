@@ -149,6 +149,7 @@ Task<absl::Status> PeerProcess::Register() {
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
+    Log(absl::StrCat("refused by the topology service: ", why.message()));
     waiter_.Notify();
   });
   client_->SetOnViewRefused([this](const absl::Status& why) {

@@ -96,22 +96,22 @@ void CertificateText(Bytes input) {
       MakeAuthority("run", absl::FromUnixSeconds(0), absl::Hours(1)).value());
   static const Trust* const trust =
       new Trust(Trust::Create(authority->certificate, "").value());
-  Require(!trust->Check(Text(input), absl::FromUnixSeconds(60)).ok(),
+  Require(!trust->Check(AbslText(input), absl::FromUnixSeconds(60)).ok(),
           "nobody has its key");
-  const auto read = ReadCertificate(Text(input));
+  const auto read = ReadCertificate(AbslText(input));
   if (read.ok()) {
     const auto again = ParseIdentity(ToUri(read->identity));
     Require(again.ok() && *again == read->identity,
             "an identity has one spelling");
   }
-  (void)Trust::Create(authority->certificate, Text(input));
-  (void)Trust::Create(Text(input), "");
+  (void)Trust::Create(authority->certificate, AbslText(input));
+  (void)Trust::Create(AbslText(input), "");
 }
 
 void IdentityText(Bytes input) {
-  const auto identity = ParseIdentity(Text(input));
+  const auto identity = ParseIdentity(AbslText(input));
   if (!identity.ok()) return;
-  Require(ToUri(*identity) == Text(input), "an identity has one spelling");
+  Require(ToUri(*identity) == AbslText(input), "an identity has one spelling");
 }
 
 }  // namespace

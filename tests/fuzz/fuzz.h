@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace gossamer::fuzz {
 
 using Bytes = std::span<const std::byte>;
@@ -58,6 +60,10 @@ class Input {
 };
 
 inline std::string_view Text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+// Abseil's own, where it is not the standard's.
+inline absl::string_view AbslText(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 inline std::vector<std::byte> Copy(Bytes bytes) {

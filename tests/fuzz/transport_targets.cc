@@ -61,7 +61,7 @@ void Chunks(Bytes input) {
   }
 }
 
-void Address(Bytes input) { (void)IsLoopback(Text(input)); }
+void Address(Bytes input) { (void)IsLoopback(AbslText(input)); }
 
 }  // namespace
 
