@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
@@ -23,6 +24,7 @@ constexpr uint64_t kRounds = 4;
 
 template <typename Message>
 bool Parse(Bytes bytes, Message& message) {
+  const google::protobuf::LogSilencer silent;
   return bytes.size() <= static_cast<size_t>(kMaxRequestBytes) &&
          message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }

@@ -58,19 +58,7 @@ bool AllFinite(std::span<const float> values) {
   return true;
 }
 
-void Frame(Bytes input) {
-  Input in(input);
-  const bool mend = in.Byte() % 2 == 1;
-  std::vector<std::byte> bytes = Copy(in.Rest());
-  if (mend && bytes.size() >= kEdgeHeaderBytes) {
-    const Bytes all(bytes);
-    Put<uint32_t>(bytes, 60, Crc32c(all.first(60)));
-    if (bytes.size() >= kEdgeHeaderBytes + 6) {
-      const Bytes tail =
-          all.subspan(kEdgeHeaderBytes, bytes.size() - kEdgeHeaderBytes - 4);
-      Put<uint32_t>(bytes, bytes.size() - 4, Crc32c(tail));
-    }
-  }
+void FrameAsItIs(Bytes bytes) {
   const auto header = DecodeHeader(bytes);
   if (!header.ok()) return;
   const auto again = DecodeHeader(EncodeHeader(*header));
@@ -80,16 +68,40 @@ void Frame(Bytes input) {
           "a header says the same once more");
 }
 
-void CollectiveMessage(Bytes input) {
-  Input in(input);
-  const size_t body = in.Byte() % 2 == 0 ? kBodyBytes : in.Number();
-  const std::vector<std::byte> bytes = Copy(in.Rest());
+// As it is, and with the right checksums, so that what lies behind is reached.
+void Frame(Bytes input) {
+  FrameAsItIs(input);
+  if (input.size() < kEdgeHeaderBytes) return;
+  std::vector<std::byte> mended = Copy(input);
+  Put<uint32_t>(mended, 60, Crc32c(input.first(60)));
+  if (mended.size() >= kEdgeHeaderBytes + 6) {
+    const size_t at = mended.size() - 4;
+    Put<uint32_t>(
+        mended, at,
+        Crc32c(input.subspan(kEdgeHeaderBytes, at - kEdgeHeaderBytes)));
+  }
+  FrameAsItIs(mended);
+}
+
+void HeadOf(Bytes bytes, size_t body) {
   const auto head = DecodeCollectiveHead(bytes, body);
   if (!head.ok()) return;
   Require(head->body_bytes == body, "a head belongs to its body");
   const auto again =
       DecodeCollectiveHead(EncodeCollectiveHead(*head), head->body_bytes);
   Require(again.ok() && *again == *head, "a head says the same once more");
+}
+
+// With a body of one size, and of the size that it says.
+void CollectiveMessage(Bytes input) {
+  HeadOf(input, kBodyBytes);
+  constexpr size_t kBodyAt = 20;
+  if (input.size() >= kBodyAt + 8) HeadOf(input, Get<uint64_t>(input, kBodyAt));
+  if (input.size() < 4) return;
+  std::vector<std::byte> mended = Copy(input);
+  const size_t at = mended.size() - 4;
+  Put<uint32_t>(mended, at, Crc32c(input.first(at)));
+  HeadOf(mended, kBodyBytes);
 }
 
 // A payload for every codec: which, its format, its packing, then its bytes,

@@ -18,14 +18,18 @@ namespace {
 
 constexpr size_t kNeighbours = 400;  // of each kind, spread over the input
 
+constexpr const char* kFolders[] = {"tests/fuzz/seeds/", "tests/golden/wire/"};
+
 std::vector<std::string> Seeds(std::string_view target) {
   std::vector<std::string> seeds;
-  const std::string folder = "tests/fuzz/seeds/" + std::string(target);
-  if (!std::filesystem::exists(folder)) return seeds;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    seeds.emplace_back(std::istreambuf_iterator<char>(file),
-                       std::istreambuf_iterator<char>());
+  for (const std::string parent : kFolders) {
+    const std::string folder = parent + std::string(target);
+    if (!std::filesystem::exists(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      seeds.emplace_back(std::istreambuf_iterator<char>(file),
+                         std::istreambuf_iterator<char>());
+    }
   }
   std::sort(seeds.begin(), seeds.end());
   return seeds;
@@ -57,9 +61,10 @@ TEST(FuzzReplayTest, KeptInputsAndTheirNeighboursAreSurvived) {
 TEST(FuzzReplayTest, EverySeedHasATarget) {
   std::set<std::string> names;
   for (const Target& target : AllTargets()) names.emplace(target.name);
-  for (const auto& entry :
-       std::filesystem::directory_iterator("tests/fuzz/seeds")) {
-    EXPECT_THAT(names, testing::Contains(entry.path().filename().string()));
+  for (const char* folder : kFolders) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      EXPECT_THAT(names, testing::Contains(entry.path().filename().string()));
+    }
   }
 }
 

@@ -15,21 +15,22 @@ namespace {
 
 constexpr size_t kMaxBody = 1 << 16;
 
-void Hello(Bytes input) {
-  // A first byte that is odd: with the right checksum, so that what lies behind
-  // it is reached.
-  Input in(input);
-  const bool mend = in.Byte() % 2 == 1;
-  std::vector<std::byte> bytes = Copy(in.Rest());
-  if (mend && bytes.size() >= 4) {
-    const size_t at = bytes.size() - 4;
-    Put<uint32_t>(bytes, at, Crc32c(Bytes(bytes).first(at)));
-  }
+void HelloAsItIs(Bytes bytes) {
   const auto hello = DecodeHello(bytes);
   if (!hello.ok()) return;
   (void)CheckHello(*hello, PeerId{1}, "run");
   if (hello->version != kTransportVersion) return;
-  Require(EncodeHello(*hello) == bytes, "a hello has one encoding");
+  Require(EncodeHello(*hello) == Copy(bytes), "a hello has one encoding");
+}
+
+// As it is, and with the right checksum, so that what lies behind is reached.
+void Hello(Bytes input) {
+  HelloAsItIs(input);
+  if (input.size() < 4) return;
+  std::vector<std::byte> mended = Copy(input);
+  const size_t at = mended.size() - 4;
+  Put<uint32_t>(mended, at, Crc32c(input.first(at)));
+  HelloAsItIs(mended);
 }
 
 // A sequence of messages: a byte (odd: mend the checksum), two of length, the

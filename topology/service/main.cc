@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/status_macros.h"
 #include "topology/service/options.h"
@@ -161,5 +162,7 @@ int main(int argc, char** argv) {
   // gRPC's own lines, which say worse what the errors here say; the user's
   // setting stands.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Nor a line of protobuf's for every request that is not one.
+  google::protobuf::SetLogHandler(nullptr);
   return gossamer::Main(argc, argv);
 }
