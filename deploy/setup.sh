@@ -23,7 +23,7 @@ packages=(g++ cmake ninja-build ccache pkg-config python3-venv ca-certificates g
           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
           libhwy-dev libzstd-dev libssl-dev libsqlite3-dev libpng-dev libfreetype-dev libharfbuzz-dev libcairo2-dev
           libeigen3-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
-[ $for_tests = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-14-dev iproute2 python3)
+[ $for_tests = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-14-dev iproute2 python3 e2fsprogs mount)
 
 missing=()
 for p in "${packages[@]}"; do
@@ -37,12 +37,19 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# The lab's tests make networks of it; a container or a chroot may lack the node.
-if [ $for_tests = 1 ] && [ ! -e /dev/net/tun ]; then
+# The lab's tests make networks of the first, the power-loss test mounts a file
+# with the others; a container or a chroot may lack the nodes.
+if [ $for_tests = 1 ]; then
   sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
-  echo "setup: making /dev/net/tun"
-  "${sudo[@]}" mkdir -p /dev/net
-  "${sudo[@]}" mknod -m 666 /dev/net/tun c 10 200
+  make_node() {  # path mode type major minor
+    [ ! -e "$1" ] || return 0
+    echo "setup: making $1"
+    "${sudo[@]}" mkdir -p "$(dirname "$1")"
+    "${sudo[@]}" mknod -m "$2" "$1" "$3" "$4" "$5"
+  }
+  make_node /dev/net/tun 666 c 10 200
+  make_node /dev/loop-control 660 c 10 237
+  for i in 0 1 2 3 4 5 6 7; do make_node /dev/loop$i 660 b 7 $i; done
 fi
 
 if [ $with_torch = 1 ]; then

@@ -217,6 +217,33 @@ absl::Status Sample(const SampleSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status Export(const ExportSpec& spec) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const auto network,
+      Network::Create(Player::kGenerator, NetworkOf(spec.gan)));
+  const TensorTable& tensors = network->tensors();
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<float> generator,
+      LoadGenerator(spec.files, tensors.parameter_count()));
+  SafetensorsView view;
+  view.metadata = {{"format", "pt"},
+                   {"model", spec.gan.model},
+                   {"width", absl::StrCat(spec.gan.width)},
+                   {"latent", absl::StrCat(spec.gan.latent)}};
+  size_t offset = 0;
+  for (const Segment& s : tensors.parameters()) {
+    size_t size = 1;
+    for (const int64_t d : s.shape) size *= static_cast<size_t>(d);
+    view.floats.push_back(
+        {s.name, s.shape, std::span(generator).subspan(offset, size)});
+    offset += size;
+  }
+  GOSSAMER_RETURN_IF_ERROR(WriteSafetensors(spec.out, view));
+  std::cout << spec.out << ": " << view.floats.size() << " tensors, "
+            << generator.size() << " parameters\n";
+  return absl::OkStatus();
+}
+
 absl::Status Evaluate(const EvaluateSpec& spec) {
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
                             Dataset::Open(spec.gan.data, 0, 1, 0));

@@ -35,6 +35,15 @@ struct SampleSpec {
 };
 absl::Status Sample(const SampleSpec& spec);
 
+struct ExportSpec {
+  GanSpec gan;
+  GeneratorFiles files;
+  std::string out;
+};
+// Writes the generator as safetensors, a tensor per name of PrintModel, for
+// other programs to load.
+absl::Status Export(const ExportSpec& spec);
+
 struct EvaluateSpec {
   GanSpec gan;
   GeneratorFiles files;

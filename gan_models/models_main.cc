@@ -52,6 +52,7 @@ struct Flags {
   std::string background = "white";
   EmojiSpec emoji;
   SampleSpec sample;
+  ExportSpec exported;
   EvaluateSpec evaluate;
   GanSpec info;
   bool json = false;
@@ -98,6 +99,16 @@ void AddSample(Command& program, Flags& f) {
   c.AddOption("--threads", &f.sample.threads, "of libtorch", Shown());
 }
 
+void AddExport(Command& program, Flags& f) {
+  Command& c =
+      program.AddCommand({.name = "export",
+                          .about = "Write a generator, tensor by tensor",
+                          .run = [&f] { return Report(Export(f.exported)); }});
+  AddFileFlags(c, f.exported.files);
+  c.AddOption("--out", &f.exported.out, "safetensors", {.required = true});
+  AddModelFlags(c, f.exported.gan);
+}
+
 void AddEvaluate(Command& program, Flags& f) {
   Command& c = program.AddCommand(
       {.name = "evaluate",
@@ -136,6 +147,7 @@ int Run(int argc, char** argv) {
   Flags f;
   AddRender(program, f);
   AddSample(program, f);
+  AddExport(program, f);
   AddEvaluate(program, f);
   AddInfo(program, f);
   return program.Run(argc, argv);

@@ -1,6 +1,7 @@
 #include "algorithms/collective/all_reduce_schedule.h"
 
 #include <bit>
+#include <utility>
 
 namespace gossamer {
 namespace {
@@ -168,6 +169,44 @@ Steps StarSteps(int rank, int size, size_t n) {
   return steps;
 }
 
+constexpr size_t kParts = 4;
+
+// `Base` for each part of the vector, side by side: of every group of steps
+// whose sends wait for the same, first those of part 0, then of part 1, … so
+// that the second group of an early part goes out while the first group of the
+// late ones is still under way.  Groups are the same at all ranks.
+template <Steps (*Base)(int, int, size_t)>
+Steps InParts(int rank, int size, size_t n) {
+  std::vector<Steps> parts;
+  for (size_t c = 0; c < kParts; ++c) {
+    const size_t begin = c * n / kParts;
+    Steps& part =
+        parts.emplace_back(Base(rank, size, (c + 1) * n / kParts - begin));
+    for (AllReduceStep& step : part) {
+      step.receive.offset += begin;
+      for (Transfer& t : step.sends) t.offset += begin;
+    }
+  }
+  Steps steps;
+  const size_t count = parts[0].size();
+  size_t before = 0;  // where the group before begins in `steps`
+  size_t length_before = 0;
+  for (size_t first = 0, end = 0; first < count; first = end) {
+    while (end < count && parts[0][end].after == parts[0][first].after) ++end;
+    const size_t here = steps.size();
+    for (size_t c = 0; c < kParts; ++c) {
+      for (size_t s = first; s < end; ++s) {
+        AllReduceStep& step = steps.emplace_back(std::move(parts[c][s]));
+        step.after = static_cast<uint32_t>(
+            first == 0 ? 0 : before + (c + 1) * length_before);
+      }
+    }
+    before = here;
+    length_before = end - first;
+  }
+  return steps;
+}
+
 }  // namespace
 
 const std::vector<AllReduceSchedule>& AllReduceSchedules() {
@@ -177,7 +216,10 @@ const std::vector<AllReduceSchedule>& AllReduceSchedules() {
       {"all-gather", AllGatherSteps, true},
       {"recursive-doubling", RecursiveDoublingSteps},
       {"tree", TreeSteps},
-      {"star", StarSteps}};
+      {"star", StarSteps},
+      {"ring/4", InParts<RingSteps>},
+      {"mesh/4", InParts<MeshSteps>},
+      {"recursive-doubling/4", InParts<RecursiveDoublingSteps>}};
   return schedules;
 }
 

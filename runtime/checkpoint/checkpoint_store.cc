@@ -65,6 +65,11 @@ SafetensorsView ViewOf(const Checkpoint& checkpoint) {
   return view;
 }
 
+CheckpointId IdOf(const wire::CheckpointManifest& manifest) {
+  return {manifest.run_id(), manifest.peer_id(), manifest.round(),
+          manifest.layout_fingerprint(), manifest.configuration_hash()};
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string folder, int keep, FileOps& files)
@@ -177,6 +182,20 @@ std::vector<uint64_t> CheckpointStore::Rounds() const {
   return whole;
 }
 
+std::vector<StoredCheckpoint> CheckpointStore::List() const {
+  std::vector<StoredCheckpoint> all;
+  for (uint64_t round : Folders()) {
+    const absl::StatusOr<wire::CheckpointManifest> manifest = Verify(round);
+    StoredCheckpoint& stored = all.emplace_back();
+    stored.round = round;
+    stored.whole = manifest.status();
+    stored.bytes =
+        files_.Size(absl::StrCat(Stored(round), "/", kState)).value_or(0);
+    if (manifest.ok()) stored.id = IdOf(*manifest);
+  }
+  return all;
+}
+
 absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
     uint64_t round) const {
   const std::string path = absl::StrCat(Stored(round), "/", kManifest);
@@ -227,9 +246,7 @@ absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
       Safetensors state,
       files_.ReadTensors(absl::StrCat(Stored(round), "/", kState)));
   Checkpoint checkpoint;
-  checkpoint.id = {manifest.run_id(), manifest.peer_id(), manifest.round(),
-                   manifest.layout_fingerprint(),
-                   manifest.configuration_hash()};
+  checkpoint.id = IdOf(manifest);
   for (auto& [name, tensor] : state.floats) {
     checkpoint.floats[name] = std::move(tensor.values);
   }

@@ -26,6 +26,14 @@
 namespace gossamer {
 
 // One thread at a time; Save may run apart from the loop.
+// One checkpoint as it lies there.
+struct StoredCheckpoint {
+  uint64_t round = 0;
+  absl::Status whole;  // OK, or what is wrong with it
+  uint64_t bytes = 0;  // of its state; 0 if that is not known
+  CheckpointId id;     // if it is whole
+};
+
 class CheckpointStore {
  public:
   // `folder` is made when first needed.  `keep` >= 1 newest ones stay.
@@ -38,6 +46,9 @@ class CheckpointStore {
 
   // Rounds of the checkpoints that are whole by their SHA-256, ascending.
   std::vector<uint64_t> Rounds() const;
+
+  // All there are, whole or not, ascending.
+  std::vector<StoredCheckpoint> List() const;
 
   // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
   absl::StatusOr<Checkpoint> Load(uint64_t round) const;

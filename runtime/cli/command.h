@@ -27,6 +27,7 @@ void AddLab(Command& program);
 void AddCompare(Command& program);
 void AddSample(Command& program);
 void AddEvaluate(Command& program);
+void AddCheckpoint(Command& program);
 void AddGraph(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);

@@ -34,6 +34,8 @@ constexpr char kExamples[] = R"(examples:
       --rtt 0ms,100ms --rate 100mbit                     # in the lab: as root
   gossamer compare --config c.textproto --data d \
       --scenarios local,deploy/lab/three_continents.textproto
+  gossamer compare --config deploy/configs/synthetic.textproto --rehearse \
+      --rtt 0ms,100ms,200ms --rate 100mbit      # predicted: no root, no lab
 
 Every algorithm runs for the same rounds, peers and batch, so all see as many
 images, one run after the other on this machine.  What an algorithm implies
@@ -210,6 +212,8 @@ std::string CommandOf(const CompareOptions& o) {
   add("--scenarios", absl::StrJoin(o.scenarios, ","));
   add("--rtt", absl::StrJoin(o.rtts, ","));
   if (!o.rtts.empty()) add("--rate", o.rate);
+  if (o.rehearse) words.push_back("--rehearse");
+  add("--step-time", o.step_time);
   for (const std::string& set : o.set) add("--set", set);
   return absl::StrJoin(words, " ");
 }
@@ -292,6 +296,11 @@ void AddCompare(Command& program) {
   command.AddOption("--rate", &options->rate,
                     "of every link of --rtt, each way, such as 100mbit",
                     {.show_default = true});
+  command.AddOption("--rehearse", &options->rehearse,
+                    "predict the runs in virtual time instead of the lab; of "
+                    "games with a closed form");
+  command.AddOption("--step-time", &options->step_time,
+                    "with --rehearse: of one gradient", {.value_name = "TIME"});
   command.AddOption("--target", &options->target,
                     "the score of time-to-target; the worst of the runs' best "
                     "if not given");

@@ -73,6 +73,16 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
                         std::move(file)});
   }
   if (networks.empty()) networks.push_back({"local", ""});
+  if (options.rehearse) {
+    for (Network& network : networks) {
+      if (network.scenario.empty()) {
+        return absl::InvalidArgumentError(
+            "--rehearse needs networks to predict: give --scenarios or --rtt, "
+            "without local");
+      }
+      absl::StrAppend(&network.name, ", rehearsed");
+    }
+  }
   for (size_t i = 0; i < networks.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (FileName(networks[i].name) != FileName(networks[j].name)) continue;
@@ -149,6 +159,11 @@ absl::StatusOr<PlannedRun> MakeRun(
     run.arguments = {"train"};
   } else {
     run.arguments = {"lab", "--scenario", network.scenario};
+    if (options.rehearse) run.arguments.push_back("--rehearse");
+    if (!options.step_time.empty()) {
+      run.arguments.insert(run.arguments.end(),
+                           {"--step-time", options.step_time});
+    }
   }
   for (const std::string& word :
        {std::string("--config"), options.config, std::string("--runs"), parent,
@@ -170,8 +185,17 @@ absl::StatusOr<PlannedRun> MakeRun(
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig base,
                             LoadRunConfig(options.config, options.set));
+  if (options.rehearse && base.game().has_gan()) {
+    return absl::InvalidArgumentError(
+        "--rehearse compares games with a closed form (synthetic, quadratic, "
+        "bilinear): in virtual time no networks are trained.  gossamer lab "
+        "--rehearse --steps-of RUN predicts the times of one run");
+  }
   GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
                             DataFolder(base, options.data));
+  if (!options.rehearse && !options.step_time.empty()) {
+    return absl::InvalidArgumentError("--step-time is of --rehearse");
+  }
   ComparePlan plan;
   plan.folder = absl::StrCat(
       options.runs, "/",

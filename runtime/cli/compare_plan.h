@@ -26,6 +26,9 @@ struct CompareOptions : TrainingOptions {
   std::vector<std::string> scenarios;
   std::vector<std::string> rtts;
   std::string rate = "unlimited";
+  // In virtual time instead of the lab; no privileges, no networks to train.
+  bool rehearse = false;
+  std::string step_time;  // of it; empty: the configuration's
   std::optional<double> target;
 };
 

@@ -19,6 +19,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/lab_check.h"
 #include "runtime/cli/lab_report.h"
+#include "runtime/cli/rehearse.h"
 #include "runtime/cli/train.h"
 #include "runtime/lab/scenario.h"
 #include "runtime/peer/run_config.h"
@@ -35,8 +36,18 @@ constexpr char kExamples[] = R"(examples:
       --config deploy/configs/synthetic.textproto --set peers=8
   gossamer lab --scenario deploy/lab/slow_peer.textproto \
       --exec 'echo "I am $LAB_ADDRESS, rank $LAB_RANK of $LAB_SIZE: $LAB_HOSTS"'
+  gossamer lab --rehearse --scenario deploy/lab/three_continents.textproto \
+      --config deploy/configs/synthetic.textproto --set peers=6
+  gossamer lab --rehearse --scenario deploy/lab/wan_100ms.textproto \
+      --config deploy/configs/quickstart.textproto --steps-of runs/quickstart-1
 
-Needs root; where user namespaces are allowed, this does:
+--rehearse predicts the run in virtual time and needs no privileges: the real
+peers, codecs and service over simulated links, with steps as long as the
+configuration or --step-time says, or as they were in the run --steps-of.  In
+place of networks it takes a synthetic game of their size, so it predicts times,
+bytes and waiting, but no scores.
+
+Everything else needs root; where user namespaces are allowed, this does:
   unshare --user --map-root-user --net --pid --fork --mount-proc gossamer lab ...
 Ctrl-C ends a fleet as in gossamer train; nothing of a lab outlives it.  With
 --exec, the exit code is 1 unless every command ended with 0.  --json: of --show
@@ -51,14 +62,31 @@ struct Options {
   std::optional<int> hosts;
   bool show = false;
   bool check = false;
+  bool rehearse = false;
+  RehearseOptions rehearsal;
 };
 
 absl::Status CheckOptions(const Options& options) {
   const int modes = options.show + options.check + !options.exec.empty() +
                     !options.train.config.empty();
-  if (modes == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "say what to do: exactly one of --config, --exec, --check and --show");
+  if (modes != 1) {
+    return absl::InvalidArgumentError(
+        "say what to do: exactly one of --config, --exec, --check and --show");
+  }
+  if (options.rehearse && options.train.config.empty()) {
+    return absl::InvalidArgumentError("--rehearse needs a --config to train");
+  }
+  if (!options.rehearse &&
+      (!options.rehearsal.step_time.empty() ||
+       !options.rehearsal.steps_of.empty() || options.rehearsal.parameters)) {
+    return absl::InvalidArgumentError(
+        "--step-time, --steps-of and --parameters are of --rehearse");
+  }
+  if (options.rehearse && options.train.resume) {
+    return absl::InvalidArgumentError(
+        "--rehearse has no checkpoints to resume");
+  }
+  return absl::OkStatus();
 }
 
 // As many hosts as asked for, or as a fleet needs.
@@ -102,14 +130,34 @@ ProcessPlace PlaceOf(const Lab& lab, size_t rank) {
   return {.network = lab.Network(rank), .processes = lab.Processes()};
 }
 
+void PlaceRun(Options& options) {
+  if (options.out.empty()) return;
+  const std::filesystem::path out =
+      std::filesystem::absolute(options.out).lexically_normal();
+  options.train.runs = out.parent_path().string();
+  options.train.name = out.filename().string();
+}
+
+int RunRehearsal(Options options, const Scenario& scenario,
+                 SignalWaiter& signals) {
+  PlaceRun(options);
+  StepTimes steps;
+  options.train.adapt = [&](RunConfig& config) -> absl::Status {
+    GOSSAMER_ASSIGN_OR_RETURN(steps,
+                              PrepareRehearsal(options.rehearsal, config));
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
+  if (!spec.ok()) return Complain("lab", spec.status());
+  const RunFolder folder(spec->run_folder);
+  const absl::Status status = Rehearse(spec->config, scenario, steps,
+                                       options.rehearsal, folder, signals);
+  return ShowResults("lab", status, folder, spec->config, options.train.json);
+}
+
 int RunTraining(Options options, const Scenario& scenario, Lab& lab,
                 SignalWaiter& signals) {
-  if (!options.out.empty()) {
-    const std::filesystem::path out =
-        std::filesystem::absolute(options.out).lexically_normal();
-    options.train.runs = out.parent_path().string();
-    options.train.name = out.filename().string();
-  }
+  PlaceRun(options);
   absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
   if (!spec.ok()) return Complain("lab", spec.status());
   absl::StrAppend(&spec->title, "  in ", scenario.name);
@@ -244,6 +292,7 @@ int RunLab(const Options& options) {
                                      : ScenarioText(*scenario));
     return kOk;
   }
+  if (options.rehearse) return RunRehearsal(options, *scenario, signals);
   if (options.check) {
     // It asks what a link does while it is up.
     for (auto& row : scenario->links) {
@@ -278,6 +327,23 @@ void AddLab(Command& program) {
                     "measure every link, beside what was asked");
   command.AddOption("--show", &options->show,
                     "print the links of every pair; needs no privileges");
+  command.AddOption("--rehearse", &options->rehearse,
+                    "predict the run of --config in virtual time; needs no "
+                    "privileges");
+  command.AddOption("--step-time", &options->rehearsal.step_time,
+                    "with --rehearse: of one gradient, instead of the "
+                    "configuration's",
+                    {.value_name = "TIME"});
+  command.AddOption("--steps-of", &options->rehearsal.steps_of,
+                    "with --rehearse: steps as long as they were in this run",
+                    {.value_name = "RUN"});
+  command.AddOption("--parameters", &options->rehearsal.parameters,
+                    "with --rehearse: of the networks, if no run says it",
+                    {.positive = true});
+  command.AddOption("--memory-rate", &options->rehearsal.memory_rate,
+                    "with --rehearse: GB/s of memory that optimizer and codecs "
+                    "read and write; not used with --steps-of",
+                    {.show_default = true, .range = std::pair(0.01, 1e5)});
   command.AddOption("--hosts", &options->hosts,
                     "how many, where the scenario leaves it open; else the "
                     "first ones",

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   gossamer::AddLab(program);
   gossamer::AddSample(program);
   gossamer::AddEvaluate(program);
+  gossamer::AddCheckpoint(program);
   gossamer::AddGraph(program);
   gossamer::AddPlan(program);
   gossamer::AddSimulate(program);

@@ -81,6 +81,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
     spec.config.set_name(options.name);
     GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(spec.config));
   }
+  if (options.adapt) GOSSAMER_RETURN_IF_ERROR(options.adapt(spec.config));
   GOSSAMER_ASSIGN_OR_RETURN(spec.data, DataFolder(spec.config, options.data));
   if (!spec.data.empty()) {
     // So that sample and evaluate find it later.
@@ -158,6 +159,19 @@ int RunTrain(const TrainOptions& options) {
 
 }  // namespace
 
+int ShowResults(const std::string& command, const absl::Status& status,
+                const RunFolder& folder, const RunConfig& config, bool json) {
+  const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
+  if (!status.ok()) return Complain(command, status);
+  if (!summary.ok()) return Complain(command, summary.status());
+  if (json) {
+    PrintJson(folder, *summary);
+  } else {
+    PrintResults(folder, config, *summary);
+  }
+  return kOk;
+}
+
 int Train(const std::string& command, FleetSpec spec,
           const TrainOptions& options, SignalWaiter& signals) {
   const RunFolder folder(spec.run_folder);
@@ -172,15 +186,7 @@ int Train(const std::string& command, FleetSpec spec,
   }
   const absl::Status status =
       LocalFleet(std::move(spec), signals, display).Run();
-  const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
-  if (!status.ok()) return Complain(command, status);
-  if (!summary.ok()) return Complain(command, summary.status());
-  if (options.json) {
-    PrintJson(folder, *summary);
-  } else {
-    PrintResults(folder, config, *summary);
-  }
-  return kOk;
+  return ShowResults(command, status, folder, config, options.json);
 }
 
 void AddTrain(Command& program) {

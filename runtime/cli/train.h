@@ -6,11 +6,15 @@
 #ifndef GOSSAMER_RUNTIME_CLI_TRAIN_H_
 #define GOSSAMER_RUNTIME_CLI_TRAIN_H_
 
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/run.pb.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/local_fleet.h"
+#include "runtime/cli/run_folder.h"
 
 namespace gossamer {
 
@@ -18,11 +22,18 @@ struct TrainOptions : TrainingOptions {
   bool resume = false;
   bool overwrite = false;
   std::string replay;
+  // Changes the configuration once it is loaded; may be empty.
+  std::function<absl::Status(RunConfig&)> adapt = nullptr;
 };
 
 // Loads and checks the configuration, and makes way for the run's folder, which
 // --overwrite empties.
 absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options);
+
+// Writes and prints what came of a training that ended with `status`.  The exit
+// code.
+int ShowResults(const std::string& command, const absl::Status& status,
+                const RunFolder& folder, const RunConfig& config, bool json);
 
 // Trains, shows progress, and prints what came of it.  `command` is for
 // messages.  The exit code.

@@ -6,34 +6,11 @@
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
-#include "gan_models/make_game.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/peer/paced_game.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {
-
-GanSpec GanSpecOf(const RunConfig& config, const std::string& data) {
-  const GanConfig& gan = config.game().gan();
-  GanSpec spec;
-  spec.model = gan.model();
-  spec.width = static_cast<int>(gan.width());
-  spec.latent = static_cast<int>(gan.latent());
-  spec.loss = gan.loss();
-  spec.gradient_penalty = gan.gradient_penalty();
-  spec.batch = static_cast<int>(gan.batch());
-  spec.one_backward = gan.one_backward();
-  spec.evaluation_samples = static_cast<int>(config.evaluation().samples());
-  spec.data.name = gan.data().name();
-  spec.data.path = gan.data().path().empty() ? data : gan.data().path();
-  spec.data.classes.assign(gan.data().classes().begin(),
-                           gan.data().classes().end());
-  spec.data.shard = gan.data().shard();
-  spec.data.alpha = gan.data().alpha();
-  spec.data.flip = gan.data().flip();
-  return spec;
-}
 
 OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
   return {.name = step.optimizer(),
@@ -41,23 +18,6 @@ OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
           .beta1 = step.beta1(),
           .beta2 = step.beta2(),
           .epsilon = step.epsilon()};
-}
-
-absl::StatusOr<std::unique_ptr<Game>> MakeSynthetic(const RunConfig& config,
-                                                    int shard) {
-  const SyntheticConfig& synthetic = config.game().synthetic();
-  GOSSAMER_ASSIGN_OR_RETURN(
-      std::unique_ptr<Game> game,
-      SyntheticGame::Create(
-          {.parameters = static_cast<int64_t>(synthetic.parameters()),
-           .heterogeneity = synthetic.heterogeneity()},
-          shard, static_cast<int>(config.peers()), config.seed()));
-  if (synthetic.step_time() == "0") return game;
-  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration step_time,
-                            ParsePositiveDuration(synthetic.step_time()));
-  return std::make_unique<PacedGame>(
-      std::move(game), step_time,
-      synthetic.pace() == "sleep" ? Pace::kSleep : Pace::kBurn);
 }
 
 absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
@@ -71,9 +31,8 @@ absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
-                                               const std::string& data,
-                                               int shard) {
+absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
+    const RunConfig& config, int shard) {
   const int peers = static_cast<int>(config.peers());
   const GameConfig& game = config.game();
   if (game.has_bilinear()) {
@@ -89,9 +48,13 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
          .heterogeneity = game.quadratic().heterogeneity()},
         shard, peers, config.seed());
   }
-  if (game.has_synthetic()) return MakeSynthetic(config, shard);
-  return MakeGan(GanSpecOf(config, data), shard, peers, config.seed(),
-                 static_cast<int>(config.resources().threads()));
+  if (game.has_synthetic()) {
+    return SyntheticGame::Create(
+        {.parameters = static_cast<int64_t>(game.synthetic().parameters()),
+         .heterogeneity = game.synthetic().heterogeneity()},
+        shard, peers, config.seed());
+  }
+  return absl::InvalidArgumentError("the game has no closed form");
 }
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config) {

@@ -1,7 +1,8 @@
 // From a resolved RunConfig to the parts of a peer: the one place that knows
 // what a configuration's names stand for.
 //
-// Knows nothing of addresses, processes or the fleet.
+// Knows nothing of addresses, processes or the fleet, nor of networks
+// (compose_game.h).
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMPOSE_H_
 #define GOSSAMER_RUNTIME_PEER_COMPOSE_H_
@@ -17,11 +18,10 @@
 
 namespace gossamer {
 
-// The game of shard `shard` of config.peers().  `data` is this machine's data
-// folder, used where the configuration names none.
-absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
-                                               const std::string& data,
-                                               int shard);
+// The game of shard `shard` of config.peers(), as fast as it goes.
+// kInvalidArgument: it is not bilinear, quadratic or synthetic.
+absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
+    const RunConfig& config, int shard);
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
 

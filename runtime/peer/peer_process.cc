@@ -14,6 +14,7 @@
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/peer/compose.h"
+#include "runtime/peer/compose_game.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
 

@@ -340,6 +340,7 @@ INSTANTIATE_TEST_SUITE_P(Collective, AllReduceTest,
                          [](const testing::TestParamInfo<Case>& info) {
                            std::string name(info.param.name);
                            std::erase(name, '-');
+                           std::ranges::replace(name, '/', 'x');
                            return name + std::to_string(info.param.size);
                          });
 
@@ -381,6 +382,8 @@ TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
   using Sent = std::vector<size_t>;
   EXPECT_EQ(floats_sent("ring", 4, 400), Sent(4, 2 * 400 * 3 / 4));
   EXPECT_EQ(floats_sent("mesh", 4, 400), Sent(4, 2 * 400 * 3 / 4));
+  EXPECT_EQ(floats_sent("ring/4", 4, 400), Sent(4, 2 * 400 * 3 / 4));
+  EXPECT_EQ(floats_sent("mesh/4", 4, 400), Sent(4, 2 * 400 * 3 / 4));
   EXPECT_EQ(floats_sent("all-gather", 4, 10), Sent(4, 30));
   EXPECT_EQ(floats_sent("star", 4, 10), (Sent{30, 10, 10, 10}));
   EXPECT_EQ(floats_sent("tree", 4, 10), (Sent{20, 10, 20, 10}));

@@ -1,5 +1,6 @@
 #include "gan_models/models_commands.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -112,6 +113,32 @@ TEST_F(ModelsCommandsTest, TorchScriptGivesTheScoresTheirNames) {
   spec.inception_size = 64;
   const auto larger = nlohmann::json::parse(EvaluateJson(spec));
   EXPECT_NEAR(larger["fid"], scores["fid"], 0.05 * double(scores["fid"]));
+}
+
+TEST_F(ModelsCommandsTest, ExportsTheGeneratorTensorByTensor) {
+  ExportSpec spec;
+  spec.gan = gan_;
+  spec.files.paths = {folder_ / "state"};
+  spec.out = folder_ / "exported";
+  testing::internal::CaptureStdout();
+  const absl::Status status = Export(spec);
+  testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(status.ok()) << status;
+  const auto file = ReadSafetensors(spec.out);
+  ASSERT_TRUE(file.ok()) << file.status();
+  size_t found = 0;
+  const ParameterLayout& layout = game_->layout();
+  for (const Segment& s : layout.segments()) {
+    if (s.player != Player::kGenerator) continue;
+    const auto it = file->floats.find(s.name);
+    ASSERT_NE(it, file->floats.end()) << s.name;
+    EXPECT_EQ(it->second.shape, s.shape);
+    const auto x = game_->parameters().subspan(s.extent.offset, s.extent.size);
+    EXPECT_TRUE(std::ranges::equal(it->second.values, x)) << s.name;
+    ++found;
+  }
+  EXPECT_EQ(file->floats.size(), found);
+  EXPECT_EQ(file->metadata.at("model"), gan_.model);
 }
 
 TEST_F(ModelsCommandsTest, WrongFilesAreTold) {

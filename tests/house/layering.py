@@ -15,9 +15,11 @@ ALLOWED = [
     ("topology", ["runtime/base"]),
     ("algorithms", ["runtime/base", "topology", "algorithms"]),
     ("gan_models", ["runtime/base", "algorithms/game"]),
-    ("runtime/peer/compose.cc", ["runtime", "topology", "algorithms",
-                                 "gan_models/make_game.h", "proto"]),
+    ("runtime/peer/compose_game.cc", ["runtime", "topology", "algorithms",
+                                      "gan_models/make_game.h", "proto"]),
     ("runtime/cli/simulate.cc", ["runtime", "topology/service/simulation"]),
+    ("runtime/cli/rehearse.cc", ["runtime", "algorithms", "proto",
+                                 "topology/service/rehearsal"]),
     ("runtime", ["runtime", "topology", "algorithms", "proto"]),
 ]
 # What only some files may include.

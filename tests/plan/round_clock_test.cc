@@ -132,5 +132,17 @@ TEST(RoundClock, AllReducesTakeTheirBytes) {
   EXPECT_EQ(FastestAllReduce(links, 1000, 0.04).name, "mesh");
 }
 
+TEST(RoundClock, PartsOfAnAllReduceHideALatency) {
+  // A quarter of the vector takes 0.2 s on a link: each half of a mesh does.
+  const LinkTimes links = Alike(4, 0.05, 0.2 / 1600);
+  const auto seconds = [&](const char* name) {
+    return PredictAllReduceRound(links, AllReduceOf(name), 1600, 0.04) - 0.04;
+  };
+  EXPECT_NEAR(seconds("mesh"), 2 * 0.2 + 2 * 0.05, 1e-9);
+  EXPECT_NEAR(seconds("mesh/4"), 2 * 0.2 + 0.05, 1e-9);
+  EXPECT_LT(seconds("ring/4"), seconds("ring"));
+  EXPECT_EQ(FastestAllReduce(links, 1600, 0.04).name, "mesh/4");
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -97,13 +97,7 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(config, LoadRunConfig(f.config));
   }
-  FleetOptions fleet;
-  fleet.run_id = config.name();
-  fleet.expected = static_cast<int>(config.peers());
-  fleet.seed = config.seed();
-  fleet.schedule = ScheduleSpecOf(config.mixing());
-  fleet.gamma = config.mixing().gamma();
-  fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
+  FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
@@ -127,6 +121,17 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
 }
 
 }  // namespace
+
+FleetOptions FleetOptionsOf(const RunConfig& config) {
+  FleetOptions fleet;
+  fleet.run_id = config.name();
+  fleet.expected = static_cast<int>(config.peers());
+  fleet.seed = config.seed();
+  fleet.schedule = ScheduleSpecOf(config.mixing());
+  fleet.gamma = config.mixing().gamma();
+  fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
+  return fleet;
+}
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc,
                                              const char* const* argv) {

@@ -1,6 +1,6 @@
 // The command line of gossamer-topology.
 //
-// Knows flags and the run's configuration file; starts nothing.
+// Knows flags and the run's configuration; starts nothing.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_OPTIONS_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_OPTIONS_H_
@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/run.pb.h"
 #include "runtime/identity/certificate_folder.h"
 #include "topology/service/fleet.h"
 
@@ -28,6 +29,9 @@ struct CommandLine {
   // Set by --help and --version: print this and end well.
   std::string text;
 };
+
+// What a configuration says of its fleet.
+FleetOptions FleetOptionsOf(const RunConfig& config);
 
 // kInvalidArgument says which flag or line of the configuration is wrong.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);

@@ -1,0 +1,257 @@
+#include "runtime/cli/rehearse.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/peer/run_config.h"
+#include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/progress.h"
+#include "topology/service/rehearsal/rehearsal.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
+// Events between two looks at the clock.
+constexpr int kEventsPerLook = 64;
+// Of a measured run, its beginning: connections, caches, first allocations.
+constexpr size_t kWarmUpShare = 10;
+
+absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
+  const absl::StatusOr<RunConfig> loaded = run.LoadConfig();
+  if (!loaded.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps-of: ", loaded.status().message()));
+  }
+  const RunConfig& config = *loaded;
+  if (config.game().has_synthetic()) {
+    return config.game().synthetic().parameters();
+  }
+  const auto newest =
+      CheckpointStore(run.PeerPath(0) + "/checkpoints", 1).LoadNewest();
+  if (!newest.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps-of ", run.path(),
+                     ": no checkpoint says how large its model "
+                     "is (",
+                     newest.status().message(), "); give --parameters"));
+  }
+  return newest->floats.at(std::string(kParametersName)).size();
+}
+
+// Seconds of the optimizer's and the gradient's work by step, of every rank.
+absl::StatusOr<StepTimes> Measured(const RunFolder& run) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto logs, run.ReadLogs());
+  StepTimes times{.source = absl::StrCat("measured in ", run.path()),
+                  .by_rank = {},
+                  .whole = true};
+  for (const PeerLog& log : logs) {
+    std::vector<absl::Duration> own;
+    for (size_t i = 1 + log.rounds.size() / kWarmUpShare; i < log.rounds.size();
+         ++i) {
+      const uint64_t steps = log.rounds[i].steps - log.rounds[i - 1].steps;
+      if (steps == 0) continue;
+      own.push_back(absl::Seconds(log.rounds[i].seconds_computing) / steps);
+    }
+    if (!own.empty()) times.by_rank.push_back(std::move(own));
+  }
+  if (!times.by_rank.empty()) return times;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--steps-of ", run.path(),
+                   ": no peer has logged rounds there; give the "
+                   "folder of a run that has trained"));
+}
+
+absl::StatusOr<StepTimes> Given(const std::string& text) {
+  const auto step = ParsePositiveDuration(text);
+  if (!step.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--step-time \"", text,
+                     "\"; write a duration with its unit, such as 40ms"));
+  }
+  return StepTimes{.source = text, .by_rank = {{*step}}};
+}
+
+nlohmann::ordered_json DescriptionOf(const Scenario& scenario,
+                                     const StepTimes& steps) {
+  bool loses = false;
+  for (const auto& row : scenario.links) {
+    for (const LinkSpec& link : row) loses |= link.loss > 0;
+  }
+  nlohmann::ordered_json json = {
+      {"step_times", steps.source},
+      {"warnings", nlohmann::ordered_json::array()},
+      {"scenario", nlohmann::ordered_json::parse(ScenarioJson(scenario))}};
+  if (loses) {
+    json["warnings"].push_back(
+        "links lose packets, which slows TCP down; a rehearsal leaves it out");
+  }
+  return json;
+}
+
+// What a rehearsal leaves in its folder, and shows while it runs.
+class Record {
+ public:
+  Record(const RunConfig& config, const RunFolder& folder)
+      : config_(config), folder_(folder), display_(stderr) {}
+
+  absl::Status Open() {
+    GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_));
+    GOSSAMER_ASSIGN_OR_RETURN(consensus_,
+                              LineFile::Open(folder_.ConsensusPath()));
+    for (uint32_t rank = 0; rank < config_.peers(); ++rank) {
+      const std::string path = folder_.PeerPath(static_cast<int>(rank));
+      std::error_code error;
+      std::filesystem::create_directories(path, error);
+      if (error) return absl::ErrnoToStatus(error.value(), path);
+      GOSSAMER_ASSIGN_OR_RETURN(
+          auto sink, JsonlSink::Open(path, [this](const absl::Status& status) {
+            display_.Print(std::string(status.message()));
+          }));
+      sinks_.push_back(std::move(sink));
+    }
+    return absl::OkStatus();
+  }
+
+  MetricsSink* sink(int rank) {
+    return sinks_[static_cast<size_t>(rank)].get();
+  }
+  void Print(const std::string& line) { display_.Print(line); }
+
+  // Rounds per second are of this machine's time, for the time that is left.
+  void Look(const FleetSnapshot& fleet, absl::Duration real,
+            absl::Duration virtual_time) {
+    progress_ = {.title = absl::StrCat(config_.name(), "  rehearsed  ",
+                                       HumanDuration(virtual_time)),
+                 .rounds = config_.rounds(),
+                 .consensus_distance = fleet.consensus_distance};
+    for (const FleetPeer& peer : fleet.peers) {
+      PeerProgress& p = progress_.peers.emplace_back();
+      p.rank = static_cast<int>(progress_.peers.size()) - 1;
+      p.round = std::min(config_.rounds(),
+                         peer.report.round > 0 ? peer.report.round - 1 : 0);
+      p.rounds_per_second =
+          static_cast<double>(p.round) / absl::ToDoubleSeconds(real);
+      p.generator_loss = peer.report.generator_loss;
+      p.discriminator_loss = peer.report.discriminator_loss;
+      p.bytes_sent = peer.report.bytes_sent;
+      p.finished = peer.finished;
+    }
+    if (fleet.consensus_distance && fleet.consensus_round > consensus_round_) {
+      consensus_round_ = fleet.consensus_round;
+      consensus_->Add(
+          ConsensusLine({consensus_round_, *fleet.consensus_distance}));
+      consensus_->Flush().IgnoreError();
+    }
+    display_.Show(progress_, absl::Now());
+  }
+  void End() {
+    for (auto& sink : sinks_) sink->Flush();
+    display_.Finish(progress_);
+  }
+
+ private:
+  const RunConfig& config_;
+  const RunFolder& folder_;
+  ProgressDisplay display_;
+  std::unique_ptr<LineFile> consensus_;
+  uint64_t consensus_round_ = 0;
+  std::vector<std::unique_ptr<JsonlSink>> sinks_;
+  FleetProgress progress_;
+};
+
+}  // namespace
+
+absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
+                                           RunConfig& config) {
+  if (!options.steps_of.empty() && !options.step_time.empty()) {
+    return absl::InvalidArgumentError(
+        "--steps-of and --step-time both say how long steps take; give one");
+  }
+  const bool networks = config.game().has_gan();
+  std::string step_time = options.step_time;
+  if (step_time.empty() && config.game().has_synthetic()) {
+    step_time = config.game().synthetic().step_time();
+  }
+  const RunFolder measured(options.steps_of);
+  if (options.steps_of.empty() && step_time.empty()) {
+    return absl::InvalidArgumentError(
+        "how long does a step take?  Give --steps-of a run of this "
+        "configuration, or --step-time, such as 40ms");
+  }
+  std::optional<uint64_t> parameters = options.parameters;
+  if (!parameters && networks) {
+    if (options.steps_of.empty()) {
+      return absl::InvalidArgumentError(
+          "how large are the networks?  Give --steps-of a run of this "
+          "configuration, or --parameters, such as 134132");
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(parameters, ParametersOf(measured));
+  }
+  if (parameters) {
+    config.mutable_game()->mutable_synthetic()->set_parameters(*parameters);
+    config.mutable_game()->mutable_synthetic()->set_step_time("0");
+  }
+  GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(config));
+  if (!options.steps_of.empty()) return Measured(measured);
+  return Given(step_time);
+}
+
+absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
+                      const StepTimes& steps, const RehearseOptions& options,
+                      const RunFolder& folder, SignalWaiter& signals) {
+  Record record(config, folder);
+  GOSSAMER_RETURN_IF_ERROR(record.Open());
+  const nlohmann::ordered_json description = DescriptionOf(scenario, steps);
+  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(folder.path() + "/rehearsal.json",
+                                         description.dump(2) + "\n"));
+  for (const auto& warning : description["warnings"]) {
+    record.Print(absl::StrCat("warning: ", warning.get<std::string>()));
+  }
+  const RngKey key = RngKey(config.seed()).Fold("step times");
+  RehearsalSpec spec{
+      .config = config,
+      .scenario = scenario,
+      .step_time =
+          [&](int rank, uint64_t call) {
+            const auto r = static_cast<uint64_t>(rank);
+            const auto& own = steps.by_rank[r % steps.by_rank.size()];
+            return own[key.Fold(r).Bits(call) % own.size()];
+          },
+      .bytes_per_second = steps.whole ? std::numeric_limits<double>::infinity()
+                                      : 1e9 * options.memory_rate,
+      .sink = [&](int rank) { return record.sink(rank); }};
+  GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
+                            Rehearsal::Create(std::move(spec)));
+  const absl::Time begin = absl::Now();
+  absl::Time look = begin + kLookEvery;
+  bool stopping = false;
+  while (!rehearsal->done()) {
+    int events = 0;
+    GOSSAMER_RETURN_IF_ERROR(rehearsal->Run(
+        [&] { return ++events > kEventsPerLook && absl::Now() >= look; }));
+    look = absl::Now() + kLookEvery;
+    record.Look(rehearsal->Snapshot(), absl::Now() - begin,
+                rehearsal->elapsed());
+    const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
+    if (!signal || *signal == SIGCHLD) continue;
+    if (std::exchange(stopping, true)) {
+      return absl::AbortedError("stopped at once by a second signal");
+    }
+    rehearsal->Stop();
+  }
+  record.End();
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,54 @@
+// A lab without a lab: a training's run folder, predicted in virtual time.
+//
+// Knows where step times come from (a flag, the configuration, another run);
+// nothing of what happens in a round.
+
+#ifndef GOSSAMER_RUNTIME_CLI_REHEARSE_H_
+#define GOSSAMER_RUNTIME_CLI_REHEARSE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/run.pb.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/run_folder.h"
+#include "runtime/lab/scenario.h"
+
+namespace gossamer {
+
+struct RehearseOptions {
+  std::string step_time;  // empty: the configuration's
+  std::string steps_of;   // a run's folder; empty: none
+  std::optional<uint64_t> parameters;
+  double memory_rate = 15;  // GB/s
+};
+
+// How long gradients take.
+struct StepTimes {
+  std::string source;  // for people: "40ms", "measured in runs/a"
+  // Of ranks, which repeat: those of a measured run in any order.
+  std::vector<std::vector<absl::Duration>> by_rank;
+  bool whole = false;  // optimizer and codecs are in them
+};
+
+// Makes `config` one that can be rehearsed, a synthetic game of as many
+// parameters in place of networks, and says how long its steps take.
+// kInvalidArgument: what is missing and how to give it.
+absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
+                                           RunConfig& config);
+
+// Writes what gossamer lab does of a run but for checkpoints and samples, and
+// rehearsal.json.  Shows progress on stderr.  kAborted after a second signal; a
+// first one ends the run at an agreed round.
+absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
+                      const StepTimes& steps, const RehearseOptions& options,
+                      const RunFolder& folder, SignalWaiter& signals);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_REHEARSE_H_

@@ -1,0 +1,27 @@
+// From a resolved RunConfig to the game that a peer trains.
+//
+// Apart from compose.h because a game of networks brings torch along.  Knows
+// nothing of how it is trained.
+
+#ifndef GOSSAMER_RUNTIME_PEER_COMPOSE_GAME_H_
+#define GOSSAMER_RUNTIME_PEER_COMPOSE_GAME_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "algorithms/game/game.h"
+#include "proto/run.pb.h"
+
+namespace gossamer {
+
+// The game of shard `shard` of config.peers(), paced if the configuration says
+// so.  `data` is this machine's data folder, used where the configuration names
+// none.
+absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
+                                               const std::string& data,
+                                               int shard);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_COMPOSE_GAME_H_

@@ -1,0 +1,157 @@
+// `gossamer lab --rehearse` and `gossamer compare --rehearse`: runs predicted
+// in virtual time, against what arithmetic says of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/cli_program.h"
+
+namespace gossamer {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+constexpr char kNetwork[] = "name: \"far\"\nlink { rtt: \"100ms\" ";
+
+class Rehearse : public Cli {
+ protected:
+  void SetUp() override {
+    Write("far.textproto", absl::StrCat(kNetwork, "}\n"));
+    Write("c.textproto",
+          "name: \"r\" peers: 4 rounds: 100 mixing { codec: \"dense-f32\" } "
+          "game { synthetic { parameters: 20000 step_time: \"40ms\" } }");
+  }
+  // Of a run with these changes, on far.textproto.
+  ordered_json Summary(const std::string& more) {
+    const Result r =
+        Run("lab --rehearse --scenario far.textproto --config c.textproto "
+            "--overwrite --json " +
+            more);
+    if (r.code != 0) throw std::runtime_error(r.err);
+    return ordered_json::parse(r.out)["summary"];
+  }
+};
+
+TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
+  // h = 0: step + L; h = 1: max(step, L); h = 2: the step alone.
+  for (const auto& [h, seconds] :
+       {std::pair(0, 0.090), {1, 0.050}, {2, 0.040}}) {
+    const ordered_json s =
+        Summary(absl::StrCat("--set mixing.overlap_steps=", h));
+    EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), seconds,
+                0.03 * seconds)
+        << h;
+    // Of four peers' two edges; the last round does not wait for what is due
+    // after it.
+    EXPECT_GE(s["corrections"], 4 * 2 * (h > 1 ? 101 - h : 100));
+  }
+}
+
+TEST_F(Rehearse, ARateCountsPackets) {
+  // 80 kB at 8 Mbit/s of 1500-byte packets on each of two links of a host.
+  Write("far.textproto", absl::StrCat(kNetwork, "rate: \"8mbit\" }\n"));
+  const ordered_json s = Summary("--set mixing.overlap_steps=0");
+  const double transfer = 8e4 / 1e6 * 1500 / 1448;
+  EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(),
+              0.040 + 0.050 + transfer, 0.005);
+}
+
+TEST_F(Rehearse, OutagesHoldRoundsUp) {
+  const double calm = Summary("")["training_seconds"];
+  Write("far.textproto",
+        absl::StrCat(kNetwork,
+                     "}\nlink { a: \"host-0\" b: \"host-1\" "
+                     "outage { from: \"2s\" to: \"3s\" } }\n"));
+  const double held = Summary("")["training_seconds"];
+  EXPECT_NEAR(held - calm, 1, 0.1);
+}
+
+TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
+  const ordered_json s = Summary(
+      "--set rounds=400 --set mixing.overlap_steps=auto "
+      "--set mixing.deadline=none");
+  EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // 20 with h = 1
+}
+
+TEST_F(Rehearse, TheSameAgainIsTheSame) {
+  Summary("--set mixing.schedule=permuted-ring");
+  const std::string first =
+      ReadAll(folder_.path() + "/runs/r/peer-2/metrics.jsonl");
+  Summary("--set mixing.schedule=permuted-ring");
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, ReadAll(folder_.path() + "/runs/r/peer-2/metrics.jsonl"));
+}
+
+TEST_F(Rehearse, CentralizedTrainingIsAStepAndAnAllReduce) {
+  const ordered_json s = Summary(
+      "--set algorithm=cp-oadam --set mixing.all_reduce=mesh "
+      "--set mixing.overlap_steps=0");
+  // Two messages one after the other: reduce-scatter, then all-gather.
+  EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), 0.140, 0.005);
+}
+
+TEST_F(Rehearse, StepsOfARunStandForNetworks) {
+  Summary("");
+  Write("gan.textproto", "name: \"g\" peers: 4 rounds: 50");
+  const Result r =
+      Run("lab --rehearse --scenario far.textproto --config gan.textproto "
+          "--steps-of runs/r --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const double rate =
+      ordered_json::parse(r.out)["summary"]["rounds_per_second"];
+  EXPECT_NEAR(rate, 20, 0.6);
+  const auto told =
+      ordered_json::parse(ReadAll(folder_.path() + "/runs/g/rehearsal.json"));
+  EXPECT_EQ(told["step_times"], "measured in runs/r");
+}
+
+TEST_F(Rehearse, ComparisonsNeedNoLab) {
+  const Result r =
+      Run("compare --config c.textproto --rehearse --rtt 0ms,100ms "
+          "--algorithms dp-oadam,cp-oadam --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto settings = ordered_json::parse(r.out)["settings"];
+  ASSERT_EQ(settings.size(), 4u);
+  EXPECT_EQ(settings[2]["network"], "100ms, rehearsed");
+  EXPECT_GT(settings[2]["rounds_per_second_mean"].get<double>(),
+            2 * settings[3]["rounds_per_second_mean"].get<double>());
+}
+
+TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
+  Write("gan.textproto", "name: \"g\" peers: 4");
+  Write("two.textproto", "name: \"two\" hosts: 2 link { rtt: \"1ms\" }");
+  const std::string lab = "lab --rehearse --scenario far.textproto --config ";
+  const struct {
+    std::string command, says;
+  } wrong[] = {
+      {lab + "gan.textproto", "--steps-of a run"},
+      {lab + "gan.textproto --step-time 40ms", "--parameters"},
+      {lab + "c.textproto --step-time 40", "with its unit"},
+      {lab + "gan.textproto --steps-of nowhere", "--steps-of: nowhere: not a"},
+      {lab + "c.textproto --step-time 1ms --steps-of x", "give one"},
+      {lab + "c.textproto --resume", "no checkpoints"},
+      {"lab --scenario far.textproto --config c.textproto --step-time 1ms",
+       "are of --rehearse"},
+      {"lab --rehearse --scenario far.textproto", "exactly one of"},
+      {"lab --rehearse --scenario two.textproto --config c.textproto",
+       "2 hosts"},
+      {"compare --config c.textproto --rehearse", "give --scenarios or --rtt"},
+      {"compare --config gan.textproto --rehearse --rtt 1ms",
+       "no networks are trained"},
+  };
+  for (const auto& w : wrong) {
+    const Result r = Run(w.command);
+    EXPECT_EQ(r.code, 2) << w.command << "\n" << r.err;
+    EXPECT_THAT(r.err, HasSubstr(w.says)) << w.command;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,102 @@
+// What a prober says of simulated links, whose numbers are known.
+
+#include "runtime/peer/link_prober.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/transport/sim/sim_network.h"
+
+namespace gossamer {
+namespace {
+
+// Two peers that do nothing but measure.
+class LinkProberTest : public ::testing::Test {
+ protected:
+  struct End final : TransportListener {
+    End(VirtualLoop* shared, SimNetwork& network, PeerId self)
+        : loop(shared),
+          transport(network.CreateEndpoint(self, &loop)),
+          prober(&loop, [this](PeerId to, Frame frame) {
+            return transport->Send(to, Channel::kState, std::move(frame));
+          }) {
+      transport->SetListener(this);
+    }
+    void OnUp(PeerId, ConnectionId) override {}
+    void OnDown(PeerId, ConnectionId, const absl::Status&) override {}
+    void OnFrame(PeerId peer, ConnectionId, Channel, Frame frame) override {
+      prober.OnFrame(peer, frame);
+    }
+    VirtualPeerLoop loop;
+    std::unique_ptr<Transport> transport;
+    LinkProber prober;
+  };
+
+  void Connect() {
+    a_.transport->Connect(kB, "");
+    b_.transport->Connect(kA, "");
+  }
+  // From a to b.
+  std::optional<LinkMeasurement> Measure() {
+    std::optional<LinkMeasurement> result;
+    bool told = false;
+    a_.prober.Measure(kB, [&](std::optional<LinkMeasurement> measured) {
+      EXPECT_FALSE(told);
+      told = true;
+      result = measured;
+    });
+    loop_.RunFor(LinkProber::kLimit + absl::Seconds(1));
+    EXPECT_TRUE(told);
+    return result;
+  }
+
+  const PeerId kA{1}, kB{2};
+  VirtualLoop loop_;
+  SimNetwork network_{&loop_, {}};
+  End a_{&loop_, network_, kA};
+  End b_{&loop_, network_, kB};
+};
+
+TEST_F(LinkProberTest, SaysWhatTheLinkIs) {
+  network_.SetLink(
+      kA, kB, {.latency = absl::Milliseconds(70), .bytes_per_second = 12.5e6});
+  network_.SetLink(
+      kB, kA, {.latency = absl::Milliseconds(30), .bytes_per_second = 1e9});
+  Connect();
+  const auto measured = Measure();
+  ASSERT_TRUE(measured);
+  EXPECT_NEAR(measured->rtt_seconds, 0.1, 0.001);
+  EXPECT_NEAR(measured->bytes_per_second, 12.5e6, 0.05 * 12.5e6);
+}
+
+TEST_F(LinkProberTest, WaitsForAConnectionAndOutlivesItsLoss) {
+  network_.SetLink(kA, kB, {.latency = absl::Milliseconds(50)});
+  loop_.RunFor(absl::Milliseconds(10));
+  a_.loop.RunAt(a_.loop.Now() + absl::Seconds(3), [this] { Connect(); });
+  a_.loop.RunAt(a_.loop.Now() + absl::Milliseconds(3300),
+                [this] { network_.Break(kA, kB, absl::Seconds(2)); });
+  const auto measured = Measure();
+  ASSERT_TRUE(measured);
+  EXPECT_NEAR(measured->rtt_seconds, 0.051, 0.002);
+}
+
+TEST_F(LinkProberTest, SilenceIsNoMeasurement) { EXPECT_FALSE(Measure()); }
+
+TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
+  Connect();
+  loop_.RunFor(absl::Seconds(1));
+  for (size_t size : {0u, 1u, 35u, 36u, 37u}) {
+    a_.transport->Send(
+        kB, Channel::kState,
+        {.head = Payload::FromVector(std::vector<std::byte>(size)),
+         .body = {}});
+  }
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(Measure());
+}
+
+}  // namespace
+}  // namespace gossamer
