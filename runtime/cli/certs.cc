@@ -176,9 +176,9 @@ absl::Status Show(const Options& o) {
                               AuthorityFolder::Open(o.ca));
     GOSSAMER_ASSIGN_OR_RETURN(list, authority.List());
   } else {
-    GOSSAMER_ASSIGN_OR_RETURN(const std::string pem,
-                              ReadPemFile(o.certs + "/cert.pem"));
-    GOSSAMER_ASSIGN_OR_RETURN(Certificate own, ReadCertificate(pem));
+    const absl::StatusOr<std::string> pem = ReadPemFile(o.certs + "/cert.pem");
+    if (!pem.ok()) return absl::InvalidArgumentError(pem.status().message());
+    GOSSAMER_ASSIGN_OR_RETURN(Certificate own, ReadCertificate(*pem));
     list.push_back({.certificate = std::move(own)});
     // Whatever else is wrong with the folder is said as well.
     GOSSAMER_RETURN_IF_ERROR(CertificateFolder::Open(o.certs).status());
