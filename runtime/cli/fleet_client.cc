@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/protocol.h"
+#include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 
@@ -36,14 +38,17 @@ struct FleetClient::Stub {
   }
 };
 
-FleetClient::FleetClient(const std::string& address)
+FleetClient::FleetClient(const std::string& address,
+                         std::shared_ptr<const CertificateFolder> certificates)
     : address_(address), stub_(std::make_unique<Stub>()) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(1 << 20);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // A proxy for the web has no part in a fleet's control plane.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   stub_->rpc = wire::Topology::NewStub(grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments));
+      address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
+      arguments));
 }
 
 FleetClient::~FleetClient() = default;

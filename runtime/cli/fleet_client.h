@@ -12,14 +12,18 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
 
 class FleetClient {
  public:
-  // `address` is host:port.  Connects when first asked.
-  explicit FleetClient(const std::string& address);
+  // `address` is host:port.  With `certificates` both ends prove who they are.
+  // Connects when first asked.
+  explicit FleetClient(
+      const std::string& address,
+      std::shared_ptr<const CertificateFolder> certificates = nullptr);
   ~FleetClient();
 
   // `run_id` empty: the run the service has.  kUnavailable or

@@ -1,5 +1,7 @@
 // gossamer: train, compare and look at fleets.
 
+#include <cstdlib>
+
 #include "runtime/cli/command.h"
 
 namespace {
@@ -17,6 +19,9 @@ command line or configuration.)";
 }  // namespace
 
 int main(int argc, char** argv) {
+  // gRPC's own lines, which say worse what the errors say; the user's setting
+  // stands.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gossamer::Command program({.name = "gossamer",
                              .about = kAbout,
                              .footer = kFooter,
@@ -32,5 +37,6 @@ int main(int argc, char** argv) {
   gossamer::AddSimulate(program);
   gossamer::AddDoctor(program);
   gossamer::AddStatus(program);
+  gossamer::AddCerts(program);
   return program.Run(argc, argv);
 }

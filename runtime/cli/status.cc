@@ -16,8 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kStatusExamples[] = R"(examples:
-  gossamer status --topology 10.0.0.1:7700
-  gossamer status --topology 10.0.0.1:7700 --json | jq .consensus_distance
+  gossamer status --topology 127.0.0.1:7700
+  gossamer status --topology 10.0.0.1:7700 --certs certs/operator
+  gossamer status --topology 127.0.0.1:7700 --json | jq .consensus_distance
 
 JSON keys: run, expected, view_epoch, stop_round (0: none), stop_committed,
 consensus_distance and consensus_round (null: not known yet), and peers: a list
@@ -26,13 +27,14 @@ discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
 finished.  A peer's round is the one it is at.)";
 
 constexpr char kStopExamples[] = R"(examples:
-  gossamer stop --topology 10.0.0.1:7700
+  gossamer stop --topology 10.0.0.1:7700 --certs certs/operator
 
 All peers stop at one round, a little ahead, and save a checkpoint there.
 gossamer train --resume, or gossamer-peer --resume on each machine, goes on.)";
 
 struct Options {
   std::string topology;
+  Exposure exposure;
   std::string run;
   double timeout = 5;
   bool json = false;
@@ -66,8 +68,10 @@ Json ToJson(const wire::FleetStatus& s) {
 }
 
 int RunStatus(const Options& options) {
+  const auto certificates = OpenDoor(options.exposure, options.topology);
+  if (!certificates.ok()) return Complain("status", certificates.status());
   const auto status =
-      FleetClient(options.topology)
+      FleetClient(options.topology, *certificates)
           .GetStatus(options.run, absl::Seconds(options.timeout));
   if (!status.ok()) return Complain("status", status.status());
   if (options.json) {
@@ -86,7 +90,9 @@ int RunStatus(const Options& options) {
 }
 
 int RunStop(const Options& options) {
-  FleetClient client(options.topology);
+  const auto certificates = OpenDoor(options.exposure, options.topology);
+  if (!certificates.ok()) return Complain("stop", certificates.status());
+  FleetClient client(options.topology, *certificates);
   const auto round = client.Stop(options.run, absl::Seconds(options.timeout));
   if (!round.ok()) return Complain("stop", round.status());
   if (options.json) {
@@ -103,6 +109,11 @@ void Add(Command& program, CommandSpec spec, int (*run)(const Options&)) {
   Command& command = program.AddCommand(std::move(spec));
   command.AddOption("--topology", &options->topology, "topology service",
                     {.required = true, .value_name = "HOST:PORT"});
+  command.AddOption("--certs", &options->exposure.certificates,
+                    "folder of an operator's or a peer's certificates",
+                    {.value_name = "DIR"});
+  command.AddOption("--insecure", &options->exposure.insecure,
+                    "ask beyond this machine without certificates");
   command.AddOption("--run", &options->run,
                     "name of the run; the service's only one if not given");
   command.AddOption(

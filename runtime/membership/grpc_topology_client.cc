@@ -7,11 +7,14 @@
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 namespace {
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address,
+    std::shared_ptr<const CertificateFolder> certificates) {
   grpc::ChannelArguments arguments;
   // Identity only: the parsers of compressed messages have had bombs.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
@@ -24,8 +27,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
+      arguments);
 }
 
 absl::Status ToAbsl(const grpc::Status& status) {
@@ -39,9 +43,11 @@ absl::Status ToAbsl(const grpc::Status& status) {
 class GrpcTopologyCalls final : public TopologyCalls {
  public:
   GrpcTopologyCalls(const std::string& address, EventLoop* loop,
+                    std::shared_ptr<const CertificateFolder> certificates,
                     absl::Duration deadline)
       : deadline_(deadline),
-        stub_(wire::Topology::NewStub(MakeChannel(address))),
+        stub_(wire::Topology::NewStub(
+            MakeChannel(address, std::move(certificates)))),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
     alive_.reset();
@@ -98,10 +104,12 @@ class GrpcTopologyCalls final : public TopologyCalls {
 
 }  // namespace
 
-std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(const std::string& address,
-                                                     EventLoop* loop,
-                                                     absl::Duration deadline) {
-  return std::make_unique<GrpcTopologyCalls>(address, loop, deadline);
+std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
+    const std::string& address, EventLoop* loop,
+    std::shared_ptr<const CertificateFolder> certificates,
+    absl::Duration deadline) {
+  return std::make_unique<GrpcTopologyCalls>(address, loop,
+                                             std::move(certificates), deadline);
 }
 
 }  // namespace gossamer

@@ -10,15 +10,17 @@
 
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/membership/topology_client.h"
 
 namespace gossamer {
 
-// To the service at `address`, host:port.  A call fails after `deadline`.
-// `loop` outlives the calls; destroying them waits for one in flight to be
-// cancelled (milliseconds).
+// To the service at `address`, host:port.  With `certificates` both ends prove
+// who they are.  A call fails after `deadline`.  `loop` outlives the calls;
+// destroying them waits for one in flight to be cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& address, EventLoop* loop,
+    std::shared_ptr<const CertificateFolder> certificates = nullptr,
     absl::Duration deadline = absl::Seconds(5));
 
 }  // namespace gossamer

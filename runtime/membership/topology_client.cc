@@ -248,7 +248,11 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
-  if (response.has_view()) {
+  const absl::Status believed = response.has_view() && options_.check_view
+                                    ? options_.check_view(response.view())
+                                    : absl::OkStatus();
+  if (!believed.ok() && on_view_refused_) on_view_refused_(believed);
+  if (response.has_view() && believed.ok()) {
     absl::StatusOr<View> view = FromMessage(response.view());
     if (!view.ok()) {
       Refused(view.status());
@@ -295,9 +299,13 @@ void TopologyClient::SetReachable(const absl::Status& status) {
                                     : "going on with the last view")));
 }
 
+// Who is no longer wanted does not train on alone: it stops at its next round,
+// without asking anybody.
 void TopologyClient::Refused(const absl::Status& why) {
   End();
+  if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
+  if (on_change_) on_change_();
 }
 
 }  // namespace gossamer

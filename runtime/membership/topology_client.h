@@ -50,6 +50,8 @@ struct TopologyClientOptions {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
+  // Whether a view is to be believed; empty: every one.
+  std::function<absl::Status(const wire::ViewMessage&)> check_view;
 };
 
 // Loop only, the destructor included.
@@ -69,7 +71,8 @@ class TopologyClient final : public Membership {
   uint32_t expected() const { return expected_; }
 
   // Called once if the service refuses this peer for good; no heartbeat
-  // follows.  The status says what to do.
+  // follows, and the peer is to stop at its next round.  The status says what
+  // to do.
   void SetOnRefused(std::function<void(const absl::Status&)> on_refused) {
     on_refused_ = std::move(on_refused);
   }
@@ -77,6 +80,11 @@ class TopologyClient final : public Membership {
   // once per change.
   void SetOnService(std::function<void(const absl::Status&)> on_service) {
     on_service_ = std::move(on_service);
+  }
+
+  // Called for every view that was not believed: the last one stays.
+  void SetOnViewRefused(std::function<void(const absl::Status&)> on_refused) {
+    on_view_refused_ = std::move(on_refused);
   }
 
   // Tells the service that this peer has trained to the end.  `done` runs once
@@ -127,6 +135,7 @@ class TopologyClient final : public Membership {
   std::function<void()> on_change_;
   std::function<void(const absl::Status&)> on_refused_;
   std::function<void(const absl::Status&)> on_service_;
+  std::function<void(const absl::Status&)> on_view_refused_;
   EventLoop::Callback on_finished_;
 
   Phase phase_ = Phase::kIdle;

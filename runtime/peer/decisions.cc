@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "algorithms/collective/all_reduce.h"
 #include "runtime/base/status_macros.h"
+#include "topology/view.h"
 
 namespace gossamer {
 namespace {
@@ -55,7 +56,12 @@ absl::Status Decisions::Read(std::string_view line) {
     return absl::DataLossError("another word, or not its numbers");
   }
   if (word == "jump") jumps_[n[0]] = n[1];
-  if (word == "overlap") overlaps_[n[0]] = static_cast<int>(n[1]);
+  if (word == "overlap") {
+    if (n[1] > static_cast<uint64_t>(kMaxOverlap)) {
+      return absl::DataLossError("an overlap that is none");
+    }
+    overlaps_[n[0]] = static_cast<int>(n[1]);
+  }
   if (word == "skip") skips_[{PeerId{n[0]}, n[1]}] = true;
   if (word == "format") {
     if (n[2] < 1 || n[2] > kLastWireFormat) {

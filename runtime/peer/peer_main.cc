@@ -5,12 +5,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/base/address.h"
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/peer/peer_process.h"
 #include "runtime/peer/run_config.h"
 
@@ -20,7 +24,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --data ./data
   gossamer-peer --topology 10.0.0.1:7700 --config run.textproto \
-      --listen 10.0.0.2:7800 --insecure --data ./cifar-10-batches-bin
+      --listen 10.0.0.2:7800 --certs certs/peer-2 --data ./cifar-10-batches-bin
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
       --run-dir runs/mine --resume
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
@@ -31,11 +35,6 @@ every peer saves a checkpoint there. A second signal ends this peer at once.
 
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
-
-bool IsLoopback(const std::string& address) {
-  return address.rfind("127.", 0) == 0 || address.rfind("localhost:", 0) == 0 ||
-         address.rfind("[::1]", 0) == 0;
-}
 
 // Before any thread starts, so that all inherit it.
 sigset_t BlockSignals() {
@@ -65,7 +64,8 @@ int Fail(const absl::Status& status, int code) {
 }
 
 void AddOptions(Command& program, PeerProcessOptions& options,
-                std::string& config, std::vector<std::string>& set) {
+                std::string& config, std::vector<std::string>& set,
+                std::string& certificates) {
   program.AddOption("--topology", &options.topology,
                     "host:port of gossamer-topology", {.required = true});
   program.AddOption("--config", &config,
@@ -90,31 +90,54 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     "repeat the decisions that another run of this peer made "
                     "by the clock; all peers must replay theirs",
                     {.value_name = "FILE"});
+  program.AddOption("--certs", &certificates,
+                    "folder of this peer's certificates; they say its --id",
+                    {.value_name = "DIR"});
   program.AddOption("--insecure", &options.insecure,
-                    "allow unencrypted connections beyond this machine");
+                    "allow connections beyond this machine without "
+                    "certificates");
+}
+
+// Takes the certificates of `folder`, and this peer's number from them.
+absl::Status OpenDoorOf(PeerProcessOptions& options,
+                        const std::string& folder) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      options.certificates,
+      OpenDoor({.certificates = folder, .insecure = options.insecure},
+               IsLoopback(options.listen) ? options.topology : options.listen));
+  if (options.certificates == nullptr) {
+    if (options.insecure) {
+      std::fprintf(
+          stderr,
+          "warning: --insecure: anybody who reaches these ports can read "
+          "and change the model\n");
+    }
+    return absl::OkStatus();
+  }
+  const Identity& identity = options.certificates->identity();
+  if (identity.role != Role::kPeer || identity.run != options.config.name()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--certs: they are of ", ToUri(identity),
+                     ", and this is a peer of "
+                     "run \"",
+                     options.config.name(), "\""));
+  }
+  if (options.id == 0) options.id = identity.peer.value;
+  if (options.id == identity.peer.value) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--id ", options.id, ", but --certs are of ", Describe(identity)));
 }
 
 int Run(PeerProcessOptions options, const std::string& config,
-        const std::vector<std::string>& set) {
+        const std::vector<std::string>& set, const std::string& certificates) {
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
   if (!loaded.ok()) return Fail(loaded.status(), 2);
   options.config = *std::move(loaded);
   if (options.run_dir.empty()) {
     options.run_dir = "runs/" + options.config.name();
   }
-  const bool remote =
-      !IsLoopback(options.listen) || !IsLoopback(options.topology);
-  if (remote && !options.insecure) {
-    return Fail(absl::InvalidArgumentError(
-                    "connections beyond this machine are not encrypted: use a "
-                    "private network or an SSH tunnel and say --insecure"),
-                2);
-  }
-  if (remote) {
-    std::fprintf(
-        stderr,
-        "warning: --insecure: anybody who reaches these ports can read "
-        "and change the model; use a private network or a tunnel\n");
+  if (absl::Status s = OpenDoorOf(options, certificates); !s.ok()) {
+    return Fail(s, 2);
   }
   const sigset_t signals = BlockSignals();
   PeerProcess process(std::move(options));
@@ -129,11 +152,13 @@ int Main(int argc, char** argv) {
   PeerProcessOptions options;
   std::string config;
   std::vector<std::string> set;
-  Command program({.name = "gossamer-peer",
-                   .about = "One participant of a run: trains and gossips.",
-                   .footer = kExamples,
-                   .run = [&] { return Run(options, config, set); }});
-  AddOptions(program, options, config, set);
+  std::string certificates;
+  Command program(
+      {.name = "gossamer-peer",
+       .about = "One participant of a run: trains and gossips.",
+       .footer = kExamples,
+       .run = [&] { return Run(options, config, set, certificates); }});
+  AddOptions(program, options, config, set, certificates);
   return program.Run(argc, argv);
 }
 
@@ -141,6 +166,9 @@ int Main(int argc, char** argv) {
 }  // namespace gossamer
 
 int main(int argc, char** argv) {
+  // gRPC's own lines, which say worse what the log says; the user's setting
+  // stands.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gossamer::KeepFreedMemory();
   return gossamer::Main(argc, argv);
 }

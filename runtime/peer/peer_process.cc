@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/grpc_topology_client.h"
+#include "runtime/membership/view_signature.h"
 #include "runtime/peer/compose.h"
 #include "runtime/peer/compose_game.h"
 #include "runtime/peer/run_config.h"
@@ -106,10 +107,12 @@ absl::Status PeerProcess::Listen() {
   grpc.run_id = options_.config.name();
   grpc.listen_address = options_.listen;
   grpc.allow_insecure_remote = options_.insecure;
+  grpc.certificates = options_.certificates;
   grpc.seed = boot_id_;
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
     Log(absl::StrCat("connection to peer ", peer.value, ": ",
                      std::string(why.message())));
+    if (absl::IsUnauthenticated(why)) NoteRefused("connection_refused", why);
   };
   GOSSAMER_ASSIGN_OR_RETURN(transport_,
                             GrpcTransport::Create(&loop_, std::move(grpc)));
@@ -136,12 +139,24 @@ Task<absl::Status> PeerProcess::Register() {
         absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
     o.checkpoint_rounds = store.Rounds();
   }
+  if (options_.certificates != nullptr) {
+    o.check_view = [own = options_.certificates](const wire::ViewMessage& v) {
+      return CheckView(*own, v);
+    };
+  }
   client_ = std::make_unique<TopologyClient>(
-      std::move(o), &loop_, MakeGrpcTopologyCalls(options_.topology, &loop_));
+      std::move(o), &loop_,
+      MakeGrpcTopologyCalls(options_.topology, &loop_, options_.certificates));
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
+    Log(absl::StrCat("refused by the topology service: ", why.message()));
     waiter_.Notify();
+  });
+  client_->SetOnViewRefused([this](const absl::Status& why) {
+    Log(absl::StrCat("topology service: refused ", why.message(),
+                     "; going on with the last one"));
+    NoteRefused("view_refused", why);
   });
   client_->SetOnService([this](const absl::Status& status) {
     Log(status.ok()
@@ -276,6 +291,15 @@ Task<absl::Status> PeerProcess::Main() {
   co_await told;
   co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
   co_return absl::OkStatus();
+}
+
+void PeerProcess::NoteRefused(const std::string& kind,
+                              const absl::Status& why) {
+  if (sink_ == nullptr) return;
+  sink_->OnEvent({.time = loop_.Now(),
+                  .round = peer_ == nullptr ? 0 : peer_->round(),
+                  .kind = kind,
+                  .detail = std::string(why.message())});
 }
 
 void PeerProcess::Log(const std::string& line) const {

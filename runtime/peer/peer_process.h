@@ -14,6 +14,7 @@
 #include "proto/run.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/peer.h"
@@ -34,6 +35,7 @@ struct PeerProcessOptions {
   bool resume = false;
   std::string replay;  // file of decisions to repeat; empty: none
   bool insecure = false;
+  std::shared_ptr<const CertificateFolder> certificates;  // null: none
 };
 
 class PeerProcess {
@@ -54,6 +56,8 @@ class PeerProcess {
   Task<absl::Status> Register();
   absl::Status MakePeer();
   absl::Status OpenDecisions(const std::string& folder);
+  // Whom or what this peer did not believe, for events.jsonl.
+  void NoteRefused(const std::string& kind, const absl::Status& why);
   // A line for the log of this process.
   void Log(const std::string& line) const;
 

@@ -8,7 +8,9 @@
 // what else the machine does meets all ways alike, and a ratio is taken in each
 // block.  Prints the medians over the blocks.
 //
-//   exchange_benchmark [--rounds N] [--blocks N] [--json]
+// With --tls every way shows certificates at both ends (TLS 1.3).
+//
+//   exchange_benchmark [--rounds N] [--blocks N] [--tls] [--json]
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -22,6 +24,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,9 +38,12 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/task.h"
+#include "runtime/identity/authority_folder.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/grpc/tls.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {
@@ -54,6 +60,46 @@ constexpr std::string_view kBareWay = "bare";
   std::fprintf(stderr, "exchange_benchmark: %s\n", why.c_str());
   std::_Exit(1);
 }
+
+// Tells the ends of --tls where their certificates are.
+constexpr char kCertificates[] = "GOSSAMER_EXCHANGE_CERTIFICATES";
+
+// Null without --tls.
+std::shared_ptr<const CertificateFolder> CertificatesOf(PeerId self) {
+  const char* const folder = std::getenv(kCertificates);
+  if (folder == nullptr) return nullptr;
+  auto opened = CertificateFolder::Open(absl::StrCat(folder, "/", self.value));
+  if (!opened.ok()) Die(opened.status().ToString());
+  return *std::move(opened);
+}
+
+// An authority and a folder for each end, removed with the object.
+class Certificates {
+ public:
+  Certificates() {
+    if (mkdtemp(folder_.data()) == nullptr) Die("no temporary folder");
+    const std::string own = folder_ + "/ca";
+    const absl::Duration day = absl::Hours(24);
+    absl::Status made =
+        AuthorityFolder::Init(own, "benchmark", absl::Now(), day);
+    for (const PeerId peer : {kDialler, kAcceptor}) {
+      if (!made.ok()) Die(made.ToString());
+      made = AuthorityFolder::Open(own)
+                 ->Issue({.run = "benchmark", .peer = peer}, {}, absl::Now(),
+                         day, absl::StrCat(folder_, "/", peer.value))
+                 .status();
+    }
+    if (!made.ok()) Die(made.ToString());
+    setenv(kCertificates, folder_.c_str(), 1);
+  }
+  ~Certificates() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+ private:
+  std::string folder_ = "/tmp/gossamer-exchange-XXXXXX";
+};
 
 // To the process that started this one.
 void TellPort(int port) {
@@ -138,6 +184,7 @@ class TransportWay final : public TransportListener {
     GrpcOptions options;
     options.self = self;
     options.run_id = "benchmark";
+    options.certificates = CertificatesOf(self);
     auto transport = GrpcTransport::Create(loop, options);
     if (!transport.ok()) Die(transport.status().ToString());
     transport_ = *std::move(transport);
@@ -244,7 +291,8 @@ class BareServer final : public BareWay {
  public:
   BareServer() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+    builder.AddListeningPort("127.0.0.1:0",
+                             TlsCredentials(CertificatesOf(kAcceptor)).Server(),
                              &port_);
     builder.SetMaxReceiveMessageSize(-1);
     builder.RegisterAsyncGenericService(&service_);
@@ -276,7 +324,8 @@ class BareClient final : public BareWay {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(),
+        absl::StrCat("127.0.0.1:", port),
+        TlsCredentials(CertificatesOf(kDialler)).Channel(Role::kPeer),
         arguments));
     call_ = stub_->PrepareCall(&context_, "/bare/Exchange", &queue_);
     cq_ = &queue_;
@@ -299,6 +348,7 @@ struct Options {
   int rounds = 150;  // of each size and way, per block
   int blocks = 5;
   bool json = false;
+  bool tls = false;
 };
 
 constexpr std::array<size_t, 3> kSizes = {64 << 10, 1 << 20, 9'000'000};
@@ -345,6 +395,7 @@ Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
   GrpcOptions grpc;
   grpc.self = self;
   grpc.run_id = "benchmark";
+  grpc.certificates = CertificatesOf(self);
   const auto transport = *GrpcTransport::Create(loop, grpc);
   if (port == 0) TellPort(transport->port());
   Waiter waiter(loop);
@@ -483,9 +534,12 @@ Options Parse(int argc, char** argv) {
                                        : nullptr;
     if (flag == "--json") {
       options.json = true;
+    } else if (flag == "--tls") {
+      options.tls = true;
     } else if (number == nullptr || ++i == argc ||
                !absl::SimpleAtoi(argv[i], number) || *number < 1) {
-      Die("usage: exchange_benchmark [--rounds N] [--blocks N] [--json]");
+      Die("usage: exchange_benchmark [--rounds N] [--blocks N] [--tls] "
+          "[--json]");
     }
   }
   return options;
@@ -499,6 +553,8 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const Options options = Parse(argc, argv);
+  std::optional<Certificates> certificates;
+  if (options.tls) certificates.emplace();
   std::vector<Row> rows;
   for (const size_t size : kSizes) rows.push_back(MeasureSize(size, options));
   Print(rows, options);
@@ -508,4 +564,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace gossamer
 
-int main(int argc, char** argv) { return gossamer::Main(argc, argv); }
+int main(int argc, char** argv) {
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  return gossamer::Main(argc, argv);
+}

@@ -40,8 +40,8 @@ class Fleet:
     them."""
 
     def __init__(self, folder, name="it", peers=3, rounds=2000, mixing="",
-                 dimension=3000):
-        self.folder, self.peers = folder, peers
+                 dimension=3000, locked=False):
+        self.folder, self.peers, self.locked = folder, peers, locked
         self.run_dir = os.path.join(folder, name)
         self.config = os.path.join(folder, name + ".textproto")
         with open(self.config, "w") as f:
@@ -50,6 +50,27 @@ class Fleet:
         self.processes = {}
         self.service = None
         self.port = 0
+        if locked:
+            self.certs("init", "--run", name)
+            self.certs("issue", "--fleet", str(peers), "--out",
+                       self.certs_of(""))
+
+    def certs(self, command, *extra):
+        result = run(program("gossamer"), "certs", command, "--ca",
+                     os.path.join(self.folder, "ca"), *extra)
+        if result.returncode != 0:
+            raise AssertionError(result.stderr)
+
+    def certs_of(self, who):
+        return os.path.join(self.folder, "certs", who)
+
+    def door(self, who):
+        """What a program is told of its certificates."""
+        return ["--certs", self.certs_of(who)] if self.locked else []
+
+    def status(self, *extra):
+        return run(program("gossamer"), "status", "--topology",
+                   f"127.0.0.1:{self.port}", "--json", *extra)
 
     def start_service(self, port=0):
         port_file = os.path.join(self.folder, "port")
@@ -59,7 +80,7 @@ class Fleet:
             [program("gossamer-topology"), "--listen", f"127.0.0.1:{port}",
              "--port-file", port_file, "--config", self.config, "--state",
              os.path.join(self.folder, "state"), "--heartbeat", "0.1",
-             "--exit-when-finished"],
+             "--exit-when-finished", *self.door("topology")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: os.path.exists(port_file) and
                  os.path.getsize(port_file) > 0)
@@ -71,7 +92,8 @@ class Fleet:
             self.processes[k] = subprocess.Popen(
                 [program("gossamer-peer"), "--topology",
                  f"127.0.0.1:{self.port}", "--config", self.config, "--id",
-                 str(k), "--run-dir", self.run_dir, *extra],
+                 str(k), "--run-dir", self.run_dir,
+                 *self.door(f"peer-{k}"), *extra],
                 stdout=log, stderr=log)
 
     def start(self, *extra):
@@ -253,6 +275,61 @@ class ProcessTest(unittest.TestCase):
             again.start_peer(k, "--replay", logs[k - 1])
         self.assertEqual(again.wait(), [0, 0, 0, 0])
         self.assertEqual(again.state_hashes(), first.state_hashes())
+
+    def test_locked_fleet_trains_and_lets_only_its_own_in(self):
+        fleet = self.fleet(rounds=300, locked=True)
+        fleet.start()
+        seen = fleet.status("--certs", fleet.certs_of("operator"))
+        self.assertEqual(seen.returncode, 0, seen.stderr)
+        self.assertEqual(json.loads(seen.stdout)["run"], "it")
+        self.assertNotEqual(fleet.status().returncode, 0)
+        thief = self.fleet("thief", rounds=300, locked=True)
+        stolen = fleet.status("--certs", thief.certs_of("operator"))
+        self.assertNotEqual(stolen.returncode, 0)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        for k in (1, 2, 3):
+            self.assertEqual(fleet.round_of(k), 300)
+
+    def test_certificates_are_renewed_and_revoked_in_mid_run(self):
+        fleet = self.fleet(rounds=100000, locked=True,
+                           mixing='deadline: "100ms" liveness_limit: "5s"')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        for who in ("topology", "operator"):
+            fleet.certs("issue", "--role", who, "--out", fleet.certs_of(who))
+        for k in (1, 2, 3):
+            fleet.certs("issue", "--id", str(k), "--out",
+                        fleet.certs_of(f"peer-{k}"))
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 100)
+        fleet.certs("revoke", "--id", "3", "--publish", ",".join(
+            fleet.certs_of(w) for w in ("topology", "peer-1", "peer-2")))
+        self.assertEqual(fleet.wait(3), [1])
+        self.assertIn("revoked", fleet.log(3))
+        wait_for(lambda: "connection_refused" in fleet.events(1))
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 50)
+        stop = run(program("gossamer"), "stop", "--topology",
+                   f"127.0.0.1:{fleet.port}", "--certs",
+                   fleet.certs_of("operator"))
+        self.assertEqual(stop.returncode, 0, stop.stderr)
+        self.assertEqual(fleet.wait(1, 2), [0, 0])
+
+    def test_a_folder_of_certificates_that_will_not_do(self):
+        fleet = self.fleet(peers=2, locked=True)
+        base = [program("gossamer-peer"), "--topology", "127.0.0.1:1",
+                "--config", fleet.config]
+        for folder, extra, says in (
+                (fleet.certs_of("operator"), [], "operator"),
+                (fleet.certs_of("peer-1"), ["--id", "2"], "--id 2"),
+                (os.path.join(self.folder, "none"), [], "ca.pem")):
+            result = run(*base, "--certs", folder, *extra)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(says, result.stderr)
+        os.chmod(os.path.join(fleet.certs_of("peer-1"), "key.pem"), 0o644)
+        result = run(*base, "--certs", fleet.certs_of("peer-1"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("chmod 600", result.stderr)
 
     def test_other_model_is_refused_with_both_fingerprints(self):
         fleet = self.fleet(peers=2)

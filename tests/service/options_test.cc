@@ -51,13 +51,12 @@ TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
   EXPECT_EQ(line->options.fleet.configuration_hash, 0);
 }
 
-TEST(OptionsTest, BeyondLoopbackNeedsInsecure) {
-  for (const char* listen : {"0.0.0.0:7700", "[::]:7700", "10.0.0.1:1"}) {
-    const auto line = Parse({"--listen", listen});
-    EXPECT_THAT(std::string(line.status().message()), HasSubstr("--insecure"));
-    EXPECT_TRUE(Parse({"--listen", listen, "--insecure"}).ok());
-  }
-  EXPECT_TRUE(Parse({"--listen", "localhost:0"}).ok());
+TEST(OptionsTest, WhomToLetInIsPassedOn) {
+  const auto line = Parse({"--listen", "10.0.0.1:1", "--certs", "certs/t"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.exposure.certificates, "certs/t");
+  EXPECT_FALSE(line->options.exposure.insecure);
+  EXPECT_TRUE(Parse({"--insecure"})->options.exposure.insecure);
 }
 
 TEST(OptionsTest, FaultsAndHelp) {

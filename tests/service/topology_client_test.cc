@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -60,8 +63,10 @@ class Service {
 class Peer {
  public:
   Peer(const std::string& service, uint64_t id, uint64_t boot,
-       uint64_t layout = 1) {
+       uint64_t layout = 1,
+       std::function<absl::Status(const wire::ViewMessage&)> check_view = {}) {
     TopologyClientOptions options;
+    options.check_view = std::move(check_view);
     options.service = service;
     options.run_id = "run";
     options.peer_id = {id};
@@ -76,6 +81,10 @@ class Peer {
       MutexLock lock(&mu_);
       refused_ = s;
       changed_.SignalAll();
+    });
+    client_->SetOnViewRefused([this](const absl::Status&) {
+      MutexLock lock(&mu_);
+      ++views_refused_;
     });
     client_->SetOnService([this](const absl::Status& s) {
       MutexLock lock(&mu_);
@@ -109,6 +118,7 @@ class Peer {
   uint32_t registered_ = 0;
   absl::Status refused_;
   std::vector<absl::Status> service_changes_;
+  int views_refused_ = 0;
 
  private:
   void Copy() {
@@ -151,6 +161,23 @@ TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
     c.Report(report);
   });
   EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+}
+
+TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 1);
+  std::atomic<int> checked = 0;
+  Peer doubter(service.address(), 1, 11, 1, [&checked](const auto& view) {
+    // The first few are forged, or so it thinks.
+    return ++checked < 3 ? absl::UnauthenticatedError("forged")
+                         : absl::OkStatus();
+  });
+  ASSERT_TRUE(doubter.WaitForView(1));
+  doubter.Wait([](const Peer& p) {
+    EXPECT_EQ(p.views_refused_, 2);
+    EXPECT_TRUE(p.refused_.ok());
+    return true;
+  });
 }
 
 TEST(TopologyClientTest, WaitsForAServiceThatIsNotThereYet) {

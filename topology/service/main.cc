@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/status_macros.h"
 #include "topology/service/options.h"
@@ -75,7 +76,8 @@ int Serve(const ServiceOptions& options, const sigset_t& signals,
   while (!WaitForSignal(signals)) {
     const TopologyService::Progress progress = service.Tick();
     began = began || !progress.finished;
-    if (options.insecure && clock.Now() - reminded > kInsecureReminder) {
+    if (options.exposure.insecure &&
+        clock.Now() - reminded > kInsecureReminder) {
       reminded = clock.Now();
       Say("warning: --insecure: anybody who reaches this port can steer the "
           "fleet");
@@ -108,19 +110,24 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const CertificateFolder> certificates,
+      OpenDoor(options.exposure, options.listen));
   GOSSAMER_ASSIGN_OR_RETURN(Store store, OpenStore(options.state));
   const SteadyWallClock clock;
-  GOSSAMER_ASSIGN_OR_RETURN(const std::unique_ptr<TopologyService> service,
-                            TopologyService::Create(
-                                options.fleet, std::move(store),
-                                [&clock] { return clock.Now(); }, Say));
-  GOSSAMER_ASSIGN_OR_RETURN(const TopologyServer server,
-                            StartTopologyServer(options.listen, service.get()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TopologyService> service,
+      TopologyService::Create(
+          options.fleet, std::move(store), [&clock] { return clock.Now(); },
+          Say, certificates));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const TopologyServer server,
+      StartTopologyServer(options.listen, service.get(), certificates));
   const FleetOptions& fleet = options.fleet;
   Say(absl::StrCat("run \"", fleet.run_id, "\": waiting for ", fleet.expected,
                    " peers on ", options.listen, " (port ", server.port, "), ",
                    fleet.schedule.schedule, " ", fleet.schedule.graph));
-  if (options.insecure) {
+  if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
   if (!options.port_file.empty()) {
@@ -155,5 +162,7 @@ int main(int argc, char** argv) {
   // gRPC's own lines, which say worse what the errors here say; the user's
   // setting stands.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Nor a line of protobuf's for every request that is not one.
+  google::protobuf::SetLogHandler(nullptr);
   return gossamer::Main(argc, argv);
 }

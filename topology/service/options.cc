@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
@@ -25,6 +24,7 @@ constexpr char kExamples[] = R"(Examples:
   gossamer-topology --peers 16 --schedule permuted-ring --min-gap 0.3
   gossamer-topology --peers 4 --graph edge-list --edges "0-1 1-2:0.3 2-3"
   gossamer-topology --listen 127.0.0.1:0 --port-file port.txt
+  gossamer-topology --listen 10.0.0.1:7700 --certs certs/topology
 
 Graphs: ring torus random-regular erdos-renyi complete star hypercube
 one-peer-exponential edge-list.  Schedules: fixed permuted-ring
@@ -74,8 +74,11 @@ void AddFlags(Command& program, Flags& f) {
   program.AddOption("--lease", &f.lease,
                     "seconds of silence until a peer is lost",
                     {.show_default = true, .range = {{0.1, 86400}}});
-  program.AddOption("--insecure", &s.insecure,
-                    "serve beyond this machine without encryption");
+  program.AddOption("--certs", &s.exposure.certificates,
+                    "folder of certificates: all who call must show theirs",
+                    {.value_name = "DIR"});
+  program.AddOption("--insecure", &s.exposure.insecure,
+                    "serve beyond this machine without certificates");
   program.AddOption("--exit-when-finished", &s.exit_when_finished,
                     "end when every peer has trained to the end");
 }
@@ -144,25 +147,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   }
   CommandLine line{.options = flags.service, .text = {}};
   GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
-  if (!line.options.insecure) {
-    GOSSAMER_RETURN_IF_ERROR(CheckLoopback(line.options.listen));
-  }
   if (line.options.state.empty()) {
     line.options.state =
         absl::StrCat("runs/", line.options.fleet.run_id, "/topology");
   }
   return line;
-}
-
-absl::Status CheckLoopback(const std::string& listen) {
-  for (const char* prefix : {"127.", "localhost:", "[::1]:", "unix:"}) {
-    if (absl::StartsWith(listen, prefix)) return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--listen ", listen,
-      " can be reached from other machines, and what passes there is neither "
-      "encrypted nor authenticated; on a network where you trust everybody "
-      "add --insecure"));
 }
 
 }  // namespace gossamer

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
+#include "runtime/identity/certificate_folder.h"
 #include "topology/service/fleet.h"
 
 namespace gossamer {
@@ -19,7 +20,7 @@ struct ServiceOptions {
   std::string listen;     // host:port
   std::string port_file;  // empty: none
   std::string state;      // folder
-  bool insecure = false;
+  Exposure exposure;
   bool exit_when_finished = false;
 };
 
@@ -34,9 +35,6 @@ FleetOptions FleetOptionsOf(const RunConfig& config);
 
 // kInvalidArgument says which flag or line of the configuration is wrong.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
-
-// OK if only this machine can reach `listen`, else what to do about it.
-absl::Status CheckLoopback(const std::string& listen);
 
 }  // namespace gossamer
 

@@ -1,13 +1,19 @@
 #include "topology/service/topology_service.h"
 
+#include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/membership/view_signature.h"
+#include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 namespace {
+
+constexpr absl::Duration kTellRefused = absl::Seconds(10);
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
@@ -20,7 +26,17 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
-    FleetOptions options, Store store, Clock clock, Log log) {
+    FleetOptions options, Store store, Clock clock, Log log,
+    std::shared_ptr<const CertificateFolder> certificates) {
+  if (certificates != nullptr) {
+    const Identity self{
+        .run = options.run_id, .role = Role::kTopology, .peer = {}};
+    if (certificates->identity() != self) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--certs: they are of ", ToUri(certificates->identity()),
+                       ", and this is ", ToUri(self)));
+    }
+  }
   auto kept = std::make_shared<Store>(std::move(store));
   GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, kept->Load());
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -28,9 +44,10 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
       ControlPlane::Create(
           std::move(options), std::move(stored),
           [kept](const FleetRecord& record) { return kept->Save(record); },
-          std::move(clock), std::move(log)));
+          clock, log));
   return std::unique_ptr<TopologyService>(
-      new TopologyService(std::move(plane)));
+      new TopologyService(std::move(plane), std::move(clock), std::move(log),
+                          std::move(certificates)));
 }
 
 TopologyService::Progress TopologyService::Tick() {
@@ -38,15 +55,57 @@ TopologyService::Progress TopologyService::Tick() {
   return plane_->Tick();
 }
 
+absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
+                                    Call call, PeerId claimed,
+                                    const std::string& run_id) {
+  if (certificates_ == nullptr) return absl::OkStatus();
+  const absl::Time now = clock_();
+  const absl::StatusOr<Certificate> caller =
+      CheckCaller(*certificates_, *context.auth_context());
+  absl::Status admitted = caller.status();
+  if (caller.ok()) {
+    const auto& members = plane_->fleet().record().members;
+    const bool member = std::any_of(
+        members.begin(), members.end(),
+        [&](const MemberRecord& m) { return m.id == caller->identity.peer; });
+    admitted = access_.Check(
+        caller->identity,
+        {.call = call, .claimed = claimed, .run_id = run_id, .member = member},
+        now);
+  }
+  if (admitted.ok()) return admitted;
+  ++refused_;
+  // A flood of attempts is not to become a flood of lines.
+  if (now - told_refused_ > kTellRefused) {
+    told_refused_ = now;
+    log_(absl::StrCat("refused a call from ", context.peer(), ": ",
+                      admitted.message(), " (", refused_, " so far)"));
+  }
+  return admitted;
+}
+
+// Signs what is to be believed even of who passes it on.
+template <typename Response>
+absl::Status TopologyService::Seal(Response& response) const {
+  if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
+    if (certificates_ != nullptr && response.has_view()) {
+      return SignView(*certificates_, response.mutable_view());
+    }
+  }
+  return absl::OkStatus();
+}
+
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* TopologyService::Answer(
-    grpc::CallbackServerContext* context,
-    absl::Status (ControlPlane::*call)(const Request&, Response&),
+    grpc::CallbackServerContext* context, Call call, PeerId claimed,
+    absl::Status (ControlPlane::*answer)(const Request&, Response&),
     const Request& request, Response& response) {
   absl::Status status;
   {
     MutexLock lock(&mu_);
-    status = (plane_.get()->*call)(request, response);
+    status = Admit(*context, call, claimed, request.run_id());
+    if (status.ok()) status = (plane_.get()->*answer)(request, response);
+    if (status.ok()) status = Seal(response);
   }
   return Finish(context, status);
 }
@@ -54,35 +113,42 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
-  return Answer(context, &ControlPlane::Register, *request, *response);
+  return Answer(context, Call::kRegister, {request->peer_id()},
+                &ControlPlane::Register, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Heartbeat(
     grpc::CallbackServerContext* context, const wire::HeartbeatRequest* request,
     wire::HeartbeatResponse* response) {
-  return Answer(context, &ControlPlane::Heartbeat, *request, *response);
+  return Answer(context, Call::kHeartbeat, {request->peer_id()},
+                &ControlPlane::Heartbeat, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::GetStatus(
     grpc::CallbackServerContext* context, const wire::GetStatusRequest* request,
     wire::FleetStatus* response) {
-  return Answer(context, &ControlPlane::GetStatus, *request, *response);
+  return Answer(context, Call::kGetStatus, {}, &ControlPlane::GetStatus,
+                *request, *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Stop(
     grpc::CallbackServerContext* context, const wire::StopRequest* request,
     wire::StopResponse* response) {
-  return Answer(context, &ControlPlane::Stop, *request, *response);
+  return Answer(context, Call::kStop, {}, &ControlPlane::Stop, *request,
+                *response);
 }
 
-absl::StatusOr<TopologyServer> StartTopologyServer(const std::string& listen,
-                                                   TopologyService* service) {
+absl::StatusOr<TopologyServer> StartTopologyServer(
+    const std::string& listen, TopologyService* service,
+    std::shared_ptr<const CertificateFolder> certificates) {
   TopologyServer started;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(),
-                           &started.port);
+  builder.AddListeningPort(
+      listen, TlsCredentials(std::move(certificates)).Server(), &started.port);
   builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.SetMaxSendMessageSize(kMaxAnswerBytes);
+  // A compressed message is inflated before any limit is checked.
   builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                              1);
   // Two servers on one port would each see half of the fleet.
@@ -90,6 +156,12 @@ absl::StatusOr<TopologyServer> StartTopologyServer(const std::string& listen,
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  // Who dawdles, opens too much or has gone is cut off.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 120'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(

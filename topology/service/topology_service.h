@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/mutex.h"
+#include "runtime/identity/certificate_folder.h"
+#include "topology/service/access.h"
 #include "topology/service/control_plane.h"
 #include "topology/service/store.h"
 
@@ -29,9 +31,12 @@ class TopologyService final : public wire::Topology::CallbackService {
 
   // Takes up what `store` holds.  `log` gets a line for people per event that
   // changes the fleet, from any thread, one at a time.  Errors: of
-  // Fleet::Create and of the store.
+  // Fleet::Create and of the store.  With `certificates` callers must prove who
+  // they are, and may do what access.h lets them; without, everybody may do
+  // everything.
   static absl::StatusOr<std::unique_ptr<TopologyService>> Create(
-      FleetOptions options, Store store, Clock clock, Log log);
+      FleetOptions options, Store store, Clock clock, Log log,
+      std::shared_ptr<const CertificateFolder> certificates = nullptr);
 
   // To be called a few times a second: notices leases that ran out.
   Progress Tick() ABSL_LOCKS_EXCLUDED(mu_);
@@ -51,16 +56,32 @@ class TopologyService final : public wire::Topology::CallbackService {
                                  wire::StopResponse* response) override;
 
  private:
-  explicit TopologyService(std::unique_ptr<ControlPlane> plane)
-      : plane_(std::move(plane)) {}
+  TopologyService(std::unique_ptr<ControlPlane> plane, Clock clock, Log log,
+                  std::shared_ptr<const CertificateFolder> certificates)
+      : clock_(std::move(clock)),
+        log_(std::move(log)),
+        certificates_(std::move(certificates)),
+        plane_(std::move(plane)) {}
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(
-      grpc::CallbackServerContext* context,
-      absl::Status (ControlPlane::*call)(const Request&, Response&),
+      grpc::CallbackServerContext* context, Call call, PeerId claimed,
+      absl::Status (ControlPlane::*answer)(const Request&, Response&),
       const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
+  template <typename Response>
+  absl::Status Seal(Response& response) const;
+  // OK if the caller may make this call; logs who may not.
+  absl::Status Admit(const grpc::CallbackServerContext& context, Call call,
+                     PeerId claimed, const std::string& run_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const Clock clock_;
+  const Log log_;
+  const std::shared_ptr<const CertificateFolder> certificates_;
   Mutex mu_;
   const std::unique_ptr<ControlPlane> plane_ ABSL_PT_GUARDED_BY(mu_);
+  AccessPolicy access_ ABSL_GUARDED_BY(mu_);
+  uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 struct TopologyServer {
@@ -68,9 +89,11 @@ struct TopologyServer {
   int port = 0;
 };
 
-// Listens on "host:port"; port 0 takes a free one.  kUnavailable if it cannot.
-absl::StatusOr<TopologyServer> StartTopologyServer(const std::string& listen,
-                                                   TopologyService* service);
+// Listens on "host:port"; port 0 takes a free one.  `certificates` as in
+// TopologyService::Create.  kUnavailable if it cannot.
+absl::StatusOr<TopologyServer> StartTopologyServer(
+    const std::string& listen, TopologyService* service,
+    std::shared_ptr<const CertificateFolder> certificates = nullptr);
 
 }  // namespace gossamer
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "runtime/base/address.h"
 
 namespace gossamer {
 namespace {
@@ -24,11 +26,13 @@ absl::Status Connector::Start() {
   if (!started.ok()) return started;
   loop_->SetPoller(&io_);
   polled_ = true;
+  if (options_.certificates != nullptr) CheckAgain();
   return started;
 }
 
 void Connector::Shutdown() {
   alive_ = false;
+  loop_->Cancel(check_timer_);
   if (std::exchange(polled_, false)) loop_->SetPoller(nullptr);
   for (auto& [id, peer] : peers_) loop_->Cancel(peer.redial);
   for (auto& [stream, state] : streams_) loop_->Cancel(state.hello_timer);
@@ -76,11 +80,14 @@ void Connector::Dial(PeerId id) {
       (!options_.dial_from_both_ends && id < options_.self)) {
     return;
   }
-  if (!options_.allow_insecure_remote && !IsLoopback(peer.address)) {
-    Report(id, absl::FailedPreconditionError(absl::StrFormat(
-                   "peer %d at %s is on another machine and nothing is "
-                   "encrypted; set allow_insecure_remote to dial it",
-                   id.value, peer.address)));
+  if (options_.certificates == nullptr && !options_.allow_insecure_remote &&
+      !IsLoopback(peer.address)) {
+    Report(id,
+           absl::FailedPreconditionError(absl::StrFormat(
+               "peer %d at %s is on another machine and nothing is "
+               "encrypted; give certificates, or set allow_insecure_remote to "
+               "dial it",
+               id.value, peer.address)));
     return;
   }
   ++peer.attempt;
@@ -130,6 +137,7 @@ void Connector::OnAccepted(GrpcStreamPtr stream) {
 absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
                               const TransportHello& hello) const {
   absl::Status ok = CheckHello(hello, options_.self, options_.run_id);
+  if (ok.ok()) ok = CheckIdentity(stream, hello.self);
   if (!ok.ok()) return ok;
   if (stream.dialled() && hello.self != state.peer) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -143,6 +151,40 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
                         hello.self.value, options_.self.value));
   }
   return absl::OkStatus();
+}
+
+absl::Status Connector::CheckIdentity(const GrpcStream& stream,
+                                      PeerId peer) const {
+  if (options_.certificates == nullptr) return absl::OkStatus();
+  const absl::StatusOr<Certificate> shown =
+      CheckCaller(*options_.certificates, *stream.caller());
+  if (!shown.ok()) return shown.status();
+  if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
+    return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(
+      absl::StrFormat("who says to be peer %d has the certificate of %s",
+                      peer.value, Describe(shown->identity)));
+}
+
+void Connector::CheckAgain() {
+  std::vector<std::pair<PeerId, ConnectionId>> open;
+  for (const auto& [id, peer] : peers_) {
+    for (const auto& [connection, stream] : peer.up) {
+      open.emplace_back(id, connection);
+    }
+  }
+  for (const auto& [id, connection] : open) {
+    const absl::Status valid =
+        CheckIdentity(*peers_.at(id).up.at(connection), id);
+    if (valid.ok()) continue;
+    Report(id, valid);
+    CloseStream(id, connection, valid);
+  }
+  check_timer_ = loop_->RunAt(loop_->Now() + options_.check_again,
+                              [self = shared_from_this()] {
+                                if (self->alive_) self->CheckAgain();
+                              });
 }
 
 void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {

@@ -72,6 +72,9 @@ class Connector final : public GrpcStreamOwner,
   void DialLater(PeerId peer);
   absl::Status Judge(const GrpcStream& stream, const Stream& state,
                      const TransportHello& hello) const;
+  // Whether the other end has proved to be `peer`, and may still be it.
+  absl::Status CheckIdentity(const GrpcStream& stream, PeerId peer) const;
+  void CheckAgain();
   void Up(PeerId peer, const GrpcStreamPtr& stream);
   // Ends an open connection from this end.
   void CloseStream(PeerId peer, ConnectionId id, const absl::Status& why);
@@ -82,6 +85,7 @@ class Connector final : public GrpcStreamOwner,
   TransportListener* listener_ = nullptr;
   bool alive_ = true;
   bool polled_ = false;
+  EventLoop::TimerId check_timer_{0};
   ConnectionId last_id_ = 0;
   TransportCounters counters_;
   std::map<PeerId, Peer> peers_;

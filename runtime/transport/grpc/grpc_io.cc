@@ -4,9 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 
 namespace gossamer {
 namespace {
@@ -39,23 +37,13 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
 
 }  // namespace
 
-bool IsLoopback(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  absl::ConsumePrefix(&address, "dns:///");
-  absl::ConsumePrefix(&address, "ipv4:");
-  absl::ConsumePrefix(&address, "ipv6:");
-  if (absl::StartsWith(address, "[::1]:")) return true;
-  const absl::string_view host = address.substr(0, address.rfind(':'));
-  return host == "localhost" ||
-         (absl::StartsWith(host, "127.") &&
-          host.find_first_not_of("0123456789.") == host.npos);
-}
-
 GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
     : owner_(owner),
       options_(options),
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
-                           options.stream_window_bytes)) {}
+                           options.stream_window_bytes)),
+      tls_(options.certificates),
+      dial_credentials_(tls_.Channel(Role::kPeer)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
 
@@ -72,8 +60,7 @@ absl::Status GrpcIo::Start() {
 absl::Status GrpcIo::Listen() {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options_.listen_address,
-                           grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options_.listen_address, tls_.Server(), &port);
   builder.RegisterAsyncGenericService(&service_);
   SetCommonArguments(options_, [&](const char* name, int value) {
     builder.AddChannelArgument(name, value);
@@ -84,6 +71,9 @@ absl::Status GrpcIo::Listen() {
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
       Milliseconds(options_.keepalive_time / 2));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options_.hello_timeout));
+  // Whoever connects and then opens no stream is not kept.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
   AddTuning(tuning_, &builder);
   server_queue_ = builder.AddCompletionQueue();
@@ -120,9 +110,8 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   AddTuning(tuning_, &arguments);
   GrpcStreamPtr stream = GrpcStream::Dial(
       this, Limits(),
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                arguments),
-      cq_, hello);
+      grpc::CreateCustomChannel(address, dial_credentials_, arguments), cq_,
+      hello);
   streams_.insert(stream);
   return stream;
 }

@@ -19,21 +19,18 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/socket_tuning.h"
+#include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 
 // A message holds a chunk; both ends accept chunks up to this size whatever
 // they send themselves.
 inline constexpr size_t kMaxChunkBytes = size_t{4} << 20;
-
-// Whether an address of gRPC's is of this machine only.
-bool IsLoopback(absl::string_view address);
 
 // Passes the events of its streams on to `owner`, and knows when all are over.
 // Loop only, but for Wake().
@@ -66,6 +63,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;
   const SocketTuning tuning_;
+  const TlsCredentials tls_;
+  const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::Server> server_;

@@ -221,6 +221,11 @@ void GrpcStream::OnWritten(bool ok) {
   EndIfIdle();
 }
 
+std::shared_ptr<const grpc::AuthContext> GrpcStream::caller() const {
+  return dialled_ ? client_context_->auth_context()
+                  : server_context_->auth_context();
+}
+
 void GrpcStream::End(const absl::Status& why) {
   Close(why);
   Proceed();

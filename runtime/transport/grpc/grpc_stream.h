@@ -67,6 +67,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool Send(Channel channel, Frame frame);
   // All that was sent has been handed to the network.
   bool Drained() const { return queued_bytes_ == 0; }
+  // What the other end has proved of itself; once it has said hello.
+  std::shared_ptr<const grpc::AuthContext> caller() const;
   // Ends the stream.  The other end is told why if this end accepted it and is
   // not in the middle of a write.
   void End(const absl::Status& why);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "runtime/base/address.h"
 #include "runtime/transport/grpc/connector.h"
 #include "runtime/transport/grpc/grpc_io.h"
 
@@ -23,11 +24,20 @@ absl::Status Validate(const GrpcOptions& options) {
         absl::StrFormat("options.chunk_bytes: %d is not in 1 to %d",
                         options.chunk_bytes, kMaxChunkBytes));
   }
+  if (options.certificates != nullptr) {
+    const Identity self{
+        .run = options.run_id, .role = Role::kPeer, .peer = options.self};
+    if (options.certificates->identity() == self) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("options.certificates: they are of ",
+                     ToUri(options.certificates->identity()), ", and this is ",
+                     ToUri(self)));
+  }
   if (!options.listen_address.empty() && !options.allow_insecure_remote &&
       !IsLoopback(options.listen_address)) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "options.listen_address: %s can be reached from other machines and "
-        "nothing is encrypted; listen on 127.0.0.1 or set "
+        "nothing is encrypted; give certificates, listen on 127.0.0.1 or set "
         "allow_insecure_remote",
         options.listen_address));
   }

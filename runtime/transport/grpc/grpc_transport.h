@@ -1,10 +1,10 @@
 // Frames over gRPC: one long-lived bidirectional stream per edge, raw byte
 // buffers in checksummed chunks, pushed as soon as they are sent.
 //
-// The I/O is done on the loop, between what else it runs.  No transport
-// security: identities and encryption are not here, so addresses beyond this
-// machine are refused unless the options allow them. Knows nothing of what the
-// frames say.
+// The I/O is done on the loop, between what else it runs.  With certificates
+// both ends of a stream prove which peer of which run they are; without, only
+// addresses of this machine are served unless the options allow others.  Knows
+// nothing of what the frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -29,7 +30,10 @@ struct GrpcOptions {
   std::string run_id;  // at most 128 bytes; peers of another run are refused
   // "host:port", port 0 for any free one; empty: only dials, accepts nobody.
   std::string listen_address = "127.0.0.1:0";
-  // Addresses other than loopback, in either direction, without encryption.
+  // Of `self` in `run_id`; null: nothing is encrypted and nobody proves who it
+  // is.
+  std::shared_ptr<const CertificateFolder> certificates;
+  // Addresses other than loopback, in either direction, without certificates.
   bool allow_insecure_remote = false;
   // Who dials: the end with the smaller id, or every end that has an address.
   // Two connections between two peers are one too many, but do no harm.
@@ -51,7 +55,12 @@ struct GrpcOptions {
   int max_connections = 256;  // open streams, both directions
   int max_connections_per_peer = 4;
 
+  // Of the handshake, of a connection without a stream, of a stream without a
+  // hello.
   absl::Duration hello_timeout = absl::Seconds(10);
+  // Between two looks at whether the certificates of open connections still
+  // hold: one may expire or be revoked.
+  absl::Duration check_again = absl::Seconds(5);
   absl::Duration keepalive_time = absl::Seconds(15);
   absl::Duration keepalive_timeout = absl::Seconds(10);
   // Attempt k after a loss waits for min(max, initial · 2^k), less up to half

@@ -1,0 +1,45 @@
+// The authority of a run: makes itself, issues certificates, revokes them.
+//
+// EC P-256 and SHA-256.  Texts in, texts out: knows nothing of files.
+
+#ifndef GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
+#define GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "runtime/identity/identity.h"
+
+namespace gossamer {
+
+// Both PEM.
+struct KeyPair {
+  std::string certificate;
+  std::string key;
+};
+
+// Valid from an hour before `now`, for clocks that differ, for `life` from now.
+absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
+                                      absl::Duration life);
+
+// A new key and its certificate.  `names` are hosts and addresses that it also
+// stands for.  Ends with the authority at the latest.  kInvalidArgument for a
+// name that is none.
+absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
+                              const Identity& identity,
+                              const std::vector<std::string>& names,
+                              absl::Time now, absl::Duration life);
+
+// The list `crl` (PEM; empty: a first one) with the serial numbers
+// (hexadecimal) in addition.
+absl::StatusOr<std::string> Revoke(const KeyPair& authority,
+                                   absl::string_view crl,
+                                   const std::vector<std::string>& serials,
+                                   absl::Time now);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_

@@ -1,0 +1,168 @@
+#include "runtime/identity/authority_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/identity/certificate_folder.h"
+
+namespace gossamer {
+namespace {
+
+constexpr mode_t kSecret = 0600;
+constexpr mode_t kPublic = 0644;
+
+absl::Status CannotWrite(const std::string& path, int error) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+}
+
+// Aside and renamed: whoever reads `path` reads all of it, and a key is never
+// open to others, not for a moment.
+absl::Status WriteFile(const std::string& path, const std::string& text,
+                       mode_t mode) {
+  const std::string aside = path + ".new";
+  ::unlink(aside.c_str());
+  const int file =
+      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (file < 0) return CannotWrite(path, errno);
+  const bool written = ::write(file, text.data(), text.size()) ==
+                           static_cast<ssize_t>(text.size()) &&
+                       ::fsync(file) == 0;
+  const int error = errno;
+  ::close(file);
+  if (!written) return CannotWrite(path, error);
+  if (::rename(aside.c_str(), path.c_str()) != 0) {
+    return CannotWrite(path, errno);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot make ", path, ": ", error.message()));
+}
+
+std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
+std::string SecretFile(const std::string& path) { return path + "/ca-key.pem"; }
+std::string CrlFile(const std::string& path) { return path + "/crl.pem"; }
+
+}  // namespace
+
+absl::Status AuthorityFolder::Init(const std::string& path,
+                                   const std::string& run, absl::Time now,
+                                   absl::Duration life) {
+  if (std::filesystem::exists(SecretFile(path))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " holds an authority already; choose another folder"));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair, MakeAuthority(run, now, life));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl,
+                            gossamer::Revoke(pair, "", {}, now));
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(path + "/issued"));
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(SecretFile(path), pair.key, kSecret));
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(CrlFile(path), crl, kPublic));
+  return WriteFile(AuthorityFile(path), pair.certificate, kPublic);
+}
+
+absl::StatusOr<AuthorityFolder> AuthorityFolder::Open(const std::string& path) {
+  KeyPair pair;
+  absl::StatusOr<std::string> certificate = ReadPemFile(AuthorityFile(path));
+  if (!certificate.ok() || !std::filesystem::exists(SecretFile(path))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is not the folder of an authority; gossamer certs init makes "
+        "one"));
+  }
+  pair.certificate = *std::move(certificate);
+  GOSSAMER_RETURN_IF_ERROR(CheckPrivate(SecretFile(path)));
+  GOSSAMER_ASSIGN_OR_RETURN(pair.key, ReadPemFile(SecretFile(path)));
+  absl::StatusOr<Certificate> own = ReadCertificate(pair.certificate);
+  if (!own.ok() || own->identity.role != Role::kAuthority ||
+      !KeyFits(pair.certificate, pair.key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " holds no authority of a run, or not its key"));
+  }
+  return AuthorityFolder(path, std::move(pair), *std::move(own));
+}
+
+absl::StatusOr<Certificate> AuthorityFolder::Issue(
+    const Identity& identity, const std::vector<std::string>& names,
+    absl::Time now, absl::Duration life, const std::string& out) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair,
+                            gossamer::Issue(pair_, identity, names, now, life));
+  GOSSAMER_ASSIGN_OR_RETURN(Certificate issued,
+                            ReadCertificate(pair.certificate));
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/issued"));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(absl::StrCat(path_, "/issued/", issued.serial, ".pem"),
+                pair.certificate, kPublic));
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(out));
+  GOSSAMER_RETURN_IF_ERROR(Publish(out));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(AuthorityFile(out), pair_.certificate, kPublic));
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/key.pem", pair.key, kSecret));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(out + "/cert.pem", pair.certificate, kPublic));
+  return issued;
+}
+
+absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
+    const {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
+                            Trust::Create(pair_.certificate, crl));
+  const std::vector<std::string> revoked = trust.Revoked();
+  std::vector<Issued> list;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(path_ + "/issued", error)) {
+    if (entry.path().extension() != ".pem") continue;
+    GOSSAMER_ASSIGN_OR_RETURN(const std::string pem,
+                              ReadPemFile(entry.path().string()));
+    const absl::StatusOr<Certificate> read = ReadCertificate(pem);
+    if (!read.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(entry.path().string(), ": ", read.status().message()));
+    }
+    list.push_back({.certificate = *read,
+                    .revoked = std::binary_search(
+                        revoked.begin(), revoked.end(), read->serial)});
+  }
+  std::sort(list.begin(), list.end(), [](const Issued& a, const Issued& b) {
+    const auto key = [](const Issued& i) {
+      const Certificate& c = i.certificate;
+      return std::tuple(c.identity.role, c.identity.peer.value, c.from,
+                        c.serial);
+    };
+    return key(a) < key(b);
+  });
+  return list;
+}
+
+absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
+                                     absl::Time now) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
+                            gossamer::Revoke(pair_, crl, serials, now));
+  return WriteFile(CrlFile(path_), longer, kPublic);
+}
+
+absl::Status AuthorityFolder::Publish(const std::string& folder) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  return WriteFile(CrlFile(folder), crl, kPublic);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,254 @@
+#include "runtime/identity/certificate.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/identity/openssl.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kDate[] = "%Y-%m-%d %H:%M UTC";
+
+std::string SerialOf(const ASN1_INTEGER* serial) {
+  const openssl::BignumPtr number(ASN1_INTEGER_to_BN(serial, nullptr));
+  char* hex = number ? BN_bn2hex(number.get()) : nullptr;
+  std::string text = hex == nullptr ? "" : hex;
+  OPENSSL_free(hex);
+  return absl::AsciiStrToLower(text);
+}
+
+std::string AddressText(const ASN1_OCTET_STRING* address) {
+  char* text = i2s_ASN1_OCTET_STRING(nullptr, address);
+  const int size = ASN1_STRING_length(address);
+  const unsigned char* b = ASN1_STRING_get0_data(address);
+  std::string result = text == nullptr ? "" : text;
+  OPENSSL_free(text);
+  if (size != 4) return result;
+  return absl::StrCat(b[0], ".", b[1], ".", b[2], ".", b[3]);
+}
+
+absl::string_view TextOf(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<size_t>(ASN1_STRING_length(text))};
+}
+
+absl::StatusOr<Certificate> Read(X509* x509) {
+  Certificate read;
+  read.serial = SerialOf(X509_get0_serialNumber(x509));
+  read.from = openssl::ToTime(X509_get0_notBefore(x509));
+  read.until = openssl::ToTime(X509_get0_notAfter(x509));
+  const openssl::NamesPtr names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(x509, NID_subject_alt_name, nullptr, nullptr)));
+  int identities = 0;
+  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_URI) {
+      GOSSAMER_ASSIGN_OR_RETURN(
+          read.identity,
+          ParseIdentity(TextOf(name->d.uniformResourceIdentifier)));
+      ++identities;
+    } else if (name->type == GEN_DNS) {
+      read.names.emplace_back(TextOf(name->d.dNSName));
+    } else if (name->type == GEN_IPADD) {
+      read.names.push_back(AddressText(name->d.iPAddress));
+    }
+  }
+  if (identities != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a certificate with ", identities,
+        " identities; one of a run has one, see gossamer certs issue"));
+  }
+  return read;
+}
+
+absl::StatusOr<openssl::CertificatePtr> ReadPem(absl::string_view pem) {
+  if (pem.size() > kMaxPemBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a certificate of ", pem.size(), " bytes"));
+  }
+  openssl::CertificatePtr x509 = openssl::ReadCertificatePem(pem);
+  if (!x509) {
+    return absl::InvalidArgumentError("no certificate in PEM");
+  }
+  return x509;
+}
+
+std::string Message(absl::string_view context, absl::string_view bytes) {
+  return absl::StrCat("gossamer ", context, absl::string_view("\0", 1), bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem) {
+  GOSSAMER_ASSIGN_OR_RETURN(const openssl::CertificatePtr x509, ReadPem(pem));
+  return Read(x509.get());
+}
+
+bool KeyFits(absl::string_view certificate, absl::string_view key) {
+  const openssl::CertificatePtr x509 = openssl::ReadCertificatePem(certificate);
+  const openssl::KeyPtr private_key = openssl::ReadKeyPem(key);
+  const bool fits = x509 && private_key &&
+                    X509_check_private_key(x509.get(), private_key.get()) == 1;
+  ERR_clear_error();
+  return fits;
+}
+
+struct Trust::Impl {
+  openssl::StorePtr store;
+  openssl::CrlPtr crl;
+};
+
+Trust::Trust(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trust::Trust(Trust&&) noexcept = default;
+Trust& Trust::operator=(Trust&&) noexcept = default;
+Trust::~Trust() = default;
+
+absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
+                                    absl::string_view crl) {
+  GOSSAMER_ASSIGN_OR_RETURN(const openssl::CertificatePtr root,
+                            ReadPem(authority));
+  if (X509_check_ca(root.get()) != 1) {
+    return absl::InvalidArgumentError(
+        "a certificate that may not issue others is no authority");
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->store.reset(X509_STORE_new());
+  if (!impl->store || X509_STORE_add_cert(impl->store.get(), root.get()) != 1) {
+    return openssl::Error("cannot keep the authority");
+  }
+  if (!crl.empty()) {
+    impl->crl = openssl::ReadCrlPem(crl);
+    if (!impl->crl) {
+      return absl::InvalidArgumentError("no list of revoked certificates");
+    }
+    if (X509_CRL_verify(impl->crl.get(), X509_get0_pubkey(root.get())) != 1) {
+      ERR_clear_error();
+      return absl::InvalidArgumentError(
+          "the list of revoked certificates is of another authority, or "
+          "damaged");
+    }
+    if (X509_STORE_add_crl(impl->store.get(), impl->crl.get()) != 1) {
+      return openssl::Error("cannot keep the list of revoked certificates");
+    }
+    X509_STORE_set_flags(impl->store.get(), X509_V_FLAG_CRL_CHECK);
+  }
+  return Trust(std::move(impl));
+}
+
+absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
+                                         absl::Time now) const {
+  const auto refuse = [](absl::string_view why) {
+    return absl::UnauthenticatedError(why);
+  };
+  const absl::StatusOr<openssl::CertificatePtr> x509 = ReadPem(pem);
+  if (!x509.ok()) return refuse(x509.status().message());
+  const absl::StatusOr<Certificate> read = Read(x509->get());
+  if (!read.ok()) return refuse(read.status().message());
+  if (read->identity.role == Role::kAuthority) {
+    return refuse("an authority's certificate is only to issue others with");
+  }
+  const openssl::StoreContextPtr context(X509_STORE_CTX_new());
+  if (!context || X509_STORE_CTX_init(context.get(), impl_->store.get(),
+                                      x509->get(), nullptr) != 1) {
+    return openssl::Error("cannot check a certificate");
+  }
+  X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
+  const bool valid = X509_verify_cert(context.get()) == 1;
+  ERR_clear_error();
+  if (valid) return read;
+  const std::string whose =
+      absl::StrCat("the certificate of ", Describe(read->identity),
+                   " of run \"", read->identity.run, "\" ");
+  switch (const int error = X509_STORE_CTX_get_error(context.get()); error) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return refuse(absl::StrCat(
+          whose, "expired at ",
+          absl::FormatTime(kDate, read->until, absl::UTCTimeZone()),
+          "; issue a new one with gossamer certs issue"));
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return refuse(
+          absl::StrCat(whose, "is not valid before ",
+                       absl::FormatTime(kDate, read->from, absl::UTCTimeZone()),
+                       "; is the clock of this machine right?"));
+    case X509_V_ERR_CERT_REVOKED:
+      return refuse(
+          absl::StrCat(whose, "has been revoked (serial ", read->serial, ")"));
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+      return refuse(
+          "the list of revoked certificates has expired; fetch the "
+          "authority's newest crl.pem");
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      return refuse(absl::StrCat(whose,
+                                 "was issued by another authority than the "
+                                 "ca.pem of this end"));
+    default:
+      return refuse(absl::StrCat(
+          whose, "is not valid: ", X509_verify_cert_error_string(error)));
+  }
+}
+
+std::vector<std::string> Trust::Revoked() const {
+  std::vector<std::string> serials;
+  if (!impl_->crl) return serials;
+  STACK_OF(X509_REVOKED)* revoked = X509_CRL_get_REVOKED(impl_->crl.get());
+  for (int i = 0; i < sk_X509_REVOKED_num(revoked); ++i) {
+    serials.push_back(SerialOf(
+        X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(revoked, i))));
+  }
+  std::sort(serials.begin(), serials.end());
+  return serials;
+}
+
+absl::StatusOr<std::string> SignBytes(absl::string_view key,
+                                      absl::string_view context,
+                                      absl::string_view bytes) {
+  const openssl::KeyPtr private_key = openssl::ReadKeyPem(key);
+  const openssl::DigestPtr digest(EVP_MD_CTX_new());
+  const std::string message = Message(context, bytes);
+  const auto* data = reinterpret_cast<const unsigned char*>(message.data());
+  size_t size = 0;
+  if (!private_key || !digest ||
+      EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr,
+                         private_key.get()) != 1 ||
+      EVP_DigestSign(digest.get(), nullptr, &size, data, message.size()) != 1) {
+    return openssl::Error("cannot sign");
+  }
+  std::string signature(size, '\0');
+  if (EVP_DigestSign(digest.get(),
+                     reinterpret_cast<unsigned char*>(signature.data()), &size,
+                     data, message.size()) != 1) {
+    return openssl::Error("cannot sign");
+  }
+  signature.resize(size);
+  return signature;
+}
+
+absl::Status CheckSignature(absl::string_view certificate,
+                            absl::string_view context, absl::string_view bytes,
+                            absl::string_view signature) {
+  const openssl::CertificatePtr x509 = openssl::ReadCertificatePem(certificate);
+  const openssl::DigestPtr digest(EVP_MD_CTX_new());
+  const std::string message = Message(context, bytes);
+  const bool signed_by_it =
+      x509 && digest &&
+      EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr,
+                           X509_get0_pubkey(x509.get())) == 1 &&
+      EVP_DigestVerify(digest.get(),
+                       reinterpret_cast<const unsigned char*>(signature.data()),
+                       signature.size(),
+                       reinterpret_cast<const unsigned char*>(message.data()),
+                       message.size()) == 1;
+  ERR_clear_error();
+  return signed_by_it ? absl::OkStatus()
+                      : absl::UnauthenticatedError("the signature is wrong");
+}
+
+}  // namespace gossamer

@@ -1,0 +1,170 @@
+#include "runtime/identity/certificate_folder.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/address.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+struct TrustFiles {
+  std::string authority;
+  std::string crl;
+};
+
+absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
+  TrustFiles files;
+  GOSSAMER_ASSIGN_OR_RETURN(files.authority, ReadPemFile(path + "/ca.pem"));
+  absl::StatusOr<std::string> crl = ReadPemFile(path + "/crl.pem");
+  if (!crl.ok() && !absl::IsNotFound(crl.status())) return crl.status();
+  if (crl.ok()) files.crl = *std::move(crl);
+  return files;
+}
+
+absl::Status Wrong(const std::string& file, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " cannot be read; gossamer certs issue makes such folders"));
+  }
+  std::string text(kMaxPemBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxPemBytes) {
+    return Wrong(path, absl::StrCat("has more than ", kMaxPemBytes, " bytes"));
+  }
+  return text;
+}
+
+absl::Status CheckPrivate(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " cannot be read; gossamer certs issue makes such folders"));
+  }
+  if ((info.st_mode & 077) == 0) return absl::OkStatus();
+  return Wrong(path, absl::StrCat("others may read or write this private key; "
+                                  "close it with: chmod 600 ",
+                                  path));
+}
+
+CertificateFolder::Stamps CertificateFolder::StampsOf(const std::string& path) {
+  const auto stamp = [](const std::string& file) {
+    struct stat info = {};
+    if (::stat(file.c_str(), &info) != 0) return Stamp{};
+    return Stamp{.device = static_cast<int64_t>(info.st_dev),
+                 .file = static_cast<int64_t>(info.st_ino),
+                 .size = info.st_size,
+                 .seconds = info.st_mtim.tv_sec,
+                 .nanoseconds = info.st_mtim.tv_nsec};
+  };
+  return {stamp(path + "/ca.pem"), stamp(path + "/crl.pem")};
+}
+
+absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
+    const std::string& path, Clock clock) {
+  const Stamps stamps = StampsOf(path);
+  const absl::StatusOr<TrustFiles> files = ReadTrustFiles(path);
+  if (!files.ok()) return absl::InvalidArgumentError(files.status().message());
+  absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
+  if (!trust.ok()) return Wrong(path, trust.status().message());
+  std::shared_ptr<CertificateFolder> folder(
+      new CertificateFolder(path, std::move(clock), *std::move(trust), stamps));
+
+  const std::string key_path = folder->key_path();
+  if (const absl::Status s = CheckPrivate(key_path); !s.ok()) {
+    return absl::InvalidArgumentError(s.message());
+  }
+  const absl::StatusOr<std::string> key = ReadPemFile(key_path);
+  if (!key.ok()) return absl::InvalidArgumentError(key.status().message());
+  const absl::StatusOr<std::string> own =
+      ReadPemFile(folder->certificate_path());
+  if (!own.ok()) return absl::InvalidArgumentError(own.status().message());
+  if (!KeyFits(*own, *key)) {
+    return Wrong(key_path, "is not the private key of cert.pem beside it");
+  }
+  const absl::StatusOr<Certificate> read = ReadCertificate(*own);
+  if (!read.ok()) {
+    return Wrong(folder->certificate_path(), read.status().message());
+  }
+  folder->identity_ = read->identity;
+  const absl::Status valid = folder->Check(*own).status();
+  if (!valid.ok()) return Wrong(folder->certificate_path(), valid.message());
+  return folder;
+}
+
+absl::StatusOr<Certificate> CertificateFolder::Check(
+    absl::string_view pem) const {
+  MutexLock lock(&mu_);
+  if (const Stamps now = StampsOf(path_); now != stamps_) {
+    // A file that is being copied, has gone or is not what it should be must not
+    // let in who was kept out before: what was read last stays.
+    const absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
+    if (files.ok() && (!files->crl.empty() || trust_.Revoked().empty())) {
+      absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
+      if (trust.ok()) {
+        trust_ = *std::move(trust);
+        stamps_ = now;
+      }
+    }
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(Certificate certificate,
+                            trust_.Check(pem, clock_()));
+  if (certificate.identity.run != identity_.run) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        "a certificate of run \"", absl::CEscape(certificate.identity.run),
+        "\", and this is run \"", identity_.run, "\""));
+  }
+  return certificate;
+}
+
+absl::StatusOr<CertificateFolder::Signature> CertificateFolder::Sign(
+    absl::string_view context, absl::string_view bytes) const {
+  Signature signature;
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string key, ReadPemFile(key_path()));
+  GOSSAMER_ASSIGN_OR_RETURN(signature.certificate,
+                            ReadPemFile(certificate_path()));
+  if (!KeyFits(signature.certificate, key)) {
+    return absl::UnavailableError(
+        absl::StrCat(key_path(),
+                     ": is not the private key of cert.pem; are "
+                     "they being replaced?"));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(signature.bytes, SignBytes(key, context, bytes));
+  return signature;
+}
+
+absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
+    const Exposure& exposure, const std::string& address) {
+  if (!exposure.certificates.empty()) {
+    if (exposure.insecure) {
+      return absl::InvalidArgumentError(
+          "--certs and --insecure exclude each other");
+    }
+    absl::StatusOr<std::shared_ptr<CertificateFolder>> folder =
+        CertificateFolder::Open(exposure.certificates);
+    if (folder.ok()) return folder;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--certs: ", folder.status().message()));
+  }
+  if (exposure.insecure || IsLoopback(address)) return nullptr;
+  return absl::InvalidArgumentError(absl::StrCat(
+      address,
+      " is not of this machine alone: give --certs DIR (gossamer certs makes "
+      "it), or --insecure where everybody who reaches it may read and steer "
+      "the run"));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,104 @@
+// A folder with what a program shows to others and whom it believes:
+//
+//   ca.pem    the run's authority
+//   cert.pem  this program's certificate
+//   key.pem   its private key, for the owner's eyes only
+//   crl.pem   the revoked certificates; may be missing
+//
+// Every file may be replaced (by a rename) while the program runs.  Knows
+// nothing of connections.
+
+#ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
+#define GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/base/mutex.h"
+#include "runtime/identity/certificate.h"
+#include "runtime/identity/identity.h"
+
+namespace gossamer {
+
+// Any thread.
+class CertificateFolder {
+ public:
+  using Clock = std::function<absl::Time()>;
+
+  // `clock` tells the time of day.  kInvalidArgument names the file that is
+  // missing, open to others, of another authority, expired or not of `identity`
+  // and says what to do.
+  static absl::StatusOr<std::shared_ptr<CertificateFolder>> Open(
+      const std::string& path, Clock clock = absl::Now);
+
+  const Identity& identity() const { return identity_; }
+  std::string authority_path() const { return path_ + "/ca.pem"; }
+  std::string certificate_path() const { return path_ + "/cert.pem"; }
+  std::string key_path() const { return path_ + "/key.pem"; }
+  std::string crl_path() const { return path_ + "/crl.pem"; }
+
+  // Whether to believe somebody's certificate, by the files as they are now; if
+  // they cannot be used, as they last could.  Errors: Trust::Check's, and
+  // kUnauthenticated for a certificate of another run.
+  absl::StatusOr<Certificate> Check(absl::string_view pem) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Signature {
+    std::string certificate;  // PEM, of who signed
+    std::string bytes;
+  };
+  // By this program's key as it is now.
+  absl::StatusOr<Signature> Sign(absl::string_view context,
+                                 absl::string_view bytes) const;
+
+ private:
+  // Tells two contents of a file apart.
+  struct Stamp {
+    int64_t device = 0, file = 0, size = -1, seconds = 0, nanoseconds = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  using Stamps = std::pair<Stamp, Stamp>;
+
+  CertificateFolder(std::string path, Clock clock, Trust trust, Stamps stamps)
+      : path_(std::move(path)),
+        clock_(std::move(clock)),
+        trust_(std::move(trust)),
+        stamps_(stamps) {}
+  static Stamps StampsOf(const std::string& path);
+
+  const std::string path_;
+  const Clock clock_;
+  Identity identity_;
+  mutable Mutex mu_;
+  mutable Trust trust_ ABSL_GUARDED_BY(mu_);
+  mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);
+};
+
+// What a program is told to do about whoever is not on this machine.
+struct Exposure {
+  std::string certificates;  // folder; empty: none
+  bool insecure = false;
+};
+
+// Opens the folder of `exposure`; null if there is none.  kInvalidArgument, in
+// the words of the command line, if `address` can be reached from other
+// machines and there are neither certificates nor --insecure.
+absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
+    const Exposure& exposure, const std::string& address);
+
+// The text of a file, at most kMaxPemBytes.  kNotFound, kInvalidArgument.
+absl::StatusOr<std::string> ReadPemFile(const std::string& path);
+// kInvalidArgument if anybody but its owner may read or write it.
+absl::Status CheckPrivate(const std::string& path);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_

@@ -1,0 +1,42 @@
+// Who somebody is in a run, as its certificate says: a URI among its names.
+//
+//   gossamer://RUN/3          peer 3
+//   gossamer://RUN/topology   the topology service
+//   gossamer://RUN/operator   people
+//   gossamer://RUN/authority  who issues the certificates; calls nobody
+//
+// Text only; knows nothing of certificates.
+
+#ifndef GOSSAMER_RUNTIME_IDENTITY_IDENTITY_H_
+#define GOSSAMER_RUNTIME_IDENTITY_IDENTITY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/ids.h"
+
+namespace gossamer {
+
+enum class Role { kPeer, kTopology, kOperator, kAuthority };
+
+struct Identity {
+  std::string run;
+  Role role = Role::kPeer;
+  PeerId peer;  // of kPeer only; never 0 then
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+std::string ToUri(const Identity& identity);
+// As people say it: "peer 3", "the topology service", "an operator".
+std::string Describe(const Identity& identity);
+
+// kInvalidArgument if it is not exactly what ToUri() writes.
+absl::StatusOr<Identity> ParseIdentity(absl::string_view uri);
+
+// What a run's configuration takes for a name.
+bool IsRunName(absl::string_view name);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_IDENTITY_IDENTITY_H_

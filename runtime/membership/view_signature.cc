@@ -1,0 +1,63 @@
+#include "runtime/membership/view_signature.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kContext[] = "view 1";
+
+// Fields by number, without maps: deterministic, and what a newer service has
+// added is kept and signed too.
+std::string SignedPart(wire::ViewMessage view) {
+  view.clear_signature();
+  view.clear_certificate();
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&out);
+    coded.SetSerializationDeterministic(true);
+    view.SerializeToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::Status SignView(const CertificateFolder& service,
+                      wire::ViewMessage* view) {
+  GOSSAMER_ASSIGN_OR_RETURN(CertificateFolder::Signature signature,
+                            service.Sign(kContext, SignedPart(*view)));
+  view->set_signature(std::move(signature.bytes));
+  view->set_certificate(std::move(signature.certificate));
+  return absl::OkStatus();
+}
+
+absl::Status CheckView(const CertificateFolder& own,
+                       const wire::ViewMessage& view) {
+  if (view.signature().empty()) {
+    return absl::UnauthenticatedError("a view that nobody has signed");
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const Certificate signer,
+                            own.Check(view.certificate()));
+  if (signer.identity.role != Role::kTopology) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("a view signed by ", Describe(signer.identity),
+                     "; only the topology service may"));
+  }
+  if (view.run_id() != own.identity().run) {
+    return absl::UnauthenticatedError("a view of another run");
+  }
+  const absl::Status is_signed = CheckSignature(
+      view.certificate(), kContext, SignedPart(view), view.signature());
+  if (is_signed.ok()) return is_signed;
+  return absl::UnauthenticatedError(
+      "a view that was changed after it was signed");
+}
+
+}  // namespace gossamer

@@ -1,0 +1,27 @@
+// Signatures of views: what the topology service has said, whoever passes it
+// on.
+//
+// By the key of the service's certificate, so that there is one key to keep, to
+// renew and to revoke.  Knows nothing of connections.
+
+#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_
+#define GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_
+
+#include "absl/status/status.h"
+#include "proto/topology.pb.h"
+#include "runtime/identity/certificate_folder.h"
+
+namespace gossamer {
+
+// Errors: of CertificateFolder::Sign.
+absl::Status SignView(const CertificateFolder& service,
+                      wire::ViewMessage* view);
+
+// kUnauthenticated unless the topology service of this run signed `view` as it
+// is.
+absl::Status CheckView(const CertificateFolder& own,
+                       const wire::ViewMessage& view);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_

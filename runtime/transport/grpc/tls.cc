@@ -1,0 +1,122 @@
+#include "runtime/transport/grpc/tls.h"
+
+#include <grpcpp/security/tls_certificate_verifier.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/conf.h>
+#include <openssl/ssl.h>
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+namespace {
+
+namespace tls = ::grpc::experimental;
+
+constexpr unsigned kLookAgainSeconds = 1;
+
+// gRPC 1.51 offers no way to ask for TLS 1.3 alone, but OpenSSL has settings
+// for all connections of a process, which a smallest version that gRPC sets
+// does not undo.
+constexpr char kOpenSslSettings[] =
+    "openssl_conf = init\n"
+    "[init]\nssl_conf = ssl\n"
+    "[ssl]\nsystem_default = tls\n"
+    "[tls]\nProtocol = -ALL, TLSv1.3\n";
+
+void RequireTls13() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    OPENSSL_init_ssl(0, nullptr);
+    CONF* const settings = NCONF_new(nullptr);
+    BIO* const text = BIO_new_mem_buf(kOpenSslSettings, -1);
+    long line = 0;
+    if (NCONF_load_bio(settings, text, &line) == 1) {
+      CONF_modules_load(settings, nullptr, 0);
+    }
+    BIO_free(text);
+    NCONF_free(settings);
+  });
+}
+
+// Runs at the end of a handshake, on a thread of gRPC's.
+class RoleVerifier final : public tls::ExternalCertificateVerifier {
+ public:
+  RoleVerifier(std::shared_ptr<const CertificateFolder> folder, Role role)
+      : folder_(std::move(folder)), role_(role) {}
+
+  bool Verify(tls::TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)>,
+              grpc::Status* status) override {
+    const grpc::string_ref pem = request->peer_cert();
+    const absl::StatusOr<Certificate> server =
+        folder_->Check({pem.data(), pem.size()});
+    if (!server.ok()) {
+      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                             std::string(server.status().message()));
+    } else if (server->identity.role != role_) {
+      *status = grpc::Status(
+          grpc::StatusCode::UNAUTHENTICATED,
+          absl::StrCat("what answers is ", Describe(server->identity),
+                       "; check the address"));
+    }
+    return true;
+  }
+  void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
+
+ private:
+  const std::shared_ptr<const CertificateFolder> folder_;
+  const Role role_;
+};
+
+}  // namespace
+
+TlsCredentials::TlsCredentials(std::shared_ptr<const CertificateFolder> folder)
+    : folder_(std::move(folder)) {
+  if (folder_ == nullptr) return;
+  RequireTls13();
+  provider_ = std::make_shared<tls::FileWatcherCertificateProvider>(
+      folder_->key_path(), folder_->certificate_path(),
+      folder_->authority_path(), kLookAgainSeconds);
+}
+
+std::shared_ptr<grpc::ServerCredentials> TlsCredentials::Server() const {
+  if (folder_ == nullptr) return grpc::InsecureServerCredentials();
+  tls::TlsServerCredentialsOptions options(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  return tls::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
+    Role role) const {
+  if (folder_ == nullptr) return grpc::InsecureChannelCredentials();
+  tls::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(provider_);
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  options.set_verify_server_certs(true);
+  // Identities count, not the names of hosts.
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(
+      tls::ExternalCertificateVerifier::Create<RoleVerifier>(folder_, role));
+  return tls::TlsCredentials(options);
+}
+
+absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
+                                        const grpc::AuthContext& caller) {
+  const std::vector<grpc::string_ref> pem =
+      caller.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!caller.IsPeerAuthenticated() || pem.size() != 1) {
+    return absl::UnauthenticatedError("no certificate was shown");
+  }
+  return folder.Check({pem[0].data(), pem[0].size()});
+}
+
+}  // namespace gossamer

@@ -1,0 +1,43 @@
+// Credentials for gRPC from a folder of certificates: TLS 1.3, certificates at
+// both ends, files read again when they change.
+//
+// Knows nothing of streams or services.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/identity/certificate_folder.h"
+
+namespace gossamer {
+
+// Without a folder: no encryption and no identities.
+class TlsCredentials {
+ public:
+  explicit TlsCredentials(std::shared_ptr<const CertificateFolder> folder);
+
+  // Asks for a certificate of the run's authority; who it names is for
+  // CheckCaller().
+  std::shared_ptr<grpc::ServerCredentials> Server() const;
+  // Refuses a server that is not `role` in the run.
+  std::shared_ptr<grpc::ChannelCredentials> Channel(Role role) const;
+
+ private:
+  const std::shared_ptr<const CertificateFolder> folder_;
+  // Looks at the files once a second.
+  std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
+};
+
+// Who is at the other end of a call, by `folder`.  kUnauthenticated if it shows
+// no certificate or one not to be believed.
+absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
+                                        const grpc::AuthContext& caller);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_TLS_H_

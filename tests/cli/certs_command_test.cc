@@ -1,0 +1,98 @@
+// gossamer certs as people meet it.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/cli_program.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class CertsTest : public Cli {
+ protected:
+  void Init() { ASSERT_EQ(Run("certs init --run r --ca ca").code, 0); }
+  Json Shown(const std::string& what) {
+    const Result shown = Run("certs show --json " + what);
+    EXPECT_EQ(shown.code, 0) << shown.err;
+    return Json::parse(shown.out);
+  }
+};
+
+TEST_F(CertsTest, AFleetGetsAFolderEach) {
+  Init();
+  const Result issued = Run("certs issue --ca ca --fleet 2 --out certs");
+  ASSERT_EQ(issued.code, 0) << issued.err;
+  for (const char* who : {"topology", "operator", "peer-1", "peer-2"}) {
+    for (const char* file : {"ca.pem", "cert.pem", "key.pem", "crl.pem"}) {
+      EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/certs/" + who +
+                                          "/" + file))
+          << who << " " << file;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/certs/" + who +
+                                         "/ca-key.pem"));
+  }
+  const Json own = Shown("--certs certs/peer-2");
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0]["identity"], "gossamer://r/2");
+  EXPECT_EQ(Shown("--ca ca").size(), 4u);
+}
+
+TEST_F(CertsTest, RevokesAndPublishes) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 2 --out certs").code, 0);
+  ASSERT_EQ(Run("certs revoke --ca ca --id 2 --publish certs/peer-2").code, 0);
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"], c["identity"] == "gossamer://r/2");
+  }
+  const Result revoked = Run("certs show --certs certs/peer-2");
+  EXPECT_NE(revoked.code, 0);
+  EXPECT_THAT(revoked.err, HasSubstr("revoked"));
+  EXPECT_EQ(Run("certs show --certs certs/peer-1").code, 0);
+}
+
+TEST_F(CertsTest, WrongInputsAreOneLineEach) {
+  Init();
+  const auto refusal = [&](const std::string& arguments) {
+    const Result result = Run("certs " + arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refusal("init --run r --ca ca"), HasSubstr("already"));
+  EXPECT_THAT(refusal("init --run ../r --ca other"), HasSubstr("--run"));
+  EXPECT_THAT(refusal("issue --ca nowhere --id 1 --out x"),
+              HasSubstr("certs init"));
+  EXPECT_THAT(refusal("issue --ca ca --out x"), HasSubstr("--id"));
+  EXPECT_THAT(refusal("issue --ca ca --id 0 --out x"), HasSubstr("from 1"));
+  EXPECT_THAT(refusal("issue --ca ca --id 1 --role operator --out x"),
+              HasSubstr("--role"));
+  EXPECT_THAT(refusal("issue --ca ca --fleet 2 --id 1 --out x"),
+              HasSubstr("--fleet"));
+  EXPECT_THAT(refusal("issue --ca ca --id 1 --out x --name 'a b'"),
+              HasSubstr("host name"));
+  EXPECT_THAT(refusal("issue --ca ca --id 1 --out x --days 0"),
+              HasSubstr("--days"));
+  EXPECT_THAT(refusal("revoke --ca ca --id 9"), HasSubstr("peer 9"));
+  EXPECT_THAT(refusal("show"), AllOf(HasSubstr("--ca"), HasSubstr("--certs")));
+  EXPECT_THAT(refusal("show --certs ca"), HasSubstr("cert.pem"));
+  EXPECT_THAT(Run("certs --help").out, HasSubstr("examples:"));
+}
+
+TEST_F(CertsTest, AskingBeyondThisMachineNeedsThem) {
+  const Result refused = Run("status --topology 192.0.2.1:7700");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("--certs"), HasSubstr("--insecure")));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,251 @@
+// What neighbours send in frames: headers, payloads, messages of an all-reduce,
+// and whole conversations.
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/collective/collective_message.h"
+#include "algorithms/gossip/edge.h"
+#include "algorithms/gossip/frame.h"
+#include "algorithms/gossip/saved_edge.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/base/rng.h"
+#include "tests/algorithms/edge_pair.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace gossamer::fuzz {
+namespace {
+
+constexpr std::array kCodecs = {"dense-f32",
+                                "dense-bf16",
+                                "innov-int8",
+                                "innov-int4",
+                                "innov-lm2",
+                                "innov-sign",
+                                "innov-topk:k=64",
+                                "innov-int4:zstd=1",
+                                "qsgd",
+                                "auto",
+                                "qsgd:coding=omega",
+                                "qsgd:coding=gamma",
+                                "innov-topk:k=8,zstd=1"};
+// Of an all-reduce's body, which the target never makes.
+constexpr size_t kBodyBytes = 1000;
+
+// Those of the names above that are names of this version.
+const std::vector<std::shared_ptr<const Codec>>& Codecs() {
+  static const auto* const codecs = [] {
+    auto* all = new std::vector<std::shared_ptr<const Codec>>;
+    for (const char* name : kCodecs) {
+      auto codec = Codec::Create(name, PairLayout());
+      if (codec.ok()) all->push_back(*std::move(codec));
+    }
+    return all;
+  }();
+  return *codecs;
+}
+
+bool AllFinite(std::span<const float> values) {
+  for (const float v : values) {
+    if (!std::isfinite(v)) return false;
+  }
+  return true;
+}
+
+void FrameAsItIs(Bytes bytes) {
+  const auto header = DecodeHeader(bytes);
+  if (!header.ok()) return;
+  const auto again = DecodeHeader(EncodeHeader(*header));
+  Require(again.ok() && again->kind == header->kind &&
+              again->epoch == header->epoch && again->to == header->to &&
+              again->run_id == header->run_id,
+          "a header says the same once more");
+}
+
+// As it is, and with the right checksums, so that what lies behind is reached.
+void Frame(Bytes input) {
+  FrameAsItIs(input);
+  if (input.size() < kEdgeHeaderBytes) return;
+  std::vector<std::byte> mended = Copy(input);
+  Put<uint32_t>(mended, 60, Crc32c(input.first(60)));
+  if (mended.size() >= kEdgeHeaderBytes + 6) {
+    const size_t at = mended.size() - 4;
+    Put<uint32_t>(
+        mended, at,
+        Crc32c(input.subspan(kEdgeHeaderBytes, at - kEdgeHeaderBytes)));
+  }
+  FrameAsItIs(mended);
+}
+
+void HeadOf(Bytes bytes, size_t body) {
+  const auto head = DecodeCollectiveHead(bytes, body);
+  if (!head.ok()) return;
+  Require(head->body_bytes == body, "a head belongs to its body");
+  const auto again =
+      DecodeCollectiveHead(EncodeCollectiveHead(*head), head->body_bytes);
+  Require(again.ok() && *again == *head, "a head says the same once more");
+}
+
+// With a body of one size, and of the size that it says.
+void CollectiveMessage(Bytes input) {
+  HeadOf(input, kBodyBytes);
+  constexpr size_t kBodyAt = 20;
+  if (input.size() >= kBodyAt + 8) HeadOf(input, Get<uint64_t>(input, kBodyAt));
+  if (input.size() < 4) return;
+  std::vector<std::byte> mended = Copy(input);
+  const size_t at = mended.size() - 4;
+  Put<uint32_t>(mended, at, Crc32c(input.first(at)));
+  HeadOf(mended, kBodyBytes);
+}
+
+// A payload for every codec: which, its format, its packing, then its bytes,
+// brought to the size that the format has if it is not packed.
+void Payloads(Bytes input) {
+  Input in(input);
+  const auto& codec = *Codecs()[in.Byte() % Codecs().size()];
+  const auto format = static_cast<WireFormat>(in.Byte());
+  const auto packing = static_cast<Packing>(in.Byte() % 5);
+  std::vector<std::byte> bytes = Copy(in.Rest());
+  if (packing == Packing::kNone) bytes.resize(codec.EncodedSize(format));
+  SnapshotCache cache;
+  const auto whole =
+      cache.Unpack(codec, format, packing, Payload::FromVector(bytes));
+  if (!whole.ok()) return;
+  Require(whole->size() <= codec.EncodedSize(format),
+          "nothing unpacks to more than its format has");
+  const Encoded theirs{format, whole->bytes()};
+  if (!codec.Validate(theirs).ok()) return;
+  std::vector<float> x(PairLayout().size(), 0.5f);
+  std::vector<float> difference(codec.needs_replica() ? x.size() : 0);
+  for (int i = 0; i < 3; ++i) {
+    codec.Complete(nullptr, &theirs, 1.0f, difference, x);
+  }
+  Require(AllFinite(difference) && AllFinite(x),
+          "what is let through keeps the difference finite");
+}
+
+// One end of an edge and whatever the other end might send: its steps are
+// calls of the round loop's or frames of a neighbour's.
+class Conversation {
+ public:
+  explicit Conversation(Input& in)
+      : in_(in),
+        codec_(Codecs()[in.Byte() % Codecs().size()]),
+        x_(PairLayout().size(), 0.25f),
+        edge_(PairOptions(1), codec_, x_, std::make_shared<SnapshotCache>()) {
+    edge_.ConnectionUp(++connection_);
+  }
+
+  void Step() {
+    switch (in_.Byte() % 8) {
+      case 0:
+        edge_.Emit(MakeExchangeId(++round_), 0.25f, true);
+        break;
+      case 1:
+        edge_.Complete(MakeExchangeId(round_));
+        break;
+      case 2:
+        edge_.Flush();
+        (void)edge_.TakeFrames();
+        break;
+      case 3:
+        edge_.ConnectionDown(connection_);
+        edge_.ConnectionUp(++connection_);
+        break;
+      default:
+        Hear();
+    }
+    Require(AllFinite(x_), "parameters stay finite whatever a neighbour says");
+    Require(edge_.state().theirs.size() <= 2 * kMaxEdgeWindow,
+            "what waits for its round is bounded");
+  }
+
+ private:
+  void Hear() {
+    EdgeHeader h;
+    h.kind = static_cast<FrameKind>(1 + in_.Byte() % 3);
+    h.format = static_cast<WireFormat>(in_.Byte() % 16);
+    h.packing = static_cast<Packing>(in_.Byte() % 4);
+    // Mostly near what is expected; anything is possible.
+    h.epoch = Near(MakeEpoch(1000, 17));
+    h.peer_epoch = Near(edge_.state().epoch);
+    h.prev = Near(edge_.heard());
+    h.to = Near(MakeExchangeId(round_ + 1));
+    h.ack = Near(edge_.decided());
+    h.basis = Near(0);
+    h.c = std::bit_cast<float>(static_cast<uint32_t>(Near(0x3e800000)));
+    h.wished = in_.Byte() % 16;
+    h.layout = FoldFingerprint(PairLayout().fingerprint());
+    h.run_id = "run";
+    h.replica = codec_->needs_replica();
+    std::vector<std::byte> body;
+    if (h.kind == FrameKind::kPayload) {
+      body = Copy(in_.TakePiece());
+      if (h.packing == Packing::kNone) {
+        body.resize(codec_->EncodedSize(h.format));
+      }
+    }
+    h.payload_bytes = static_cast<uint32_t>(body.size());
+    const absl::Status heard = edge_.OnFrame(
+        connection_, EncodeHeader(h), Payload::FromVector(std::move(body)));
+    if (heard.ok()) return;
+    edge_.ConnectionDown(connection_);
+    edge_.ConnectionUp(++connection_);
+  }
+  uint64_t Near(uint64_t expected) {
+    const uint8_t how = in_.Byte();
+    if (how < 200) return expected;
+    if (how < 250) return expected + how - 225;
+    return in_.Number();
+  }
+
+  Input& in_;
+  const std::shared_ptr<const Codec> codec_;
+  std::vector<float> x_;
+  Edge edge_;
+  uint64_t connection_ = 0;
+  uint64_t round_ = 0;
+};
+
+void EdgeConversation(Bytes input) {
+  Input in(input);
+  Conversation conversation(in);
+  while (!in.empty()) conversation.Step();
+}
+
+void SavedEdgeRecord(Bytes input) {
+  const auto saved = DecodeSavedEdge(input);
+  if (!saved.ok()) return;
+  std::vector<float> x(PairLayout().size());
+  for (const auto& codec : Codecs()) {
+    (void)Edge::Resume(PairOptions(1), codec, x,
+                       std::make_shared<SnapshotCache>(), *saved);
+  }
+}
+
+void CodecName(Bytes input) {
+  const auto codec = Codec::Create(Text(input), PairLayout());
+  if (!codec.ok()) return;
+  Require((*codec)->EncodedSize((*codec)->format()) > 0,
+          "a codec knows the size of its own format");
+}
+
+}  // namespace
+
+std::span<const Target> EdgeTargets() {
+  static constexpr Target kTargets[] = {{"frame", Frame},
+                                        {"collective", CollectiveMessage},
+                                        {"payload", Payloads},
+                                        {"edge", EdgeConversation},
+                                        {"saved-edge", SavedEdgeRecord},
+                                        {"codec-name", CodecName}};
+  return kTargets;
+}
+
+}  // namespace gossamer::fuzz

@@ -1,0 +1,95 @@
+// Every decoder of bytes from outside as a function that must survive them all:
+// run by libFuzzer (preset `fuzz`, run.sh) and over kept inputs by a test.
+
+#ifndef GOSSAMER_TESTS_FUZZ_FUZZ_H_
+#define GOSSAMER_TESTS_FUZZ_FUZZ_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace gossamer::fuzz {
+
+using Bytes = std::span<const std::byte>;
+
+// What a target claims of what a decoder has let through.
+inline void Require(bool holds, const char* claim) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %s\n", claim);
+  std::abort();
+}
+
+// Cuts an input into what a target needs; zeros past its end.
+class Input {
+ public:
+  explicit Input(Bytes bytes) : rest_(bytes) {}
+
+  bool empty() const { return rest_.empty(); }
+  uint8_t Byte() {
+    const Bytes one = Take(1);
+    return one.empty() ? 0 : static_cast<uint8_t>(one[0]);
+  }
+  uint64_t Number() {
+    uint64_t number = 0;
+    const Bytes eight = Take(sizeof number);
+    std::memcpy(&number, eight.data(), eight.size());
+    return number;
+  }
+  Bytes Take(size_t size) {
+    const Bytes taken = rest_.first(std::min(size, rest_.size()));
+    rest_ = rest_.subspan(taken.size());
+    return taken;
+  }
+  // As many as the next two bytes say.
+  Bytes TakePiece() {
+    const size_t low = Byte();
+    return Take(low | static_cast<size_t>(Byte()) << 8);
+  }
+  Bytes Rest() { return Take(rest_.size()); }
+
+ private:
+  Bytes rest_;
+};
+
+inline std::string_view Text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+// Abseil's own, where it is not the standard's.
+inline absl::string_view AbslText(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline std::vector<std::byte> Copy(Bytes bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+struct Target {
+  std::string_view name;
+  void (*run)(Bytes);
+};
+
+// By where the bytes come from.
+std::span<const Target> TransportTargets();
+std::span<const Target> EdgeTargets();
+std::span<const Target> ControlTargets();
+std::span<const Target> FileTargets();
+
+inline std::vector<Target> AllTargets() {
+  std::vector<Target> all;
+  for (const auto part :
+       {TransportTargets(), EdgeTargets(), ControlTargets(), FileTargets()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+}  // namespace gossamer::fuzz
+
+#endif  // GOSSAMER_TESTS_FUZZ_FUZZ_H_

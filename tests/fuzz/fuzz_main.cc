@@ -1,0 +1,37 @@
+// libFuzzer's entry: gossamer-fuzz --target=NAME [options of libFuzzer] ...
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+void (*chosen)(gossamer::fuzz::Bytes) = nullptr;
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  constexpr std::string_view kFlag = "--target=";
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view argument = (*argv)[i];
+    if (argument.substr(0, kFlag.size()) != kFlag) continue;
+    for (const auto& target : gossamer::fuzz::AllTargets()) {
+      if (target.name == argument.substr(kFlag.size())) chosen = target.run;
+    }
+  }
+  if (chosen != nullptr) return 0;
+  std::fprintf(stderr, "gossamer-fuzz: --target= one of");
+  for (const auto& target : gossamer::fuzz::AllTargets()) {
+    std::fprintf(stderr, " %s", std::string(target.name).c_str());
+  }
+  std::fprintf(stderr, "\n");
+  std::exit(2);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  chosen(std::as_bytes(std::span(data, size)));
+  return 0;
+}

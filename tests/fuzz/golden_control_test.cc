@@ -1,0 +1,108 @@
+// The control plane's bytes of this version, and what another version is told.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "proto/topology.pb.h"
+#include "runtime/membership/protocol.h"
+#include "runtime/membership/view_message.h"
+#include "tests/fuzz/golden_wire.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+wire::RegisterRequest RegisterOf(uint64_t id) {
+  wire::RegisterRequest r;
+  r.set_protocol_version(kControlProtocolVersion);
+  r.set_run_id("run");
+  r.set_peer_id(id);
+  r.set_boot_id(5);
+  r.set_address("127.0.0.1:7000");
+  r.set_layout_fingerprint(0x1234);
+  r.set_configuration_hash(0x5678);
+  r.add_checkpoint_rounds(100);
+  return r;
+}
+
+wire::HeartbeatRequest HeartbeatOf(uint64_t id) {
+  wire::HeartbeatRequest h;
+  h.set_run_id("run");
+  h.set_peer_id(id);
+  h.set_boot_id(5);
+  h.set_round(12);
+  h.set_steps(11);
+  h.set_rounds_per_second(2.5);
+  h.set_sketch(std::string(16, '\0'));
+  h.set_sketch_round(8);
+  h.set_round_begun(12);
+  return h;
+}
+
+View SomeView() {
+  View view;
+  view.run_id = "run";
+  view.generation = 1;
+  view.epoch = 2;
+  view.from_round = 30;
+  for (const uint64_t id : {1, 2, 5}) {
+    view.members.push_back({{id}, absl::StrCat("10.0.0.", id, ":7800")});
+  }
+  view.schedule.graph = "ring";
+  view.schedule.schedule = "fixed";
+  view.schedule.weights = "metropolis";
+  view.seed = 9;
+  view.gamma = 0.5;
+  view.overlap_steps = 1;
+  view.configuration_hash = 0x5678;
+  view.resume_round = 20;
+  return view;
+}
+
+TEST(GoldenControlTest, MessagesAreAsTheyWere) {
+  ExpectGoldenWire("view/three",
+                   BytesOf(ToMessage(SomeView()).SerializeAsString()));
+  // Two peers register, and each is heard of: a kind, a length, a request.
+  std::vector<std::byte> calls;
+  for (const uint64_t id : {1, 2}) {
+    calls.push_back(std::byte{0});
+    AppendPiece(BytesOf(RegisterOf(id).SerializeAsString()), calls);
+  }
+  for (const uint64_t id : {1, 2}) {
+    calls.push_back(std::byte{4});
+    AppendPiece(BytesOf(HeartbeatOf(id).SerializeAsString()), calls);
+  }
+  calls.insert(calls.end(), {std::byte{6}, std::byte{0}, std::byte{0},
+                             std::byte{7}, std::byte{0}, std::byte{0}});
+  ExpectGoldenWire("control/two", calls);
+}
+
+TEST(GoldenControlTest, AnotherVersionIsRefusedWithBothNumbers) {
+  const absl::Time now = absl::UnixEpoch();
+  FleetOptions options;
+  options.run_id = "run";
+  options.expected = 2;
+  auto fleet = Fleet::Create(options, std::nullopt, now);
+  ASSERT_TRUE(fleet.ok()) << fleet.status();
+  for (const uint32_t version :
+       {kControlProtocolVersion - 1, kControlProtocolVersion + 1}) {
+    Registration r;
+    r.protocol_version = version;
+    r.run_id = "run";
+    r.peer_id = {1};
+    r.boot_id = 5;
+    r.address = "127.0.0.1:7000";
+    EXPECT_THAT(std::string(fleet->Register(r, now).status().message()),
+                AllOf(HasSubstr(absl::StrCat("control protocol ", version)),
+                      HasSubstr(absl::StrCat("the service ",
+                                             kControlProtocolVersion))));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

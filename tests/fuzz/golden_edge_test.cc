@@ -1,0 +1,79 @@
+// The edge's and the all-reduce's bytes of this version, and what another
+// version is told.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/collective/collective_message.h"
+#include "algorithms/gossip/frame.h"
+#include "algorithms/gossip/saved_edge.h"
+#include "gmock/gmock.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
+#include "tests/fuzz/golden_wire.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+EdgeHeader Header(FrameKind kind) {
+  EdgeHeader h;
+  h.kind = kind;
+  h.format = WireFormat::kInt4;
+  h.packing = Packing::kZstd;
+  h.epoch = 0x1122334455667788;
+  h.peer_epoch = 0x99aabbccddeeff00;
+  h.to = 513;
+  h.ack = 257;
+  h.c = 0.25f;
+  h.layout = 0xfeedbeef;
+  if (kind == FrameKind::kHello) {
+    h.basis = 5;
+    h.replica = true;
+    h.window = 2;
+    h.run_id = "run";
+  } else {
+    h.prev = 256;
+    h.wished = 3;
+    h.payload_bytes = kind == FrameKind::kPayload ? 1000 : 0;
+  }
+  return h;
+}
+
+TEST(GoldenEdgeTest, FramesAndHeadsAreAsTheyWere) {
+  ExpectGoldenWire("frame/hello", EncodeHeader(Header(FrameKind::kHello)));
+  ExpectGoldenWire("frame/payload", EncodeHeader(Header(FrameKind::kPayload)));
+  ExpectGoldenWire("frame/skip", EncodeHeader(Header(FrameKind::kSkip)));
+  ExpectGoldenWire(
+      "collective/head",
+      EncodeCollectiveHead(
+          {.operation = MakeOperationId(9, 1), .step = 3, .body_bytes = 1000}));
+  SavedEdge saved;
+  saved.side.replica = {1.0f, -2.0f};
+  saved.side.difference = {0.5f, 0.25f};
+  ExpectGoldenWire("saved-edge/small", EncodeSavedEdge(saved));
+}
+
+TEST(GoldenEdgeTest, AnotherVersionIsRefusedWithBothNumbers) {
+  for (const int step : {-1, 1}) {
+    std::vector<std::byte> frame = EncodeHeader(Header(FrameKind::kSkip));
+    Put<uint8_t>(frame, 4, static_cast<uint8_t>(kEdgeVersion + step));
+    Put<uint32_t>(frame, 60, Crc32c(std::span(frame).first(60)));
+    EXPECT_THAT(std::string(DecodeHeader(frame).status().message()),
+                AllOf(HasSubstr(absl::StrCat(kEdgeVersion + step, " there")),
+                      HasSubstr(absl::StrCat(kEdgeVersion, " here"))));
+
+    std::vector<std::byte> head = EncodeCollectiveHead({});
+    const uint32_t other = kCollectiveVersion + static_cast<uint32_t>(step);
+    Put<uint32_t>(head, 4, other);
+    EXPECT_THAT(std::string(DecodeCollectiveHead(head, 0).status().message()),
+                AllOf(HasSubstr(absl::StrCat(other, " there")),
+                      HasSubstr(absl::StrCat(kCollectiveVersion, " here"))));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,75 @@
+// What neighbours send before a transport has made frames of it.
+
+#include <array>
+#include <optional>
+
+#include "runtime/base/address.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/grpc/hello.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace gossamer::fuzz {
+namespace {
+
+constexpr size_t kMaxBody = 1 << 16;
+
+void HelloAsItIs(Bytes bytes) {
+  const auto hello = DecodeHello(bytes);
+  if (!hello.ok()) return;
+  (void)CheckHello(*hello, PeerId{1}, "run");
+  if (hello->version != kTransportVersion) return;
+  Require(EncodeHello(*hello) == Copy(bytes), "a hello has one encoding");
+}
+
+// As it is, and with the right checksum, so that what lies behind is reached.
+void Hello(Bytes input) {
+  HelloAsItIs(input);
+  if (input.size() < 4) return;
+  std::vector<std::byte> mended = Copy(input);
+  const size_t at = mended.size() - 4;
+  Put<uint32_t>(mended, at, Crc32c(input.first(at)));
+  HelloAsItIs(mended);
+}
+
+// A sequence of messages: a byte (odd: mend the checksum), two of length, the
+// message.
+void Chunks(Bytes input) {
+  Input in(input);
+  FrameAssembler assembler(kMaxBody);
+  while (!in.empty()) {
+    const bool mend = in.Byte() % 2 == 1;
+    std::vector<std::byte> message = Copy(in.TakePiece());
+    if (mend && message.size() >= kChunkHeaderBytes) {
+      const Bytes all(message);
+      const uint32_t crc =
+          ExtendCrc32c(Crc32c(all.first(8)), all.subspan(kChunkHeaderBytes));
+      Put<uint32_t>(message, 8, crc);
+    }
+    const size_t cut = message.size() / 2;
+    const std::array<Bytes, 2> pieces = {Bytes(message).first(cut),
+                                         Bytes(message).subspan(cut)};
+    std::optional<ReceivedFrame> frame;
+    const absl::Status added = assembler.Add(pieces, &frame);
+    Require(assembler.filled() <= kMaxBody + kMaxHeadBytes,
+            "one frame within the limits is all that is held");
+    if (!added.ok()) return;
+    if (!frame) continue;
+    Require(frame->frame.head.size() <= kMaxHeadBytes &&
+                frame->frame.body.size() <= kMaxBody,
+            "no frame over the limits");
+  }
+}
+
+void Address(Bytes input) { (void)IsLoopback(AbslText(input)); }
+
+}  // namespace
+
+std::span<const Target> TransportTargets() {
+  static constexpr Target kTargets[] = {
+      {"transport-hello", Hello}, {"chunks", Chunks}, {"address", Address}};
+  return kTargets;
+}
+
+}  // namespace gossamer::fuzz

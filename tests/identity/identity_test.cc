@@ -1,0 +1,290 @@
+// Identities, certificates, authorities and their folders.
+
+#include "runtime/identity/identity.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/identity/authority.h"
+#include "runtime/identity/certificate.h"
+#include "tests/identity/test_run.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kDay = absl::Hours(24);
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+TEST(IdentityTest, WritesAndReadsUris) {
+  for (const std::string uri :
+       {"gossamer://run/1", "gossamer://a-b.c_d/18446744073709551615",
+        "gossamer://run/topology", "gossamer://run/operator",
+        "gossamer://run/authority"}) {
+    const auto identity = ParseIdentity(uri);
+    ASSERT_TRUE(identity.ok()) << identity.status();
+    EXPECT_EQ(ToUri(*identity), uri);
+  }
+}
+
+TEST(IdentityTest, OneIdentityHasOneSpelling) {
+  for (const std::string uri :
+       {"", "gossamer://", "gossamer://run", "gossamer://run/", "https://run/1",
+        "gossamer:///1", "gossamer://run/0", "gossamer://run/01",
+        "gossamer://run/+1", "gossamer://run/ 1", "gossamer://run/1/",
+        "gossamer://run/-1", "gossamer://run/18446744073709551616",
+        "gossamer://run/Topology", "gossamer://../1", "gossamer://r n/1",
+        "gossamer://run/1?x", "GOSSAMER://run/1"}) {
+    EXPECT_FALSE(ParseIdentity(uri).ok()) << uri;
+  }
+}
+
+class CertificateTest : public ::testing::Test {
+ protected:
+  CertificateTest()
+      : authority_(*MakeAuthority("run", now_, 100 * kDay)),
+        trust_(*Trust::Create(authority_.certificate, "")) {}
+  KeyPair Peer(uint64_t id, absl::Duration life = kDay) {
+    return *Issue(authority_, {.run = "run", .peer = {id}}, {"host.example"},
+                  now_, life);
+  }
+  const absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
+  const KeyPair authority_;
+  const Trust trust_;
+};
+
+TEST_F(CertificateTest, SaysWhoAndUntilWhen) {
+  const KeyPair pair = *Issue(authority_, {.run = "run", .peer = {3}},
+                              {"host.example", "10.0.0.3", "::1"}, now_, kDay);
+  const auto read = trust_.Check(pair.certificate, now_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToUri(read->identity), "gossamer://run/3");
+  EXPECT_THAT(read->names,
+              ElementsAre("host.example", "10.0.0.3", HasSubstr("1")));
+  EXPECT_EQ(read->until, now_ + kDay);
+  EXPECT_EQ(read->from, now_ - absl::Hours(1));
+  EXPECT_EQ(read->serial.size(), 32u);
+  EXPECT_TRUE(KeyFits(pair.certificate, pair.key));
+  EXPECT_FALSE(KeyFits(pair.certificate, Peer(3).key));
+}
+
+TEST_F(CertificateTest, IsOnlyValidWithinItsDays) {
+  const KeyPair pair = Peer(3);
+  EXPECT_TRUE(trust_.Check(pair.certificate, now_ + kDay / 2).ok());
+  const auto late =
+      trust_.Check(pair.certificate, now_ + kDay + absl::Seconds(2));
+  EXPECT_TRUE(absl::IsUnauthenticated(late.status()));
+  EXPECT_THAT(late.status().message(), HasSubstr("peer 3"));
+  EXPECT_THAT(late.status().message(), HasSubstr("expired at 2023-11-15"));
+  const auto early = trust_.Check(pair.certificate, now_ - absl::Hours(2));
+  EXPECT_THAT(early.status().message(), HasSubstr("clock"));
+}
+
+TEST_F(CertificateTest, NeverOutlivesItsAuthority) {
+  const auto read = ReadCertificate(Peer(1, 1000 * kDay).certificate);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->until, now_ + 100 * kDay);
+}
+
+TEST_F(CertificateTest, OfAnotherAuthorityIsRefused) {
+  const KeyPair impostor = *MakeAuthority("run", now_, kDay);
+  const KeyPair pair =
+      *Issue(impostor, {.run = "run", .peer = {3}}, {}, now_, kDay);
+  const auto refused = trust_.Check(pair.certificate, now_);
+  EXPECT_TRUE(absl::IsUnauthenticated(refused.status()));
+  EXPECT_THAT(refused.status().message(), HasSubstr("another authority"));
+}
+
+TEST_F(CertificateTest, APeerCannotIssue) {
+  const KeyPair peer = Peer(3);
+  const KeyPair forged =
+      *Issue(peer, {.run = "run", .peer = {4}}, {}, now_, kDay);
+  EXPECT_FALSE(trust_.Check(forged.certificate, now_).ok());
+  EXPECT_FALSE(trust_.Check(forged.certificate + peer.certificate, now_).ok());
+  EXPECT_FALSE(Trust::Create(peer.certificate, "").ok());
+}
+
+TEST_F(CertificateTest, TheAuthorityItselfIsNobody) {
+  EXPECT_FALSE(trust_.Check(authority_.certificate, now_).ok());
+}
+
+TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
+  const KeyPair three = Peer(3), four = Peer(4), five = Peer(5);
+  const std::string serial = ReadCertificate(three.certificate)->serial;
+  const std::string other = ReadCertificate(five.certificate)->serial;
+  const std::string first = *Revoke(authority_, "", {serial}, now_);
+  const std::string second = *Revoke(authority_, first, {other}, now_);
+  const auto trust = Trust::Create(authority_.certificate, second);
+  ASSERT_TRUE(trust.ok()) << trust.status();
+  EXPECT_EQ(trust->Revoked().size(), 2u);
+  EXPECT_THAT(trust->Check(three.certificate, now_).status().message(),
+              HasSubstr("revoked"));
+  EXPECT_FALSE(trust->Check(five.certificate, now_).ok());
+  EXPECT_TRUE(trust->Check(four.certificate, now_).ok());
+}
+
+TEST_F(CertificateTest, AListOfAnotherAuthorityIsNotTaken) {
+  const KeyPair other = *MakeAuthority("run", now_, kDay);
+  const std::string list = *Revoke(other, "", {"0a"}, now_);
+  EXPECT_FALSE(Trust::Create(authority_.certificate, list).ok());
+  EXPECT_FALSE(Trust::Create(authority_.certificate, "garbage").ok());
+}
+
+TEST_F(CertificateTest, WrongInputsAreErrors) {
+  EXPECT_FALSE(ReadCertificate("").ok());
+  EXPECT_FALSE(ReadCertificate(std::string(1 << 20, 'x')).ok());
+  EXPECT_FALSE(trust_.Check(Peer(1).certificate.substr(0, 300), now_).ok());
+  EXPECT_FALSE(Issue(authority_, {.run = "run", .peer = {1}},
+                     {"a,URI:gossamer://b/1"}, now_, kDay)
+                   .ok());
+  EXPECT_FALSE(Revoke(authority_, "", {"not hexadecimal"}, now_).ok());
+}
+
+TEST_F(CertificateTest, SignaturesHoldForOneHolderPurposeAndText) {
+  const KeyPair service = Peer(1);
+  const std::string signature = *SignBytes(service.key, "view", "text");
+  EXPECT_TRUE(
+      CheckSignature(service.certificate, "view", "text", signature).ok());
+  EXPECT_FALSE(
+      CheckSignature(service.certificate, "view", "texT", signature).ok());
+  EXPECT_FALSE(
+      CheckSignature(service.certificate, "token", "text", signature).ok());
+  EXPECT_FALSE(
+      CheckSignature(Peer(1).certificate, "view", "text", signature).ok());
+  EXPECT_FALSE(CheckSignature(service.certificate, "view", "text", "").ok());
+}
+
+TEST(CertificateFolderTest, OpensWhatWasIssued) {
+  const TestRun run;
+  const auto folder = run.Certificates(run.Peer(3));
+  ASSERT_NE(folder, nullptr);
+  EXPECT_EQ(folder->identity(), run.Peer(3));
+  struct stat info = {};
+  ASSERT_EQ(::stat(folder->key_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST(CertificateFolderTest, EveryFlawIsNamed) {
+  const TestRun run;
+  const auto flaw = [&](auto damage) {
+    const std::string path = run.Issue(run.Peer(3));
+    damage(path);
+    const absl::Status status = CertificateFolder::Open(path).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(flaw([](const std::string& path) {
+                ::chmod((path + "/key.pem").c_str(), 0640);
+              }),
+              HasSubstr("chmod 600"));
+  EXPECT_THAT(flaw([](const std::string& path) {
+                std::filesystem::remove(path + "/ca.pem");
+              }),
+              HasSubstr("ca.pem cannot be read"));
+  EXPECT_THAT(flaw([&](const std::string& path) {
+                const std::string other = run.Issue(run.Peer(4));
+                std::filesystem::copy_file(
+                    other + "/cert.pem", path + "/cert.pem",
+                    std::filesystem::copy_options::overwrite_existing);
+              }),
+              HasSubstr("not the private key"));
+  EXPECT_THAT(flaw([](const std::string& path) {
+                Write(path + "/crl.pem", "garbage");
+              }),
+              HasSubstr("revoked"));
+  EXPECT_THAT(flaw([](const std::string& path) {
+                Write(path + "/cert.pem", std::string(100'000, 'x'));
+              }),
+              HasSubstr("bytes"));
+}
+
+TEST(CertificateFolderTest, AnExpiredOneIsNotTaken) {
+  const TestRun run;
+  const std::string path =
+      run.Issue(run.Peer(3), absl::Now() - absl::Hours(3), absl::Hours(1));
+  const absl::Status status = CertificateFolder::Open(path).status();
+  EXPECT_THAT(status.message(), HasSubstr("expired"));
+  EXPECT_THAT(status.message(), HasSubstr("gossamer certs issue"));
+}
+
+TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
+  const TestRun run;
+  const auto folder = run.Certificates(run.Peer(3));
+  const std::string four =
+      *ReadPemFile(run.Certificates(run.Peer(4))->certificate_path());
+  EXPECT_TRUE(folder->Check(four).ok());
+  run.Revoke(run.Peer(4), {run.Peer(3)});
+  EXPECT_THAT(folder->Check(four).status().message(), HasSubstr("revoked"));
+  // Neither a damaged list nor none opens the door again.
+  Write(folder->crl_path(), "half a lis");
+  EXPECT_FALSE(folder->Check(four).ok());
+  std::filesystem::remove(folder->crl_path());
+  EXPECT_FALSE(folder->Check(four).ok());
+}
+
+TEST(CertificateFolderTest, AnotherRunOfTheSameAuthorityIsRefused) {
+  const TestRun run;
+  const KeyPair pair{
+      .certificate = *ReadPemFile(run.authority_path() + "/ca.pem"),
+      .key = *ReadPemFile(run.authority_path() + "/ca-key.pem")};
+  const KeyPair other = *Issue(pair, {.run = "other", .peer = {4}}, {},
+                               absl::Now(), absl::Hours(1));
+  const auto folder = run.Certificates(run.Peer(3));
+  EXPECT_THAT(folder->Check(other.certificate).status().message(),
+              HasSubstr("run \"other\""));
+}
+
+TEST(AuthorityFolderTest, IsMadeOnceAndKeptFromOthers) {
+  const TestRun run;
+  EXPECT_FALSE(AuthorityFolder::Init(run.authority_path(), "run", absl::Now(),
+                                     absl::Hours(1))
+                   .ok());
+  const std::string key = run.authority_path() + "/ca-key.pem";
+  ::chmod(key.c_str(), 0644);
+  EXPECT_THAT(AuthorityFolder::Open(run.authority_path()).status().message(),
+              HasSubstr("chmod 600"));
+}
+
+TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
+  const TestRun run;
+  run.Issue(run.Peer(2));
+  run.Issue(run.Other(Role::kTopology));
+  run.Issue(run.Peer(1));
+  run.Revoke(run.Peer(2), {});
+  const auto list = run.authority().List();
+  ASSERT_TRUE(list.ok()) << list.status();
+  std::vector<std::string> seen;
+  for (const auto& i : *list) {
+    seen.push_back(ToUri(i.certificate.identity) + (i.revoked ? "!" : ""));
+  }
+  EXPECT_THAT(seen, ElementsAre("gossamer://run/1", "gossamer://run/2!",
+                                "gossamer://run/topology"));
+}
+
+TEST(OpenDoorTest, BeyondThisMachineNeedsCertificatesOrAWord) {
+  EXPECT_TRUE(OpenDoor({}, "127.0.0.1:7700").ok());
+  EXPECT_TRUE(OpenDoor({}, "localhost:7700").ok());
+  EXPECT_THAT(OpenDoor({}, "10.0.0.1:7700").status().message(),
+              HasSubstr("--insecure"));
+  EXPECT_FALSE(OpenDoor({}, "127.evil.org:7700").ok());
+  EXPECT_EQ(*OpenDoor({.certificates = "", .insecure = true}, "10.0.0.1:7700"),
+            nullptr);
+  EXPECT_FALSE(
+      OpenDoor({.certificates = "x", .insecure = true}, "10.0.0.1:1").ok());
+  EXPECT_THAT(
+      OpenDoor({.certificates = "/nowhere"}, "10.0.0.1:1").status().message(),
+      HasSubstr("--certs: /nowhere/ca.pem"));
+}
+
+}  // namespace
+}  // namespace gossamer

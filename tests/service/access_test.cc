@@ -1,0 +1,272 @@
+// Who may call what of the service, over gRPC with certificates and without a
+// network.
+
+#include "topology/service/access.h"
+
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/topology.grpc.pb.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/membership/protocol.h"
+#include "runtime/membership/view_signature.h"
+#include "runtime/transport/grpc/tls.h"
+#include "tests/cli/temporary_folder.h"
+#include "tests/identity/test_run.h"
+#include "topology/service/topology_service.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+Identity PeerOf(uint64_t id) { return {.run = "run", .peer = {id}}; }
+Identity Operator() {
+  return {.run = "run", .role = Role::kOperator, .peer = {}};
+}
+
+TEST(AccessPolicyTest, APeerSpeaksForItselfOnly) {
+  AccessPolicy policy;
+  const absl::Time now = absl::UnixEpoch();
+  for (const Call call : {Call::kRegister, Call::kHeartbeat}) {
+    AccessRequest request{.call = call, .claimed = {3}, .run_id = "run"};
+    EXPECT_TRUE(policy.Check(PeerOf(3), request, now).ok());
+    EXPECT_TRUE(
+        absl::IsPermissionDenied(policy.Check(PeerOf(4), request, now)));
+    EXPECT_TRUE(
+        absl::IsPermissionDenied(policy.Check(Operator(), request, now)));
+    request.run_id = "other";
+    EXPECT_FALSE(policy.Check(PeerOf(3), request, now).ok());
+    // "Any number will do" is for fleets without certificates.
+    request = {.call = call, .claimed = {}, .run_id = "run"};
+    EXPECT_FALSE(policy.Check(PeerOf(3), request, now).ok());
+  }
+}
+
+TEST(AccessPolicyTest, OperatorsAndMembersStopAFleet) {
+  AccessPolicy policy;
+  const absl::Time now = absl::UnixEpoch();
+  EXPECT_TRUE(policy.Check(Operator(), {.call = Call::kStop}, now).ok());
+  EXPECT_TRUE(
+      policy.Check(PeerOf(3), {.call = Call::kStop, .member = true}, now).ok());
+  EXPECT_FALSE(policy.Check(PeerOf(3), {.call = Call::kStop}, now).ok());
+}
+
+TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
+  AccessPolicy policy;
+  absl::Time now = absl::UnixEpoch();
+  const AccessRequest three{
+      .call = Call::kRegister, .claimed = {3}, .run_id = "run"};
+  int admitted = 0;
+  for (int i = 0; i < 1000; ++i) {
+    admitted += policy.Check(PeerOf(3), three, now).ok();
+  }
+  EXPECT_EQ(admitted, 10);
+  EXPECT_TRUE(absl::IsResourceExhausted(policy.Check(PeerOf(3), three, now)));
+  EXPECT_TRUE(
+      policy
+          .Check(PeerOf(4),
+                 {.call = Call::kRegister, .claimed = {4}, .run_id = "run"},
+                 now)
+          .ok());
+  now += absl::Seconds(1);
+  EXPECT_TRUE(policy.Check(PeerOf(3), three, now).ok());
+}
+
+// A service behind certificates, and stubs with whatever credentials.
+class LockedServiceTest : public ::testing::Test {
+ protected:
+  LockedServiceTest() {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = 1;
+    auto store = Store::Open(folder_.path() + "/fleet.sqlite");
+    const auto certificates = run_.Certificates(run_.Other(Role::kTopology));
+    auto service = TopologyService::Create(
+        options, *std::move(store), [this] { return clock_.Now(); },
+        [](const std::string&) {}, certificates);
+    EXPECT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    auto server =
+        StartTopologyServer("127.0.0.1:0", service_.get(), certificates);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~LockedServiceTest() override {
+    server_.server->Shutdown(std::chrono::system_clock::now());
+  }
+
+  std::unique_ptr<wire::Topology::Stub> StubWith(
+      std::shared_ptr<grpc::ChannelCredentials> credentials,
+      grpc::ChannelArguments arguments = {}) {
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return wire::Topology::NewStub(grpc::CreateCustomChannel(
+        "127.0.0.1:" + std::to_string(server_.port), credentials, arguments));
+  }
+  std::unique_ptr<wire::Topology::Stub> StubOf(const Identity& who) {
+    return StubWith(
+        TlsCredentials(run_.Certificates(who)).Channel(Role::kTopology));
+  }
+  static wire::RegisterRequest RequestOf(uint64_t id) {
+    wire::RegisterRequest request;
+    request.set_protocol_version(kControlProtocolVersion);
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(5);
+    request.set_address("127.0.0.1:7000");
+    return request;
+  }
+  template <typename Request, typename Response>
+  static grpc::Status Ask(wire::Topology::Stub& stub,
+                          grpc::Status (wire::Topology::Stub::*call)(
+                              grpc::ClientContext*, const Request&, Response*),
+                          const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.set_deadline(gpr_time_from_millis(20'000, GPR_TIMESPAN));
+    return (stub.*call)(&context, request, response);
+  }
+  static grpc::Status Register(wire::Topology::Stub& stub, uint64_t id) {
+    wire::RegisterResponse response;
+    return Ask(stub, &wire::Topology::Stub::Register, RequestOf(id), &response);
+  }
+  static grpc::Status Stop(wire::Topology::Stub& stub) {
+    wire::StopResponse response;
+    return Ask(stub, &wire::Topology::Stub::Stop, wire::StopRequest(),
+               &response);
+  }
+
+  const TestRun run_;
+  const TemporaryFolder folder_;
+  SteadyWallClock clock_;
+  std::unique_ptr<TopologyService> service_;
+  TopologyServer server_;
+};
+
+TEST_F(LockedServiceTest, APeerRegistersAsItselfOnly) {
+  const auto stub = StubOf(run_.Peer(1));
+  const grpc::Status other = Register(*stub, 2);
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(other.error_message(), HasSubstr("peer 1 may not speak for"));
+  EXPECT_TRUE(Register(*stub, 1).ok());
+}
+
+TEST_F(LockedServiceTest, StrangersDoNotEvenReachIt) {
+  EXPECT_FALSE(Register(*StubWith(grpc::InsecureChannelCredentials()), 1).ok());
+  const TestRun impostor;
+  EXPECT_FALSE(
+      Register(*StubWith(TlsCredentials(impostor.Certificates(impostor.Peer(1)))
+                             .Channel(Role::kTopology)),
+               1)
+          .ok());
+  EXPECT_EQ(service_->Tick().unfinished, 0);
+}
+
+TEST_F(LockedServiceTest, RevocationHoldsOnOpenConnections) {
+  const auto stub = StubOf(run_.Peer(1));
+  ASSERT_TRUE(Register(*stub, 1).ok());
+  run_.Revoke(run_.Peer(1), {run_.Other(Role::kTopology)});
+  const grpc::Status revoked = Register(*stub, 1);
+  EXPECT_EQ(revoked.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(revoked.error_message(), HasSubstr("revoked"));
+}
+
+TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
+  const auto one = StubOf(run_.Peer(1));
+  const auto two = StubOf(run_.Peer(2));
+  ASSERT_TRUE(Register(*one, 1).ok());
+  EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  // There is nothing to stop before the first view, but they may ask.
+  EXPECT_NE(Stop(*one).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(Stop(*StubOf(run_.Other(Role::kOperator))).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(LockedServiceTest, APeerCannotPassForTheService) {
+  const auto own = run_.Certificates(run_.Peer(1));
+  // A service with a peer's certificate, as a thief of one would run it.
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(
+      "127.0.0.1:0", TlsCredentials(run_.Certificates(run_.Peer(2))).Server(),
+      &port);
+  builder.RegisterService(service_.get());
+  const auto server = builder.BuildAndStart();
+  const auto stub = wire::Topology::NewStub(
+      grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                          TlsCredentials(own).Channel(Role::kTopology)));
+  EXPECT_FALSE(Register(*stub, 1).ok());
+  server->Shutdown();
+  FleetOptions options;
+  options.run_id = "run";
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      TopologyService::Create(
+          options, *Store::Open(folder_.path() + "/other.sqlite"),
+          [] { return absl::UnixEpoch(); }, [](const std::string&) {}, own)
+          .status()));
+}
+
+TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
+  wire::RegisterRequest giant = RequestOf(1);
+  giant.set_address(std::string(kMaxRequestBytes + 1, 'x'));
+  wire::RegisterResponse response;
+  const auto stub = StubOf(run_.Peer(1));
+  EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Register, giant, &response)
+                .error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  const auto packed = StubWith(
+      TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology),
+      arguments);
+  giant.set_address(std::string(64 << 20, 'x'));
+  EXPECT_EQ(Ask(*packed, &wire::Topology::Stub::Register, giant, &response)
+                .error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_TRUE(Register(*stub, 1).ok());
+}
+
+TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
+  const auto stub = StubOf(run_.Peer(1));
+  ASSERT_TRUE(Register(*stub, 1).ok());
+  wire::HeartbeatRequest heartbeat;
+  heartbeat.set_run_id("run");
+  heartbeat.set_peer_id(1);
+  heartbeat.set_boot_id(5);
+  wire::HeartbeatResponse answer;
+  const grpc::Status status =
+      Ask(*stub, &wire::Topology::Stub::Heartbeat, heartbeat, &answer);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_TRUE(answer.has_view());
+  const auto own = run_.Certificates(run_.Peer(1));
+  EXPECT_TRUE(CheckView(*own, answer.view()).ok());
+
+  const auto refusal = [&](auto change) {
+    wire::ViewMessage view = answer.view();
+    change(view);
+    const absl::Status refused = CheckView(*own, view);
+    EXPECT_TRUE(absl::IsUnauthenticated(refused)) << refused;
+    return std::string(refused.message());
+  };
+  EXPECT_THAT(refusal([](auto& v) { v.set_epoch(v.epoch() + 1); }),
+              HasSubstr("changed"));
+  EXPECT_THAT(refusal([](auto& v) { v.set_gamma(0.1); }), HasSubstr("changed"));
+  EXPECT_THAT(refusal([](auto& v) { v.clear_signature(); }),
+              HasSubstr("nobody has signed"));
+  EXPECT_THAT(refusal([](auto& v) { v.clear_certificate(); }),
+              HasSubstr("PEM"));
+  EXPECT_THAT(refusal([&](auto& v) { EXPECT_TRUE(SignView(*own, &v).ok()); }),
+              HasSubstr("signed by peer 1"));
+  const TestRun impostor;
+  EXPECT_THAT(refusal([&](auto& v) {
+                EXPECT_TRUE(SignView(*impostor.Certificates(
+                                         impostor.Other(Role::kTopology)),
+                                     &v)
+                                .ok());
+              }),
+              HasSubstr("another authority"));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,135 @@
+// What an end that means harm can make a peer hold, and for how long.
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/identity/test_run.h"
+#include "tests/transport/grpc_node.h"
+#include "tests/transport/raw_socket.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kShort = absl::Milliseconds(300);
+
+// An HTTP/2 connection's first bytes, and settings that set nothing.
+const std::string kPreface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") +
+                             std::string("\0\0\0\4\0\0\0\0\0", 9);
+
+// Kilobytes of memory that this process had at most since Forget().
+int64_t PeakMemory() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+void ForgetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+GrpcOptions Hasty() {
+  GrpcOptions options = OptionsOf(kA);
+  options.hello_timeout = kShort;
+  return options;
+}
+
+TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
+  Node node(OptionsOf(kA));
+  node.Connect(kB, "");
+  grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  RawClient client(node.address(), "/gossamer.Edge/Exchange",
+                   grpc::InsecureChannelCredentials(), arguments);
+  // 256 MiB of zeros, of which this end holds one: a quarter on the wire of a
+  // thousandth of it.
+  const grpc::Slice zeros(std::string(1 << 20, '\0'));
+  const std::vector<grpc::Slice> slices(256, zeros);
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  client.Write(grpc::ByteBuffer(slices.data(), slices.size()));
+  const grpc::Status status = client.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
+      << status.error_message();
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+TEST(LimitsTest, WhoSaysNothingIsCutOff) {
+  Node node(Hasty());
+  RawSocket silent(PortOf(node.address()));
+  EXPECT_TRUE(silent.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, WhoDripsIsCutOff) {
+  Node node(Hasty());
+  RawSocket slow(PortOf(node.address()));
+  size_t sent = 0;
+  // A byte at a time never gets to the end of the preface.
+  while (sent < kPreface.size() && slow.Send(kPreface.substr(sent, 1)) &&
+         !slow.EndsWithin(kShort / 5)) {
+    ++sent;
+  }
+  EXPECT_LT(sent, kPreface.size());
+}
+
+TEST(LimitsTest, AConnectionWithoutAStreamIsCutOff) {
+  Node node(Hasty());
+  RawSocket idle(PortOf(node.address()));
+  ASSERT_TRUE(idle.Send(kPreface));
+  EXPECT_TRUE(idle.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
+  const TestRun run;
+  GrpcOptions options = Hasty();
+  options.certificates = run.Certificates(run.Peer(1));
+  Node node(options);
+  RawSocket silent(PortOf(node.address()));
+  EXPECT_TRUE(silent.EndsWithin(kLimit));
+  RawSocket half(PortOf(node.address()));
+  // The beginning of a ClientHello.
+  ASSERT_TRUE(half.Send(std::string("\x16\x03\x01\x02\x00\x01", 6)));
+  EXPECT_TRUE(half.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
+  Node node(OptionsOf(kA));
+  node.Connect(kB, "");
+  // Streams past the fourth of a connection wait at the client's end.
+  const auto channel =
+      grpc::CreateChannel(node.address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  constexpr int kCalls = 8;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::GenericClientAsyncReaderWriter>> calls;
+  for (int i = 0; i < kCalls; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    calls.push_back(stub.PrepareCall(contexts.back().get(),
+                                     "/gossamer.Edge/Exchange", &queue));
+    calls.back()->StartCall(nullptr);
+  }
+  int started = 0;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = [&](std::chrono::milliseconds limit) {
+    return queue.AsyncNext(&tag, &ok,
+                           std::chrono::system_clock::now() + limit) ==
+           grpc::CompletionQueue::GOT_EVENT;
+  };
+  // The first connection takes four; that no more come is what a wait shows.
+  while (started < 4 && next(std::chrono::seconds(60))) ++started;
+  while (next(std::chrono::milliseconds(300))) ++started;
+  EXPECT_EQ(started, 4);
+  for (auto& context : contexts) context->TryCancel();
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

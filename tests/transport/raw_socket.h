@@ -1,0 +1,71 @@
+// A TCP connection to a port of this machine that sends what it likes, or
+// nothing.
+
+#ifndef GOSSAMER_TESTS_TRANSPORT_RAW_SOCKET_H_
+#define GOSSAMER_TESTS_TRANSPORT_RAW_SOCKET_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+
+inline int PortOf(const std::string& address) {
+  return std::atoi(address.substr(address.rfind(':') + 1).c_str());
+}
+
+class RawSocket {
+ public:
+  explicit RawSocket(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(
+        ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
+        0);
+    // No read of a test's waits for ever.
+    const timeval limit = {.tv_sec = 60, .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  ~RawSocket() { ::close(fd_); }
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
+
+  int fd() const { return fd_; }
+  // False once the other end has closed.
+  bool Send(const std::string& bytes) {
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  // Reads and drops what comes until `limit` or the end: true if it ended.
+  bool EndsWithin(absl::Duration limit) {
+    const absl::Time until = absl::Now() + limit;
+    char buffer[4096];
+    while (absl::Now() < until) {
+      pollfd poll = {.fd = fd_, .events = POLLIN, .revents = 0};
+      const int wait =
+          static_cast<int>(absl::ToInt64Milliseconds(until - absl::Now()));
+      if (::poll(&poll, 1, wait + 1) <= 0) continue;
+      if (::recv(fd_, buffer, sizeof buffer, 0) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  const int fd_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TRANSPORT_RAW_SOCKET_H_
