@@ -19,7 +19,7 @@ namespace gossamer {
 // cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& address, EventLoop* loop,
-    absl::Duration deadline = absl::Seconds(5));
+    absl::Duration deadline = absl::Seconds(2));
 
 }  // namespace gossamer
 

@@ -49,7 +49,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
                      .layout = parts_.game->layout().fingerprint(),
                      .deadline = spec_.deadline},
                     parts_.loop, parts_.transport, parts_.game->parameters()),
-      all_reducer_(parts_.transport) {
+      all_reducer_(parts_.transport),
+      detector_(spec_.suspect_after) {
   neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
@@ -64,13 +65,25 @@ Peer::Peer(PeerSpec spec, Parts parts)
         }
       },
       [this](PeerId peer) { all_reducer_.OnUp(peer); });
-  parts_.membership->SetOnChange([this] { waiter_.Notify(); });
+  neighborhood_.SetOnHeard(
+      [this](PeerId peer) { detector_.Heard(peer, parts_.loop->Now()); });
+  parts_.membership->SetOnChange([this] {
+    OnMembership();
+    waiter_.Notify();
+  });
   const size_t generator =
       parts_.game->layout().extent(Player::kGenerator).size;
   if (spec_.ema > 0) {
     const auto x = parts_.game->parameters().first(generator);
     ema_.assign(x.begin(), x.end());
   }
+}
+
+Peer::~Peer() {
+  for (const EventLoop::TimerId timer : {watch_timer_, leave_timer_}) {
+    if (timer != EventLoop::TimerId{}) parts_.loop->Cancel(timer);
+  }
+  parts_.membership->SetOnChange(nullptr);
 }
 
 std::span<const float> Peer::generator() const {
@@ -82,8 +95,15 @@ std::span<const float> Peer::generator() const {
 Task<absl::Status> Peer::Run() {
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  while (round_ <= spec_.rounds) {
+  while (round_ <= spec_.rounds && !stopped_) {
     GOSSAMER_CO_RETURN_IF_ERROR(AdoptView());
+    if (parts_.membership->outside()) {
+      Task<absl::Status> rejoin = Rejoin();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
+      if (stopped_) break;
+    }
+    left_ = Leaves();
+    if (left_) break;
     Task<bool> stop = AtStop();
     if (co_await stop.result()) {
       stopped_ = true;

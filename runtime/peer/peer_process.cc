@@ -22,6 +22,9 @@ namespace {
 // After the end, until the last acknowledgements have left this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+// A machine that is taken away says so ten seconds or more before; a checkpoint
+// and the last words need some.
+constexpr absl::Duration kLeaveLimit = absl::Seconds(8);
 
 // Differs between any two lives; never used where a run must be repeatable.
 uint64_t RandomId() {
@@ -70,6 +73,18 @@ void PeerProcess::RequestStop() {
       Log("stopping: the fleet agrees on a last round");
       client_->RequestStop();
     }
+  });
+}
+
+void PeerProcess::RequestLeave() {
+  if (options_.config.algorithm() == "cp-oadam") {
+    RequestStop();
+    return;
+  }
+  loop_.Post([this] {
+    if (!peer_) return;
+    Log("leaving: the others go on without this peer from a round to come");
+    peer_->Leave(loop_.Now() + kLeaveLimit);
   });
 }
 
@@ -266,10 +281,12 @@ Task<absl::Status> PeerProcess::Main() {
   const absl::Status status = co_await run.result();
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
-  Log(absl::StrCat(
-      peer_->stopped() ? "stopped before round " : "finished at round ",
-      peer_->round() - (peer_->stopped() ? 0 : 1), ", ", peer_->steps(),
-      " steps"));
+  const bool early = peer_->stopped() || peer_->left();
+  Log(absl::StrCat(peer_->left()      ? "left before round "
+                   : peer_->stopped() ? "stopped before round "
+                                      : "finished at round ",
+                   peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
+                   " steps"));
   Pending<bool> told;
   client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
   co_await told;

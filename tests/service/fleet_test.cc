@@ -22,6 +22,7 @@ FleetOptions Options(int expected) {
   FleetOptions options;
   options.run_id = "run";
   options.expected = expected;
+  options.lease = absl::Seconds(30);
   return options;
 }
 

@@ -103,6 +103,7 @@ void DrawTimes(Scenario& s, Draws d) {
   s.heartbeat = s.interval() * d.Int(2, 10);
   // A client that has lost the service tries again after 5 s at the latest.
   s.lease = absl::Seconds(d.Int(12, 30));
+  s.suspect_after = absl::Seconds(d.Int(1, 5));
 }
 
 void DrawFaults(Scenario& s, Draws d) {
@@ -172,7 +173,7 @@ Scenario DrawScenario(uint64_t seed) {
   const Swarm& f = s.swarm;
   const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
                            f.service_crash_rate > 0 || f.control_loss > 0 ||
-                           f.service_disk_error > 0;
+                           f.links.freeze_rate > 0 || f.service_disk_error > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;

@@ -80,6 +80,7 @@ struct Scenario {
   double slowness = 1;  // of the first peer
   absl::Duration heartbeat;
   absl::Duration lease;
+  absl::Duration suspect_after;
   Swarm swarm;
 
   // The last one of a run that nobody stops.

@@ -76,8 +76,12 @@ class SimLife final : private MetricsSink {
   bool ended() const { return main_.done(); }
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
-  // Has a view, and trains.
-  bool joined() const { return peer_ && client_->view().epoch != 0; }
+  // A member of its view, and trains by it.
+  bool joined() const {
+    return peer_ && !client_->outside() &&
+           client_->view().RankOf(machine_.id) &&
+           peer_->round() >= client_->view().from_round;
+  }
   uint64_t round() const { return peer_ ? peer_->round() : 0; }
   const View& view() const { return client_->view(); }
   std::span<const float> parameters() const { return game_->parameters(); }
@@ -106,13 +110,14 @@ class SimLife final : private MetricsSink {
   void CheckView();
   void CheckSaved();
   void NotePast(uint64_t round);
+  void BeginAnotherLife();
   void Violation(const std::string& what);
   void OnRound(const RoundMetrics& metrics) override;
   void OnEvent(const Event& event) override;
 
   SimWorld& world_;
   SimMachine& machine_;
-  const uint64_t number_;
+  uint64_t number_;
   const RngKey key_;
   const bool resume_;
   CrashPoint crash_;

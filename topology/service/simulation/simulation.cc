@@ -232,9 +232,13 @@ bool Simulation::AllEnded() const {
 
 // And no stop is under way.
 bool Simulation::AllJoined() const {
-  if (service_.fleet()->record().stop.round != 0) return false;
-  return std::ranges::all_of(seats_, [this](const Seat& s) {
+  const FleetRecord& record = service_.fleet()->record();
+  if (record.stop.round != 0 || record.view.members.size() != seats_.size()) {
+    return false;
+  }
+  return std::ranges::all_of(seats_, [&](const Seat& s) {
     return s.life && s.life->joined() &&
+           s.life->view().epoch == record.view.epoch &&
            s.life->loop().frozen_until() <= loop_.Now();
   });
 }
