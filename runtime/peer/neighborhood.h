@@ -83,6 +83,9 @@ class Neighborhood final : public TransportListener {
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
   void Drop(PeerId peer);
+  // Whom the newest view that is known has this peer mix with.  The others may
+  // have given their edges up and are waited for only while they are connected.
+  void SetPartners(const std::set<PeerId>& partners);
   // Gives all edges up; those to come are of another life.
   void BeginLife();
   // The edge is in no row from `id` on.  It is waited for no longer, completes
@@ -142,7 +145,9 @@ class Neighborhood final : public TransportListener {
   // Sealed records by neighbour; unsealed ones are left out.
   std::map<PeerId, SavedEdge> TakeRecords();
   // Nothing of this peer is outstanding anywhere, nothing waits here.
-  bool Settled() const;
+  // Without resting edges if `resting` is false: their other ends may have
+  // given them up.
+  bool Settled(bool resting = true) const;
   // Every edge that is not settled and sealed has a connection: its other end
   // lives and will say what is missing.
   bool MaySettle() const;
@@ -177,6 +182,7 @@ class Neighborhood final : public TransportListener {
     bool behind = false;  // not all that was due was complete
     bool newcomer = false;
     bool resting = false;
+    bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
     int violations = 0;
   };

@@ -120,7 +120,13 @@ const Neighborhood::Entry* Neighborhood::Find(const RowEntry& r) const {
 
 bool Neighborhood::Waits(const Entry& entry) {
   return !entry.resting && entry.edge->ExpectsAnswer() &&
-         (!entry.newcomer || entry.edge->acquainted());
+         (!entry.newcomer || entry.edge->acquainted()) &&
+         (!entry.passing || entry.edge->state().ready);
+}
+
+void Neighborhood::SetPartners(const std::set<PeerId>& partners) {
+  for (auto& [peer, entry] : edges_) entry.passing = !partners.contains(peer);
+  Changed();
 }
 
 void Neighborhood::BeginRecord(ExchangeId cut) {
@@ -150,9 +156,10 @@ std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
   return records;
 }
 
-bool Neighborhood::Settled() const {
-  return std::all_of(edges_.begin(), edges_.end(),
-                     [](const auto& e) { return e.second.edge->settled(); });
+bool Neighborhood::Settled(bool resting) const {
+  return std::all_of(edges_.begin(), edges_.end(), [resting](const auto& e) {
+    return e.second.edge->settled() || (!resting && e.second.resting);
+  });
 }
 
 bool Neighborhood::MaySettle() const {

@@ -261,7 +261,9 @@ Task<absl::Status> Peer::Finish() {
       [this] { return parts_.loop->Now() + absl::Milliseconds(20); });
   if (!settled) {
     neighborhood_.Complete(cut);
-    Tell("not_settled", "a neighbour did not answer at the end of the run");
+    if (!neighborhood_.Settled(/*resting=*/false)) {
+      Tell("not_settled", "a neighbour did not answer at the end of the run");
+    }
   }
   Task<bool> saved = SaveCheckpoint(/*now=*/true);
   co_await saved.result();

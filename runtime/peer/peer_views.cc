@@ -164,6 +164,7 @@ absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
                            .codec = fits ? parts_.codec : replicaless,
                            .newcomer = newcomers}));
   }
+  neighborhood_.SetPartners(partners);
   if (without > 0) {
     Tell("replicas",
          absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
