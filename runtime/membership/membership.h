@@ -84,6 +84,12 @@ class Membership {
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}
+  // Members that have parameters for this peer, which begins without in a fleet
+  // under way; it says when it has got them.
+  virtual std::vector<Member> donors() const { return {}; }
+  virtual void SetReady() {}
+  // Who gets parameters from this peer.
+  virtual std::vector<Member> joiners() const { return {}; }
   // Neighbours that do not answer, all of them at each call.
   virtual void Suspect(const std::vector<PeerId>& peers) {}
   // Kept and sent with the next heartbeat; cheap.

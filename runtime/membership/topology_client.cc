@@ -34,6 +34,18 @@ bool IsFinal(const absl::Status& status) {
   }
 }
 
+std::vector<Member> Members(
+    const google::protobuf::RepeatedField<uint64_t>& ids,
+    const google::protobuf::RepeatedPtrField<std::string>& addresses,
+    int most) {
+  std::vector<Member> members;
+  for (int i = 0; i < std::min({ids.size(), addresses.size(), most}); ++i) {
+    if (ids[i] == 0 || addresses[i].size() > kMaxAddressBytes) continue;
+    members.push_back({.id = {ids[i]}, .address = addresses[i]});
+  }
+  return members;
+}
+
 std::string ToBytes(const std::vector<double>& sketch) {
   static_assert(std::endian::native == std::endian::little);
   return {reinterpret_cast<const char*>(sketch.data()),
@@ -79,6 +91,11 @@ void TopologyClient::RequestLeave() {
   SendSoon();
 }
 
+void TopologyClient::SetReady() {
+  ready_ = true;
+  SendSoon();
+}
+
 void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
   if (peers == suspected_) return;
   suspected_ = peers;
@@ -95,6 +112,9 @@ void TopologyClient::Rejoin(bool trained) {
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
+  donors_.clear();
+  joiners_.clear();
+  ready_ = false;
   phase_ = Phase::kRegistering;
   SendAt(loop_->Now() + wait_);
 }
@@ -235,6 +255,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
     }
   }
   request.set_leaving(leaving_);
+  request.set_ready(ready_);
   return request;
 }
 
@@ -292,6 +313,9 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
+  donors_ = Members(response.donor_id(), response.donor_address(), kMaxDonors);
+  joiners_ =
+      Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
   outside_ = response.outside();
   if (outside_) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),

@@ -93,6 +93,9 @@ class TopologyClient final : public Membership {
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
   void RequestLeave() override;
+  std::vector<Member> donors() const override { return donors_; }
+  void SetReady() override;
+  std::vector<Member> joiners() const override { return joiners_; }
   void Suspect(const std::vector<PeerId>& peers) override;
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
@@ -159,6 +162,8 @@ class TopologyClient final : public Membership {
   bool outside_ = false;
   absl::Duration wait_;  // until it may register again
   std::vector<PeerId> suspected_;
+  std::vector<Member> donors_, joiners_;
+  bool ready_ = false;
   bool finished_ = false;
 };
 

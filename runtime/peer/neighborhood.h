@@ -58,6 +58,8 @@ class Neighborhood final : public TransportListener {
   void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
   // Something of this peer has come.
   void SetOnHeard(std::function<void(PeerId)> f) { on_heard_ = std::move(f); }
+  // Frames of Channel::kState.
+  void SetOnState(FrameHandler f) { on_state_ = std::move(f); }
   // Asks for a sign of life.
   void Probe(PeerId peer);
   // Frames of Channel::kCollective, and connections coming up.
@@ -220,12 +222,14 @@ class Neighborhood final : public TransportListener {
   // The last epoch of edges that were given up: another one to the same peer
   // begins above it.
   std::map<PeerId, uint64_t> last_epochs_;
-  std::map<PeerId, std::set<ConnectionId>> connections_;  // that are open
+  // That are open, with what came last on the edge's channel before there was
+  // an edge: the other end's hello, which does not come again.
+  std::map<PeerId, std::map<ConnectionId, Payload>> connections_;
   std::function<void()> on_change_;
   std::function<void(PeerId)> on_heard_;
   EventHandler on_event_;
   std::function<CorrectionObserver*(PeerId)> observer_of_;
-  FrameHandler on_collective_;
+  FrameHandler on_collective_, on_state_;
   std::function<void(PeerId)> on_collective_up_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;

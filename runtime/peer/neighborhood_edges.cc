@@ -50,9 +50,16 @@ absl::Status Neighborhood::Add(NewEdge added) {
               DeadlineEstimator(options_.deadline),
               {}};
   entry.newcomer = added.newcomer;
-  // One that was opened for something else serves the edge as well.
-  for (const ConnectionId up : connections_[peer]) entry.edge->ConnectionUp(up);
-  Send(edges_.emplace(peer, std::move(entry)).first->second);
+  Entry& kept = edges_.emplace(peer, std::move(entry)).first->second;
+  // A connection that was opened for something else serves the edge as well.
+  for (auto& [connection, hello] : connections_[peer]) {
+    kept.edge->ConnectionUp(connection);
+    if (hello.empty()) continue;
+    const absl::Status heard = kept.edge->OnFrame(
+        connection, std::exchange(hello, Payload()).bytes(), Payload());
+    if (!heard.ok()) Tell("edge_refused", std::string(heard.message()));
+  }
+  Send(kept);
   transport_->Connect(peer, added.address);
   return absl::OkStatus();
 }

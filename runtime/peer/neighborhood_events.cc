@@ -29,7 +29,7 @@ void Neighborhood::Probe(PeerId peer) {
 
 void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
   if (on_heard_) on_heard_(peer);
-  connections_[peer].insert(connection);
+  connections_[peer].try_emplace(connection);
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionUp(connection);
     Send(it->second);
@@ -48,13 +48,23 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
     }
     return;
   }
+  if (channel == Channel::kState) {
+    if (on_state_) on_state_(peer, std::move(frame));
+    Changed();
+    return;
+  }
   if (channel == Channel::kCollective) {
     if (on_collective_) on_collective_(peer, std::move(frame));
     Changed();
     return;
   }
   const auto it = edges_.find(peer);
-  if (channel != Channel::kEdge || it == edges_.end()) return;
+  if (channel != Channel::kEdge) return;
+  if (it == edges_.end()) {
+    const auto open = connections_[peer].find(connection);
+    if (open != connections_[peer].end()) open->second = std::move(frame.head);
+    return;
+  }
   Entry& entry = it->second;
   entry.formats.Record(frame.transit);
   const absl::Status status = entry.edge->OnFrame(

@@ -50,7 +50,14 @@ Peer::Peer(PeerSpec spec, Parts parts)
                      .deadline = spec_.deadline},
                     parts_.loop, parts_.transport, parts_.game->parameters()),
       all_reducer_(parts_.transport),
-      detector_(spec_.suspect_after) {
+      detector_(spec_.suspect_after),
+      donor_(SendStateFrames()) {
+  neighborhood_.SetOnState([this](PeerId peer, Frame frame) {
+    const absl::Time now = parts_.loop->Now();
+    if (collector_) collector_->OnFrame(peer, frame, now);
+    donor_.OnFrame(peer, frame, now);
+    OfferState();
+  });
   neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
@@ -95,12 +102,12 @@ std::span<const float> Peer::generator() const {
 Task<absl::Status> Peer::Run() {
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  while (round_ <= spec_.rounds && !stopped_) {
+  while (round_ <= spec_.rounds && !stopped_ && !left_) {
     GOSSAMER_CO_RETURN_IF_ERROR(AdoptView());
     if (parts_.membership->outside()) {
       Task<absl::Status> rejoin = Rejoin();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
-      if (stopped_) break;
+      if (stopped_ || left_) break;
     }
     left_ = Leaves();
     if (left_) break;
@@ -273,7 +280,10 @@ Pending<bool> Peer::Compute(std::function<void()> work) {
 
 Task<absl::Status> Peer::Step() {
   const absl::Time started = parts_.loop->Now();
+  stepping_ = true;
   co_await Compute([this] { LocalSteps(); });
+  stepping_ = false;
+  OfferState();
   metrics_.seconds_computing +=
       absl::ToDoubleSeconds(parts_.loop->Now() - started);
   co_return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "runtime/peer/all_reducer.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/recent.h"
+#include "runtime/peer/state_transfer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/mixing_schedule.h"
@@ -140,6 +142,10 @@ class Peer {
   void LetGo(const View& newest);
   void WatchNeighbors();
   void LeaveNow();
+  void ServeJoiners();
+  void OfferState();
+  SendState SendStateFrames();
+  Task<absl::Status> GetState();
   bool Leaves() const;
   Task<absl::Status> Rejoin();
 
@@ -184,7 +190,12 @@ class Peer {
   FailureDetector detector_;
   EventLoop::TimerId watch_timer_{}, leave_timer_{};
   std::vector<PeerId> suspected_;
-  View met_;  // the newest whose members have been met or let go
+  StateDonor donor_;
+  std::unique_ptr<StateCollector> collector_;
+  std::set<PeerId> served_;  // joiners
+  bool stepping_ = false;    // the compute engine owns x
+  bool has_state_ = false;   // got from members, and not in a view yet
+  View met_;                 // the newest whose members have been met or let go
 
   View view_;
   int rank_ = 0;

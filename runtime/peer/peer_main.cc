@@ -81,7 +81,8 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     {.one_at_a_time = true});
   program.AddOption(
       "--id", &options.id,
-      "this peer's number, 1 to peers (default: the service's choice)");
+      "this peer's number; one above the configuration's peers joins, with the "
+      "data of peer (id - 1) modulo peers (default: the service's choice)");
   program.AddOption("--listen", &options.listen, "host:port for neighbours",
                     {.show_default = true});
   program.AddOption("--advertise", &options.advertise,

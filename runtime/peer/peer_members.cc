@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/snapshot.h"
 #include "runtime/peer/peer.h"
 
 namespace gossamer {
@@ -17,6 +18,7 @@ namespace gossamer {
 // gets to know this peer.
 void Peer::OnMembership() {
   if (view_.epoch == 0 || spec_.centralized || decisions_.replays()) return;
+  ServeJoiners();
   if (parts_.membership->outside()) {
     for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
     return;
@@ -35,6 +37,7 @@ void Peer::LetGo(const View& newest) {
          absl::StrFormat("peer %d is in no view any more; what was under way "
                          "with it is given up",
                          peer.value));
+    decisions_.TellMembers(round_);
     neighborhood_.Drop(peer);
   }
 }
@@ -77,6 +80,8 @@ void Peer::WatchNeighbors() {
                  absl::StrFormat("peer %d does not answer", peer.value));
           }
         }
+        donor_.Tick(parts_.loop->Now());
+        OfferState();
         suspected_ = detector_.suspected();
         parts_.membership->Suspect(suspected_);
       });
@@ -101,6 +106,79 @@ void Peer::LeaveNow() {
   waiter_.Notify();
 }
 
+SendState Peer::SendStateFrames() {
+  return [this](PeerId peer, Frame frame) {
+    return parts_.transport->Send(peer, Channel::kState, std::move(frame));
+  };
+}
+
+void Peer::ServeJoiners() {
+  std::set<PeerId> joiners;
+  for (const Member& m : parts_.membership->joiners()) {
+    joiners.insert(m.id);
+    parts_.transport->Connect(m.id, m.address);
+  }
+  for (const PeerId peer : served_) {
+    if (!joiners.contains(peer) && !neighborhood_.Has(peer)) {
+      parts_.transport->Disconnect(peer);
+    }
+  }
+  served_ = joiners;
+  donor_.Serve(std::move(joiners));
+}
+
+// At any moment at which no step is under way x is a state of its own; a peer
+// that waits for the very one that joins can give it.
+void Peer::OfferState() {
+  if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
+  const absl::StatusOr<Checkpoint> state =
+      TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
+  if (!state.ok()) return;  // said at the next checkpoint
+  std::vector<std::byte> bytes = EncodeSnapshot(*state);
+  std::string hash = Sha256(bytes);
+  Tell("state_offered",
+       absl::StrFormat("%d bytes to a peer that joins", bytes.size()));
+  donor_.Offer(std::move(bytes), std::move(hash), parts_.loop->Now());
+}
+
+// From members, averaged; for as long as no view says that it is not needed.
+Task<absl::Status> Peer::GetState() {
+  constexpr absl::Duration kLook = absl::Milliseconds(250);
+  Membership* const m = parts_.membership;
+  const absl::StatusOr<Checkpoint> own =
+      TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
+  GOSSAMER_CO_RETURN_IF_ERROR(own.status());
+  collector_ = std::make_unique<StateCollector>(
+      SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20));
+  const bool done = co_await waiter_.Until(
+      [this, m] {
+        if (m->view().epoch != 0 || m->outside() || leaves_now_) return true;
+        std::vector<PeerId> donors;
+        for (const Member& d : m->donors()) {
+          donors.push_back(d.id);
+          parts_.transport->Connect(d.id, d.address);
+        }
+        collector_->SetDonors(donors, parts_.loop->Now());
+        collector_->Tick(parts_.loop->Now());
+        return collector_->done();
+      },
+      parts_.loop->Now() + spec_.liveness_limit,
+      [this] { return parts_.loop->Now() + kLook; });
+  const std::unique_ptr<StateCollector> collector = std::move(collector_);
+  for (const std::string& failure : collector->TakeFailures()) {
+    Tell("state_failed", failure);
+  }
+  if (!done || !collector->done()) co_return absl::OkStatus();
+  GOSSAMER_CO_RETURN_IF_ERROR(RestoreCheckpoint(
+      collector->Take(), [this](StateVisitor& v) { VisitState(v); }));
+  decisions_.TellMembers(round_);
+  has_state_ = true;
+  Tell("state_received",
+       absl::StrFormat("the average of %d members", collector->given()));
+  m->SetReady();
+  co_return absl::OkStatus();
+}
+
 bool Peer::Leaves() const {
   if (leaves_now_) return true;
   const auto round = parts_.membership->view().DepartureOf(spec_.self);
@@ -113,6 +191,7 @@ Task<absl::Status> Peer::Rejoin() {
   Tell("outside",
        "the fleet has gone on without this peer; it registers again "
        "with the parameters that it has");
+  decisions_.TellMembers(round_);
   neighborhood_.BeginLife();
   rows_.clear();
   view_ = met_ = {};
@@ -122,7 +201,7 @@ Task<absl::Status> Peer::Rejoin() {
   }
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  if (stopped_) co_return absl::OkStatus();
+  if (stopped_ || left_) co_return absl::OkStatus();
   Tell("rejoined",
        absl::StrFormat("at round %d of view %d", round_, view_.epoch));
   co_return absl::OkStatus();

@@ -184,12 +184,11 @@ Task<absl::Status> PeerProcess::Register() {
 
 absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(options_.config));
-  const uint64_t shard = (id_ - 1) % options_.config.peers();
-  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", shard);
+  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", id_ - 1);
   const std::string samples = options_.run_dir + "/samples";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!error && shard == 0) std::filesystem::create_directories(samples, error);
+  if (!error && id_ == 1) std::filesystem::create_directories(samples, error);
   if (error) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
@@ -205,8 +204,8 @@ absl::Status PeerProcess::MakePeer() {
   spec.self = {id_};
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
-  spec.evaluates = shard == 0 || options_.config.evaluation().who() == "all";
-  if (shard == 0) spec.samples_folder = samples;
+  spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
+  if (id_ == 1) spec.samples_folder = samples;
   const uint64_t seed = spec.seed;
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,

@@ -49,12 +49,12 @@ Task<absl::Status> Peer::Join() {
     joined = co_await waiter_.Until(
         [this, m] {
           return m->view().epoch != 0 || m->outside() || leaves_now_ ||
-                 m->stop().committed;
+                 m->stop().committed || (!has_state_ && !m->donors().empty());
         },
         limit);
     if (leaves_now_) {
-      co_return absl::CancelledError(
-          "told to leave before it was in the fleet");
+      left_ = true;
+      co_return absl::OkStatus();
     }
     if (!joined) {
       co_return absl::DeadlineExceededError(absl::StrCat(
@@ -68,10 +68,16 @@ Task<absl::Status> Peer::Join() {
       stopped_ = true;  // the others have ended without this one
       co_return absl::OkStatus();
     }
-    // Given up while it waited: it was frozen, or the service away.
-    m->Rejoin(/*trained=*/steps_ > 0);
     joined = false;
+    if (!m->outside()) {
+      Task<absl::Status> state = GetState();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
+      continue;
+    }
+    // Given up while it waited: it was frozen, or the service away.
+    m->Rejoin(/*trained=*/has_state_ || steps_ > 0);
   }
+  has_state_ = false;
   co_return AdoptView();
 }
 
@@ -94,6 +100,9 @@ absl::Status Peer::AdoptView() {
       schedule_,
       MakeSchedule(newest.schedule, static_cast<int>(newest.members.size()),
                    newest.seed));
+  if (!first && newest.members != view_.members) {
+    decisions_.TellMembers(round_);
+  }
   view_ = newest;
   rank_ = *rank;
   LetGo(view_);

@@ -127,7 +127,9 @@ void StateCollector::Begin(absl::Time now) {
     if (given_ == 0) over_.clear();
     return;
   }
-  download_ = Download{.from = *next, .progress = now};
+  download_.emplace();
+  download_->from = *next;
+  download_->progress = now;
   Ask(now);
 }
 

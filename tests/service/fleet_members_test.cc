@@ -270,5 +270,54 @@ TEST_F(FleetMembersTest, WhoVanishesWhileItLeavesIsRemoved) {
   EXPECT_EQ(fleet_->record().counts.removals, 1);
 }
 
+TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  Run(3);
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_FALSE(answers_[7].view);
+  ASSERT_EQ(answers_[7].donors.size(), 3);
+  int asked = 0;
+  for (int i = 1; i <= 4; ++i) asked += answers_[i].joiners.size();
+  EXPECT_EQ(asked, 3);
+  beats_[7].ready = true;
+  Run(2);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 7));
+  EXPECT_EQ(answers_[7].view->resume_round, 0);
+  EXPECT_EQ(fleet_->record().counts.joins, 1);
+  EXPECT_THAT(answers_[1].joiners, IsEmpty());
+}
+
+TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
+  options_.max_peers = 4;
+  Assemble(4);
+  Run(10);
+  const auto full = Register(7, 107);
+  EXPECT_THAT(std::string(full.status().message()), HasSubstr("--max-peers"));
+  options_.max_peers = 0;
+  fleet_.reset();
+  beats_.clear();
+  Assemble(4, "hypercube");
+  Run(10);
+  EXPECT_EQ(Register(7, 107).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(2, 202).ok());
+  beats_[2] = Beat(2, 202);
+  Run(3);
+  EXPECT_FALSE(answers_[2].view);
+  EXPECT_EQ(answers_[2].donors.size(), 3);
+  beats_[2].ready = true;
+  Run(1);
+  EXPECT_TRUE(answers_[2].view);
+  EXPECT_EQ(fleet_->record().view.epoch, 1);
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -41,7 +41,7 @@ namespace {
 bool SameFleet(const FleetRecord& record, const FleetOptions& o) {
   const View& view = record.view;
   // Members have come and gone since the first view.
-  const bool changed = !record.assembled || record.counts != FleetCounts{};
+  const bool changed = o.elastic || !record.assembled;
   const ScheduleSpec& a = view.schedule;
   const ScheduleSpec& b = o.schedule;
   return view.run_id == o.run_id && view.seed == o.seed &&

@@ -212,6 +212,9 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
         "--id, a larger fleet needs --peers",
         options_.expected));
   }
+  member.needs_parameters =
+      !r.has_parameters &&
+      (r.checkpoint_rounds.empty() || member.standing != Standing::kMember);
   if (known && member.standing == Standing::kMember) return absl::OkStatus();
   if (member.standing == Standing::kLeaving) {
     member.standing = Standing::kRemoved;
@@ -222,22 +225,24 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
         "peer %d was removed %d times; it may return in %s", member.id.value,
         member.removals, absl::FormatDuration(old->second.may_return - now)));
   }
-  if (!known) {
+  const int members = registered();
+  const int most = options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
+  if (!options_.elastic || members >= most ||
+      !CanHave(members + 1,
+               absl::StrFormat("peer %d cannot join", member.id.value))) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
-        "--id, a larger fleet needs --peers",
-        options_.expected));
+        "--id, a larger fleet needs another graph, --max-peers or --peers",
+        members));
   }
   member.standing = Standing::kJoining;
-  member.needs_parameters = false;
   return absl::OkStatus();
 }
 
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
-  if (m.in_view) return false;
+  if (m.in_view || (m.needs_parameters && !live_.at(m.id).ready)) return false;
   if (m.standing == Standing::kMember) return true;
-  return m.standing == Standing::kJoining && record_.stop.round == 0 &&
-         (!m.needs_parameters || live_.at(m.id).ready);
+  return m.standing == Standing::kJoining && record_.stop.round == 0;
 }
 
 void Fleet::LetIn(absl::Time now) {
@@ -252,7 +257,8 @@ void Fleet::LetIn(absl::Time now) {
       continue;
     }
     m.in_view = true;
-    m.resume_round = Newest(m.checkpoint_rounds);
+    m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+    m.needs_parameters = false;
     for (const Member& v : record_.view.members) {
       moved |= v.id == m.id && v.address != m.address;
     }
@@ -264,7 +270,8 @@ void Fleet::LetIn(absl::Time now) {
       MemberRecord& m = *Find(id);
       m.standing = Standing::kMember;
       m.in_view = true;
-      m.resume_round = Newest(m.checkpoint_rounds);
+      m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+      m.needs_parameters = false;
       ++(m.removals > 0 ? record_.counts.returns : record_.counts.joins);
     }
     moved = true;

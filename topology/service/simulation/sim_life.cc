@@ -283,6 +283,10 @@ void SimLife::OnEvent(const Event& event) {
                                         ": ", event.detail));
   if (event.kind == "outside") {
     BeginAnotherLife();
+  } else if (event.kind == "left_late") {
+    world_.ledger.Crash(machine_.id, number_);
+  } else if (event.kind == "state_received") {
+    watch_->Accept();
   } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
   } else if (event.kind == "resumed") {
@@ -330,6 +334,11 @@ void SimLife::CheckView() {
         "view %d of generation %d is not the one that others have", view.epoch,
         view.generation));
   }
+}
+
+void SimLife::Leave() {
+  if (!joined() || crash_.dead()) return;
+  peer_->Leave(loop_.Now() + absl::Minutes(1));
 }
 
 void SimLife::TellEdges() {

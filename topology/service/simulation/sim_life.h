@@ -76,6 +76,9 @@ class SimLife final : private MetricsSink {
   bool ended() const { return main_.done(); }
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
+  bool left() const { return peer_ && peer_->left(); }
+  // As a signal that the machine is to be taken away.
+  void Leave();
   // A member of its view, and trains by it.
   bool joined() const {
     return peer_ && !client_->outside() &&

@@ -21,6 +21,7 @@ namespace {
 // fleet; then every phase must end within so much virtual time.
 constexpr int kLongestFaults = 400;
 constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr int kRoundsToGather = 150;
 constexpr absl::Duration kStragglers = absl::Minutes(1);
 
 class Simulation {
@@ -44,6 +45,7 @@ class Simulation {
   void StartLife(Seat& seat);
   void EndLife(Seat& seat);
   void Bury(Seat& seat);
+  void ComeBack(Seat& seat);
   void Kill(PeerId id, const Death& death);
   void AfterEvent();
   void Advance();
@@ -180,6 +182,15 @@ void Simulation::Bury(Seat& seat) {
   });
 }
 
+// Who has left registers again some time later.
+void Simulation::ComeBack(Seat& seat) {
+  seat.life.reset();
+  seat.down = true;
+  control_.RunAt(control_.Now() + 20 * scenario_.interval(), [this, &seat] {
+    if (seat.down) StartLife(seat);
+  });
+}
+
 void Simulation::AfterEvent() {
   ++outcome_.events;
   for (Seat& seat : seats_) {
@@ -196,7 +207,9 @@ void Simulation::AfterEvent() {
     } else if (seat.life->ended()) {
       const absl::Status status = seat.life->status();
       world_.tell(seat.machine.id, absl::StrCat("ends: ", status.ToString()));
-      if (status.ok()) {
+      if (status.ok() && seat.life->left()) {
+        ComeBack(seat);
+      } else if (status.ok()) {
         EndLife(seat);
       } else if (disk_error_ > 0) {
         // Its disk fails when it resumes; somebody starts it again.
@@ -296,7 +309,9 @@ void Simulation::Advance() {
       }
       if (MaxRound() < scenario_.fault_rounds && loop_.Now() < give_up_) return;
       StopFaults();
-      Enter(Phase::kGathering, kPatience);
+      // The last view may begin many slow rounds from now.
+      Enter(Phase::kGathering,
+            kPatience + kRoundsToGather * scenario_.LongestRound());
       return;
     case Phase::kGathering:
       if (!AllJoined()) break;
@@ -367,14 +382,19 @@ Outcome Simulation::Run() {
   const absl::Status started = service_.Start(/*old=*/false);
   if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
   for (Seat& seat : seats_) {
+    const bool joins = seat.machine.id.value >
+                       static_cast<uint64_t>(scenario_.peers - scenario_.late);
     const absl::Duration late =
-        scenario_.interval() *
+        scenario_.interval() * (joins ? 20 : 1) *
         key_.Fold("start").Uniform(seat.machine.id.value);
     control_.RunAt(control_.Now() + late, [this, &seat] { StartLife(seat); });
   }
   swarm_ = std::make_unique<FaultSwarm>(
       &loop_, &network_, &service_, scenario_,
       [this](PeerId id, const Death& death) { Kill(id, death); },
+      [this](PeerId id) {
+        if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
+      },
       [this](const std::string& what) { Tell("swarm", what); });
   const absl::Time begin = loop_.Now();
   give_up_ = begin + kLongestFaults * scenario_.interval();
