@@ -134,6 +134,17 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   }
   GOSSAMER_RETURN_IF_ERROR(
       Connect(view_, *schedule_, saved, /*newcomers=*/false));
+  // What was under way with others ends as it would have.
+  for (const auto& [peer, edge] : saved) {
+    const std::optional<int> rank = view_.RankOf(peer);
+    if (!rank || neighborhood_.Has(peer)) continue;
+    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add(
+        {.peer = peer,
+         .address = view_.members[static_cast<size_t>(*rank)].address,
+         .frontier = MakeExchangeId(round_),
+         .saved = &edge,
+         .codec = parts_.codec}));
+  }
   const std::set<PeerId> partners =
       PartnersOf(view_, *schedule_, rank_, view_.from_round);
   for (const PeerId peer : neighborhood_.Peers()) {

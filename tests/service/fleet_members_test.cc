@@ -44,7 +44,7 @@ class FleetMembersTest : public testing::Test {
     h.run_id = "run";
     h.peer_id = {id};
     h.boot_id = boot;
-    h.report.round = 100;
+    h.report.round = h.round_begun = 100;
     h.report.rounds_per_second = 10;
     return h;
   }
@@ -53,6 +53,7 @@ class FleetMembersTest : public testing::Test {
     for (int s = 0; s < seconds; ++s) {
       now_ += absl::Seconds(1);
       for (auto& [id, beat] : beats_) {
+        beat.round_begun = beat.report.round = beat.report.round + 10;
         const auto answer = fleet_->Heartbeat(beat, now_);
         ASSERT_TRUE(answer.ok()) << answer.status();
         answers_[id] = *answer;
@@ -88,7 +89,7 @@ TEST_F(FleetMembersTest,
   Run(5);
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
   const View& view = fleet_->record().view;
-  EXPECT_GE(view.from_round, 100 + 30);
+  EXPECT_GE(view.from_round, 200 + 30);
   EXPECT_THAT(view.departures, IsEmpty());
   EXPECT_EQ(fleet_->record().counts.removals, 1);
   EXPECT_EQ(answers_[1].view->epoch, view.epoch);
@@ -207,7 +208,7 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
     }
     ASSERT_TRUE(Register(3, 1000 + life, true).ok());
     beats_[3] = Beat(3, 1000 + life);
-    Run(2);
+    Run(8);
     ASSERT_EQ(Members().size(), 4);
   }
   for (size_t i = 1; i < waits.size(); ++i) EXPECT_GE(waits[i], waits[i - 1]);

@@ -127,6 +127,8 @@ class Fleet {
   static bool OfTheFleet(const MemberRecord& m) {
     return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
   }
+  // Every live member trains by the present view: another one may follow.
+  bool Adopted(absl::Time now) const;
   // It waits for a view and has what it takes.
   bool MayBeLetIn(const MemberRecord& m) const;
   // How many members suspect `id`, and how many have to.

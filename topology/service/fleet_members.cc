@@ -163,6 +163,7 @@ void Fleet::RemoveSilent(absl::Time now) {
 
 void Fleet::LetLeave(absl::Time now) {
   if (!record_.assembled || record_.stop.round != 0) return;
+  if (!Adopted(now)) return;
   std::vector<PeerId> leavers;
   absl::Time since = absl::InfiniteFuture();
   int staying = 0;
@@ -227,9 +228,10 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   }
   const int members = registered();
   const int most = options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
+  // Who was a member waits until the fleet can have it.
   if (!options_.elastic || members >= most ||
-      !CanHave(members + 1,
-               absl::StrFormat("peer %d cannot join", member.id.value))) {
+      (!known && !CanHave(members + 1, absl::StrFormat("peer %d cannot join",
+                                                       member.id.value)))) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
         "--id, a larger fleet needs another graph, --max-peers or --peers",
@@ -237,6 +239,17 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   }
   member.standing = Standing::kJoining;
   return absl::OkStatus();
+}
+
+// Who joins or leaves waits for it.  A peer takes its first view as it begins;
+// were that another one than its neighbours began with, what was under way at
+// their checkpoint would be lost.
+bool Fleet::Adopted(absl::Time now) const {
+  return std::ranges::all_of(record_.members, [&](const MemberRecord& m) {
+    return m.standing != Standing::kMember || !m.in_view || m.finished ||
+           Lost(m, now) ||
+           live_.at(m.id).round_begun >= record_.view.from_round;
+  });
 }
 
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
@@ -264,8 +277,9 @@ void Fleet::LetIn(absl::Time now) {
     }
     ++version_;
   }
-  if (!joining.empty() && CanHave(members + static_cast<int>(joining.size()),
-                                  absl::StrCat(Names(joining), " must wait"))) {
+  if (!joining.empty() && Adopted(now) &&
+      CanHave(members + static_cast<int>(joining.size()),
+              absl::StrCat(Names(joining), " must wait"))) {
     for (const PeerId id : joining) {
       MemberRecord& m = *Find(id);
       m.standing = Standing::kMember;

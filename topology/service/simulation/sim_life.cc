@@ -338,6 +338,7 @@ void SimLife::CheckView() {
 
 void SimLife::Leave() {
   if (!joined() || crash_.dead()) return;
+  leaving_ = true;
   peer_->Leave(loop_.Now() + absl::Minutes(1));
 }
 

@@ -81,7 +81,7 @@ class SimLife final : private MetricsSink {
   void Leave();
   // A member of its view, and trains by it.
   bool joined() const {
-    return peer_ && !client_->outside() &&
+    return peer_ && !leaving_ && !client_->outside() &&
            client_->view().RankOf(machine_.id) &&
            peer_->round() >= client_->view().from_round;
   }
@@ -137,6 +137,7 @@ class SimLife final : private MetricsSink {
   std::map<PeerId, std::unique_ptr<Observer>> observers_;
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
+  bool leaving_ = false;
   std::map<PeerId, Seen> seen_;
   View seen_view_;
   Task<absl::Status> main_;
