@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/little_endian.h"
-#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/snapshot.h"
 
@@ -193,9 +192,7 @@ absl::Status StateCollector::OnChunk(const Frame& frame, absl::Time now) {
   if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size()) {
     return absl::OkStatus();
   }
-  if (d.have[chunk] && !SeededBug("count-a-chunk-twice")) {
-    return absl::OkStatus();
-  }
+  if (d.have[chunk]) return absl::OkStatus();
   const size_t at = chunk * kStateChunkBytes;
   if (body.size() != std::min(kStateChunkBytes, d.bytes.size() - at) ||
       Crc32c(body) != Get<uint32_t>(head, 13)) {
@@ -224,7 +221,7 @@ absl::Status StateCollector::OnChunk(const Frame& frame, absl::Time now) {
 
 absl::Status StateCollector::Complete() {
   const Download& d = *download_;
-  if (Sha256(d.bytes) != d.hash && !SeededBug("trust-a-state")) {
+  if (Sha256(d.bytes) != d.hash) {
     return absl::DataLossError("its state is not what it offered");
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Checkpoint state, DecodeSnapshot(d.bytes));

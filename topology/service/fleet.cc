@@ -194,6 +194,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   if (known != nullptr) member = *known;
   member.id = id;
   if (member.boot_id != r.boot_id) {
+    const bool died_leaving = member.standing == Standing::kLeaving;
     GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
     if (record_.members.empty()) {
       record_.configuration_hash = r.configuration_hash;
@@ -207,6 +208,10 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     Put(std::move(member));
     live_[id] = {};
     live_[id].registered = now;
+    // The others wait for it until the round of its departure.
+    if (died_leaving && record_.assembled) {
+      record_.view = NextView(FutureRound());
+    }
     ++version_;
   }
   live_[id].last_heard = now;

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/rng.h"
-#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "topology/graph.h"
 #include "topology/service/fleet.h"
@@ -91,7 +90,6 @@ int Fleet::Suspecters(PeerId id, absl::Time now) const {
 // Two, or all that there are where there are fewer: who has one neighbour left,
 // or one from the start, is seen by nobody else.
 int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
-  if (SeededBug("remove-on-one-suspicion")) return 1;
   const View& view = record_.view;
   const std::optional<int> rank = view.RankOf(id);
   if (!rank) return 1;
