@@ -24,6 +24,13 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+// A peer that leaves in good order: it takes part in rounds below `round`.
+struct Departure {
+  PeerId id;
+  uint64_t round = 0;
+  friend bool operator==(const Departure&, const Departure&) = default;
+};
+
 // The most compute steps that an exchange may hide behind.
 inline constexpr int kMaxOverlap = 8;
 // In a configuration: the service chooses.
@@ -36,6 +43,9 @@ struct View {
   // Adopted at this round's boundary; a peer without a view adopts at once.
   uint64_t from_round = 1;
   std::vector<Member> members;  // by rank
+  // Not members, but not gone yet.  Who is in neither list is gone: what was
+  // under way with it is given up.
+  std::vector<Departure> departures;
   ScheduleSpec schedule;
   uint64_t seed = 0;
   double gamma = 1;
@@ -49,6 +59,12 @@ struct View {
   std::optional<int> RankOf(PeerId id) const {
     for (size_t r = 0; r < members.size(); ++r) {
       if (members[r].id == id) return static_cast<int>(r);
+    }
+    return std::nullopt;
+  }
+  std::optional<uint64_t> DepartureOf(PeerId id) const {
+    for (const Departure& d : departures) {
+      if (d.id == id) return d.round;
     }
     return std::nullopt;
   }

@@ -36,6 +36,11 @@ constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
   return unix_seconds * kEpochLevel + random % kEpochLevel;
 }
 
+// An epoch above `epoch` with the nonce of the life that `own` belongs to.
+constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
+  return (epoch / kEpochLevel + 1) * kEpochLevel + own % kEpochLevel;
+}
+
 using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
 
 // An end's part of a fleet checkpoint: the protocol's record and the codec's

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
@@ -24,7 +25,9 @@ JSON keys: run, expected, view_epoch, stop_round (0: none), stop_committed,
 consensus_distance and consensus_round (null: not known yet), and peers: a list
 of peer, address, round, steps, rounds_per_second, generator_loss,
 discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
-finished.  A peer's round is the one it is at.)";
+finished, standing (member, joining, leaving, removed, left), suspected_by,
+removals.  A peer's round is the one it is at.  And suspicions, removals,
+returns, joins, leaves: how often members came and went.)";
 
 constexpr char kStopExamples[] = R"(examples:
   gossamer stop --topology 10.0.0.1:7700 --certs certs/operator
@@ -49,6 +52,11 @@ Json ToJson(const wire::FleetStatus& s) {
   const bool known = s.has_consensus_distance();
   json["consensus_distance"] = known ? Json(s.consensus_distance()) : Json();
   json["consensus_round"] = known ? Json(s.consensus_round()) : Json();
+  json["suspicions"] = s.suspicions();
+  json["removals"] = s.removals();
+  json["returns"] = s.returns();
+  json["joins"] = s.joins();
+  json["leaves"] = s.leaves();
   json["peers"] = Json::array();
   for (const wire::PeerStatus& p : s.peers()) {
     Json peer = {{"peer", p.peer_id()},
@@ -62,6 +70,9 @@ Json ToJson(const wire::FleetStatus& s) {
     peer["bytes_sent"] = p.bytes_sent();
     peer["seconds_since_heartbeat"] = p.seconds_since_heartbeat();
     peer["finished"] = p.finished();
+    peer["standing"] = p.standing();
+    peer["suspected_by"] = p.suspected_by();
+    peer["removals"] = p.removals();
     json["peers"].push_back(std::move(peer));
   }
   return json;
@@ -85,6 +96,16 @@ int RunStatus(const Options& options) {
                               status->view_epoch()));
   for (const std::string& line : FormatPeers(progress, 120)) {
     std::cout << line << "\n";
+  }
+  std::cout << absl::StrFormat(
+      "suspicions %d, removals %d, returns %d, joins %d, leaves %d\n",
+      status->suspicions(), status->removals(), status->returns(),
+      status->joins(), status->leaves());
+  for (const wire::PeerStatus& p : status->peers()) {
+    if (p.standing() == "member" && p.suspected_by() == 0) continue;
+    std::cout << absl::StrFormat(
+        "peer %d: %s, suspected by %d, removed %d times\n", p.peer_id(),
+        p.standing(), p.suspected_by(), p.removals());
   }
   return kOk;
 }

@@ -21,7 +21,7 @@ namespace gossamer {
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& address, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates = nullptr,
-    absl::Duration deadline = absl::Seconds(5));
+    absl::Duration deadline = absl::Seconds(2));
 
 }  // namespace gossamer
 

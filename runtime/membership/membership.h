@@ -1,5 +1,8 @@
 // What a peer knows of its fleet: the view, the fleet's round, when to stop.
 //
+// A fleet whose members never change needs nothing of outside(), Rejoin(),
+// RequestLeave() and Suspect().
+//
 // The round loop reads it at round boundaries and never waits for it once it
 // trains: with the service gone it goes on with the last view.  Knows nothing
 // of transports or of how the service is reached.
@@ -71,6 +74,24 @@ class Membership {
   virtual void AcknowledgeStop(uint64_t round) = 0;
   // Asks for an end of the whole fleet's run at a round the service chooses.
   virtual void RequestStop() = 0;
+  // True once no view holds this peer any more: it was silent for too long.
+  // It gives up its edges and calls Rejoin().
+  virtual bool outside() const { return false; }
+  // Registers as another life; there is no view() until it is let in.
+  // `trained`: it goes on with its parameters, else it begins as it would have
+  // begun.
+  virtual void Rejoin(bool trained) {}
+  // Asks to leave in good order: a view will have this peer as a departure, or
+  // the fleet stops as a whole if it cannot be without this peer.
+  virtual void RequestLeave() {}
+  // Members that have parameters for this peer, which begins without in a fleet
+  // under way; it says when it has got them.
+  virtual std::vector<Member> donors() const { return {}; }
+  virtual void SetReady() {}
+  // Who gets parameters from this peer.
+  virtual std::vector<Member> joiners() const { return {}; }
+  // Neighbours that do not answer, all of them at each call.
+  virtual void Suspect(const std::vector<PeerId>& peers) {}
   // Kept and sent with the next heartbeat; cheap.
   virtual void Report(const PeerReport& report) = 0;
   // Called on the loop whenever something above may have changed.

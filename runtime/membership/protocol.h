@@ -11,7 +11,7 @@
 namespace gossamer {
 
 // Raised when the meaning of a control message changes.
-inline constexpr uint32_t kControlProtocolVersion = 2;
+inline constexpr uint32_t kControlProtocolVersion = 3;
 
 // Requests to the service; its answers (a view of kMaxPeers with long names).
 inline constexpr int kMaxRequestBytes = 64 << 10;
@@ -19,6 +19,11 @@ inline constexpr int kMaxAnswerBytes = 1 << 20;
 
 inline constexpr size_t kMaxAddressBytes = 255;
 inline constexpr size_t kMaxCheckpointRounds = 64;
+// Neighbours that one heartbeat may suspect, members that a joining peer gets
+// parameters from, and joining peers that a member serves.
+inline constexpr int kMaxSuspected = 64;
+inline constexpr int kMaxDonors = 3;
+inline constexpr int kMaxJoiners = 4;
 // Far above any run, far below the overflow of an exchange id.
 inline constexpr uint64_t kMaxRound = uint64_t{1} << 48;
 

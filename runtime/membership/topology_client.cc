@@ -15,7 +15,9 @@ namespace {
 // While everybody waits for the view, or for the fleet to agree on its end.
 constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
-constexpr absl::Duration kLastRetry = absl::Seconds(5);
+// Well below a lease.
+constexpr absl::Duration kLastRetry = absl::Seconds(2);
+constexpr absl::Duration kLongestWait = absl::Minutes(5);
 
 // The service has understood and said no; asking again will not help.
 bool IsFinal(const absl::Status& status) {
@@ -30,6 +32,18 @@ bool IsFinal(const absl::Status& status) {
     default:
       return false;
   }
+}
+
+std::vector<Member> Members(
+    const google::protobuf::RepeatedField<uint64_t>& ids,
+    const google::protobuf::RepeatedPtrField<std::string>& addresses,
+    int most) {
+  std::vector<Member> members;
+  for (int i = 0; i < std::min({ids.size(), addresses.size(), most}); ++i) {
+    if (ids[i] == 0 || addresses[i].size() > kMaxAddressBytes) continue;
+    members.push_back({.id = {ids[i]}, .address = addresses[i]});
+  }
+  return members;
 }
 
 std::string ToBytes(const std::vector<double>& sketch) {
@@ -69,6 +83,46 @@ void TopologyClient::RequestStop() {
   if (stop_requested_) return;
   stop_requested_ = true;
   SendSoon();
+}
+
+void TopologyClient::RequestLeave() {
+  if (leaving_) return;
+  leaving_ = true;
+  SendSoon();
+}
+
+void TopologyClient::SetReady() {
+  ready_ = true;
+  SendSoon();
+}
+
+void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
+  if (peers == suspected_) return;
+  suspected_ = peers;
+  SendSoon();
+}
+
+void TopologyClient::Rejoin(bool trained) {
+  if (phase_ != Phase::kRegistered || !outside_) return;
+  outside_ = false;
+  ++rejoined_;
+  trained_ = trained_ || trained;
+  if (trained_) options_.checkpoint_rounds.clear();
+  view_ = {};
+  suspected_.clear();
+  report_.sketch.clear();
+  begun_ = acknowledged_stop_ = 0;
+  donors_.clear();
+  joiners_.clear();
+  ready_ = false;
+  phase_ = Phase::kRegistering;
+  SendAt(loop_->Now() + wait_);
+}
+
+// Differs between any two lives, those of one process included.
+uint64_t TopologyClient::BootId() const {
+  if (rejoined_ == 0) return options_.boot_id;
+  return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
 }
 
 void TopologyClient::Report(const PeerReport& report) {
@@ -137,8 +191,9 @@ void TopologyClient::SendRegister() {
   request.set_protocol_version(kControlProtocolVersion);
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
-  request.set_boot_id(options_.boot_id);
+  request.set_boot_id(BootId());
   request.set_address(options_.address);
+  request.set_has_parameters(trained_);
   request.set_layout_fingerprint(options_.layout_fingerprint);
   request.set_configuration_hash(options_.configuration_hash);
   for (uint64_t round : options_.checkpoint_rounds) {
@@ -175,7 +230,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   wire::HeartbeatRequest request;
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
-  request.set_boot_id(options_.boot_id);
+  request.set_boot_id(BootId());
   request.set_view_generation(view_.generation);
   request.set_view_epoch(view_.epoch);
   request.set_round(report_.round);
@@ -194,6 +249,13 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_acknowledged_stop(acknowledged_stop_);
   request.set_request_stop(stop_requested_);
   request.set_finished(finished_);
+  for (const PeerId peer : suspected_) {
+    if (request.suspected_size() < kMaxSuspected) {
+      request.add_suspected(peer.value);
+    }
+  }
+  request.set_leaving(leaving_);
+  request.set_ready(ready_);
   return request;
 }
 
@@ -213,6 +275,9 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
                                  const wire::HeartbeatResponse& response,
                                  bool finished) {
   in_flight_ = false;
+  if (phase_ == Phase::kRegistering && std::exchange(send_again_, false)) {
+    Send();
+  }
   if (phase_ != Phase::kRegistered) return;
   if (status.code() == absl::StatusCode::kNotFound && view_.epoch == 0) {
     // The service has lost the registration before it led to a view.
@@ -248,6 +313,14 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
+  donors_ = Members(response.donor_id(), response.donor_address(), kMaxDonors);
+  joiners_ =
+      Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
+  outside_ = response.outside();
+  if (outside_) {
+    wait_ = std::clamp(absl::Seconds(response.wait_seconds()),
+                       absl::ZeroDuration(), kLongestWait);
+  }
   const absl::Status believed = response.has_view() && options_.check_view
                                     ? options_.check_view(response.view())
                                     : absl::OkStatus();
@@ -259,7 +332,8 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
       return;
     }
     if (view->run_id == options_.run_id && view->NewerThan(view_) &&
-        view->RankOf(options_.peer_id)) {
+        (view->RankOf(options_.peer_id) ||
+         view->DepartureOf(options_.peer_id))) {
       view_ = *std::move(view);
     }
   }
@@ -267,7 +341,8 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
 }
 
 absl::Duration TopologyClient::Interval() const {
-  const bool eager = view_.epoch == 0 || (stop_.round != 0 && !stop_.committed);
+  const bool eager = view_.epoch == 0 || !suspected_.empty() || leaving_ ||
+                     (stop_.round != 0 && !stop_.committed);
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
 }
 

@@ -98,6 +98,13 @@ class TopologyClient final : public Membership {
   }
   std::optional<double> fleet_busy() const override { return fleet_busy_; }
   StopState stop() const override { return stop_; }
+  bool outside() const override { return outside_; }
+  void Rejoin(bool trained) override;
+  void RequestLeave() override;
+  std::vector<Member> donors() const override { return donors_; }
+  void SetReady() override;
+  std::vector<Member> joiners() const override { return joiners_; }
+  void Suspect(const std::vector<PeerId>& peers) override;
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -126,8 +133,11 @@ class TopologyClient final : public Membership {
   void SetReachable(const absl::Status& status);
   void End();
   absl::Duration Interval() const;
+  uint64_t BootId() const;
 
   TopologyClientOptions options_;
+  uint64_t rejoined_ = 0;  // lives after the first one
+  bool trained_ = false;
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;
   // What is posted to the loop holds it weakly.
@@ -157,6 +167,12 @@ class TopologyClient final : public Membership {
   uint64_t begun_ = 0;
   uint64_t acknowledged_stop_ = 0;
   bool stop_requested_ = false;
+  bool leaving_ = false;
+  bool outside_ = false;
+  absl::Duration wait_;  // until it may register again
+  std::vector<PeerId> suspected_;
+  std::vector<Member> donors_, joiners_;
+  bool ready_ = false;
   bool finished_ = false;
 };
 

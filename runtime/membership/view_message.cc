@@ -25,6 +25,10 @@ wire::ViewMessage ToMessage(const View& view) {
     m.add_member_id(member.id.value);
     m.add_member_address(member.address);
   }
+  for (const Departure& d : view.departures) {
+    m.add_departing_id(d.id.value);
+    m.add_departing_round(d.round);
+  }
   m.set_graph(view.schedule.graph);
   m.set_schedule(view.schedule.schedule);
   m.set_weights(view.schedule.weights);
@@ -45,6 +49,12 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
     return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
                                 m.member_address_size(), " addresses"));
   }
+  if (m.departing_id_size() > kMaxPeers ||
+      m.departing_id_size() != m.departing_round_size()) {
+    return Refused(absl::StrCat("with ", m.departing_id_size(),
+                                " departing peers and ",
+                                m.departing_round_size(), " rounds"));
+  }
   if (m.epoch() == 0 || m.from_round() > kMaxRound ||
       m.resume_round() > kMaxRound || !std::isfinite(m.gamma()) ||
       m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > kMaxOverlap ||
@@ -63,6 +73,10 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
     }
     view.members.push_back(
         {.id = {m.member_id(i)}, .address = m.member_address(i)});
+  }
+  for (int i = 0; i < m.departing_id_size(); ++i) {
+    view.departures.push_back(
+        {.id = {m.departing_id(i)}, .round = m.departing_round(i)});
   }
   view.run_id = m.run_id();
   view.generation = m.generation();

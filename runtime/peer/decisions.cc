@@ -34,6 +34,7 @@ absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
     const absl::Status read =
         decisions.Read(std::string_view(line.data(), line.size()));
     if (read.ok()) continue;
+    if (absl::IsFailedPrecondition(read)) return read;
     return absl::DataLossError(absl::StrCat(
         "line ", number, " \"", line, "\" is no decision: ", read.message()));
   }
@@ -49,6 +50,12 @@ absl::Status Decisions::Read(std::string_view line) {
     }
   }
   const std::string& word = words[0];
+  if (word == "members" && n.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "members came or went in round ", n[0],
+        " of that run, which cannot be repeated: replay a run whose members "
+        "stayed"));
+  }
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
@@ -127,6 +134,7 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 }
 
 void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
+void Decisions::TellMembers(uint64_t round) { Tell(Line("members", round)); }
 void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }
 
 }  // namespace gossamer

@@ -30,7 +30,8 @@ class Decisions {
 
   // Writes what it is told.
   explicit Decisions(Write write = nullptr) : write_(std::move(write)) {}
-  // Repeats what `lines` tell.  kDataLoss names the line that is none.
+  // Repeats what `lines` tell.  kDataLoss names the line that is none;
+  // kFailedPrecondition: members came or went.
   static absl::StatusOr<Decisions> Replay(std::string_view lines);
   bool replays() const { return replays_; }
 
@@ -53,6 +54,9 @@ class Decisions {
   // The all-reduce that was taken, by its place in AllReduce::Names().
   void TellAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }
+  // Members came or went in this round: what follows depends on what was under
+  // way then, and a log with such a line is not replayed.
+  void TellMembers(uint64_t round);
   // The run was stopped before this round.
   void TellStop(uint64_t round);
   uint64_t stop() const { return stop_; }

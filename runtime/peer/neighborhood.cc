@@ -21,7 +21,8 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
       loop_(loop),
       transport_(transport),
       x_(x),
-      cache_(std::make_shared<SnapshotCache>()) {
+      cache_(std::make_shared<SnapshotCache>()),
+      epoch_(options_.epoch) {
   transport_->SetListener(this);
 }
 
@@ -31,38 +32,6 @@ void Neighborhood::SetCollective(FrameHandler on_frame,
   on_collective_up_ = std::move(on_up);
 }
 
-absl::Status Neighborhood::Add(PeerId peer, const std::string& address,
-                               ExchangeId frontier, const SavedEdge* saved,
-                               std::shared_ptr<const Codec> codec) {
-  if (!edges_.contains(peer)) {
-    EdgeOptions o;
-    o.self = options_.self;
-    o.other = peer;
-    o.run_id = options_.run_id;
-    o.epoch = options_.epoch;
-    o.frontier = frontier;
-    o.window = options_.window;
-    o.layout = options_.layout;
-    std::unique_ptr<Edge> edge;
-    if (saved != nullptr) {
-      auto resumed = Edge::Resume(std::move(o), codec, x_, cache_, *saved);
-      if (!resumed.ok()) return resumed.status();
-      edge = *std::move(resumed);
-    } else {
-      edge = std::make_unique<Edge>(std::move(o), codec, x_, cache_);
-    }
-    edge->set_overlap(overlap_);
-    edge->set_insist(decisions_->replays());
-    if (observer_of_) edge->set_observer(observer_of_(peer));
-    edges_.emplace(peer, Entry{std::move(edge),
-                               std::move(codec),
-                               DeadlineEstimator(options_.deadline),
-                               {}});
-  }
-  transport_->Connect(peer, address);
-  return absl::OkStatus();
-}
-
 void Neighborhood::SetOverlap(int h) {
   overlap_ = h;
   for (auto& [peer, entry] : edges_) entry.edge->set_overlap(h);
@@ -70,6 +39,7 @@ void Neighborhood::SetOverlap(int h) {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
+  ForgetRested();
   if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
     possible_ = PossibleDeadline();
   }
@@ -77,7 +47,8 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     const auto it = std::find_if(
         row.begin(), row.end(),
         [peer = peer](const RowEntry& r) { return r.peer == peer; });
-    if (it == row.end()) {
+    // One that was given up and is to come back begins at a later round.
+    if (it == row.end() || id < entry.edge->decided()) {
       entry.edge->Pass(id + 1);
       continue;
     }
@@ -148,7 +119,9 @@ void Neighborhood::SetDecisions(Decisions* decisions) {
 
 bool Neighborhood::CanEmit(std::span<const RowEntry> row, ExchangeId id) const {
   return std::all_of(row.begin(), row.end(), [&](const RowEntry& r) {
-    return decisions_->Skips(r.peer, id) || edges_.at(r.peer).edge->HasRoom();
+    const Entry* entry = Find(r);
+    return entry == nullptr || decisions_->Skips(r.peer, id) ||
+           entry->edge->HasRoom();
   });
 }
 
@@ -163,13 +136,18 @@ bool Neighborhood::CanComplete(ExchangeId limit) const {
 bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) {
   bool waiting = false;
+  bool any = false;
   for (const RowEntry& r : row) {
-    Entry& entry = edges_.at(r.peer);
+    const auto it = edges_.find(r.peer);
+    if (it == edges_.end()) continue;
+    Entry& entry = it->second;
     if (entry.edge->heard() > id) {
       entry.overdue = false;
       continue;
     }
-    if (entry.overdue || !entry.edge->ExpectsAnswer()) continue;
+    any = any ||
+          (!entry.resting && (!entry.newcomer || entry.edge->acquainted()));
+    if (entry.overdue || !Waits(entry)) continue;
     if (loop_->Now() < DeadlineOf(entry, id, round)) {
       waiting = true;
       continue;
@@ -180,8 +158,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
                                  RoundOf(id), "; going on without it"));
   }
   if (waiting) return false;
-  return row.empty() || !Alone(id) ||
-         loop_->Now() >= FirstDeadline(row, id, round);
+  return !any || !Alone(id) || loop_->Now() >= FirstDeadline(row, id, round);
 }
 
 absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
@@ -189,9 +166,9 @@ absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
                                       absl::Duration round) const {
   std::vector<RowEntry> waited;
   for (const RowEntry& r : row) {
-    const Entry& entry = edges_.at(r.peer);
-    if (entry.edge->heard() <= id && !entry.overdue &&
-        entry.edge->ExpectsAnswer()) {
+    const Entry* entry = Find(r);
+    if (entry != nullptr && entry->edge->heard() <= id && !entry->overdue &&
+        Waits(*entry)) {
       waited.push_back(r);
     }
   }
@@ -209,7 +186,9 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
                                        absl::Duration round) const {
   absl::Time first = absl::InfiniteFuture();
   for (const RowEntry& r : row) {
-    first = std::min(first, DeadlineOf(edges_.at(r.peer), id, round));
+    const Entry* entry = Find(r);
+    if (entry == nullptr) continue;
+    first = std::min(first, DeadlineOf(*entry, id, round));
   }
   return first;
 }
@@ -241,14 +220,21 @@ absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,
 }
 
 bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
-  return std::all_of(row.begin(), row.end(), [&](const RowEntry& r) {
-    return edges_.at(r.peer).edge->acquainted();
-  });
+  bool any = false, met = false, all = true;
+  for (const RowEntry& r : row) {
+    const Entry* entry = Find(r);
+    if (entry == nullptr || entry->resting) continue;
+    any = true;
+    met = met || entry->edge->acquainted();
+    all = all && (entry->newcomer || entry->edge->acquainted());
+  }
+  return !any || (all && met);
 }
 
 std::vector<uint64_t> Neighborhood::RoundsHeard() const {
   std::vector<uint64_t> rounds;
   for (const auto& [peer, entry] : edges_) {
+    if (entry.resting || !entry.edge->acquainted()) continue;
     rounds.push_back(RoundOf(entry.edge->heard()));
   }
   std::sort(rounds.begin(), rounds.end());
@@ -259,45 +245,12 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
                                           ExchangeId id) const {
   std::vector<PeerId> missing;
   for (const RowEntry& r : row) {
-    if (edges_.at(r.peer).edge->heard() <= id) missing.push_back(r.peer);
-  }
-  return missing;
-}
-
-void Neighborhood::BeginRecord(ExchangeId cut) {
-  for (auto& [peer, entry] : edges_) {
-    entry.edge->Pass(cut);
-    entry.edge->BeginRecord(cut);
-    entry.edge->Announce();  // the others seal their records by it
-  }
-  FlushAll();
-}
-
-bool Neighborhood::Sealed() const {
-  return std::all_of(edges_.begin(), edges_.end(),
-                     [](const auto& e) { return e.second.edge->sealed(); });
-}
-
-std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
-  std::map<PeerId, SavedEdge> records;
-  for (auto& [peer, entry] : edges_) {
-    if (auto record = entry.edge->TakeRecord()) {
-      records.emplace(peer, *std::move(record));
+    const Entry* entry = Find(r);
+    if (entry != nullptr && !entry->resting && entry->edge->heard() <= id) {
+      missing.push_back(r.peer);
     }
   }
-  return records;
-}
-
-bool Neighborhood::Settled() const {
-  return std::all_of(edges_.begin(), edges_.end(),
-                     [](const auto& e) { return e.second.edge->settled(); });
-}
-
-bool Neighborhood::MaySettle() const {
-  return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
-    const Edge& edge = *e.second.edge;
-    return edge.state().ready || (edge.settled() && edge.sealed());
-  });
+  return missing;
 }
 
 void Neighborhood::FlushAll() {

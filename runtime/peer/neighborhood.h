@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,15 +56,43 @@ class Neighborhood final : public TransportListener {
   // Called when something arrived or a connection changed.
   void SetOnChange(std::function<void()> f) { on_change_ = std::move(f); }
   void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
+  // Something of this peer has come.
+  void SetOnHeard(std::function<void(PeerId)> f) { on_heard_ = std::move(f); }
+  // Frames of Channel::kState.
+  void SetOnState(FrameHandler f) { on_state_ = std::move(f); }
+  // Asks for a sign of life.
+  void Probe(PeerId peer);
   // Frames of Channel::kCollective, and connections coming up.
   void SetCollective(FrameHandler on_frame, std::function<void(PeerId)> on_up);
 
-  // Keeps an edge to `peer` with this codec; it decides exchanges from
-  // `frontier` on, or goes on from `saved` (may be null).  kInvalidArgument if
-  // `saved` does not fit.
-  absl::Status Add(PeerId peer, const std::string& address, ExchangeId frontier,
-                   const SavedEdge* saved, std::shared_ptr<const Codec> codec);
+  struct NewEdge {
+    PeerId peer;
+    std::string address;
+    ExchangeId frontier = 1;           // it decides exchanges from here on
+    const SavedEdge* saved = nullptr;  // or goes on from this
+    std::shared_ptr<const Codec> codec;
+    // Not waited for until the two have met: the other end may learn of the
+    // view later.
+    bool newcomer = false;
+  };
+  // Keeps an edge; one that is there stays as it is, rests no longer, and gets
+  // the address.  kInvalidArgument if `saved` does not fit.
+  absl::Status Add(NewEdge edge);
   bool Has(PeerId peer) const { return edges_.contains(peer); }
+  // Of the edges, resting ones included.
+  std::set<PeerId> Peers() const;
+  // Peers that are waited for: neither resting nor yet to be met.
+  std::set<PeerId> Watched() const;
+  // Gives the edge up at once, with what is under way on it: the peer is gone.
+  void Drop(PeerId peer);
+  // Whom the newest view that is known has this peer mix with.  The others may
+  // have given their edges up and are waited for only while they are connected.
+  void SetPartners(const std::set<PeerId>& partners);
+  // Gives all edges up; those to come are of another life.
+  void BeginLife();
+  // The edge is in no row from `id` on.  It is waited for no longer, completes
+  // what is under way, and is forgotten some time after.
+  void Rest(PeerId peer, ExchangeId id);
   // h from here on, on all edges.
   void SetOverlap(int h);
 
@@ -118,7 +147,9 @@ class Neighborhood final : public TransportListener {
   // Sealed records by neighbour; unsealed ones are left out.
   std::map<PeerId, SavedEdge> TakeRecords();
   // Nothing of this peer is outstanding anywhere, nothing waits here.
-  bool Settled() const;
+  // Without resting edges if `resting` is false: their other ends may have
+  // given them up.
+  bool Settled(bool resting = true) const;
   // Every edge that is not settled and sealed has a connection: its other end
   // lives and will say what is missing.
   bool MaySettle() const;
@@ -151,9 +182,17 @@ class Neighborhood final : public TransportListener {
     WireFormat told = WireFormat::kDenseF32;   // in an event
     bool overdue = false;
     bool behind = false;  // not all that was due was complete
+    bool newcomer = false;
+    bool resting = false;
+    bool passing = false;  // no partner in the newest view that is known
+    absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
     int violations = 0;
   };
 
+  // The entry of a row; null if the edge has been given up.
+  const Entry* Find(const RowEntry& r) const;
+  static bool Waits(const Entry& entry);
+  void ForgetRested();
   // Sends the edge's frames.
   void Send(Entry& entry);
   void Flush(Entry& entry);
@@ -179,10 +218,18 @@ class Neighborhood final : public TransportListener {
   const std::span<float> x_;
   const std::shared_ptr<SnapshotCache> cache_;
   std::map<PeerId, Entry> edges_;
+  uint64_t epoch_ = 0;
+  // The last epoch of edges that were given up: another one to the same peer
+  // begins above it.
+  std::map<PeerId, uint64_t> last_epochs_;
+  // That are open, with what came last on the edge's channel before there was
+  // an edge: the other end's hello, which does not come again.
+  std::map<PeerId, std::map<ConnectionId, Payload>> connections_;
   std::function<void()> on_change_;
+  std::function<void(PeerId)> on_heard_;
   EventHandler on_event_;
   std::function<CorrectionObserver*(PeerId)> observer_of_;
-  FrameHandler on_collective_;
+  FrameHandler on_collective_, on_state_;
   std::function<void(PeerId)> on_collective_up_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;

@@ -14,9 +14,22 @@ namespace {
 // A peer that breaks the protocol this often is not dialled again.
 constexpr int kMaxViolations = 5;
 
+// Of Channel::kProbe: one byte of head.
+constexpr std::byte kPing{0}, kPong{1};
+
+Frame ProbeFrame(std::byte kind) {
+  return Frame{Payload::FromVector(std::vector<std::byte>{kind}), Payload()};
+}
+
 }  // namespace
 
+void Neighborhood::Probe(PeerId peer) {
+  transport_->Send(peer, Channel::kProbe, ProbeFrame(kPing));
+}
+
 void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
+  if (on_heard_) on_heard_(peer);
+  connections_[peer].try_emplace(connection);
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionUp(connection);
     Send(it->second);
@@ -27,13 +40,31 @@ void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
 
 void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
                            Channel channel, Frame frame) {
+  if (on_heard_) on_heard_(peer);
+  if (channel == Channel::kProbe) {
+    const std::span<const std::byte> head = frame.head.bytes();
+    if (head.size() == 1 && head[0] == kPing) {
+      transport_->Send(peer, Channel::kProbe, ProbeFrame(kPong));
+    }
+    return;
+  }
+  if (channel == Channel::kState) {
+    if (on_state_) on_state_(peer, std::move(frame));
+    Changed();
+    return;
+  }
   if (channel == Channel::kCollective) {
     if (on_collective_) on_collective_(peer, std::move(frame));
     Changed();
     return;
   }
   const auto it = edges_.find(peer);
-  if (channel != Channel::kEdge || it == edges_.end()) return;
+  if (channel != Channel::kEdge) return;
+  if (it == edges_.end()) {
+    const auto open = connections_[peer].find(connection);
+    if (open != connections_[peer].end()) open->second = std::move(frame.head);
+    return;
+  }
   Entry& entry = it->second;
   entry.formats.Record(frame.transit);
   const absl::Status status = entry.edge->OnFrame(
@@ -64,6 +95,7 @@ void Neighborhood::TellLost(Entry& entry) const {
 
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
                           const absl::Status& why) {
+  connections_[peer].erase(connection);
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionDown(connection);
     TellLost(it->second);

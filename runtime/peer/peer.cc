@@ -49,7 +49,15 @@ Peer::Peer(PeerSpec spec, Parts parts)
                      .layout = parts_.game->layout().fingerprint(),
                      .deadline = spec_.deadline},
                     parts_.loop, parts_.transport, parts_.game->parameters()),
-      all_reducer_(parts_.transport) {
+      all_reducer_(parts_.transport),
+      detector_(spec_.suspect_after),
+      donor_(SendStateFrames()) {
+  neighborhood_.SetOnState([this](PeerId peer, Frame frame) {
+    const absl::Time now = parts_.loop->Now();
+    if (collector_) collector_->OnFrame(peer, frame, now);
+    donor_.OnFrame(peer, frame, now);
+    OfferState();
+  });
   neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
@@ -64,13 +72,25 @@ Peer::Peer(PeerSpec spec, Parts parts)
         }
       },
       [this](PeerId peer) { all_reducer_.OnUp(peer); });
-  parts_.membership->SetOnChange([this] { waiter_.Notify(); });
+  neighborhood_.SetOnHeard(
+      [this](PeerId peer) { detector_.Heard(peer, parts_.loop->Now()); });
+  parts_.membership->SetOnChange([this] {
+    OnMembership();
+    waiter_.Notify();
+  });
   const size_t generator =
       parts_.game->layout().extent(Player::kGenerator).size;
   if (spec_.ema > 0) {
     const auto x = parts_.game->parameters().first(generator);
     ema_.assign(x.begin(), x.end());
   }
+}
+
+Peer::~Peer() {
+  for (const EventLoop::TimerId timer : {watch_timer_, leave_timer_}) {
+    if (timer != EventLoop::TimerId{}) parts_.loop->Cancel(timer);
+  }
+  parts_.membership->SetOnChange(nullptr);
 }
 
 std::span<const float> Peer::generator() const {
@@ -82,8 +102,15 @@ std::span<const float> Peer::generator() const {
 Task<absl::Status> Peer::Run() {
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  while (round_ <= spec_.rounds) {
+  while (round_ <= spec_.rounds && !stopped_ && !left_) {
     GOSSAMER_CO_RETURN_IF_ERROR(AdoptView());
+    if (parts_.membership->outside()) {
+      Task<absl::Status> rejoin = Rejoin();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
+      if (stopped_ || left_) break;
+    }
+    left_ = Leaves();
+    if (left_) break;
     Task<bool> stop = AtStop();
     if (co_await stop.result()) {
       stopped_ = true;
@@ -253,7 +280,10 @@ Pending<bool> Peer::Compute(std::function<void()> work) {
 
 Task<absl::Status> Peer::Step() {
   const absl::Time started = parts_.loop->Now();
+  stepping_ = true;
   co_await Compute([this] { LocalSteps(); });
+  stepping_ = false;
+  OfferState();
   metrics_.seconds_computing +=
       absl::ToDoubleSeconds(parts_.loop->Now() - started);
   co_return absl::OkStatus();

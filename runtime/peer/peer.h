@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +28,12 @@
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/membership/failure_detector.h"
 #include "runtime/membership/membership.h"
 #include "runtime/peer/all_reducer.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/recent.h"
+#include "runtime/peer/state_transfer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/mixing_schedule.h"
@@ -57,6 +60,8 @@ struct PeerSpec {
   uint64_t replica_memory = 0;
   DeadlinePolicy deadline;
   absl::Duration liveness_limit = absl::Minutes(10);
+  // A neighbour that says nothing for so long is suspected.
+  absl::Duration suspect_after = absl::Seconds(2);
   int steps_per_round = 1;
   double ema = 0;  // decay of the generator's moving average; 0: none
   uint64_t evaluate_every = 0;    // rounds; 0: only at the end
@@ -89,6 +94,7 @@ class Peer {
   // kInvalidArgument if the parts do not fit together.
   static absl::StatusOr<std::unique_ptr<Peer>> Create(PeerSpec spec,
                                                       Parts parts);
+  ~Peer();
 
   // Trains until the last round, or the round at which the fleet stops; then
   // waits until its neighbours have all they need, and saves a checkpoint.
@@ -97,8 +103,14 @@ class Peer {
   // only if resuming fails.
   Task<absl::Status> Run();
 
-  // True after Run() if the fleet was stopped before its last round.
+  // Asks to leave in good order.  At `limit`, unless the fleet stops, this peer
+  // goes as it is, as if it had died after its last round.
+  void Leave(absl::Time limit);
+
+  // True after Run() if the fleet was stopped before its last round; if this
+  // peer left it.
   bool stopped() const { return stopped_; }
+  bool left() const { return left_; }
   uint64_t round() const { return round_; }  // the next to emit
   uint64_t steps() const { return steps_; }
   int rank() const { return rank_; }
@@ -114,12 +126,28 @@ class Peer {
   Task<absl::Status> Join();
   absl::Status AdoptView();
   absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
+  absl::Status Connect(const View& view, const MixingSchedule& schedule,
+                       const std::map<PeerId, SavedEdge>& saved,
+                       bool newcomers);
   absl::Status AdoptOverlap(int overlap);
   absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
   uint64_t NextRound() const;
   uint64_t DecideNextRound();
+
+  // Members that come and go (peer_members.cc).
+  void OnMembership();
+  void Meet(const View& newest);
+  void LetGo(const View& newest);
+  void WatchNeighbors();
+  void LeaveNow();
+  void ServeJoiners();
+  void OfferState();
+  SendState SendStateFrames();
+  Task<absl::Status> GetState();
+  bool Leaves() const;
+  Task<absl::Status> Rejoin();
 
   // One round (peer.cc).
   Task<absl::Status> Round();
@@ -159,6 +187,16 @@ class Peer {
   Neighborhood neighborhood_;
   AllReducer all_reducer_;
 
+  FailureDetector detector_;
+  EventLoop::TimerId watch_timer_{}, leave_timer_{};
+  std::vector<PeerId> suspected_;
+  StateDonor donor_;
+  std::unique_ptr<StateCollector> collector_;
+  std::set<PeerId> served_;  // joiners
+  bool stepping_ = false;    // the compute engine owns x
+  bool has_state_ = false;   // got from members, and not in a view yet
+  View met_;                 // the newest whose members have been met or let go
+
   View view_;
   int rank_ = 0;
   std::unique_ptr<MixingSchedule> schedule_;
@@ -169,6 +207,8 @@ class Peer {
   uint64_t round_ = 1;
   uint64_t steps_ = 0;
   bool stopped_ = false;
+  bool left_ = false;
+  bool leaves_now_ = false;
   // Of the rounds whose exchanges are not due yet.
   std::map<uint64_t, std::vector<RowEntry>> rows_;
   absl::Duration round_length_;  // moving average

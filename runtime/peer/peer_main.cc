@@ -30,8 +30,10 @@ constexpr char kExamples[] = R"(Examples:
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
       --run-dir runs/again --replay runs/mine/peer-2/decisions.log
 
-SIGTERM or Ctrl-C asks the whole fleet to stop at a round that all agree on;
-every peer saves a checkpoint there. A second signal ends this peer at once.
+Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
+peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds:
+the others go on without it, unless they are sent one too or cannot. A second
+signal ends this peer at once.
 
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
@@ -51,7 +53,11 @@ void HandleSignals(PeerProcess* process, sigset_t signals) {
   std::thread([process, signals] {
     int signal = 0;
     sigwait(&signals, &signal);
-    process->RequestStop();
+    if (signal == SIGTERM) {
+      process->RequestLeave();
+    } else {
+      process->RequestStop();
+    }
     sigwait(&signals, &signal);
     _exit(128 + signal);
   }).detach();
@@ -75,7 +81,8 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     {.one_at_a_time = true});
   program.AddOption(
       "--id", &options.id,
-      "this peer's number, 1 to peers (default: the service's choice)");
+      "this peer's number; one above the configuration's peers joins, with the "
+      "data of peer (id - 1) modulo peers (default: the service's choice)");
   program.AddOption("--listen", &options.listen, "host:port for neighbours",
                     {.show_default = true});
   program.AddOption("--advertise", &options.advertise,

@@ -24,6 +24,9 @@ namespace {
 // After the end, until the last acknowledgements have left this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+// A machine that is taken away says so ten seconds or more before; a checkpoint
+// and the last words need some.
+constexpr absl::Duration kLeaveLimit = absl::Seconds(8);
 
 // Differs between any two lives; never used where a run must be repeatable.
 uint64_t RandomId() {
@@ -72,6 +75,18 @@ void PeerProcess::RequestStop() {
       Log("stopping: the fleet agrees on a last round");
       client_->RequestStop();
     }
+  });
+}
+
+void PeerProcess::RequestLeave() {
+  if (options_.config.algorithm() == "cp-oadam") {
+    RequestStop();
+    return;
+  }
+  loop_.Post([this] {
+    if (!peer_) return;
+    Log("leaving: the others go on without this peer from a round to come");
+    peer_->Leave(loop_.Now() + kLeaveLimit);
   });
 }
 
@@ -185,12 +200,11 @@ Task<absl::Status> PeerProcess::Register() {
 
 absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(options_.config));
-  const uint64_t shard = (id_ - 1) % options_.config.peers();
-  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", shard);
+  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", id_ - 1);
   const std::string samples = options_.run_dir + "/samples";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!error && shard == 0) std::filesystem::create_directories(samples, error);
+  if (!error && id_ == 1) std::filesystem::create_directories(samples, error);
   if (error) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
@@ -206,8 +220,8 @@ absl::Status PeerProcess::MakePeer() {
   spec.self = {id_};
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
-  spec.evaluates = shard == 0 || options_.config.evaluation().who() == "all";
-  if (shard == 0) spec.samples_folder = samples;
+  spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
+  if (id_ == 1) spec.samples_folder = samples;
   const uint64_t seed = spec.seed;
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,
@@ -282,10 +296,12 @@ Task<absl::Status> PeerProcess::Main() {
   const absl::Status status = co_await run.result();
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
-  Log(absl::StrCat(
-      peer_->stopped() ? "stopped before round " : "finished at round ",
-      peer_->round() - (peer_->stopped() ? 0 : 1), ", ", peer_->steps(),
-      " steps"));
+  const bool early = peer_->stopped() || peer_->left();
+  Log(absl::StrCat(peer_->left()      ? "left before round "
+                   : peer_->stopped() ? "stopped before round "
+                                      : "finished at round ",
+                   peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
+                   " steps"));
   Pending<bool> told;
   client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
   co_await told;

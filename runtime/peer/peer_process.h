@@ -47,6 +47,9 @@ class PeerProcess {
   absl::Status Run();
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
+  // Leaves the fleet in good order, within ten seconds; the fleet goes on
+  // unless it cannot be without this peer, or all leave.  Any thread.
+  void RequestLeave();
 
  private:
   Task<absl::Status> Main();

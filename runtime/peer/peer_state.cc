@@ -10,6 +10,7 @@
 #include "algorithms/gossip/saved_edge.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/peer/peer.h"
 
 namespace gossamer {
@@ -244,6 +245,11 @@ Task<absl::Status> Peer::Finish() {
   co_await waiter_.Until(
       [&] {
         Drain();
+        if (left_) {
+          // Who learns of it late still sends: it gets its answers now.
+          neighborhood_.Pass(MakeExchangeId(kMaxRound));
+          neighborhood_.Complete(MakeExchangeId(kMaxRound));
+        }
         neighborhood_.FlushAll();
         settled = SeededBug("leave-early") ||
                   (neighborhood_.Settled() && neighborhood_.Sealed());
@@ -255,10 +261,13 @@ Task<absl::Status> Peer::Finish() {
       [this] { return parts_.loop->Now() + absl::Milliseconds(20); });
   if (!settled) {
     neighborhood_.Complete(cut);
-    Tell("not_settled", "a neighbour did not answer at the end of the run");
+    if (!neighborhood_.Settled(/*resting=*/false)) {
+      Tell("not_settled", "a neighbour did not answer at the end of the run");
+    }
   }
   Task<bool> saved = SaveCheckpoint(/*now=*/true);
   co_await saved.result();
+  if (left_) Tell("left", absl::StrCat("before round ", round_));
   co_return absl::OkStatus();
 }
 

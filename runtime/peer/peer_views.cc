@@ -20,19 +20,64 @@ std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.fragments());
 }
 
+// Who may be in a row of `rank` from this round on.
+std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
+                            int rank, uint64_t round) {
+  std::set<PeerId> partners;
+  if (schedule.fixed()) {
+    for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
+      partners.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+    return partners;
+  }
+  for (const Member& m : view.members) {
+    if (m.id != view.members[static_cast<size_t>(rank)].id) {
+      partners.insert(m.id);
+    }
+  }
+  return partners;
+}
+
 }  // namespace
 
+// Until the first view, or the first one of another life.
 Task<absl::Status> Peer::Join() {
-  const bool joined = co_await waiter_.Until(
-      [this] { return parts_.membership->view().epoch != 0; },
-      parts_.loop->Now() + spec_.liveness_limit);
-  if (!joined) {
-    co_return absl::DeadlineExceededError(absl::StrCat(
-        "the fleet was not complete within ",
-        absl::FormatDuration(spec_.liveness_limit),
-        " (mixing.liveness_limit); start the missing peers, or look at the "
-        "topology service's status"));
+  Membership* const m = parts_.membership;
+  const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
+  bool joined = false;
+  while (!joined) {
+    joined = co_await waiter_.Until(
+        [this, m] {
+          return m->view().epoch != 0 || m->outside() || leaves_now_ ||
+                 m->stop().committed || (!has_state_ && !m->donors().empty());
+        },
+        limit);
+    if (leaves_now_) {
+      left_ = true;
+      co_return absl::OkStatus();
+    }
+    if (!joined) {
+      co_return absl::DeadlineExceededError(absl::StrCat(
+          "not in the fleet within ",
+          absl::FormatDuration(spec_.liveness_limit),
+          " (mixing.liveness_limit); start the missing peers, or look at the "
+          "topology service's status"));
+    }
+    if (m->view().epoch != 0) break;
+    if (m->stop().committed) {
+      stopped_ = true;  // the others have ended without this one
+      co_return absl::OkStatus();
+    }
+    joined = false;
+    if (!m->outside()) {
+      Task<absl::Status> state = GetState();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
+      continue;
+    }
+    // Given up while it waited: it was frozen, or the service away.
+    m->Rejoin(/*trained=*/has_state_ || steps_ > 0);
   }
+  has_state_ = false;
   co_return AdoptView();
 }
 
@@ -43,6 +88,8 @@ absl::Status Peer::AdoptView() {
     return absl::OkStatus();
   }
   if (!first && decisions_.replays()) return absl::OkStatus();
+  // It leaves before that view begins.
+  if (newest.DepartureOf(spec_.self)) return absl::OkStatus();
   const std::optional<int> rank = newest.RankOf(spec_.self);
   if (!rank) {
     return absl::FailedPreconditionError(
@@ -53,8 +100,12 @@ absl::Status Peer::AdoptView() {
       schedule_,
       MakeSchedule(newest.schedule, static_cast<int>(newest.members.size()),
                    newest.seed));
+  if (!first && newest.members != view_.members) {
+    decisions_.TellMembers(round_);
+  }
   view_ = newest;
   rank_ = *rank;
+  LetGo(view_);
   GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
   std::map<PeerId, SavedEdge> saved;
   const auto h = static_cast<uint64_t>(overlap_);
@@ -81,29 +132,59 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
                                    parts_.game->layout().size(), steps_,
                                    parts_.gradient_codec);
   }
-  std::set<int> partners;
-  for (int r = 0; r < schedule_->size(); ++r) {
-    if (!schedule_->fixed() && r != rank_) partners.insert(r);
+  GOSSAMER_RETURN_IF_ERROR(
+      Connect(view_, *schedule_, saved, /*newcomers=*/false));
+  // What was under way with others ends as it would have.
+  for (const auto& [peer, edge] : saved) {
+    const std::optional<int> rank = view_.RankOf(peer);
+    if (!rank || neighborhood_.Has(peer)) continue;
+    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add(
+        {.peer = peer,
+         .address = view_.members[static_cast<size_t>(*rank)].address,
+         .frontier = MakeExchangeId(round_),
+         .saved = &edge,
+         .codec = parts_.codec}));
   }
-  for (const Neighbor& n : schedule_->Row(rank_, round_).neighbors) {
-    partners.insert(n.rank);
+  const std::set<PeerId> partners =
+      PartnersOf(view_, *schedule_, rank_, view_.from_round);
+  for (const PeerId peer : neighborhood_.Peers()) {
+    if (!partners.contains(peer)) {
+      neighborhood_.Rest(peer, MakeExchangeId(round_));
+    }
   }
+  met_ = view_;
+  WatchNeighbors();
+  return absl::OkStatus();
+}
+
+absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
+                           const std::map<PeerId, SavedEdge>& saved,
+                           bool newcomers) {
   const ParameterLayout& layout = parts_.game->layout();
-  const ReplicaBudget budget(spec_.replica_memory, layout.size(), *schedule_);
+  const int rank = *view.RankOf(spec_.self);
+  const ReplicaBudget budget(spec_.replica_memory, layout.size(), schedule);
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Codec> replicaless,
       Codec::Create(ReplicalessOf(*parts_.codec), layout));
+  const std::set<PeerId> partners =
+      PartnersOf(view, schedule, rank, view.from_round);
   size_t without = 0;
-  for (int r : partners) {
-    const Member& m = view_.members[static_cast<size_t>(r)];
+  for (const Member& m : view.members) {
+    if (!partners.contains(m.id)) continue;
     const auto it = saved.find(m.id);
-    const bool fits = !parts_.codec->needs_replica() || budget.Covers(rank_, r);
+    const bool fits = !parts_.codec->needs_replica() ||
+                      budget.Covers(rank, *view.RankOf(m.id));
     if (!fits && !neighborhood_.Has(m.id)) ++without;
+    const uint64_t from = newcomers ? view.from_round : round_;
     GOSSAMER_RETURN_IF_ERROR(
-        neighborhood_.Add(m.id, m.address, MakeExchangeId(round_),
-                          it == saved.end() ? nullptr : &it->second,
-                          fits ? parts_.codec : replicaless));
+        neighborhood_.Add({.peer = m.id,
+                           .address = m.address,
+                           .frontier = MakeExchangeId(std::max(round_, from)),
+                           .saved = it == saved.end() ? nullptr : &it->second,
+                           .codec = fits ? parts_.codec : replicaless,
+                           .newcomer = newcomers}));
   }
+  neighborhood_.SetPartners(partners);
   if (without > 0) {
     Tell("replicas",
          absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "

@@ -408,8 +408,10 @@ Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
                             loop, transport.get(), x);
   neighborhood.SetOnChange([&] { waiter.Notify(); });
   const absl::Status added = neighborhood.Add(
-      other, absl::StrCat("127.0.0.1:", port), MakeExchangeId(1), nullptr,
-      *Codec::Create("dense-f32", layout));
+      {.peer = other,
+       .address = absl::StrCat("127.0.0.1:", port),
+       .frontier = MakeExchangeId(1),
+       .codec = *Codec::Create("dense-f32", layout)});
   if (!added.ok()) Die(added.ToString());
   const std::vector<RowEntry> row = {{other, 0.5f}};
   co_await waiter.Until([&] { return neighborhood.Acquainted(row); },

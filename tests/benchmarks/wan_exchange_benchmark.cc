@@ -159,8 +159,10 @@ class Host {
     neighborhood_->SetOnChange([this] { waiter_.Notify(); });
     for (const int other :
          {(options_.rank + 1) % size, (options_.rank + size - 1) % size}) {
-      DieUnless(neighborhood_->Add(Id(other), AddressOf(other),
-                                   MakeExchangeId(1), nullptr, *codec));
+      DieUnless(neighborhood_->Add({.peer = Id(other),
+                                    .address = AddressOf(other),
+                                    .frontier = MakeExchangeId(1),
+                                    .codec = *codec}));
       row_.push_back({Id(other), 1.0f / 3});
     }
   }

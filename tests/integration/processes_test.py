@@ -206,7 +206,7 @@ class ProcessTest(unittest.TestCase):
         parts = self.fleet("parts", rounds=1500)
         parts.start()
         wait_for(lambda: parts.round_of(1) > 50)
-        parts.processes[2].send_signal(signal.SIGTERM)
+        parts.processes[2].send_signal(signal.SIGINT)
         self.assertEqual(parts.wait(), [0, 0, 0])
         self.assertLess(parts.round_of(1), 1500)
         rounds = {newest for newest, _ in parts.state_hashes().values()}
@@ -228,7 +228,7 @@ class ProcessTest(unittest.TestCase):
         fleet.start_service(fleet.port)
         wait_for(lambda: "topology service: connected" in
                  fleet.log(1).split("trying again")[-1])
-        fleet.processes[1].send_signal(signal.SIGTERM)
+        fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
 
@@ -330,6 +330,92 @@ class ProcessTest(unittest.TestCase):
         result = run(*base, "--certs", fleet.certs_of("peer-1"))
         self.assertEqual(result.returncode, 2)
         self.assertIn("chmod 600", result.stderr)
+
+    def status(self, fleet):
+        done = run(program("gossamer"), "status", "--topology",
+                   f"127.0.0.1:{fleet.port}", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def standing(self, fleet, k):
+        for peer in self.status(fleet).get("peers", []):
+            if peer["peer"] == k:
+                return peer["standing"]
+        return None
+
+    def check_survivors_go_on_without_the_dead(self, mixing):
+        fleet = self.fleet(rounds=1000000, peers=5, mixing=mixing)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(3) > 50)
+        fleet.processes[3].kill()
+        wait_for(lambda: self.standing(fleet, 3) == "removed")
+        rounds = {k: fleet.round_of(k) for k in (1, 2, 4, 5)}
+        wait_for(lambda: all(fleet.round_of(k) > rounds[k] + 300
+                             for k in rounds))
+        self.assertEqual(self.status(fleet)["removals"], 1)
+        for k in (2, 4):
+            self.assertIn("member_suspected", fleet.events(k))
+            self.assertIn("member_removed", fleet.events(k))
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(1, 2, 4, 5), [0, 0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 4, 5)}), 1)
+
+    def test_killed_peer_is_removed_with_deadlines(self):
+        self.check_survivors_go_on_without_the_dead('deadline: "auto"')
+
+    def test_killed_peer_is_removed_without_deadlines(self):
+        self.check_survivors_go_on_without_the_dead('deadline: "none"')
+
+    def test_peer_that_was_frozen_for_long_returns(self):
+        fleet = self.fleet(rounds=1000000, peers=4, mixing='deadline: "auto"')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(2) > 50)
+        fleet.processes[2].send_signal(signal.SIGSTOP)
+        wait_for(lambda: self.standing(fleet, 2) == "removed")
+        fleet.processes[2].send_signal(signal.SIGCONT)
+        wait_for(lambda: self.standing(fleet, 2) == "member")
+        wait_for(lambda: "rejoined" in fleet.events(2))
+        before = fleet.round_of(2)
+        wait_for(lambda: fleet.round_of(2) > before + 100)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
+
+    def test_one_more_peer_joins_with_the_parameters_of_members(self):
+        fleet = self.fleet(rounds=1000000, peers=3)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(2) > 50)
+        fleet.start_peer(4)
+        wait_for(lambda: fleet.round_of(4) > 100)
+        self.assertIn("state_received", fleet.events(4))
+        self.assertEqual(self.status(fleet)["joins"], 1)
+        for k in (1, 2, 3):
+            self.assertNotIn("overdue", fleet.events(k))
+        fleet.processes[4].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
+        again = self.fleet("again", rounds=1000, peers=3)
+        again.start_service()
+        log = os.path.join(fleet.run_dir, "peer-0", "decisions.log")
+        again.start_peer(1, "--replay", log)
+        self.assertEqual(again.wait(1), [2])
+        self.assertIn("members came or went", again.log(1))
+
+    def test_a_peer_leaves_and_the_others_go_on(self):
+        fleet = self.fleet(rounds=1000000, peers=4)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(2) > 50)
+        fleet.processes[2].send_signal(signal.SIGTERM)
+        self.assertEqual(fleet.wait(2), [0])
+        self.assertIn("left", fleet.events(2))
+        self.assertNotIn("left_late", fleet.events(2))
+        rounds = {k: fleet.round_of(k) for k in (1, 3, 4)}
+        wait_for(lambda: all(fleet.round_of(k) > rounds[k] + 200
+                             for k in rounds))
+        self.assertEqual(self.status(fleet)["leaves"], 1)
+        for k in (1, 3, 4):
+            fleet.processes[k].send_signal(signal.SIGTERM)
+        self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
 
     def test_other_model_is_refused_with_both_fingerprints(self):
         fleet = self.fleet(peers=2)

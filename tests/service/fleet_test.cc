@@ -22,6 +22,8 @@ FleetOptions Options(int expected) {
   FleetOptions options;
   options.run_id = "run";
   options.expected = expected;
+  options.lease = absl::Seconds(30);
+  options.max_peers = expected;
   return options;
 }
 
@@ -207,7 +209,9 @@ TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {
 TEST_F(FleetTest, AReturningPeerIsLetInThoughTheServiceRestartsMeanwhile) {
   Assemble(2);
   Hear(Beat(1, 101));
-  ASSERT_TRUE(fleet_->Register(Peer(2, 202), now_).ok());
+  Registration r = Peer(2, 202);
+  r.checkpoint_rounds = {5};
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
   Begin(2, FleetRecord(fleet_->record()));
   EXPECT_FALSE(Hear(Beat(2, 202)).view) << "nobody has been heard of yet";
   Hear(Beat(1, 101));
@@ -221,7 +225,9 @@ TEST_F(FleetTest, ANewAddressMakesAViewFarEnoughAhead) {
     h.report.rounds_per_second = 20;
     Hear(h);
   }
-  ASSERT_TRUE(fleet_->Register(Peer(2, 202, "elsewhere:1"), now_).ok());
+  Registration r = Peer(2, 202, "elsewhere:1");
+  r.checkpoint_rounds = {5};
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
   FleetHeartbeat h = Beat(1, 101, 55);
   h.report.rounds_per_second = 20;
   h.view_generation = h.view_epoch = 1;
@@ -288,7 +294,9 @@ TEST_F(FleetTest, ARestartedServiceGoesOnUnnoticed) {
   h.view_generation = h.view_epoch = 1;
   EXPECT_FALSE(Hear(h).view);
   // A view made now is newer than any of the service's earlier life.
-  ASSERT_TRUE(fleet_->Register(Peer(2, 202, "elsewhere:1"), now_).ok());
+  Registration r = Peer(2, 202, "elsewhere:1");
+  r.checkpoint_rounds = {5};
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
   const FleetAnswer answer = Hear(h);
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->generation, 2);

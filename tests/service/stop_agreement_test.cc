@@ -68,6 +68,7 @@ FleetHeartbeat BeatOf(const Trainer& t) {
 struct World {
   World(int peers, RngKey key) : key(key) {
     options.expected = peers;
+    options.lease = absl::Seconds(30);
     fleet.emplace(*Fleet::Create(options, std::nullopt, now));
     for (int i = 1; i <= peers; ++i) {
       const uint64_t id = static_cast<uint64_t>(i);

@@ -33,7 +33,13 @@ FleetRecord Sample() {
                      .checkpoint_rounds = {},
                      .in_view = false,
                      .resume_round = 0,
-                     .finished = true}};
+                     .finished = true,
+                     .standing = Standing::kLeft,
+                     .needs_parameters = true,
+                     .removals = 3}};
+  record.assembled = true;
+  record.counts = {
+      .suspicions = 5, .removals = 4, .returns = 3, .joins = 2, .leaves = 1};
   record.view.run_id = "run";
   record.view.generation = 4;
   record.view.epoch = 3;

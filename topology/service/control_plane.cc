@@ -39,6 +39,22 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   return report;
 }
 
+std::string_view NameOf(Standing standing) {
+  switch (standing) {
+    case Standing::kMember:
+      return "member";
+    case Standing::kJoining:
+      return "joining";
+    case Standing::kLeaving:
+      return "leaving";
+    case Standing::kRemoved:
+      return "removed";
+    case Standing::kLeft:
+      return "left";
+  }
+  return "";
+}
+
 void Fill(const FleetPeer& peer, wire::PeerStatus* status) {
   status->set_peer_id(peer.id.value);
   status->set_address(peer.address);
@@ -52,6 +68,9 @@ void Fill(const FleetPeer& peer, wire::PeerStatus* status) {
   status->set_seconds_since_heartbeat(
       absl::ToDoubleSeconds(peer.since_heartbeat));
   status->set_finished(peer.finished);
+  status->set_standing(std::string(NameOf(peer.standing)));
+  status->set_suspected_by(static_cast<uint32_t>(peer.suspected_by));
+  status->set_removals(static_cast<uint32_t>(peer.removals));
 }
 
 }  // namespace
@@ -84,17 +103,26 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
 ControlPlane::Progress ControlPlane::Tick() {
   const absl::Time now = clock_();
   fleet_.Tick(now);
+  TellNotes();
   // A save that failed is tried again at the next event or tick.
   Save().IgnoreError();
   Progress progress{
       .finished = fleet_.Finished(), .lost = fleet_.Lost(now), .unfinished = 0};
-  for (const MemberRecord& m : fleet_.record().members) {
-    progress.unfinished += !m.finished;
+  for (const FleetPeer& peer : fleet_.Snapshot(now).peers) {
+    const bool member = peer.standing == Standing::kMember ||
+                        peer.standing == Standing::kLeaving;
+    progress.unfinished += member && !peer.finished;
+    progress.some_finished = progress.some_finished || peer.finished;
   }
   return progress;
 }
 
+void ControlPlane::TellNotes() {
+  for (const std::string& note : fleet_.TakeNotes()) log_(note);
+}
+
 absl::Status ControlPlane::Save() {
+  TellNotes();
   if (fleet_.version() == saved_version_ || SeededBug("answer-unsaved")) {
     return absl::OkStatus();
   }
@@ -122,8 +150,11 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
                            fleet_.registered(), fleet_.options().expected));
     }
     if (m.finished && !(known && old->finished)) {
-      log_(absl::StrFormat("peer %d has finished", m.id.value));
+      log_(
+          absl::StrFormat("peer %d has %s", m.id.value,
+                          m.standing == Standing::kLeft ? "left" : "finished"));
     }
+    if (known && old->standing != m.standing) LogStanding(*old, m);
   }
   if (after.view.epoch != before.view.epoch) {
     log_(absl::StrFormat(
@@ -141,6 +172,30 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
         after.stop.committed == before.stop.committed)) {
     log_(absl::StrFormat("stop at round %d %s", after.stop.round,
                          after.stop.committed ? "agreed" : "proposed"));
+  }
+}
+
+void ControlPlane::LogStanding(const MemberRecord& before,
+                               const MemberRecord& after) {
+  const uint64_t id = after.id.value;
+  switch (after.standing) {
+    case Standing::kRemoved:
+      if (before.standing == Standing::kJoining) break;
+      log_(absl::StrFormat(
+          "peer %d is removed: no heartbeat for %s, and neighbours suspect it",
+          id, absl::FormatDuration(fleet_.options().lease)));
+      break;
+    case Standing::kLeaving:
+      log_(absl::StrFormat("peer %d leaves", id));
+      break;
+    case Standing::kJoining:
+      log_(absl::StrFormat("peer %d is to join", id));
+      break;
+    case Standing::kMember:
+      log_(absl::StrFormat("peer %d joins", id));
+      break;
+    case Standing::kLeft:
+      break;
   }
 }
 
@@ -164,6 +219,7 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   r.configuration_hash = request.configuration_hash();
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
                              request.checkpoint_rounds().end());
+  r.has_parameters = request.has_parameters();
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
     log_(absl::StrFormat("refused a peer at %s: %s", r.address,
@@ -197,6 +253,11 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   heartbeat.acknowledged_stop = request.acknowledged_stop();
   heartbeat.request_stop = request.request_stop();
   heartbeat.finished = request.finished();
+  for (const uint64_t id : request.suspected()) {
+    heartbeat.suspected.push_back({id});
+  }
+  heartbeat.leaving = request.leaving();
+  heartbeat.ready = request.ready();
   GOSSAMER_ASSIGN_OR_RETURN(const FleetAnswer answer,
                             fleet_.Heartbeat(heartbeat, clock_()));
   GOSSAMER_RETURN_IF_ERROR(Save());
@@ -206,6 +267,16 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   response.set_fleet_busy_seconds(answer.fleet_busy);
   response.set_stop_round(answer.stop.round);
   response.set_stop_committed(answer.stop.committed);
+  response.set_outside(answer.outside);
+  response.set_wait_seconds(absl::ToDoubleSeconds(answer.wait));
+  for (const Member& m : answer.donors) {
+    response.add_donor_id(m.id.value);
+    response.add_donor_address(m.address);
+  }
+  for (const Member& m : answer.joiners) {
+    response.add_joiner_id(m.id.value);
+    response.add_joiner_address(m.address);
+  }
   response.set_registered(static_cast<uint32_t>(fleet_.registered()));
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
   return absl::OkStatus();
@@ -227,6 +298,12 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   }
   response.set_stop_round(fleet_.record().stop.round);
   response.set_stop_committed(fleet_.record().stop.committed);
+  const FleetCounts& counts = fleet_.record().counts;
+  response.set_suspicions(counts.suspicions);
+  response.set_removals(counts.removals);
+  response.set_returns(counts.returns);
+  response.set_joins(counts.joins);
+  response.set_leaves(counts.leaves);
   return absl::OkStatus();
 }
 

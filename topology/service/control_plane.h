@@ -63,6 +63,8 @@ class ControlPlane {
   // Makes what changed durable, then tells people.
   absl::Status Save();
   void LogChanges(const FleetRecord& before);
+  void LogStanding(const MemberRecord& before, const MemberRecord& after);
+  void TellNotes();
 
   const Clock clock_;
   const Log log_;

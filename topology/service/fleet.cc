@@ -19,10 +19,11 @@ namespace {
 
 constexpr size_t kSketchesKept = 8;
 
-absl::Status CheckGap(const FleetOptions& options) {
+}  // namespace
+
+absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
   GOSSAMER_ASSIGN_OR_RETURN(
-      const auto schedule,
-      MakeSchedule(options.schedule, options.expected, options.seed));
+      const auto schedule, MakeSchedule(options.schedule, peers, options.seed));
   if (options.min_gap <= 0) return absl::OkStatus();
   const double gap = ExpectedContraction(*schedule).gap();
   if (gap >= options.min_gap) return absl::OkStatus();
@@ -30,16 +31,21 @@ absl::Status CheckGap(const FleetOptions& options) {
       "graph %s with schedule %s on %d peers has a spectral gap of %.3g, below "
       "the floor of %.3g: it would mix too slowly.  Take a denser graph or a "
       "random schedule, or lower --min-gap",
-      options.schedule.graph, options.schedule.schedule, options.expected, gap,
+      options.schedule.graph, options.schedule.schedule, peers, gap,
       options.min_gap));
 }
 
+namespace {
+
 // The part of a view that the options fix.
-bool SameFleet(const View& view, const FleetOptions& o) {
+bool SameFleet(const FleetRecord& record, const FleetOptions& o) {
+  const View& view = record.view;
+  // Members have come and gone since the first view.
+  const bool changed = o.elastic || !record.assembled;
   const ScheduleSpec& a = view.schedule;
   const ScheduleSpec& b = o.schedule;
   return view.run_id == o.run_id && view.seed == o.seed &&
-         view.members.size() == static_cast<size_t>(o.expected) &&
+         (changed || view.members.size() == static_cast<size_t>(o.expected)) &&
          a.graph == b.graph && a.schedule == b.schedule &&
          a.weights == b.weights && a.degree == b.degree &&
          a.edge_probability == b.edge_probability && a.edges == b.edges;
@@ -58,6 +64,11 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
         absl::StrCat("heartbeat: a sketch has ", kSketchBuckets,
                      " numbers, not ", report.sketch.size()));
   }
+  if (heartbeat.suspected.size() > kMaxSuspected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat: suspects ", heartbeat.suspected.size(),
+                     " peers; at most ", kMaxSuspected, " fit"));
+  }
   return absl::OkStatus();
 }
 
@@ -73,7 +84,7 @@ Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
 absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
                                     std::optional<FleetRecord> stored,
                                     absl::Time now) {
-  GOSSAMER_RETURN_IF_ERROR(CheckGap(options));
+  GOSSAMER_RETURN_IF_ERROR(CheckFleetSize(options, options.expected));
   if (options.run_id.empty()) {
     return absl::InvalidArgumentError("a run needs a name: give --run");
   }
@@ -87,7 +98,7 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
   const View& view = fleet.record_.view;
   const uint64_t configuration = fleet.options_.configuration_hash;
   if (view.epoch != 0 && !fleet.Finished() &&
-      !(SameFleet(view, fleet.options_) &&
+      !(SameFleet(fleet.record_, fleet.options_) &&
         (configuration == 0 ||
          configuration == fleet.record_.configuration_hash))) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -157,12 +168,6 @@ absl::StatusOr<PeerId> Fleet::AssignId(const Registration& r) const {
     id.value = 1;
     while (taken.contains(id)) ++id.value;
   }
-  if (!taken.contains(id) && registered() >= options_.expected) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the run already has its %d peers; a returning peer must give its "
-        "--id, a larger fleet needs --peers",
-        options_.expected));
-  }
   return id;
 }
 
@@ -171,38 +176,46 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   const bool known_life = std::any_of(
       record_.members.begin(), record_.members.end(),
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
-  if (Finished() && !known_life) {
+  if (r.has_parameters && !record_.assembled) {
+    return absl::FailedPreconditionError(
+        "the run has ended without this peer, which was away");
+  }
+  if (Finished() && !known_life && !r.has_parameters) {
     // The run is over and somebody starts again: assemble a new fleet.
     record_.members.clear();
+    record_.assembled = false;
     record_.stop = {};
+    record_.counts = {};
     live_.clear();
   }
   GOSSAMER_ASSIGN_OR_RETURN(const PeerId id, AssignId(r));
-  if (record_.members.empty()) {
-    record_.configuration_hash = r.configuration_hash;
-    record_.layout_fingerprint = r.layout_fingerprint;
-  }
-  MemberRecord* member = Find(id);
-  if (member == nullptr) {
-    auto& members = record_.members;
-    const auto at =
-        std::find_if(members.begin(), members.end(),
-                     [id](const MemberRecord& m) { return m.id > id; });
-    member = &*members.insert(at, MemberRecord{});
-    member->id = id;
-  }
-  if (member->boot_id != r.boot_id) {
-    member->boot_id = r.boot_id;
-    member->address = r.address;
-    member->checkpoint_rounds = r.checkpoint_rounds;
-    member->in_view = false;
-    member->finished = false;
+  const MemberRecord* known = Find(id);
+  MemberRecord member;
+  if (known != nullptr) member = *known;
+  member.id = id;
+  if (member.boot_id != r.boot_id) {
+    const bool died_leaving = member.standing == Standing::kLeaving;
+    GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
+    if (record_.members.empty()) {
+      record_.configuration_hash = r.configuration_hash;
+      record_.layout_fingerprint = r.layout_fingerprint;
+    }
+    member.boot_id = r.boot_id;
+    member.address = r.address;
+    member.checkpoint_rounds = r.checkpoint_rounds;
+    member.in_view = false;
+    member.finished = false;
+    Put(std::move(member));
     live_[id] = {};
     live_[id].registered = now;
+    // The others wait for it until the round of its departure.
+    if (died_leaving && record_.assembled) {
+      record_.view = NextView(FutureRound());
+    }
     ++version_;
   }
   live_[id].last_heard = now;
-  Settle();
+  Settle(now);
   return id;
 }
 
@@ -228,20 +241,29 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   if (heartbeat.request_stop && member->in_view && record_.stop.round == 0) {
     GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
   }
-  Settle();
+  Settle(now);
+  RemoveSilent(now);
+  LetLeave(now);
   AdaptOverlap();
   AdvanceStop(now);
   FleetAnswer answer;
   const std::vector<uint64_t> rounds = Rounds();
-  answer.fleet_round = rounds[0];
+  if (!rounds.empty()) answer.fleet_round = rounds[0];
   if (rounds.size() > 1) answer.second_round = rounds[1];
-  for (const auto& [id, live] : live_) {
-    const double busy = live.report.tempo.busy_seconds;
-    if (std::isfinite(busy))
+  for (const MemberRecord& m : record_.members) {
+    const double busy = live_.at(m.id).report.tempo.busy_seconds;
+    if (OfTheFleet(m) && std::isfinite(busy)) {
       answer.fleet_busy = std::max(answer.fleet_busy, busy);
+    }
   }
   member = Find(heartbeat.peer_id);
+  if (!OfTheFleet(*member)) {
+    AnswerOutside(*member, now, answer);
+    return answer;
+  }
+  if (member->needs_parameters) answer.donors = DonorsOf(*member, now);
   if (!member->in_view) return answer;
+  answer.joiners = JoinersOf(member->id, now);
   answer.stop = record_.stop;
   View known;
   known.generation = heartbeat.view_generation;
@@ -260,8 +282,29 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
   live.round_begun = heartbeat.round_begun;
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
+  live.ready = heartbeat.ready;
+  if (!heartbeat.leaving) {
+    live.leaving_since = absl::InfiniteFuture();
+  } else {
+    live.leaving_since = std::min(live.leaving_since, now);
+  }
+  std::set<PeerId> suspected;
+  for (const PeerId id : heartbeat.suspected) {
+    if (Find(id) == nullptr) continue;
+    if (!live.suspected.contains(id) && Suspecters(id, now) == 0) {
+      ++record_.counts.suspicions;
+      Note(absl::StrFormat("peer %d does not answer peer %d", id.value,
+                           member.id.value));
+    }
+    suspected.insert(id);
+  }
+  live.suspected = std::move(suspected);
   if (heartbeat.finished && !member.finished) {
     member.finished = true;
+    if (member.standing == Standing::kLeaving) {
+      member.standing = Standing::kLeft;
+      ++record_.counts.leaves;
+    }
     ++version_;
   }
   std::vector<double> sketch = std::move(live.report.sketch);
@@ -281,6 +324,7 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
   FleetSnapshot snapshot;
   // How many peers have a sketch of a round, latest round first.
   std::map<uint64_t, std::vector<std::vector<double>>, std::greater<>> rounds;
+  size_t members = 0;
   for (const MemberRecord& m : record_.members) {
     const Live& live = live_.at(m.id);
     snapshot.peers.push_back(
@@ -288,13 +332,18 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
          .address = m.address,
          .report = live.report,
          .since_heartbeat = now - std::max(live.last_heard, started_),
-         .finished = m.finished});
+         .finished = m.finished,
+         .standing = m.standing,
+         .suspected_by = Suspecters(m.id, now),
+         .removals = m.removals});
+    if (!OfTheFleet(m)) continue;
+    ++members;
     for (const auto& [round, sketch] : live.sketches) {
       rounds[round].push_back(sketch);
     }
   }
   for (const auto& [round, sketches] : rounds) {
-    if (sketches.size() < record_.members.size()) continue;
+    if (sketches.size() < members) continue;
     snapshot.consensus_distance = ConsensusDistance(sketches);
     snapshot.consensus_round = round;
     break;
@@ -303,15 +352,17 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
 }
 
 bool Fleet::Finished() const {
-  return record_.view.epoch != 0 && !record_.members.empty() &&
+  return record_.assembled &&
          std::all_of(record_.members.begin(), record_.members.end(),
-                     [](const MemberRecord& m) { return m.finished; });
+                     [this](const MemberRecord& m) {
+                       return m.finished || !OfTheFleet(m);
+                     });
 }
 
 std::vector<PeerId> Fleet::Lost(absl::Time now) const {
   std::vector<PeerId> lost;
   for (const MemberRecord& m : record_.members) {
-    if (!m.finished && Lost(m, now)) lost.push_back(m.id);
+    if (OfTheFleet(m) && !m.finished && Lost(m, now)) lost.push_back(m.id);
   }
   return lost;
 }
@@ -321,6 +372,18 @@ MemberRecord* Fleet::Find(PeerId id) {
     if (m.id == id) return &m;
   }
   return nullptr;
+}
+
+void Fleet::Put(MemberRecord member) {
+  auto& members = record_.members;
+  const auto at =
+      std::find_if(members.begin(), members.end(),
+                   [&](const MemberRecord& m) { return m.id >= member.id; });
+  if (at != members.end() && at->id == member.id) {
+    *at = std::move(member);
+  } else {
+    members.insert(at, std::move(member));
+  }
 }
 
 bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,8 @@
 #include "runtime/base/ids.h"
 #include "runtime/membership/membership.h"
 #include "runtime/membership/protocol.h"
+#include "topology/mixing_schedule.h"
+#include "topology/service/fleet_record.h"
 #include "topology/service/overlap_chooser.h"
 #include "topology/view.h"
 
@@ -39,77 +43,16 @@ struct FleetOptions {
   double min_gap = 0;
   absl::Duration heartbeat = absl::Seconds(1);
   // Without a heartbeat for so long a peer counts as lost.
-  absl::Duration lease = absl::Seconds(30);
+  absl::Duration lease = absl::Seconds(4);
+  // Members come and go; false: of a fleet that cannot do without one.
+  bool elastic = true;
+  int max_peers =
+      0;  // that may be members at once; 0: what the schedule allows
 };
 
-// What must survive a restart of the service.
-struct MemberRecord {
-  PeerId id;
-  uint64_t boot_id = 0;
-  std::string address;
-  std::vector<uint64_t> checkpoint_rounds;
-  bool in_view = false;  // this life has been let into the view
-  // What this life starts from: the checkpoint that all have in common if they
-  // begin together, its own newest if it returns to a fleet that lives.
-  uint64_t resume_round = 0;
-  bool finished = false;
-  friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
-};
-
-struct FleetRecord {
-  uint64_t generation = 0;  // of this life of the service
-  uint64_t layout_fingerprint = 0;
-  uint64_t configuration_hash = 0;
-  std::vector<MemberRecord> members;  // by id
-  View view;                          // epoch 0: none yet
-  StopState stop;
-};
-
-struct Registration {
-  uint32_t protocol_version = kControlProtocolVersion;
-  std::string run_id;
-  PeerId peer_id;  // 0: assign one
-  uint64_t boot_id = 0;
-  std::string address;
-  uint64_t layout_fingerprint = 0;
-  uint64_t configuration_hash = 0;
-  std::vector<uint64_t> checkpoint_rounds;
-};
-
-struct FleetHeartbeat {
-  std::string run_id;
-  PeerId peer_id;
-  uint64_t boot_id = 0;
-  uint64_t view_generation = 0;
-  uint64_t view_epoch = 0;
-  PeerReport report;
-  uint64_t round_begun = 0;
-  uint64_t acknowledged_stop = 0;
-  bool request_stop = false;
-  bool finished = false;
-};
-
-struct FleetAnswer {
-  std::optional<View> view;   // only if newer than the peer's
-  uint64_t fleet_round = 0;   // the largest of a peer
-  uint64_t second_round = 0;  // the second largest; 0: there is one peer
-  double fleet_busy = 0;      // seconds; 0: not known
-  StopState stop;
-};
-
-struct FleetPeer {
-  PeerId id;
-  std::string address;
-  PeerReport report;
-  absl::Duration since_heartbeat;
-  bool finished = false;
-};
-
-struct FleetSnapshot {
-  std::vector<FleetPeer> peers;
-  std::optional<double> consensus_distance;
-  uint64_t consensus_round = 0;
-};
+// kInvalidArgument: the schedule cannot be for so many peers, or its gap is
+// below the floor.
+absl::Status CheckFleetSize(const FleetOptions& options, int peers);
 
 class Fleet {
  public:
@@ -134,6 +77,8 @@ class Fleet {
   absl::StatusOr<uint64_t> RequestStop(absl::Time now);
   // Notices what no event says: leases that ran out.
   void Tick(absl::Time now);
+  // Lines for people since the last call, of what is not in the record.
+  std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
 
   FleetSnapshot Snapshot(absl::Time now) const;
   // Every member has trained to the end.
@@ -146,7 +91,8 @@ class Fleet {
   const FleetRecord& record() const { return record_; }
   // Grows whenever record() has changed.
   uint64_t version() const { return version_; }
-  int registered() const { return static_cast<int>(record_.members.size()); }
+  // Members, and who waits to be one.
+  int registered() const;
 
  private:
   struct Live {  // of one member, not stored
@@ -155,6 +101,10 @@ class Fleet {
     PeerReport report;
     uint64_t round_begun = 0;
     uint64_t acknowledged_stop = 0;
+    std::set<PeerId> suspected;
+    absl::Time may_return = absl::InfinitePast();
+    absl::Time leaving_since = absl::InfiniteFuture();
+    bool ready = false;
     // Sketches of the last rounds, oldest first.
     std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
   };
@@ -163,14 +113,39 @@ class Fleet {
   absl::Status CheckRegistration(const Registration& r) const;
   absl::StatusOr<PeerId> AssignId(const Registration& r) const;
   MemberRecord* Find(PeerId id);
+  void Put(MemberRecord member);
   bool HasLease(const MemberRecord& m, absl::Time now) const;
   bool Lost(const MemberRecord& m, absl::Time now) const;
   // Lets registered lives into a view as soon as it is known how.
-  void Settle();
+  void Settle(absl::Time now);
+
+  // Who is a member (fleet_members.cc).
+  absl::Status Admit(const Registration& r, MemberRecord& member,
+                     absl::Time now);
+  void RemoveSilent(absl::Time now);
+  void LetLeave(absl::Time now);
+  static bool OfTheFleet(const MemberRecord& m) {
+    return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
+  }
+  // Every live member trains by the present view: another one may follow.
+  bool Adopted(absl::Time now) const;
+  // It waits for a view and has what it takes.
+  bool MayBeLetIn(const MemberRecord& m) const;
+  // How many members suspect `id`, and how many have to.
+  int Suspecters(PeerId id, absl::Time now) const;
+  int SuspectersNeeded(PeerId id, absl::Time now);
+  // A fleet of so many can be; a note says once why not.
+  bool CanHave(int members, const std::string& instead);
+  void Note(const std::string& line);
+  void AnswerOutside(const MemberRecord& m, absl::Time now,
+                     FleetAnswer& answer) const;
+  std::vector<Member> DonorsOf(const MemberRecord& joiner,
+                               absl::Time now) const;
+  std::vector<Member> JoinersOf(PeerId donor, absl::Time now) const;
   // overlap_steps auto: another view if another h fits better.
   void AdaptOverlap();
   void MakeFirstView();
-  void LetIn();
+  void LetIn(absl::Time now);
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
              absl::Time now);
@@ -186,6 +161,11 @@ class Fleet {
   absl::Time started_;
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;
+  std::map<int, absl::Status> possible_;  // fleets, by members
+  std::unique_ptr<MixingSchedule> schedule_;
+  uint64_t schedule_epoch_ = 0;  // the view that schedule_ is of
+  std::set<std::string> noted_;
+  std::vector<std::string> notes_;
   // overlap_steps auto: rounds of a view before one of a smaller h, and whether
   // the last choice was one.
   uint64_t patience_ = kRoundsToGoBack;

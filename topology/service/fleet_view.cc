@@ -26,7 +26,7 @@ constexpr double kMaxRoundsPerSecond = 1e6;
 }  // namespace
 
 absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
-  if (record_.view.epoch == 0) {
+  if (!record_.assembled) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run has not begun: %d of %d peers have registered; end the peers "
         "themselves",
@@ -40,14 +40,19 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
   return record_.stop.round;
 }
 
-void Fleet::Tick(absl::Time now) { AdvanceStop(now); }
+void Fleet::Tick(absl::Time now) {
+  Settle(now);
+  RemoveSilent(now);
+  LetLeave(now);
+  AdvanceStop(now);
+}
 
 void Fleet::AdvanceStop(absl::Time now) {
   StopState& stop = record_.stop;
   if (stop.round == 0 || stop.committed) return;
   bool all = true;
   for (const MemberRecord& m : record_.members) {
-    if (m.finished) continue;
+    if (m.finished || !OfTheFleet(m)) continue;
     const Live& live = live_.at(m.id);
     if (live.round_begun >= stop.round) {
       // Too late for this one: a later round for all.
@@ -69,25 +74,27 @@ void Fleet::AdvanceStop(absl::Time now) {
 // fleet lives.  It does if somebody in the view has been heard of since; it
 // does not if every member has a new life: then all begin together, from the
 // checkpoint they have in common.
-void Fleet::Settle() {
-  if (registered() < options_.expected) return;
+void Fleet::Settle(absl::Time now) {
+  if (!record_.assembled && registered() < options_.expected) return;
   bool all_new = true;
+  bool some_wait = false;
   absl::Time last_registered = absl::InfinitePast();
   absl::Time last_heard = absl::InfinitePast();
   for (const MemberRecord& m : record_.members) {
     const Live& live = live_.at(m.id);
-    if (!m.in_view) {
+    if (MayBeLetIn(m)) {
+      some_wait = true;
       last_registered = std::max(last_registered, live.registered);
-    } else {
-      all_new = false;
+    }
+    if (m.in_view && OfTheFleet(m)) {
       if (!m.finished) last_heard = std::max(last_heard, live.last_heard);
     }
+    all_new = all_new && !(m.in_view && OfTheFleet(m));
   }
   if (all_new) {
     MakeFirstView();
-  } else if (last_registered != absl::InfinitePast() &&
-             last_heard > last_registered) {
-    LetIn();
+  } else if (some_wait && last_heard > last_registered) {
+    LetIn(now);
   }
 }
 
@@ -98,7 +105,13 @@ View Fleet::NextView(uint64_t from_round) const {
   view.epoch = record_.view.epoch + 1;
   view.from_round = from_round;
   for (const MemberRecord& m : record_.members) {
-    view.members.push_back({.id = m.id, .address = m.address});
+    if (m.standing == Standing::kMember) {
+      view.members.push_back({.id = m.id, .address = m.address});
+    } else if (m.standing == Standing::kLeaving) {
+      view.departures.push_back(
+          {.id = m.id,
+           .round = record_.view.DepartureOf(m.id).value_or(from_round)});
+    }
   }
   view.schedule = options_.schedule;
   view.seed = options_.seed;
@@ -120,7 +133,7 @@ void Fleet::AdaptOverlap() {
   std::vector<Tempo> tempos;
   uint64_t slowest = std::numeric_limits<uint64_t>::max();
   for (const MemberRecord& m : record_.members) {
-    if (m.finished) continue;
+    if (m.finished || !OfTheFleet(m)) continue;
     const PeerReport& report = live_.at(m.id).report;
     // Measured in the view that is valid now, not in the one before.
     if (report.round < view.from_round + kRoundsToChoose) return;
@@ -144,37 +157,29 @@ void Fleet::AdaptOverlap() {
 }
 
 void Fleet::MakeFirstView() {
+  for (MemberRecord& m : record_.members) {
+    // Who had begun to leave when the fleet died has left.
+    if (m.standing == Standing::kLeaving) m.standing = Standing::kLeft;
+  }
   const uint64_t resume = CommonCheckpoint();
   record_.view = NextView(std::max<uint64_t>(resume, 1));
+  record_.assembled = true;
   record_.stop = {};
   for (MemberRecord& m : record_.members) {
+    if (m.standing != Standing::kMember) continue;
     m.in_view = true;
     m.resume_round = resume;
     m.finished = false;
+    m.needs_parameters = false;
   }
-  ++version_;
-}
-
-void Fleet::LetIn() {
-  bool moved = false;
-  for (MemberRecord& m : record_.members) {
-    if (m.in_view) continue;
-    m.in_view = true;
-    m.resume_round = 0;
-    for (uint64_t round : m.checkpoint_rounds) {
-      m.resume_round = std::max(m.resume_round, round);
-    }
-    for (const Member& v : record_.view.members) {
-      moved |= v.id == m.id && v.address != m.address;
-    }
-  }
-  if (moved) record_.view = NextView(FutureRound());
   ++version_;
 }
 
 std::vector<uint64_t> Fleet::Rounds() const {
   std::vector<uint64_t> rounds;
-  for (const auto& [id, live] : live_) {
+  for (const MemberRecord& m : record_.members) {
+    if (!OfTheFleet(m)) continue;
+    const Live& live = live_.at(m.id);
     rounds.push_back(std::max(live.round_begun, live.report.round));
   }
   std::ranges::sort(rounds, std::greater());
@@ -188,9 +193,9 @@ uint64_t Fleet::MaxRound() const {
 
 uint64_t Fleet::FutureRound() const {
   double speed = 0;
-  for (const auto& [id, live] : live_) {
-    const double s = live.report.rounds_per_second;
-    if (std::isfinite(s)) speed = std::max(speed, s);
+  for (const MemberRecord& m : record_.members) {
+    const double s = live_.at(m.id).report.rounds_per_second;
+    if (OfTheFleet(m) && std::isfinite(s)) speed = std::max(speed, s);
   }
   const double slack = kHeartbeatsOfSlack *
                        absl::ToDoubleSeconds(options_.heartbeat) *
@@ -201,14 +206,17 @@ uint64_t Fleet::FutureRound() const {
 
 uint64_t Fleet::CommonCheckpoint() const {
   std::map<uint64_t, size_t> holders;
+  size_t members = 0;
   for (const MemberRecord& m : record_.members) {
+    if (m.standing != Standing::kMember) continue;
+    ++members;
     const std::set<uint64_t> own(m.checkpoint_rounds.begin(),
                                  m.checkpoint_rounds.end());
     for (uint64_t round : own) ++holders[round];
   }
   uint64_t common = 0;
   for (const auto& [round, count] : holders) {
-    if (count == record_.members.size() || SeededBug("uncommon-checkpoint")) {
+    if (count == members || SeededBug("uncommon-checkpoint")) {
       common = round;
     }
   }

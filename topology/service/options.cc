@@ -9,6 +9,7 @@
 #include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/run_config.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -40,8 +41,9 @@ struct Flags {
   std::optional<int> degree;
   std::optional<double> edge_probability;
   double min_gap = 0;
+  int max_peers = 0;
   double heartbeat = 1;
-  double lease = 30;
+  double lease = 4;
   ServiceOptions service;
 };
 
@@ -52,6 +54,10 @@ void AddFlags(Command& program, Flags& f) {
                     "the run's configuration (text proto)");
   program.AddOption("--run", &f.run, "name of the run");
   program.AddOption("--peers", &f.peers, "how many peers the view waits for");
+  program.AddOption("--max-peers", &f.max_peers,
+                    "most members once the run is under way; 0: as many as "
+                    "the schedule allows; as --peers: nobody joins",
+                    {.show_default = true, .range = {{0, kMaxPeers}}});
   program.AddOption("--graph", &f.graph, "who is whose neighbour");
   program.AddOption("--schedule", &f.schedule, "how that changes by round");
   program.AddOption("--weights", &f.weights, "how much neighbours count");
@@ -72,7 +78,8 @@ void AddFlags(Command& program, Flags& f) {
   program.AddOption("--heartbeat", &f.heartbeat, "seconds between heartbeats",
                     {.show_default = true, .range = {{0.01, 60}}});
   program.AddOption("--lease", &f.lease,
-                    "seconds of silence until a peer is lost",
+                    "seconds of silence until a peer is lost; removed from the "
+                    "view if neighbours suspect it, too",
                     {.show_default = true, .range = {{0.1, 86400}}});
   program.AddOption("--certs", &s.exposure.certificates,
                     "folder of certificates: all who call must show theirs",
@@ -99,6 +106,9 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   }
   FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
+  fleet.max_peers = f.max_peers;
+  // Its all-reduce needs every peer.
+  fleet.elastic = config.algorithm() != "cp-oadam";
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
   bool renamed = false;

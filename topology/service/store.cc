@@ -18,7 +18,7 @@ namespace gossamer {
 namespace {
 
 // PRAGMA user_version of the file.
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 constexpr char kSchema[] = R"sql(
 CREATE TABLE fleet(
@@ -27,7 +27,13 @@ CREATE TABLE fleet(
   layout_fingerprint INTEGER NOT NULL,
   configuration_hash INTEGER NOT NULL,
   stop_round INTEGER NOT NULL,
-  stop_committed INTEGER NOT NULL) STRICT;
+  stop_committed INTEGER NOT NULL,
+  assembled INTEGER NOT NULL,
+  suspicions INTEGER NOT NULL,
+  removals INTEGER NOT NULL,
+  returns INTEGER NOT NULL,
+  joins INTEGER NOT NULL,
+  leaves INTEGER NOT NULL) STRICT;
 CREATE TABLE member(
   id INTEGER PRIMARY KEY,
   boot_id INTEGER NOT NULL,
@@ -35,7 +41,10 @@ CREATE TABLE member(
   checkpoint_rounds TEXT NOT NULL,
   in_view INTEGER NOT NULL,
   resume_round INTEGER NOT NULL,
-  finished INTEGER NOT NULL) STRICT;
+  finished INTEGER NOT NULL,
+  standing INTEGER NOT NULL,
+  needs_parameters INTEGER NOT NULL,
+  removals INTEGER NOT NULL) STRICT;
 CREATE TABLE view(
   epoch INTEGER PRIMARY KEY,
   message BLOB NOT NULL) STRICT;
@@ -123,6 +132,12 @@ absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& text) {
   return rounds;
 }
 
+Standing StandingOf(uint64_t stored) {
+  return stored <= static_cast<uint64_t>(Standing::kLeft)
+             ? static_cast<Standing>(stored)
+             : Standing::kRemoved;
+}
+
 }  // namespace
 
 void Store::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -167,7 +182,8 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
   FleetRecord record;
   Statement fleet(db,
                   "SELECT generation, layout_fingerprint, configuration_hash,"
-                  " stop_round, stop_committed FROM fleet");
+                  " stop_round, stop_committed, assembled, suspicions,"
+                  " removals, returns, joins, leaves FROM fleet");
   const int found = fleet.Step();
   if (found == SQLITE_DONE) return std::nullopt;
   if (found != SQLITE_ROW) return Failure(db, path_, "cannot read");
@@ -176,9 +192,16 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
   record.configuration_hash = fleet.NumberAt(2);
   record.stop = {.round = fleet.NumberAt(3),
                  .committed = fleet.NumberAt(4) != 0};
+  record.assembled = fleet.NumberAt(5) != 0;
+  record.counts = {.suspicions = fleet.NumberAt(6),
+                   .removals = fleet.NumberAt(7),
+                   .returns = fleet.NumberAt(8),
+                   .joins = fleet.NumberAt(9),
+                   .leaves = fleet.NumberAt(10)};
   Statement members(db,
                     "SELECT id, boot_id, address, checkpoint_rounds, in_view,"
-                    " resume_round, finished FROM member");
+                    " resume_round, finished, standing, needs_parameters,"
+                    " removals FROM member");
   while (members.Step() == SQLITE_ROW) {
     GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds,
                               ParseRounds(members.BytesAt(3)));
@@ -188,7 +211,10 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
                               .checkpoint_rounds = std::move(rounds),
                               .in_view = members.NumberAt(4) != 0,
                               .resume_round = members.NumberAt(5),
-                              .finished = members.NumberAt(6) != 0});
+                              .finished = members.NumberAt(6) != 0,
+                              .standing = StandingOf(members.NumberAt(7)),
+                              .needs_parameters = members.NumberAt(8) != 0,
+                              .removals = members.NumberAt(9)});
   }
   std::sort(
       record.members.begin(), record.members.end(),
@@ -209,14 +235,18 @@ absl::Status Store::WriteMembers(const FleetRecord& record) {
   sqlite3* db = db_.get();
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
   for (const MemberRecord& m : record.members) {
-    Statement insert(db, "INSERT INTO member VALUES(?, ?, ?, ?, ?, ?, ?)");
+    Statement insert(db,
+                     "INSERT INTO member VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     insert.Number(m.id.value)
         .Number(m.boot_id)
         .Text(m.address)
         .Text(absl::StrJoin(m.checkpoint_rounds, " "))
         .Number(m.in_view)
         .Number(m.resume_round)
-        .Number(m.finished);
+        .Number(m.finished)
+        .Number(static_cast<uint64_t>(m.standing))
+        .Number(m.needs_parameters)
+        .Number(m.removals);
     if (insert.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
   }
   return absl::OkStatus();
@@ -225,13 +255,21 @@ absl::Status Store::WriteMembers(const FleetRecord& record) {
 absl::Status Store::Save(const FleetRecord& record) {
   sqlite3* db = db_.get();
   auto write = [&]() -> absl::Status {
-    Statement fleet(db,
-                    "INSERT OR REPLACE INTO fleet VALUES(1, ?, ?, ?, ?, ?)");
+    Statement fleet(
+        db,
+        "INSERT OR REPLACE INTO fleet VALUES(1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?)");
     fleet.Number(record.generation)
         .Number(record.layout_fingerprint)
         .Number(record.configuration_hash)
         .Number(record.stop.round)
-        .Number(record.stop.committed);
+        .Number(record.stop.committed)
+        .Number(record.assembled)
+        .Number(record.counts.suspicions)
+        .Number(record.counts.removals)
+        .Number(record.counts.returns)
+        .Number(record.counts.joins)
+        .Number(record.counts.leaves);
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
     if (record.view.epoch == 0) return absl::OkStatus();

@@ -18,7 +18,7 @@ SimOptions NetworkOf(const Scenario& s) {
 SimServiceOptions ServiceOf(const Scenario& s) {
   SimServiceOptions options;
   options.fleet.run_id = "sim";
-  options.fleet.expected = s.peers;
+  options.fleet.expected = s.peers - s.late;
   options.fleet.schedule = s.schedule;
   options.fleet.seed = s.seed;
   options.fleet.overlap_steps = s.overlap;

@@ -69,11 +69,14 @@ bool CorrectionLedger::Excused(const Key& key, int side) const {
   const PeerId self{key[side]};
   const auto life = life_of_.find({self, key[2 + side]});
   if (life == life_of_.end()) return true;  // it never had this epoch itself
-  if (crashed_.contains({self, life->second})) return true;
-  if (lives_.at(self) == life->second) return false;
-  const auto next =
-      resumed_.find({self.value, key[1 - side], life->second + 1});
-  return next == resumed_.end() || next->second.key != key;
+  // The lives that went on with it, one after the other.
+  for (uint64_t on = life->second;; ++on) {
+    if (crashed_.contains({self, on})) return true;
+    if (lives_.at(self) == on) return false;
+    const auto next = resumed_.find({self.value, key[1 - side], on + 1});
+    if (next != resumed_.end() && next->second.key == key) continue;
+    return on == life->second;
+  }
 }
 
 std::string CorrectionLedger::Finish() const {

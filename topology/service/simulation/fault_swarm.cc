@@ -15,13 +15,14 @@ constexpr uint64_t kMostEffects = 60;
 
 FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
                        SimService* service, const Scenario& scenario, Kill kill,
-                       Tell tell)
+                       Leave leave, Tell tell)
     : shared_(loop),
       loop_(loop),
       network_(network),
       service_(service),
       scenario_(scenario),
       kill_(std::move(kill)),
+      leave_(std::move(leave)),
       tell_(std::move(tell)),
       key_(RngKey(scenario.seed).Fold("swarm")),
       links_(loop, network, scenario.swarm.links) {
@@ -88,6 +89,7 @@ void FaultSwarm::TickPeers(RngKey draw) {
   for (int i = 1; i <= scenario_.peers; ++i) {
     const auto id = static_cast<uint64_t>(i);
     const RngKey own = draw.Fold(id);
+    if (own.Fold("leave").Uniform(0) < f.leave_rate) leave_({id});
     if (!outage && own.Uniform(0) >= f.crash_rate) continue;
     kill_({id}, {.effects = outage ? 0 : own.Below(kMostEffects, 1),
                  .downtime = Intervals(f.longest_downtime, own.Fold("down")),

@@ -103,6 +103,7 @@ void DrawTimes(Scenario& s, Draws d) {
   s.heartbeat = s.interval() * d.Int(2, 10);
   // A client that has lost the service tries again after 5 s at the latest.
   s.lease = absl::Seconds(d.Int(12, 30));
+  s.suspect_after = absl::Seconds(d.Int(1, 5));
 }
 
 void DrawFaults(Scenario& s, Draws d) {
@@ -144,6 +145,17 @@ void DrawFaults(Scenario& s, Draws d) {
   f.fleet_stop = d.Chance(0.15);
 }
 
+// Members that come and go.
+void DrawMembers(Scenario& s, Draws d) {
+  if (d.Chance(0.3)) s.late = d.Int(1, 2);
+  while (s.late > 0 &&
+         (s.peers - s.late < 3 ||
+          !MakeSchedule(s.schedule, s.peers - s.late, s.seed).ok())) {
+    --s.late;
+  }
+  if (d.Chance(0.3)) s.swarm.leave_rate = d.Between(0.0005, 0.005);
+}
+
 }  // namespace
 
 absl::Duration Scenario::interval() const {
@@ -169,10 +181,12 @@ Scenario DrawScenario(uint64_t seed) {
   DrawTraining(s, Draws(key.Fold("training")));
   DrawTimes(s, Draws(key.Fold("times")));
   DrawFaults(s, Draws(key.Fold("faults")));
+  DrawMembers(s, Draws(key.Fold("members")));
   const Swarm& f = s.swarm;
   const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
                            f.service_crash_rate > 0 || f.control_loss > 0 ||
-                           f.service_disk_error > 0;
+                           f.links.freeze_rate > 0 || f.leave_rate > 0 ||
+                           s.late > 0 || f.service_disk_error > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
@@ -220,6 +234,8 @@ std::string Describe(const Scenario& s) {
   if (f.service_crash_rate > 0) add("old-disk", f.service_old_disk);
   add("service-disk", f.service_disk_error);
   add("control-loss", f.control_loss);
+  add("late", s.late);
+  add("leave", f.leave_rate);
   if (f.fleet_stop) text += " stop";
   return text;
 }

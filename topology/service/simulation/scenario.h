@@ -48,11 +48,13 @@ struct Swarm {
   double service_disk_error = 0;  // per save
   double control_loss = 0;        // per call and answer
   bool fleet_stop = false;        // all stop, and go on
+  double leave_rate = 0;          // of each peer; it comes back
 };
 
 struct Scenario {
   uint64_t seed = 0;
   int peers = kFewestPeers;
+  int late = 0;  // of them, that join when the others have begun
   ScheduleSpec schedule;
   std::string codec;
   int overlap = 1;  // h, or kAutoOverlap
@@ -80,6 +82,7 @@ struct Scenario {
   double slowness = 1;  // of the first peer
   absl::Duration heartbeat;
   absl::Duration lease;
+  absl::Duration suspect_after;
   Swarm swarm;
 
   // The last one of a run that nobody stops.

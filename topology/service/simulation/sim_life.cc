@@ -207,6 +207,7 @@ absl::Status SimLife::MakePeer() {
   spec.mixing_rounds = s.mixing_rounds;
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
+  spec.suspect_after = s.suspect_after;
   spec.steps_per_round = s.steps_per_round;
   spec.checkpoint_every = s.checkpoint_every;
   spec.configuration_hash = kConfiguration;
@@ -266,11 +267,27 @@ void SimLife::NotePast(uint64_t round) {
   }
 }
 
+// The others have given it up: what they did not complete with it counts as
+// after a crash.
+void SimLife::BeginAnotherLife() {
+  world_.ledger.Crash(machine_.id, number_);
+  number_ = ++machine_.lives;
+  world_.ledger.Begin(machine_.id, number_);
+  seen_.clear();
+  seen_view_.epoch = 0;
+}
+
 void SimLife::OnEvent(const Event& event) {
   if (crash_.dead()) return;
   world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", event.kind,
                                         ": ", event.detail));
-  if (event.kind == "checkpoint") {
+  if (event.kind == "outside") {
+    BeginAnotherLife();
+  } else if (event.kind == "left_late") {
+    world_.ledger.Crash(machine_.id, number_);
+  } else if (event.kind == "state_received") {
+    watch_->Accept();
+  } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
   } else if (event.kind == "resumed") {
     watch_->Accept();
@@ -287,11 +304,16 @@ void SimLife::OnEvent(const Event& event) {
 void SimLife::Check() {
   if (!peer_ || crash_.dead()) return;
   CheckView();
+  // Edges that were given up begin anew if they come back.
+  std::erase_if(seen_, [this](const auto& seen) {
+    return !peer_->neighborhood().Has(seen.first);
+  });
   peer_->neighborhood().VisitEdges([this](const Edge& e) { CheckEdge(e); });
 }
 
 void SimLife::CheckView() {
   const View& view = client_->view();
+  if (view.epoch == 0) return;
   if (view.generation == seen_view_.generation &&
       view.epoch == seen_view_.epoch) {
     return;
@@ -312,6 +334,12 @@ void SimLife::CheckView() {
         "view %d of generation %d is not the one that others have", view.epoch,
         view.generation));
   }
+}
+
+void SimLife::Leave() {
+  if (!joined() || crash_.dead()) return;
+  leaving_ = true;
+  peer_->Leave(loop_.Now() + absl::Minutes(1));
 }
 
 void SimLife::TellEdges() {

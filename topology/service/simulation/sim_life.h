@@ -76,8 +76,15 @@ class SimLife final : private MetricsSink {
   bool ended() const { return main_.done(); }
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
-  // Has a view, and trains.
-  bool joined() const { return peer_ && client_->view().epoch != 0; }
+  bool left() const { return peer_ && peer_->left(); }
+  // As a signal that the machine is to be taken away.
+  void Leave();
+  // A member of its view, and trains by it.
+  bool joined() const {
+    return peer_ && !leaving_ && !client_->outside() &&
+           client_->view().RankOf(machine_.id) &&
+           peer_->round() >= client_->view().from_round;
+  }
   uint64_t round() const { return peer_ ? peer_->round() : 0; }
   const View& view() const { return client_->view(); }
   std::span<const float> parameters() const { return game_->parameters(); }
@@ -106,13 +113,14 @@ class SimLife final : private MetricsSink {
   void CheckView();
   void CheckSaved();
   void NotePast(uint64_t round);
+  void BeginAnotherLife();
   void Violation(const std::string& what);
   void OnRound(const RoundMetrics& metrics) override;
   void OnEvent(const Event& event) override;
 
   SimWorld& world_;
   SimMachine& machine_;
-  const uint64_t number_;
+  uint64_t number_;
   const RngKey key_;
   const bool resume_;
   CrashPoint crash_;
@@ -129,6 +137,7 @@ class SimLife final : private MetricsSink {
   std::map<PeerId, std::unique_ptr<Observer>> observers_;
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
+  bool leaving_ = false;
   std::map<PeerId, Seen> seen_;
   View seen_view_;
   Task<absl::Status> main_;

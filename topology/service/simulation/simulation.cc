@@ -12,7 +12,7 @@
 #include "topology/service/simulation/composition.h"
 #include "topology/service/simulation/end_checks.h"
 #include "topology/service/simulation/fault_swarm.h"
-#include "topology/service/simulation/sim_life.h"
+#include "topology/service/simulation/seats.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -21,6 +21,7 @@ namespace {
 // fleet; then every phase must end within so much virtual time.
 constexpr int kLongestFaults = 400;
 constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr int kRoundsToGather = 150;
 constexpr absl::Duration kStragglers = absl::Minutes(1);
 
 class Simulation {
@@ -32,18 +33,11 @@ class Simulation {
 
  private:
   enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
-  struct Seat {
-    SimMachine machine;
-    std::unique_ptr<SimLife> life;
-    Death death;
-    uint64_t seen = 0;  // of the loop's runs
-    bool ended = false;
-    bool down = false;  // its restart is due
-  };
 
   void StartLife(Seat& seat);
   void EndLife(Seat& seat);
   void Bury(Seat& seat);
+  void ComeBack(Seat& seat);
   void Kill(PeerId id, const Death& death);
   void AfterEvent();
   void Advance();
@@ -52,10 +46,6 @@ class Simulation {
   void RestartStopped();
   void CheckCalm();
   void CheckEnd();
-  uint64_t MaxRound() const;
-  uint64_t MinRound() const;
-  bool AllEnded() const;
-  bool AllJoined() const;
   void Violation(const std::string& what);
   void Tell(const std::string& who, const std::string& what);
   void Note(uint64_t value) {
@@ -180,6 +170,15 @@ void Simulation::Bury(Seat& seat) {
   });
 }
 
+// Who has left registers again some time later.
+void Simulation::ComeBack(Seat& seat) {
+  seat.life.reset();
+  seat.down = true;
+  control_.RunAt(control_.Now() + 20 * scenario_.interval(), [this, &seat] {
+    if (seat.down) StartLife(seat);
+  });
+}
+
 void Simulation::AfterEvent() {
   ++outcome_.events;
   for (Seat& seat : seats_) {
@@ -196,7 +195,9 @@ void Simulation::AfterEvent() {
     } else if (seat.life->ended()) {
       const absl::Status status = seat.life->status();
       world_.tell(seat.machine.id, absl::StrCat("ends: ", status.ToString()));
-      if (status.ok()) {
+      if (status.ok() && seat.life->left()) {
+        ComeBack(seat);
+      } else if (status.ok()) {
         EndLife(seat);
       } else if (disk_error_ > 0) {
         // Its disk fails when it resumes; somebody starts it again.
@@ -210,40 +211,11 @@ void Simulation::AfterEvent() {
   }
 }
 
-uint64_t Simulation::MaxRound() const {
-  uint64_t round = 0;
-  for (const Seat& seat : seats_) {
-    if (seat.life) round = std::max(round, seat.life->round());
-  }
-  return round;
-}
-
-uint64_t Simulation::MinRound() const {
-  uint64_t round = UINT64_MAX;
-  for (const Seat& seat : seats_) {
-    round = std::min(round, seat.life ? seat.life->round() : 0);
-  }
-  return round;
-}
-
-bool Simulation::AllEnded() const {
-  return std::ranges::all_of(seats_, [](const Seat& s) { return s.ended; });
-}
-
-// And no stop is under way.
-bool Simulation::AllJoined() const {
-  if (service_.fleet()->record().stop.round != 0) return false;
-  return std::ranges::all_of(seats_, [this](const Seat& s) {
-    return s.life && s.life->joined() &&
-           s.life->loop().frozen_until() <= loop_.Now();
-  });
-}
-
 void Simulation::Enter(Phase phase, absl::Duration patience) {
   phase_ = phase;
   give_up_ = loop_.Now() + patience;
   Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
-                             MaxRound()));
+                             MaxRound(seats_)));
 }
 
 void Simulation::StopFaults() {
@@ -285,34 +257,37 @@ void Simulation::Advance() {
   if (stopping_ != absl::InfiniteFuture()) RestartStopped();
   switch (phase_) {
     case Phase::kFaults:
-      if (stop_at_ != 0 && MaxRound() >= stop_at_ && service_.up()) {
+      if (stop_at_ != 0 && MaxRound(seats_) >= stop_at_ && service_.up()) {
         stop_at_ = 0;
         Tell("fleet", "is asked to stop");
         service_.RequestStop();
       }
-      if (MaxRound() < scenario_.fault_rounds && loop_.Now() < give_up_) return;
+      if (MaxRound(seats_) < scenario_.fault_rounds && loop_.Now() < give_up_)
+        return;
       StopFaults();
-      Enter(Phase::kGathering, kPatience);
+      // The last view may begin many slow rounds from now.
+      Enter(Phase::kGathering,
+            kPatience + kRoundsToGather * scenario_.LongestRound());
       return;
     case Phase::kGathering:
-      if (!AllJoined()) break;
+      if (!AllJoined(seats_, *service_.fleet(), loop_.Now())) break;
       calm_ = true;
-      calm_from_ = MaxRound();
+      calm_from_ = MaxRound(seats_);
       CheckCalm();
       Enter(Phase::kCalm,
             kPatience + scenario_.calm_rounds * scenario_.LongestRound());
       return;
     case Phase::kCalm:
       if (scenario_.ends_by_stop
-              ? MinRound() < calm_from_ + scenario_.calm_rounds
-              : !AllEnded()) {
+              ? MinRound(seats_) < calm_from_ + scenario_.calm_rounds
+              : !AllEnded(seats_)) {
         break;
       }
       if (scenario_.ends_by_stop) service_.RequestStop();
       Enter(Phase::kEnding, kPatience);
       return;
     case Phase::kEnding:
-      if (!AllEnded()) break;
+      if (!AllEnded(seats_)) break;
       CheckEnd();
       phase_ = Phase::kDone;
       return;
@@ -363,14 +338,19 @@ Outcome Simulation::Run() {
   const absl::Status started = service_.Start(/*old=*/false);
   if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
   for (Seat& seat : seats_) {
+    const bool joins = seat.machine.id.value >
+                       static_cast<uint64_t>(scenario_.peers - scenario_.late);
     const absl::Duration late =
-        scenario_.interval() *
+        scenario_.interval() * (joins ? 20 : 1) *
         key_.Fold("start").Uniform(seat.machine.id.value);
     control_.RunAt(control_.Now() + late, [this, &seat] { StartLife(seat); });
   }
   swarm_ = std::make_unique<FaultSwarm>(
       &loop_, &network_, &service_, scenario_,
       [this](PeerId id, const Death& death) { Kill(id, death); },
+      [this](PeerId id) {
+        if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
+      },
       [this](const std::string& what) { Tell("swarm", what); });
   const absl::Time begin = loop_.Now();
   give_up_ = begin + kLongestFaults * scenario_.interval();

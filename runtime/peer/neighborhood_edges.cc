@@ -1,0 +1,180 @@
+// The edges of a neighbourhood: added, at rest, given up, recorded.
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/peer/neighborhood.h"
+
+namespace gossamer {
+namespace {
+
+// What the other end of a resting edge may still need is an acknowledgement,
+// or an answer if it learns of the view late.
+constexpr absl::Duration kRestedFor = absl::Minutes(1);
+
+}  // namespace
+
+absl::Status Neighborhood::Add(NewEdge added) {
+  const PeerId peer = added.peer;
+  const auto it = edges_.find(peer);
+  if (it != edges_.end()) {
+    it->second.resting = false;
+    transport_->Connect(peer, added.address);
+    return absl::OkStatus();
+  }
+  EdgeOptions o;
+  o.self = options_.self;
+  o.other = peer;
+  o.run_id = options_.run_id;
+  o.epoch = epoch_;
+  if (const auto last = last_epochs_.find(peer); last != last_epochs_.end()) {
+    o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
+  }
+  o.frontier = added.frontier;
+  o.window = options_.window;
+  o.layout = options_.layout;
+  std::unique_ptr<Edge> edge;
+  if (added.saved != nullptr) {
+    auto resumed =
+        Edge::Resume(std::move(o), added.codec, x_, cache_, *added.saved);
+    if (!resumed.ok()) return resumed.status();
+    edge = *std::move(resumed);
+  } else {
+    edge = std::make_unique<Edge>(std::move(o), added.codec, x_, cache_);
+  }
+  edge->set_overlap(overlap_);
+  edge->set_insist(decisions_->replays());
+  if (observer_of_) edge->set_observer(observer_of_(peer));
+  Entry entry{std::move(edge),
+              std::move(added.codec),
+              DeadlineEstimator(options_.deadline),
+              {}};
+  entry.newcomer = added.newcomer;
+  Entry& kept = edges_.emplace(peer, std::move(entry)).first->second;
+  // A connection that was opened for something else serves the edge as well.
+  for (auto& [connection, hello] : connections_[peer]) {
+    kept.edge->ConnectionUp(connection);
+    if (hello.empty()) continue;
+    const absl::Status heard = kept.edge->OnFrame(
+        connection, std::exchange(hello, Payload()).bytes(), Payload());
+    if (!heard.ok()) Tell("edge_refused", std::string(heard.message()));
+  }
+  Send(kept);
+  transport_->Connect(peer, added.address);
+  return absl::OkStatus();
+}
+
+void Neighborhood::Drop(PeerId peer) {
+  const auto it = edges_.find(peer);
+  if (it == edges_.end()) return;
+  last_epochs_[peer] = it->second.edge->state().epoch;
+  edges_.erase(it);
+  transport_->Disconnect(peer);
+  Changed();
+}
+
+void Neighborhood::BeginLife() {
+  for (const PeerId peer : Peers()) Drop(peer);
+  for (const auto& [peer, epoch] : last_epochs_) {
+    epoch_ = std::max(epoch_, epoch);
+  }
+  epoch_ = EpochAbove(epoch_, options_.epoch);
+}
+
+void Neighborhood::Rest(PeerId peer, ExchangeId id) {
+  const auto it = edges_.find(peer);
+  if (it == edges_.end() || it->second.resting) return;
+  Entry& entry = it->second;
+  entry.resting = true;
+  entry.busy = loop_->Now();
+  entry.edge->Pass(id);
+  entry.edge->Announce();
+  Flush(entry);
+  Changed();
+}
+
+// Nothing of this end is outstanding then, so no correction is lost (EDGE 7,
+// invariant 7).
+void Neighborhood::ForgetRested() {
+  const absl::Time now = loop_->Now();
+  std::vector<PeerId> rested;
+  for (auto& [peer, entry] : edges_) {
+    if (!entry.resting) continue;
+    if (!entry.edge->settled()) entry.busy = now;
+    if (now - entry.busy > kRestedFor) rested.push_back(peer);
+  }
+  for (const PeerId peer : rested) Drop(peer);
+}
+
+std::set<PeerId> Neighborhood::Peers() const {
+  std::set<PeerId> peers;
+  for (const auto& [peer, entry] : edges_) peers.insert(peer);
+  return peers;
+}
+
+std::set<PeerId> Neighborhood::Watched() const {
+  std::set<PeerId> peers;
+  for (const auto& [peer, entry] : edges_) {
+    if (!entry.resting) peers.insert(peer);
+  }
+  return peers;
+}
+
+const Neighborhood::Entry* Neighborhood::Find(const RowEntry& r) const {
+  const auto it = edges_.find(r.peer);
+  return it == edges_.end() ? nullptr : &it->second;
+}
+
+bool Neighborhood::Waits(const Entry& entry) {
+  return !entry.resting && entry.edge->ExpectsAnswer() &&
+         (!entry.newcomer || entry.edge->acquainted()) &&
+         (!entry.passing || entry.edge->state().ready);
+}
+
+void Neighborhood::SetPartners(const std::set<PeerId>& partners) {
+  for (auto& [peer, entry] : edges_) entry.passing = !partners.contains(peer);
+  Changed();
+}
+
+void Neighborhood::BeginRecord(ExchangeId cut) {
+  for (auto& [peer, entry] : edges_) {
+    entry.edge->Pass(cut);
+    entry.edge->BeginRecord(cut);
+    entry.edge->Announce();  // the others seal their records by it
+  }
+  FlushAll();
+}
+
+// A resting edge's other end may be at rest already: its record is not waited
+// for.
+bool Neighborhood::Sealed() const {
+  return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
+    return e.second.resting || e.second.edge->sealed();
+  });
+}
+
+std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
+  std::map<PeerId, SavedEdge> records;
+  for (auto& [peer, entry] : edges_) {
+    if (auto record = entry.edge->TakeRecord()) {
+      records.emplace(peer, *std::move(record));
+    }
+  }
+  return records;
+}
+
+bool Neighborhood::Settled(bool resting) const {
+  return std::all_of(edges_.begin(), edges_.end(), [resting](const auto& e) {
+    return e.second.edge->settled() || (!resting && e.second.resting);
+  });
+}
+
+bool Neighborhood::MaySettle() const {
+  return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
+    const Edge& edge = *e.second.edge;
+    const bool sealed = e.second.resting || edge.sealed();
+    return edge.state().ready || (edge.settled() && sealed);
+  });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,210 @@
+// Members that come and go: whom to meet, whom to let go, and what a peer does
+// that leaves or finds itself outside.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/peer/peer.h"
+
+namespace gossamer {
+
+// As soon as a view is known, long before its round comes: who is gone is not
+// waited for (without deadlines that round would never come), and who is new
+// gets to know this peer.
+void Peer::OnMembership() {
+  if (view_.epoch == 0 || spec_.centralized || decisions_.replays()) return;
+  ServeJoiners();
+  if (parts_.membership->outside()) {
+    for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
+    return;
+  }
+  const View& newest = parts_.membership->view();
+  if (!newest.NewerThan(met_)) return;
+  LetGo(newest);
+  Meet(newest);
+  met_ = newest;
+}
+
+void Peer::LetGo(const View& newest) {
+  for (const PeerId peer : neighborhood_.Peers()) {
+    if (newest.RankOf(peer) || newest.DepartureOf(peer)) continue;
+    Tell("member_removed",
+         absl::StrFormat("peer %d is in no view any more; what was under way "
+                         "with it is given up",
+                         peer.value));
+    decisions_.TellMembers(round_);
+    neighborhood_.Drop(peer);
+  }
+}
+
+void Peer::Meet(const View& newest) {
+  if (!newest.RankOf(spec_.self)) return;
+  const auto schedule = MakeSchedule(
+      newest.schedule, static_cast<int>(newest.members.size()), newest.seed);
+  if (!schedule.ok()) return;  // said when the view is adopted
+  for (const Member& m : newest.members) {
+    if (!met_.RankOf(m.id)) {
+      Tell("member_joined", absl::StrFormat("peer %d, from round %d",
+                                            m.id.value, newest.from_round));
+    }
+  }
+  for (const Departure& d : newest.departures) {
+    if (met_.RankOf(d.id) && d.id != spec_.self) {
+      Tell("member_leaves",
+           absl::StrFormat("peer %d, from round %d", d.id.value, d.round));
+    }
+  }
+  const absl::Status connected =
+      Connect(newest, **schedule, {}, /*newcomers=*/true);
+  if (!connected.ok()) Tell("meet_failed", std::string(connected.message()));
+}
+
+void Peer::WatchNeighbors() {
+  detector_.Watch(neighborhood_.Watched(), parts_.loop->Now());
+  if (watch_timer_ != EventLoop::TimerId{} || decisions_.replays()) return;
+  watch_timer_ =
+      parts_.loop->RunAt(parts_.loop->Now() + detector_.period(), [this] {
+        watch_timer_ = {};
+        WatchNeighbors();
+        for (const PeerId peer : detector_.Tick(parts_.loop->Now())) {
+          neighborhood_.Probe(peer);
+        }
+        for (const PeerId peer : detector_.suspected()) {
+          if (!std::ranges::binary_search(suspected_, peer)) {
+            Tell("member_suspected",
+                 absl::StrFormat("peer %d does not answer", peer.value));
+          }
+        }
+        donor_.Tick(parts_.loop->Now());
+        OfferState();
+        suspected_ = detector_.suspected();
+        parts_.membership->Suspect(suspected_);
+      });
+}
+
+void Peer::Leave(absl::Time limit) {
+  if (leave_timer_ != EventLoop::TimerId{}) return;
+  parts_.membership->RequestLeave();
+  leave_timer_ = parts_.loop->RunAt(limit, [this] {
+    leave_timer_ = {};
+    if (parts_.membership->stop().round == 0) LeaveNow();
+  });
+}
+
+// What is under way is given up: nobody is waited for any longer.
+void Peer::LeaveNow() {
+  leaves_now_ = true;
+  Tell("left_late",
+       "the fleet did not let this peer go in time; it goes without an answer "
+       "to what is under way");
+  for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
+  waiter_.Notify();
+}
+
+SendState Peer::SendStateFrames() {
+  return [this](PeerId peer, Frame frame) {
+    return parts_.transport->Send(peer, Channel::kState, std::move(frame));
+  };
+}
+
+void Peer::ServeJoiners() {
+  std::set<PeerId> joiners;
+  for (const Member& m : parts_.membership->joiners()) {
+    joiners.insert(m.id);
+    parts_.transport->Connect(m.id, m.address);
+  }
+  for (const PeerId peer : served_) {
+    if (!joiners.contains(peer) && !neighborhood_.Has(peer)) {
+      parts_.transport->Disconnect(peer);
+    }
+  }
+  served_ = joiners;
+  donor_.Serve(std::move(joiners));
+}
+
+// At any moment at which no step is under way x is a state of its own; a peer
+// that waits for the very one that joins can give it.
+void Peer::OfferState() {
+  if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
+  const absl::StatusOr<Checkpoint> state =
+      TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
+  if (!state.ok()) return;  // said at the next checkpoint
+  std::vector<std::byte> bytes = EncodeSnapshot(*state);
+  std::string hash = Sha256(bytes);
+  Tell("state_offered",
+       absl::StrFormat("%d bytes to a peer that joins", bytes.size()));
+  donor_.Offer(std::move(bytes), std::move(hash), parts_.loop->Now());
+}
+
+// From members, averaged; for as long as no view says that it is not needed.
+Task<absl::Status> Peer::GetState() {
+  constexpr absl::Duration kLook = absl::Milliseconds(250);
+  Membership* const m = parts_.membership;
+  const absl::StatusOr<Checkpoint> own =
+      TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
+  GOSSAMER_CO_RETURN_IF_ERROR(own.status());
+  collector_ = std::make_unique<StateCollector>(
+      SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20));
+  const bool done = co_await waiter_.Until(
+      [this, m] {
+        if (m->view().epoch != 0 || m->outside() || leaves_now_) return true;
+        std::vector<PeerId> donors;
+        for (const Member& d : m->donors()) {
+          donors.push_back(d.id);
+          parts_.transport->Connect(d.id, d.address);
+        }
+        collector_->SetDonors(donors, parts_.loop->Now());
+        collector_->Tick(parts_.loop->Now());
+        return collector_->done();
+      },
+      parts_.loop->Now() + spec_.liveness_limit,
+      [this] { return parts_.loop->Now() + kLook; });
+  const std::unique_ptr<StateCollector> collector = std::move(collector_);
+  for (const std::string& failure : collector->TakeFailures()) {
+    Tell("state_failed", failure);
+  }
+  if (!done || !collector->done()) co_return absl::OkStatus();
+  GOSSAMER_CO_RETURN_IF_ERROR(RestoreCheckpoint(
+      collector->Take(), [this](StateVisitor& v) { VisitState(v); }));
+  decisions_.TellMembers(round_);
+  has_state_ = true;
+  Tell("state_received",
+       absl::StrFormat("the average of %d members", collector->given()));
+  m->SetReady();
+  co_return absl::OkStatus();
+}
+
+bool Peer::Leaves() const {
+  if (leaves_now_) return true;
+  const auto round = parts_.membership->view().DepartureOf(spec_.self);
+  return round && round_ >= *round;
+}
+
+// It was silent for so long that the others went on without it: it becomes
+// another life, with the parameters that it has.
+Task<absl::Status> Peer::Rejoin() {
+  Tell("outside",
+       "the fleet has gone on without this peer; it registers again "
+       "with the parameters that it has");
+  decisions_.TellMembers(round_);
+  neighborhood_.BeginLife();
+  rows_.clear();
+  view_ = met_ = {};
+  suspected_.clear();
+  if (!parts_.membership->stop().committed) {
+    parts_.membership->Rejoin(/*trained=*/true);
+  }
+  Task<absl::Status> join = Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  if (stopped_ || left_) co_return absl::OkStatus();
+  Tell("rejoined",
+       absl::StrFormat("at round %d of view %d", round_, view_.epoch));
+  co_return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,266 @@
+#include "runtime/peer/state_transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace gossamer {
+namespace {
+
+// Heads, all numbers little-endian:
+//   ask    u8 0
+//   offer  u8 1, u64 snapshot, u64 bytes, 32 of SHA-256
+//   get    u8 2, u64 snapshot, u32 chunk
+//   chunk  u8 3, u64 snapshot, u32 chunk, u32 crc; the body is the chunk
+enum class Kind : uint8_t { kAsk = 0, kOffer = 1, kGet = 2, kChunk = 3 };
+constexpr size_t kHashBytes = 32;
+constexpr size_t kAskBytes = 1, kOfferBytes = 17 + kHashBytes;
+constexpr size_t kGetBytes = 13, kChunkBytes = 17;
+
+constexpr size_t kUnderWay = 4;  // chunks asked for at a time
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
+constexpr absl::Duration kGiveUp = absl::Seconds(15);
+constexpr absl::Duration kForget = absl::Seconds(30);
+
+std::vector<std::byte> Head(Kind kind, size_t size) {
+  std::vector<std::byte> head(size);
+  Put(std::span(head), 0, static_cast<uint8_t>(kind));
+  return head;
+}
+
+Frame FrameOf(std::vector<std::byte> head, Payload body = {}) {
+  return Frame{Payload::FromVector(std::move(head)), std::move(body)};
+}
+
+size_t ChunksOf(size_t bytes) {
+  return (bytes + kStateChunkBytes - 1) / kStateChunkBytes;
+}
+
+bool Is(std::span<const std::byte> head, Kind kind, size_t size) {
+  return head.size() == size &&
+         Get<uint8_t>(head, 0) == static_cast<uint8_t>(kind);
+}
+
+}  // namespace
+
+void StateDonor::Serve(std::set<PeerId> joiners) {
+  joiners_ = std::move(joiners);
+  std::erase_if(asking_, [this](PeerId p) { return !joiners_.contains(p); });
+}
+
+void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
+  if (!joiners_.contains(peer)) return;
+  const std::span<const std::byte> head = frame.head.bytes();
+  if (Is(head, Kind::kAsk, kAskBytes)) {
+    asking_.insert(peer);
+    if (snapshot_) Tell(peer);
+    return;
+  }
+  if (!Is(head, Kind::kGet, kGetBytes) || !snapshot_ ||
+      Get<uint64_t>(head, 1) != snapshot_->number) {
+    return;
+  }
+  const auto chunk = Get<uint32_t>(head, 9);
+  const std::span<const std::byte> all = snapshot_->bytes.bytes();
+  if (chunk >= ChunksOf(all.size())) return;
+  snapshot_->used = now;
+  const size_t at = chunk * kStateChunkBytes;
+  const std::span<const std::byte> bytes =
+      all.subspan(at, std::min(kStateChunkBytes, all.size() - at));
+  std::vector<std::byte> answer = Head(Kind::kChunk, kChunkBytes);
+  Put(std::span(answer), 1, snapshot_->number);
+  Put(std::span(answer), 9, chunk);
+  Put(std::span(answer), 13, Crc32c(bytes));
+  send_(peer,
+        FrameOf(
+            std::move(answer),
+            Payload(bytes, std::make_shared<const Payload>(snapshot_->bytes))));
+}
+
+void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
+                       absl::Time now) {
+  snapshot_ = Snapshot{.number = ++taken_,
+                       .bytes = Payload::FromVector(std::move(bytes)),
+                       .hash = std::move(hash),
+                       .used = now};
+  for (const PeerId peer : asking_) Tell(peer);
+}
+
+void StateDonor::Tell(PeerId peer) {
+  std::vector<std::byte> head = Head(Kind::kOffer, kOfferBytes);
+  Put(std::span(head), 1, snapshot_->number);
+  Put(std::span(head), 9, static_cast<uint64_t>(snapshot_->bytes.size()));
+  std::memcpy(head.data() + 17, snapshot_->hash.data(), kHashBytes);
+  send_(peer, FrameOf(std::move(head)));
+}
+
+void StateDonor::Tick(absl::Time now) {
+  if (!snapshot_ || (!joiners_.empty() && now - snapshot_->used < kForget)) {
+    return;
+  }
+  snapshot_.reset();
+  asking_.clear();
+}
+
+void StateCollector::SetDonors(const std::vector<PeerId>& donors,
+                               absl::Time now) {
+  donors_ = donors;
+  if (download_ && std::ranges::find(donors, download_->from) == donors.end()) {
+    Fail(absl::UnavailableError("it is gone"), now);
+  }
+  if (!download_) Begin(now);
+}
+
+void StateCollector::Begin(absl::Time now) {
+  download_.reset();
+  const auto next = std::ranges::find_if(
+      donors_, [this](PeerId p) { return !over_.contains(p); });
+  if (next == donors_.end()) {
+    // All have failed: they may be better now.
+    if (given_ == 0) over_.clear();
+    return;
+  }
+  download_.emplace();
+  download_->from = *next;
+  download_->progress = now;
+  Ask(now);
+}
+
+// For the whole, or for the first chunks that are missing.
+void StateCollector::Ask(absl::Time now) {
+  Download& d = *download_;
+  d.asked = now;
+  if (d.snapshot == 0) {
+    send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
+    return;
+  }
+  size_t under_way = 0;
+  for (size_t i = 0; i < d.have.size() && under_way < kUnderWay; ++i) {
+    if (d.have[i]) continue;
+    ++under_way;
+    std::vector<std::byte> head = Head(Kind::kGet, kGetBytes);
+    Put(std::span(head), 1, d.snapshot);
+    Put(std::span(head), 9, static_cast<uint32_t>(i));
+    send_(d.from, FrameOf(std::move(head)));
+  }
+}
+
+void StateCollector::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
+  if (!download_ || peer != download_->from) return;
+  const std::span<const std::byte> head = frame.head.bytes();
+  absl::Status status;
+  if (Is(head, Kind::kOffer, kOfferBytes)) {
+    status = OnOffer(head, now);
+  } else if (Is(head, Kind::kChunk, kChunkBytes)) {
+    status = OnChunk(frame, now);
+  }
+  if (!status.ok()) Fail(status, now);
+}
+
+absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
+                                     absl::Time now) {
+  Download& d = *download_;
+  const auto number = Get<uint64_t>(head, 1);
+  const auto size = Get<uint64_t>(head, 9);
+  if (number == d.snapshot) return absl::OkStatus();
+  if (size == 0 || size > most_) {
+    return absl::DataLossError(absl::StrCat("its state of ", size,
+                                            " bytes cannot be: at most ", most_,
+                                            " are this run's"));
+  }
+  d.snapshot = number;
+  d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
+  d.bytes.assign(size, std::byte{0});
+  d.missing = ChunksOf(size);
+  d.have.assign(d.missing, false);
+  d.progress = now;
+  Ask(now);
+  return absl::OkStatus();
+}
+
+absl::Status StateCollector::OnChunk(const Frame& frame, absl::Time now) {
+  Download& d = *download_;
+  const std::span<const std::byte> head = frame.head.bytes();
+  const std::span<const std::byte> body = frame.body.bytes();
+  const auto chunk = Get<uint32_t>(head, 9);
+  if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size()) {
+    return absl::OkStatus();
+  }
+  if (d.have[chunk]) return absl::OkStatus();
+  const size_t at = chunk * kStateChunkBytes;
+  if (body.size() != std::min(kStateChunkBytes, d.bytes.size() - at) ||
+      Crc32c(body) != Get<uint32_t>(head, 13)) {
+    return absl::OkStatus();  // asked for again
+  }
+  std::memcpy(d.bytes.data() + at, body.data(), body.size());
+  d.have[chunk] = true;
+  d.progress = now;
+  if (--d.missing == 0) {
+    GOSSAMER_RETURN_IF_ERROR(Complete());
+    Begin(now);
+    return absl::OkStatus();
+  }
+  // One in, one out; what got lost is asked for after a while.
+  size_t under_way = 0;
+  for (size_t i = 0; i < d.have.size(); ++i) {
+    if (d.have[i] || ++under_way < kUnderWay) continue;
+    std::vector<std::byte> next = Head(Kind::kGet, kGetBytes);
+    Put(std::span(next), 1, d.snapshot);
+    Put(std::span(next), 9, static_cast<uint32_t>(i));
+    send_(d.from, FrameOf(std::move(next)));
+    break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateCollector::Complete() {
+  const Download& d = *download_;
+  if (Sha256(d.bytes) != d.hash) {
+    return absl::DataLossError("its state is not what it offered");
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const Checkpoint state, DecodeSnapshot(d.bytes));
+  GOSSAMER_RETURN_IF_ERROR(AddSnapshot(state, given_, sum_));
+  ++given_;
+  over_.insert(d.from);
+  return absl::OkStatus();
+}
+
+void StateCollector::Fail(const absl::Status& why, absl::Time now) {
+  failures_.push_back(
+      absl::StrCat("peer ", download_->from.value,
+                   " gave no state: ", std::string(why.message())));
+  over_.insert(download_->from);
+  Begin(now);
+}
+
+void StateCollector::Tick(absl::Time now) {
+  if (!download_) {
+    Begin(now);
+    return;
+  }
+  if (now - download_->progress > kGiveUp) {
+    Fail(absl::DeadlineExceededError("no word of it for a while"), now);
+  } else if (now - std::max(download_->asked, download_->progress) >
+             kAskAgain) {
+    Ask(now);
+  }
+}
+
+bool StateCollector::done() const {
+  return given_ > 0 && !download_ &&
+         std::ranges::all_of(donors_,
+                             [this](PeerId p) { return over_.contains(p); });
+}
+
+Checkpoint StateCollector::Take() {
+  DivideSnapshot(given_, sum_);
+  return std::move(sum_);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,190 @@
+#include "runtime/peer/state_transfer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "runtime/base/rng.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr PeerId kJoiner{9};
+
+Checkpoint StateOf(float value, size_t size = 500'000) {
+  Checkpoint state;
+  state.floats["parameters"].assign(size, value);
+  state.floats["optimizer.m"].assign(10, 2 * value);
+  state.bytes["game.order"] = {std::byte{1}, std::byte{2}};
+  state.counters["steps"] = 77;
+  return state;
+}
+
+// Members 1 .. n and a joiner; frames queue up until delivered, and a spoiler
+// may lose or change those that a member sends.
+class StateTransferTest : public testing::Test {
+ protected:
+  struct Sent {
+    PeerId from;
+    PeerId to;
+    Frame frame;
+  };
+
+  void Begin(int members, size_t most = 1 << 24) {
+    std::vector<PeerId> ids;
+    for (int i = 1; i <= members; ++i) {
+      const PeerId id{static_cast<uint64_t>(i)};
+      ids.push_back(id);
+      donors_.emplace(id, [this, id](PeerId to, Frame frame) {
+        queue_.push_back({id, to, std::move(frame)});
+        return true;
+      });
+      donors_.at(id).Serve({kJoiner});
+    }
+    collector_.emplace(
+        [this](PeerId to, Frame frame) {
+          queue_.push_back({kJoiner, to, std::move(frame)});
+          return true;
+        },
+        most);
+    collector_->SetDonors(ids, now_);
+  }
+  // Until nothing moves; a member takes a snapshot as soon as it is asked.
+  void Deliver() {
+    while (!queue_.empty()) {
+      Sent sent = std::move(queue_.front());
+      queue_.pop_front();
+      if (spoil_ && !spoil_(sent)) continue;
+      if (sent.to == kJoiner) {
+        collector_->OnFrame(sent.from, sent.frame, now_);
+        continue;
+      }
+      const auto it = donors_.find(sent.to);
+      if (it == donors_.end()) continue;
+      it->second.OnFrame(kJoiner, sent.frame, now_);
+      if (!it->second.wanted()) continue;
+      std::vector<std::byte> bytes =
+          EncodeSnapshot(StateOf(static_cast<float>(sent.to.value)));
+      std::string hash = Sha256(bytes);
+      it->second.Offer(std::move(bytes), std::move(hash), now_);
+    }
+  }
+  void Run(int seconds) {
+    for (int s = 0; s < seconds && !collector_->done(); ++s) {
+      Deliver();
+      now_ += absl::Seconds(1);
+      collector_->Tick(now_);
+    }
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1'000'000);
+  std::deque<Sent> queue_;
+  std::map<PeerId, StateDonor> donors_;
+  std::optional<StateCollector> collector_;
+  std::function<bool(Sent&)> spoil_;
+};
+
+TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
+  Begin(3);
+  Run(5);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 3);
+  const Checkpoint state = collector_->Take();
+  EXPECT_EQ(state.floats.at("parameters"), std::vector<float>(500'000, 2.0f));
+  EXPECT_EQ(state.floats.at("optimizer.m"), std::vector<float>(10, 4.0f));
+  EXPECT_EQ(state.counters.at("steps"), 77);
+  EXPECT_THAT(state.bytes.at("game.order"), SizeIs(2));
+}
+
+TEST_F(StateTransferTest, LostAndDamagedChunksAreAskedForAgain) {
+  Begin(2);
+  uint64_t n = 0;
+  spoil_ = [&n](Sent& sent) {
+    const double u = RngKey(5).Uniform(n++);
+    if (u < 0.3) return false;
+    if (u < 0.5 && sent.frame.body.size() > 100) {
+      std::vector<std::byte> body(sent.frame.body.bytes().begin(),
+                                  sent.frame.body.bytes().end());
+      body[50] ^= std::byte{1};
+      sent.frame.body = Payload::FromVector(std::move(body));
+    }
+    return true;
+  };
+  Run(60);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 2);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[499'999], 1.5f);
+}
+
+TEST_F(StateTransferTest, GoesOnWithoutAMemberThatDiesOnTheWay) {
+  Begin(3);
+  spoil_ = [chunks = 0](Sent& sent) mutable {
+    if (sent.from.value == 2 && sent.frame.body.size() > 0) ++chunks;
+    return sent.from.value != 2 || chunks < 3;
+  };
+  Run(60);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 2);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.0f);
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::ElementsAre(HasSubstr("peer 2 gave no state")));
+}
+
+TEST_F(StateTransferTest, AStateThatIsNotWhatWasOfferedIsNotUsed) {
+  Begin(2);
+  // Member 1 offers another hash than that of what it gives.
+  spoil_ = [](Sent& sent) {
+    if (sent.from.value == 1 && sent.frame.head.size() == 49) {
+      std::vector<std::byte> head(sent.frame.head.bytes().begin(),
+                                  sent.frame.head.bytes().end());
+      head[40] ^= std::byte{1};
+      sent.frame.head = Payload::FromVector(std::move(head));
+    }
+    return true;
+  };
+  Run(60);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 1);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.0f);
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::ElementsAre(HasSubstr("not what it offered")));
+}
+
+TEST_F(StateTransferTest, NothingIsAllocatedForAnImpossibleSize) {
+  Begin(1, /*most=*/1000);
+  Deliver();
+  EXPECT_FALSE(collector_->done());
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::Contains(HasSubstr("cannot be")));
+}
+
+TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
+  Begin(1);
+  donors_.at(PeerId{1}).Serve({});
+  Deliver();
+  EXPECT_FALSE(donors_.at(PeerId{1}).wanted());
+  EXPECT_EQ(collector_->given(), 0);
+}
+
+TEST(SnapshotTest, DamagedBytesAreRefused) {
+  const std::vector<std::byte> whole = EncodeSnapshot(StateOf(1, 20));
+  EXPECT_TRUE(DecodeSnapshot(whole).ok());
+  int refused = 0;
+  for (size_t n = 1; n < whole.size(); ++n) {
+    refused += !DecodeSnapshot(std::span(whole).first(n)).ok();
+  }
+  // All but the ends of whole entries.
+  EXPECT_EQ(refused, static_cast<int>(whole.size()) - 1 - 3);
+  Checkpoint sum = StateOf(1, 20);
+  EXPECT_FALSE(AddSnapshot(StateOf(1, 21), 1, sum).ok());
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,82 @@
+#include "runtime/membership/failure_detector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr PeerId kA{1}, kB{2};
+
+// Two neighbours and the time; ticks come when they are due.
+class FailureDetectorTest : public testing::Test {
+ protected:
+  FailureDetectorTest() { detector_.Watch({kA, kB}, now_); }
+  // Ticks until `seconds` have passed; `kB` is heard of before each.
+  std::vector<PeerId> Run(double seconds) {
+    std::vector<PeerId> probed;
+    const absl::Time end = now_ + absl::Seconds(seconds);
+    while (now_ < end) {
+      now_ += detector_.period();
+      detector_.Heard(kB, now_);
+      probed = detector_.Tick(now_);
+    }
+    return probed;
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1'000'000);
+  FailureDetector detector_{absl::Seconds(2)};
+};
+
+TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
+  EXPECT_THAT(Run(0.5), IsEmpty());
+  EXPECT_THAT(Run(0.5), ElementsAre(kA));
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  Run(1);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  Run(0.3);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+  detector_.Heard(kA, now_);
+  Run(0.1);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+}
+
+TEST_F(FailureDetectorTest, WhoWasItselfAwayAccusesNobodyAtOnce) {
+  Run(1);
+  now_ += absl::Seconds(60);  // frozen
+  detector_.Tick(now_);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  EXPECT_EQ(detector_.patience(), 2);
+  Run(1.3);  // 2.3 s of its own time
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  Run(2);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+}
+
+TEST_F(FailureDetectorTest, PatienceIsBoundedAndComesBack) {
+  for (int i = 0; i < 100; ++i) {
+    now_ += absl::Seconds(1);
+    detector_.Tick(now_);
+  }
+  EXPECT_EQ(detector_.patience(), 8);
+  Run(100);
+  EXPECT_EQ(detector_.patience(), 1);
+}
+
+TEST_F(FailureDetectorTest, ForgetsWhoIsNotWatched) {
+  Run(10);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+  detector_.Watch({kB}, now_);
+  Run(0.1);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+  // Who is watched again counts as heard of now.
+  detector_.Watch({kA, kB}, now_);
+  Run(1);
+  EXPECT_THAT(detector_.suspected(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gossamer

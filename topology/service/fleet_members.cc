@@ -1,0 +1,347 @@
+// Who is a member of a Fleet: removal of the silent, leaving, joining, return.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+#include "topology/graph.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+namespace {
+
+// A member that is removed for the second time waits so long before it may
+// return, and twice as long each time after.
+constexpr absl::Duration kFirstWait = absl::Seconds(2);
+constexpr uint64_t kMaxDoublings = 5;
+// Of the one that leaves, until it is known whether all do.
+constexpr double kHeartbeatsToHearAll = 1.5;
+// Records that are kept of peers that are in no view.
+constexpr size_t kMaxRecords = 2 * kMaxPeers;
+
+absl::Duration WaitOf(uint64_t removals) {
+  if (removals < 2) return absl::ZeroDuration();
+  return kFirstWait * static_cast<double>(
+                          uint64_t{1} << std::min(removals - 2, kMaxDoublings));
+}
+
+uint64_t Newest(const std::vector<uint64_t>& rounds) {
+  return rounds.empty() ? 0 : std::ranges::max(rounds);
+}
+
+std::string Names(const std::vector<PeerId>& ids) {
+  return absl::StrCat(ids.size() == 1 ? "peer " : "peers ",
+                      absl::StrJoin(ids, ", ", [](std::string* out, PeerId id) {
+                        absl::StrAppend(out, id.value);
+                      }));
+}
+
+}  // namespace
+
+int Fleet::registered() const {
+  return static_cast<int>(
+      std::count_if(record_.members.begin(), record_.members.end(),
+                    [](const MemberRecord& m) { return OfTheFleet(m); }));
+}
+
+void Fleet::Note(const std::string& line) {
+  constexpr size_t kMaxNotes = 1000;
+  if (notes_.size() < kMaxNotes) notes_.push_back(line);
+}
+
+bool Fleet::CanHave(int members, const std::string& instead) {
+  absl::Status possible = absl::OkStatus();
+  if (!options_.elastic) {
+    possible = absl::FailedPreconditionError(
+        "this fleet keeps its members: the algorithm needs all of them");
+  } else if (options_.schedule.graph == "edge-list") {
+    possible = absl::FailedPreconditionError(
+        "an edge-list names its peers; members cannot come and go");
+  } else if (members < 2) {
+    possible = absl::FailedPreconditionError("one peer alone is no fleet");
+  } else {
+    const auto [it, fresh] = possible_.try_emplace(members);
+    if (fresh) it->second = CheckFleetSize(options_, members);
+    possible = it->second;
+  }
+  if (possible.ok()) return true;
+  if (noted_.insert(absl::StrCat(instead, members)).second) {
+    Note(absl::StrCat(instead, ": a fleet of ", members,
+                      " cannot be: ", std::string(possible.message())));
+  }
+  return false;
+}
+
+int Fleet::Suspecters(PeerId id, absl::Time now) const {
+  int count = 0;
+  for (const MemberRecord& m : record_.members) {
+    count += OfTheFleet(m) && m.in_view && HasLease(m, now) &&
+             live_.at(m.id).suspected.contains(id);
+  }
+  return count;
+}
+
+// Two, or all that there are where there are fewer: who has one neighbour left,
+// or one from the start, is seen by nobody else.
+int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
+  const View& view = record_.view;
+  const std::optional<int> rank = view.RankOf(id);
+  if (!rank) return 1;
+  if (schedule_epoch_ != view.epoch) {
+    auto schedule = MakeSchedule(
+        view.schedule, static_cast<int>(view.members.size()), view.seed);
+    if (!schedule.ok()) return 2;
+    schedule_ = *std::move(schedule);
+    schedule_epoch_ = view.epoch;
+  }
+  int live = 0;
+  const auto count = [&](int r) {
+    const MemberRecord* m = Find(view.members[static_cast<size_t>(r)].id);
+    live += m != nullptr && m->in_view && HasLease(*m, now);
+  };
+  if (schedule_->fixed()) {
+    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
+      count(n.rank);
+    }
+  } else {
+    for (int r = 0; r < schedule_->size(); ++r) {
+      if (r != *rank) count(r);
+    }
+  }
+  return std::clamp(live, 1, 2);
+}
+
+void Fleet::RemoveSilent(absl::Time now) {
+  if (!record_.assembled) return;
+  std::vector<PeerId> silent;
+  int members = 0;
+  for (MemberRecord& m : record_.members) {
+    members += m.standing == Standing::kMember;
+    if (!Lost(m, now)) continue;
+    if (m.standing == Standing::kJoining) {
+      m.standing = Standing::kRemoved;
+      ++version_;
+    }
+    if (!OfTheFleet(m) || m.finished) continue;
+    const int suspecters = Suspecters(m.id, now);
+    if (suspecters > 0 && suspecters >= SuspectersNeeded(m.id, now)) {
+      silent.push_back(m.id);
+    }
+  }
+  const auto leaving = [this](PeerId id) {
+    return Find(id)->standing == Standing::kLeaving;
+  };
+  while (!silent.empty()) {
+    const auto lost = members - static_cast<int>(silent.size()) +
+                      std::ranges::count_if(silent, leaving);
+    if (CanHave(static_cast<int>(lost),
+                absl::StrCat(Names(silent), " stays in the view"))) {
+      break;
+    }
+    silent.pop_back();
+  }
+  if (silent.empty()) return;
+  for (const PeerId id : silent) {
+    MemberRecord& m = *Find(id);
+    m.standing = Standing::kRemoved;
+    m.in_view = false;
+    ++m.removals;
+    ++record_.counts.removals;
+    live_.at(id).may_return = now + WaitOf(m.removals);
+  }
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+void Fleet::LetLeave(absl::Time now) {
+  if (!record_.assembled || record_.stop.round != 0) return;
+  if (!Adopted(now)) return;
+  std::vector<PeerId> leavers;
+  absl::Time since = absl::InfiniteFuture();
+  int staying = 0;
+  bool all = true;
+  for (const MemberRecord& m : record_.members) {
+    if (m.standing != Standing::kMember) continue;
+    const absl::Time asked = live_.at(m.id).leaving_since;
+    if (m.in_view && !m.finished && asked <= now) {
+      leavers.push_back(m.id);
+      since = std::min(since, asked);
+    } else {
+      ++staying;
+      all = all && (m.finished || Lost(m, now));
+    }
+  }
+  if (leavers.empty()) return;
+  if (!all) {
+    if (now - since < kHeartbeatsToHearAll * options_.heartbeat) return;
+    all = !CanHave(staying,
+                   absl::StrCat(Names(leavers), " cannot leave, all stop"));
+  }
+  if (all) {
+    RequestStop(now).IgnoreError();
+    return;
+  }
+  for (const PeerId id : leavers) Find(id)->standing = Standing::kLeaving;
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+// Decides what a new life of `member`, or a new peer, is to the fleet.
+absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
+                          absl::Time now) {
+  const bool known = Find(member.id) != nullptr;
+  if (!known && record_.members.size() >= kMaxRecords) {
+    const auto gone = std::ranges::find_if(
+        record_.members, [](const MemberRecord& m) { return !OfTheFleet(m); });
+    if (gone != record_.members.end()) {
+      live_.erase(gone->id);
+      record_.members.erase(gone);
+    }
+  }
+  if (!record_.assembled || Finished()) {
+    if (known || registered() < options_.expected) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the run already has its %d peers; a returning peer must give its "
+        "--id, a larger fleet needs --peers",
+        options_.expected));
+  }
+  member.needs_parameters =
+      !r.has_parameters &&
+      (r.checkpoint_rounds.empty() || member.standing != Standing::kMember);
+  if (known && member.standing == Standing::kMember) return absl::OkStatus();
+  if (member.standing == Standing::kLeaving) {
+    member.standing = Standing::kRemoved;
+  }
+  const auto old = live_.find(member.id);
+  if (old != live_.end() && now < old->second.may_return) {
+    return absl::UnavailableError(absl::StrFormat(
+        "peer %d was removed %d times; it may return in %s", member.id.value,
+        member.removals, absl::FormatDuration(old->second.may_return - now)));
+  }
+  const int members = registered();
+  const int most = options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
+  // Who was a member waits until the fleet can have it.
+  if (!options_.elastic || members >= most ||
+      (!known && !CanHave(members + 1, absl::StrFormat("peer %d cannot join",
+                                                       member.id.value)))) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the run already has its %d peers; a returning peer must give its "
+        "--id, a larger fleet needs another graph, --max-peers or --peers",
+        members));
+  }
+  member.standing = Standing::kJoining;
+  return absl::OkStatus();
+}
+
+// Who joins or leaves waits for it.  A peer takes its first view as it begins;
+// were that another one than its neighbours began with, what was under way at
+// their checkpoint would be lost.
+bool Fleet::Adopted(absl::Time now) const {
+  return std::ranges::all_of(record_.members, [&](const MemberRecord& m) {
+    return m.standing != Standing::kMember || !m.in_view || m.finished ||
+           Lost(m, now) ||
+           live_.at(m.id).round_begun >= record_.view.from_round;
+  });
+}
+
+bool Fleet::MayBeLetIn(const MemberRecord& m) const {
+  if (m.in_view || (m.needs_parameters && !live_.at(m.id).ready)) return false;
+  if (m.standing == Standing::kMember) return true;
+  return m.standing == Standing::kJoining && record_.stop.round == 0;
+}
+
+void Fleet::LetIn(absl::Time now) {
+  bool moved = false;
+  std::vector<PeerId> joining;
+  int members = 0;
+  for (MemberRecord& m : record_.members) {
+    members += m.standing == Standing::kMember;
+    if (!MayBeLetIn(m)) continue;
+    if (m.standing == Standing::kJoining) {
+      if (HasLease(m, now)) joining.push_back(m.id);
+      continue;
+    }
+    m.in_view = true;
+    m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+    m.needs_parameters = false;
+    for (const Member& v : record_.view.members) {
+      moved |= v.id == m.id && v.address != m.address;
+    }
+    ++version_;
+  }
+  if (!joining.empty() && Adopted(now) &&
+      CanHave(members + static_cast<int>(joining.size()),
+              absl::StrCat(Names(joining), " must wait"))) {
+    for (const PeerId id : joining) {
+      MemberRecord& m = *Find(id);
+      m.standing = Standing::kMember;
+      m.in_view = true;
+      m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+      m.needs_parameters = false;
+      ++(m.removals > 0 ? record_.counts.returns : record_.counts.joins);
+    }
+    moved = true;
+  }
+  if (!moved) return;
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
+                          FleetAnswer& answer) const {
+  // It ends when the others have.
+  if (Finished()) {
+    answer.stop = {.round = std::max<uint64_t>(1, MaxRound()),
+                   .committed = true};
+  } else if (record_.stop.committed) {
+    answer.stop = record_.stop;
+  }
+  if (m.standing == Standing::kJoining) {
+    if (m.needs_parameters) answer.donors = DonorsOf(m, now);
+    return;
+  }
+  answer.outside = m.standing == Standing::kRemoved;
+  answer.wait = std::max(absl::ZeroDuration(), live_.at(m.id).may_return - now);
+}
+
+std::vector<Member> Fleet::DonorsOf(const MemberRecord& joiner,
+                                    absl::Time now) const {
+  std::vector<Member> able;
+  for (const MemberRecord& m : record_.members) {
+    if (m.standing == Standing::kMember && m.in_view && !m.finished &&
+        m.id != joiner.id && HasLease(m, now)) {
+      able.push_back({.id = m.id, .address = m.address});
+    }
+  }
+  if (able.empty()) return able;
+  // Different joiners ask different members.
+  std::ranges::rotate(able, able.begin() + static_cast<ptrdiff_t>(
+                                               joiner.id.value % able.size()));
+  if (able.size() > kMaxDonors) able.resize(kMaxDonors);
+  return able;
+}
+
+std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) const {
+  std::vector<Member> joiners;
+  for (const MemberRecord& m : record_.members) {
+    if (!m.needs_parameters || m.in_view || !HasLease(m, now)) continue;
+    if (m.standing != Standing::kJoining && m.standing != Standing::kMember) {
+      continue;
+    }
+    const std::vector<Member> donors = DonorsOf(m, now);
+    const bool asked = std::ranges::any_of(
+        donors, [donor](const Member& d) { return d.id == donor; });
+    if (asked && joiners.size() < kMaxJoiners) {
+      joiners.push_back({.id = m.id, .address = m.address});
+    }
+  }
+  return joiners;
+}
+
+}  // namespace gossamer

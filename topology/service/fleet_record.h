@@ -1,0 +1,130 @@
+// What a Fleet keeps, hears and answers: plain values.
+//
+// Knows nothing of what is decided from them, of messages or of files.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_FLEET_RECORD_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_FLEET_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "runtime/base/ids.h"
+#include "runtime/membership/membership.h"
+#include "runtime/membership/protocol.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+// Where a peer stands with the fleet.
+enum class Standing : uint8_t {
+  kMember,   // of the view, or of the first one
+  kJoining,  // has registered with a fleet under way, in no view yet
+  kLeaving,  // a departure of the view
+  kRemoved,  // was silent and suspected: in no view until it registers again
+  kLeft,     // has gone in good order
+};
+
+// What must survive a restart of the service.
+struct MemberRecord {
+  PeerId id;
+  uint64_t boot_id = 0;
+  std::string address;
+  std::vector<uint64_t> checkpoint_rounds;
+  bool in_view = false;  // this life has been let into the view
+  // What this life starts from: the checkpoint that all have in common if they
+  // begin together, its own newest if it returns to a fleet that lives.
+  uint64_t resume_round = 0;
+  bool finished = false;
+  Standing standing = Standing::kMember;
+  // Of a life without parameters in a fleet that has some: it is let in once
+  // it has got them from members.
+  bool needs_parameters = false;
+  uint64_t removals = 0;
+  friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
+};
+
+// What has happened to members since the run began.
+struct FleetCounts {
+  uint64_t suspicions = 0;  // times that one came under suspicion
+  uint64_t removals = 0;
+  uint64_t returns = 0;  // of removed ones
+  uint64_t joins = 0;
+  uint64_t leaves = 0;
+  friend bool operator==(const FleetCounts&, const FleetCounts&) = default;
+};
+
+struct FleetRecord {
+  uint64_t generation = 0;  // of this life of the service
+  uint64_t layout_fingerprint = 0;
+  uint64_t configuration_hash = 0;
+  std::vector<MemberRecord> members;  // by id
+  bool assembled = false;             // the view is of these members
+  View view;                          // epoch 0: none yet
+  StopState stop;
+  FleetCounts counts;
+};
+
+struct Registration {
+  uint32_t protocol_version = kControlProtocolVersion;
+  std::string run_id;
+  PeerId peer_id;  // 0: assign one
+  uint64_t boot_id = 0;
+  std::string address;
+  uint64_t layout_fingerprint = 0;
+  uint64_t configuration_hash = 0;
+  std::vector<uint64_t> checkpoint_rounds;
+  bool has_parameters = false;  // it was a member and goes on as it is
+};
+
+struct FleetHeartbeat {
+  std::string run_id;
+  PeerId peer_id;
+  uint64_t boot_id = 0;
+  uint64_t view_generation = 0;
+  uint64_t view_epoch = 0;
+  PeerReport report;
+  uint64_t round_begun = 0;
+  uint64_t acknowledged_stop = 0;
+  bool request_stop = false;
+  bool finished = false;
+  std::vector<PeerId> suspected;
+  bool leaving = false;
+  bool ready = false;
+};
+
+struct FleetAnswer {
+  std::optional<View> view;   // only if newer than the peer's
+  uint64_t fleet_round = 0;   // the largest of a peer
+  uint64_t second_round = 0;  // the second largest; 0: there is one peer
+  double fleet_busy = 0;      // seconds; 0: not known
+  StopState stop;
+  // The peer is in no view: it is to register again after `wait`.
+  bool outside = false;
+  absl::Duration wait;
+  std::vector<Member> donors;   // to a peer that needs parameters
+  std::vector<Member> joiners;  // to a member: who gets them from it
+};
+
+struct FleetPeer {
+  PeerId id;
+  std::string address;
+  PeerReport report;
+  absl::Duration since_heartbeat;
+  bool finished = false;
+  Standing standing = Standing::kMember;
+  int suspected_by = 0;
+  uint64_t removals = 0;
+};
+
+struct FleetSnapshot {
+  std::vector<FleetPeer> peers;
+  std::optional<double> consensus_distance;
+  uint64_t consensus_round = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_FLEET_RECORD_H_

@@ -1,0 +1,40 @@
+// The peers of one simulation: their machines, their present lives, and where
+// they are together.
+//
+// Knows nothing of faults or phases.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SEATS_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SEATS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "topology/service/fleet.h"
+#include "topology/service/simulation/fault_swarm.h"
+#include "topology/service/simulation/sim_life.h"
+
+namespace gossamer::simulation {
+
+struct Seat {
+  SimMachine machine;
+  std::unique_ptr<SimLife> life;
+  Death death;
+  uint64_t seen = 0;  // of the loop's runs
+  bool ended = false;
+  bool down = false;  // its restart is due
+};
+
+// Over those that live.
+uint64_t MaxRound(const std::vector<Seat>& seats);
+uint64_t MinRound(const std::vector<Seat>& seats);
+bool AllEnded(const std::vector<Seat>& seats);
+// Everybody is a member, trains by the newest view and is not frozen, and no
+// stop is under way.
+bool AllJoined(const std::vector<Seat>& seats, const Fleet& fleet,
+               absl::Time now);
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SEATS_H_
