@@ -12,7 +12,7 @@
 namespace gossamer {
 namespace {
 
-constexpr int64_t kParameters = 40960;
+constexpr int64_t kParameters = 163840;
 
 SimFleetOptions Fleet() {
   SimFleetOptions o = QuadraticFleet(4, 120);
@@ -52,6 +52,52 @@ TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
   EXPECT_EQ(choose(chooser, 100), WireFormat::kInt8);
   EXPECT_EQ(choose(chooser, 0.1), WireFormat::kSign);
   EXPECT_EQ(chooser.Choose(*codec, absl::ZeroDuration()), std::nullopt);
+}
+
+TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  // Payloads until the choice changes.
+  const auto until_change = [&](double bits) {
+    const auto before = chooser.Choose(*codec, absl::Milliseconds(10));
+    for (int n = 1; n < 5000; ++n) {
+      chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                      .took = absl::Seconds(1)});
+      const auto now = chooser.Choose(*codec, absl::Milliseconds(10));
+      if (now && now != before) return n;
+    }
+    return 0;
+  };
+  EXPECT_LE(until_change(3.5), 8);  // to lm2, at once
+  int last = 0;
+  for (int times = 0; times < 4; ++times) {
+    const int widens = until_change(6);
+    EXPECT_GT(widens, last);
+    last = widens;
+    EXPECT_LE(until_change(3.5), 32);
+  }
+  EXPECT_GE(last, 100);
+}
+
+TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  for (int n = 0; n < 500; ++n) {
+    // Six of ten payloads had queued up here and seem to come ten times as
+    // fast; what is left of a small one seems to take no time at all.
+    const double bits = n % 10 < 6 ? 45 : 4.5;
+    chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                    .took = absl::Seconds(1)});
+    chooser.Record({.bytes = 1000, .took = absl::Nanoseconds(1)});
+    const auto chosen = chooser.Choose(*codec, absl::Milliseconds(10));
+    if (n > 20) {
+      EXPECT_EQ(chosen, WireFormat::kLm2);
+    }
+  }
 }
 
 TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {

@@ -72,8 +72,10 @@ FrameChunker::FrameChunker(Channel channel, Frame frame, size_t chunk_bytes)
 
 Chunk FrameChunker::Next() {
   Chunk chunk;
+  const size_t most =
+      started_ ? chunk_bytes_ : std::min(chunk_bytes_, kFirstBodyBytes);
   chunk.body = frame_.body.bytes().subspan(
-      sent_, std::min(chunk_bytes_, frame_.body.size() - sent_));
+      sent_, std::min(most, frame_.body.size() - sent_));
   if (!started_) chunk.head = frame_.head.bytes();
   sent_ += chunk.body.size();
   const bool last = sent_ == frame_.body.size();

@@ -30,6 +30,9 @@ namespace gossamer {
 
 inline constexpr size_t kChunkHeaderBytes = 12;
 inline constexpr size_t kFirstChunkHeaderBytes = kChunkHeaderBytes + 12;
+// Of the body, at most, in the first chunk: what comes after it is timed
+// (Transit), and that should be most of a body.
+inline constexpr size_t kFirstBodyBytes = 64 << 10;
 // What a message of the stream holds beyond the payload of a chunk.
 inline constexpr size_t kMaxChunkOverhead =
     kFirstChunkHeaderBytes + kMaxHeadBytes;
@@ -48,7 +51,8 @@ struct Chunk {
 
 class FrameChunker {
  public:
-  // Every chunk holds `chunk_bytes` > 0 of the body, the last one the rest.
+  // Every chunk holds `chunk_bytes` > 0 of the body, the first one at most
+  // kFirstBodyBytes of them, the last one the rest.
   FrameChunker(Channel channel, Frame frame, size_t chunk_bytes);
 
   // Once per chunk, until done().

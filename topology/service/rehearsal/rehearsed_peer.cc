@@ -127,16 +127,16 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   const PeerId self = IdOf(options_.rank);
   transport_ = network.CreateEndpoint(self, &loop_);
   const RngKey boot = RngKey(config.seed()).Fold("boot").Fold(self.value);
+  TopologyClientOptions client;
+  client.service = "the service";
+  client.run_id = config.name();
+  client.peer_id = self;
+  client.boot_id = boot.Bits(0) | 1;
+  client.address = absl::StrCat("rank ", options_.rank);
+  client.layout_fingerprint = layout.fingerprint();
+  client.configuration_hash = ConfigurationHash(config);
   client_ = std::make_unique<TopologyClient>(
-      TopologyClientOptions{.service = "the service",
-                            .run_id = config.name(),
-                            .peer_id = self,
-                            .boot_id = boot.Bits(0) | 1,
-                            .address = absl::StrCat("rank ", options_.rank),
-                            .layout_fingerprint = layout.fingerprint(),
-                            .configuration_hash = ConfigurationHash(config),
-          .checkpoint_rounds = {}},
-      &loop_, service.Connect(&loop_, &immortal_));
+      std::move(client), &loop_, service.Connect(&loop_, &immortal_));
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
