@@ -51,7 +51,7 @@ struct TopologyClientOptions {
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
   // Whether a view is to be believed; empty: every one.
-  std::function<absl::Status(const wire::ViewMessage&)> check_view;
+  std::function<absl::Status(const wire::ViewMessage&)> check_view = nullptr;
 };
 
 // Loop only, the destructor included.
