@@ -304,6 +304,12 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
     if (member.standing == Standing::kLeaving) {
       member.standing = Standing::kLeft;
       ++record_.counts.leaves;
+      // Who has not got to the round of its departure would wait for it.
+      const std::vector<uint64_t> rounds = Rounds();
+      if (!rounds.empty() &&
+          rounds.back() < record_.view.DepartureOf(member.id).value_or(0)) {
+        record_.view = NextView(FutureRound());
+      }
     }
     ++version_;
   }
