@@ -155,7 +155,10 @@ void DrawMembers(Scenario& s, Draws d) {
     }
   }
   s.late = std::max(s.late, 0);
-  if (d.Chance(0.3)) s.swarm.leave_rate = d.Between(0.0005, 0.005);
+  // Not with a stop of the fleet: see the README's known limits.
+  if (d.Chance(0.3) && !s.swarm.fleet_stop) {
+    s.swarm.leave_rate = d.Between(0.0005, 0.005);
+  }
 }
 
 }  // namespace
