@@ -380,18 +380,6 @@ MemberRecord* Fleet::Find(PeerId id) {
   return nullptr;
 }
 
-void Fleet::Put(MemberRecord member) {
-  auto& members = record_.members;
-  const auto at =
-      std::find_if(members.begin(), members.end(),
-                   [&](const MemberRecord& m) { return m.id >= member.id; });
-  if (at != members.end() && at->id == member.id) {
-    *at = std::move(member);
-  } else {
-    members.insert(at, std::move(member));
-  }
-}
-
 bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
   return now - live_.at(m.id).last_heard <= options_.lease;
 }
