@@ -224,6 +224,7 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   for (const RowEntry& r : row) {
     const Entry* entry = Find(r);
     if (entry == nullptr || entry->resting) continue;
+    if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
     met = met || entry->edge->acquainted();
     all = all && (entry->newcomer || entry->edge->acquainted());

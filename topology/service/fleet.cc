@@ -304,6 +304,12 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
     if (member.standing == Standing::kLeaving) {
       member.standing = Standing::kLeft;
       ++record_.counts.leaves;
+      // Who has not got to the round of its departure would wait for it.
+      const std::vector<uint64_t> rounds = Rounds();
+      if (!rounds.empty() &&
+          rounds.back() < record_.view.DepartureOf(member.id).value_or(0)) {
+        record_.view = NextView(FutureRound());
+      }
     }
     ++version_;
   }
@@ -372,18 +378,6 @@ MemberRecord* Fleet::Find(PeerId id) {
     if (m.id == id) return &m;
   }
   return nullptr;
-}
-
-void Fleet::Put(MemberRecord member) {
-  auto& members = record_.members;
-  const auto at =
-      std::find_if(members.begin(), members.end(),
-                   [&](const MemberRecord& m) { return m.id >= member.id; });
-  if (at != members.end() && at->id == member.id) {
-    *at = std::move(member);
-  } else {
-    members.insert(at, std::move(member));
-  }
 }
 
 bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {

@@ -50,6 +50,18 @@ int Fleet::registered() const {
                     [](const MemberRecord& m) { return OfTheFleet(m); }));
 }
 
+void Fleet::Put(MemberRecord member) {
+  auto& members = record_.members;
+  const auto at =
+      std::find_if(members.begin(), members.end(),
+                   [&](const MemberRecord& m) { return m.id >= member.id; });
+  if (at != members.end() && at->id == member.id) {
+    *at = std::move(member);
+  } else {
+    members.insert(at, std::move(member));
+  }
+}
+
 void Fleet::Note(const std::string& line) {
   constexpr size_t kMaxNotes = 1000;
   if (notes_.size() < kMaxNotes) notes_.push_back(line);

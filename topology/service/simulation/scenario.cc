@@ -148,12 +148,17 @@ void DrawFaults(Scenario& s, Draws d) {
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = d.Int(1, 2);
-  while (s.late > 0 &&
-         (s.peers - s.late < 3 ||
-          !MakeSchedule(s.schedule, s.peers - s.late, s.seed).ok())) {
-    --s.late;
+  // They come one by one.
+  for (int size = s.peers; size >= s.peers - s.late; --size) {
+    if (size < 3 || !MakeSchedule(s.schedule, size, s.seed).ok()) {
+      s.late = s.peers - size - 1;
+    }
   }
-  if (d.Chance(0.3)) s.swarm.leave_rate = d.Between(0.0005, 0.005);
+  s.late = std::max(s.late, 0);
+  // Not with a stop of the fleet: see the README's known limits.
+  if (d.Chance(0.3) && !s.swarm.fleet_stop) {
+    s.swarm.leave_rate = d.Between(0.0005, 0.005);
+  }
 }
 
 }  // namespace
