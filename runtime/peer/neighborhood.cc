@@ -66,6 +66,12 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     }
     entry.emitted.emplace(id, loop_->Now());
     if (entry.emitted.size() > kMaxPendingArrivals) {
+      // It has taken at least so long.  With a fixed deadline, which follows
+      // what is possible, a peer that never counted what it has outrun would
+      // go on outrunning.
+      if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
+        entry.deadline.Record(loop_->Now() - entry.emitted.begin()->second);
+      }
       entry.emitted.erase(entry.emitted.begin());
     }
     NoteArrivals(entry);
