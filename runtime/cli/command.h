@@ -33,6 +33,7 @@ void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddSimulate(Command& program);
 void AddStatus(Command& program);
+void AddMeasure(Command& program);
 void AddCerts(Command& program);
 
 // Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,

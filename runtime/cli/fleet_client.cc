@@ -22,9 +22,7 @@ struct FleetClient::Stub {
       const std::string& address, absl::Duration timeout,
       grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                    const Request&, Response*),
-      const std::string& run_id) {
-    Request request;
-    request.set_run_id(run_id);
+      Request request) {
     Response response;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -55,15 +53,29 @@ FleetClient::~FleetClient() = default;
 
 absl::StatusOr<wire::FleetStatus> FleetClient::GetStatus(
     const std::string& run_id, absl::Duration timeout) {
+  wire::GetStatusRequest request;
+  request.set_run_id(run_id);
   return stub_->Call(address_, timeout, &wire::Topology::Stub::GetStatus,
-                     run_id);
+                     std::move(request));
+}
+
+absl::StatusOr<wire::LinkSurveyStatus> FleetClient::MeasureLinks(
+    const std::string& run_id, bool start, absl::Duration timeout) {
+  wire::MeasureLinksRequest request;
+  request.set_run_id(run_id);
+  request.set_start(start);
+  return stub_->Call(address_, timeout, &wire::Topology::Stub::MeasureLinks,
+                     std::move(request));
 }
 
 absl::StatusOr<uint64_t> FleetClient::Stop(const std::string& run_id,
                                            absl::Duration timeout) {
+  wire::StopRequest request;
+  request.set_run_id(run_id);
   GOSSAMER_ASSIGN_OR_RETURN(
       const wire::StopResponse response,
-      stub_->Call(address_, timeout, &wire::Topology::Stub::Stop, run_id));
+      stub_->Call(address_, timeout, &wire::Topology::Stub::Stop,
+                  std::move(request)));
   return response.stop_round();
 }
 

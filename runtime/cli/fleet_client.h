@@ -30,6 +30,10 @@ class FleetClient {
   // kDeadlineExceeded if the service does not answer.
   absl::StatusOr<wire::FleetStatus> GetStatus(
       const std::string& run_id, absl::Duration timeout = absl::Seconds(5));
+  // How far a survey of the ways between members is; begins one if `start`.
+  absl::StatusOr<wire::LinkSurveyStatus> MeasureLinks(
+      const std::string& run_id, bool start,
+      absl::Duration timeout = absl::Seconds(5));
   // The round at which the fleet will stop.
   absl::StatusOr<uint64_t> Stop(const std::string& run_id,
                                 absl::Duration timeout = absl::Seconds(5));

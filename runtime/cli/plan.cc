@@ -23,7 +23,8 @@ constexpr char kExamples[] = R"(examples:
   gossamer plan --scenario deploy/lab/wan_200ms_100mbit.textproto --peers 4 \
       --config deploy/configs/synthetic.textproto --check         # as root
 
-A matrix file, ranks from 0 in rows and columns, rates from row to column:
+A matrix file (gossamer measure makes one of a running fleet), ranks from 0 in
+rows and columns, rates from row to column:
   names virginia frankfurt tokyo       # may be left out
   rtt_ms
     -  90 148

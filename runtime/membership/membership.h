@@ -28,6 +28,18 @@ struct Tempo {
   uint64_t rounds = 0;          // that both come from
 };
 
+// Of the way from one peer to another.
+struct LinkMeasurement {
+  double rtt_seconds = 0;       // the least of some
+  double bytes_per_second = 0;  // the most of some; 0: no limit was seen
+};
+
+// A way that the service asks a peer to measure.
+struct SurveyTask {
+  uint64_t number = 0;
+  Member to;
+};
+
 // What a peer tells the service from time to time.
 struct PeerReport {
   uint64_t round = 0;  // the next round it will emit
@@ -92,6 +104,11 @@ class Membership {
   virtual std::vector<Member> joiners() const { return {}; }
   // Neighbours that do not answer, all of them at each call.
   virtual void Suspect(const std::vector<PeerId>& peers) {}
+  // What to measure now, until it is told or another comes.
+  virtual std::optional<SurveyTask> survey() const { return std::nullopt; }
+  // What came of it; nullopt: nothing.
+  virtual void TellMeasured(uint64_t number,
+                            std::optional<LinkMeasurement> measured) {}
   // Kept and sent with the next heartbeat; cheap.
   virtual void Report(const PeerReport& report) = 0;
   // Called on the loop whenever something above may have changed.

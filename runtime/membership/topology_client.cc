@@ -73,35 +73,6 @@ void TopologyClient::SetOnChange(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
 }
 
-void TopologyClient::AcknowledgeStop(uint64_t round) {
-  if (acknowledged_stop_ == round) return;
-  acknowledged_stop_ = round;
-  SendSoon();
-}
-
-void TopologyClient::RequestStop() {
-  if (stop_requested_) return;
-  stop_requested_ = true;
-  SendSoon();
-}
-
-void TopologyClient::RequestLeave() {
-  if (leaving_) return;
-  leaving_ = true;
-  SendSoon();
-}
-
-void TopologyClient::SetReady() {
-  ready_ = true;
-  SendSoon();
-}
-
-void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
-  if (peers == suspected_) return;
-  suspected_ = peers;
-  SendSoon();
-}
-
 void TopologyClient::Rejoin(bool trained) {
   if (phase_ != Phase::kRegistered || !outside_) return;
   outside_ = false;
@@ -256,6 +227,12 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   }
   request.set_leaving(leaving_);
   request.set_ready(ready_);
+  request.set_survey_number(measured_number_);
+  if (measured_) {
+    request.set_survey_measured(true);
+    request.set_survey_rtt_seconds(measured_->rtt_seconds);
+    request.set_survey_bytes_per_second(measured_->bytes_per_second);
+  }
   return request;
 }
 
@@ -316,6 +293,14 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   donors_ = Members(response.donor_id(), response.donor_address(), kMaxDonors);
   joiners_ =
       Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
+  survey_.reset();
+  if (response.survey_number() > measured_number_ &&
+      response.survey_peer() != 0 &&
+      response.survey_address().size() <= kMaxAddressBytes) {
+    survey_ = {.number = response.survey_number(),
+               .to = {.id = {response.survey_peer()},
+                      .address = response.survey_address()}};
+  }
   outside_ = response.outside();
   if (outside_) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),

@@ -105,6 +105,9 @@ class TopologyClient final : public Membership {
   void SetReady() override;
   std::vector<Member> joiners() const override { return joiners_; }
   void Suspect(const std::vector<PeerId>& peers) override;
+  std::optional<SurveyTask> survey() const override { return survey_; }
+  void TellMeasured(uint64_t number,
+                    std::optional<LinkMeasurement> measured) override;
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -172,6 +175,9 @@ class TopologyClient final : public Membership {
   absl::Duration wait_;  // until it may register again
   std::vector<PeerId> suspected_;
   std::vector<Member> donors_, joiners_;
+  std::optional<SurveyTask> survey_;
+  uint64_t measured_number_ = 0;
+  std::optional<LinkMeasurement> measured_;
   bool ready_ = false;
   bool finished_ = false;
 };

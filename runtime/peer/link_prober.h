@@ -15,15 +15,10 @@
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/membership/membership.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
-
-// Of the way from one peer to another.
-struct LinkMeasurement {
-  double rtt_seconds = 0;       // the least of some
-  double bytes_per_second = 0;  // the most of some; 0: no limit was seen
-};
 
 // Loop only.
 class LinkProber {

@@ -60,6 +60,8 @@ class Neighborhood final : public TransportListener {
   void SetOnHeard(std::function<void(PeerId)> f) { on_heard_ = std::move(f); }
   // Frames of Channel::kState.
   void SetOnState(FrameHandler f) { on_state_ = std::move(f); }
+  // Frames of Channel::kMeasure.
+  void SetOnMeasure(FrameHandler f) { on_measure_ = std::move(f); }
   // Asks for a sign of life.
   void Probe(PeerId peer);
   // Frames of Channel::kCollective, and connections coming up.
@@ -229,7 +231,7 @@ class Neighborhood final : public TransportListener {
   std::function<void(PeerId)> on_heard_;
   EventHandler on_event_;
   std::function<CorrectionObserver*(PeerId)> observer_of_;
-  FrameHandler on_collective_, on_state_;
+  FrameHandler on_collective_, on_state_, on_measure_;
   std::function<void(PeerId)> on_collective_up_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;

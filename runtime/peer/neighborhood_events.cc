@@ -48,6 +48,10 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
     }
     return;
   }
+  if (channel == Channel::kMeasure) {
+    if (on_measure_) on_measure_(peer, std::move(frame));
+    return;
+  }
   if (channel == Channel::kState) {
     if (on_state_) on_state_(peer, std::move(frame));
     Changed();

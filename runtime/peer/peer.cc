@@ -51,7 +51,13 @@ Peer::Peer(PeerSpec spec, Parts parts)
                     parts_.loop, parts_.transport, parts_.game->parameters()),
       all_reducer_(parts_.transport),
       detector_(spec_.suspect_after),
-      donor_(SendStateFrames()) {
+      donor_(SendStateFrames()),
+      prober_(parts_.loop, [this](PeerId peer, Frame frame) {
+        return parts_.transport->Send(peer, Channel::kMeasure,
+                                      std::move(frame));
+      }) {
+  neighborhood_.SetOnMeasure(
+      [this](PeerId peer, Frame frame) { prober_.OnFrame(peer, frame); });
   neighborhood_.SetOnState([this](PeerId peer, Frame frame) {
     const absl::Time now = parts_.loop->Now();
     if (collector_) collector_->OnFrame(peer, frame, now);

@@ -31,6 +31,7 @@
 #include "runtime/membership/failure_detector.h"
 #include "runtime/membership/membership.h"
 #include "runtime/peer/all_reducer.h"
+#include "runtime/peer/link_prober.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/recent.h"
 #include "runtime/peer/state_transfer.h"
@@ -143,6 +144,7 @@ class Peer {
   void WatchNeighbors();
   void LeaveNow();
   void ServeJoiners();
+  void MeasureWays();
   void OfferState();
   SendState SendStateFrames();
   Task<absl::Status> GetState();
@@ -191,6 +193,10 @@ class Peer {
   EventLoop::TimerId watch_timer_{}, leave_timer_{};
   std::vector<PeerId> suspected_;
   StateDonor donor_;
+  LinkProber prober_;
+  uint64_t surveyed_ = 0;  // number of the last task
+  // Whom ways were measured to, until nobody measures them any more.
+  std::map<PeerId, absl::Time> surveyed_until_;
   std::unique_ptr<StateCollector> collector_;
   std::set<PeerId> served_;  // joiners
   bool stepping_ = false;    // the compute engine owns x

@@ -17,6 +17,7 @@ namespace gossamer {
 // waited for (without deadlines that round would never come), and who is new
 // gets to know this peer.
 void Peer::OnMembership() {
+  MeasureWays();
   if (view_.epoch == 0 || spec_.centralized || decisions_.replays()) return;
   ServeJoiners();
   if (parts_.membership->outside()) {
@@ -28,6 +29,31 @@ void Peer::OnMembership() {
   LetGo(newest);
   Meet(newest);
   met_ = newest;
+}
+
+// Frames among others, while training goes on.  Both ends of a way are told of
+// each other in one turn, and each measures its own direction.
+void Peer::MeasureWays() {
+  const absl::Time now = parts_.loop->Now();
+  const std::optional<SurveyTask> task = parts_.membership->survey();
+  if (task && task->number != surveyed_) {
+    surveyed_ = task->number;
+    const PeerId to = task->to.id;
+    surveyed_until_[to] = now + 2 * LinkProber::kLimit;
+    parts_.transport->Connect(to, task->to.address);
+    prober_.Measure(to, [this, number = task->number](
+                            std::optional<LinkMeasurement> measured) {
+      parts_.membership->TellMeasured(number, measured);
+    });
+  }
+  std::erase_if(surveyed_until_, [&](const auto& way) {
+    if (way.second > now) return false;
+    if (!spec_.centralized && !neighborhood_.Has(way.first) &&
+        !served_.contains(way.first)) {
+      parts_.transport->Disconnect(way.first);
+    }
+    return true;
+  });
 }
 
 void Peer::LetGo(const View& newest) {

@@ -20,7 +20,13 @@
 namespace gossamer {
 
 // Independent streams of frames between two peers.
-enum class Channel : uint8_t { kEdge = 0, kCollective = 1, kState = 2, kProbe = 3 };
+enum class Channel : uint8_t {
+  kEdge = 0,
+  kCollective = 1,
+  kState = 2,
+  kProbe = 3,
+  kMeasure = 4
+};
 
 // How a body came in: the bytes after its first chunk and how long they took,
 // which is what the link gives while it is busy; nothing if it was one chunk.

@@ -34,7 +34,7 @@ TEST_F(Cli, EveryCommandHasHelpWithExamples) {
   const Result all = Run("--help");
   EXPECT_EQ(all.code, 0);
   for (const std::string command :
-       {"train", "compare", "sample", "evaluate", "graph", "plan", "doctor",
+       {"train", "compare", "sample", "evaluate", "graph", "plan", "measure", "doctor",
         "status", "stop"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Result help = Run(command + " --help");

@@ -417,6 +417,26 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
 
+    def test_members_measure_the_ways_between_them(self):
+        fleet = self.fleet(rounds=1000000, peers=4)  # two pairs are no neighbours
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 20)
+        path = os.path.join(self.folder, "matrix.txt")
+        done = run(program("gossamer"), "measure", "--topology",
+                   f"127.0.0.1:{fleet.port}", "--out", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 50)
+        plan = run(program("gossamer"), "plan", "--matrix", path,
+                   "--parameters", "100000", "--step-time", "10ms", "--json")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.assertEqual(json.loads(plan.stdout)["hosts"],
+                         [f"peer-{k}" for k in (1, 2, 3, 4)])
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
+        self.assertNotEqual(run(program("gossamer"), "measure", "--topology",
+                                "127.0.0.1:1").returncode, 0)
+
     def test_other_model_is_refused_with_both_fingerprints(self):
         fleet = self.fleet(peers=2)
         fleet.start_service()

@@ -37,6 +37,11 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
         return Denied(caller, "stop a fleet of which it is no member");
       }
       return absl::OkStatus();
+    case Call::kMeasure:
+      if (caller.role == Role::kPeer && !request.member) {
+        return Denied(caller, "have ways measured between others");
+      }
+      return absl::OkStatus();
     case Call::kGetStatus:
       return absl::OkStatus();
   }

@@ -2,7 +2,7 @@
 //
 //   Register, Heartbeat   a peer, as itself
 //   GetStatus             anybody of the run
-//   Stop                  an operator, or a peer that is a member
+//   Stop, MeasureLinks    an operator, or a peer that is a member
 //
 // Pure: knows nothing of connections or certificates.
 
@@ -19,7 +19,7 @@
 
 namespace gossamer {
 
-enum class Call { kRegister, kHeartbeat, kGetStatus, kStop };
+enum class Call { kRegister, kHeartbeat, kGetStatus, kStop, kMeasure };
 
 struct AccessRequest {
   Call call;

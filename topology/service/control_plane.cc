@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,11 @@
 
 namespace gossamer {
 namespace {
+
+// A measurement, and heartbeats before and after it.
+constexpr absl::Duration kTurnLimit = absl::Seconds(40);
+// Their matrix is an answer of 64 KiB.
+constexpr size_t kMostSurveyed = 64;
 
 std::vector<double> FromBytes(const std::string& bytes) {
   static_assert(std::endian::native == std::endian::little);
@@ -80,6 +86,7 @@ ControlPlane::ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log)
       log_(std::move(log)),
       save_(std::move(save)),
       fleet_(std::move(fleet)),
+      survey_(kTurnLimit),
       saved_(fleet_.record()) {}
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
@@ -103,6 +110,7 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
 ControlPlane::Progress ControlPlane::Tick() {
   const absl::Time now = clock_();
   fleet_.Tick(now);
+  survey_.Tick(now);
   TellNotes();
   // A save that failed is tried again at the next event or tick.
   Save().IgnoreError();
@@ -279,6 +287,69 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   }
   response.set_registered(static_cast<uint32_t>(fleet_.registered()));
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
+  Survey(request, response);
+  return absl::OkStatus();
+}
+
+void ControlPlane::Survey(const wire::HeartbeatRequest& request,
+                          wire::HeartbeatResponse& response) {
+  const PeerId peer{request.peer_id()};
+  if (request.survey_number() != 0) {
+    std::optional<LinkMeasurement> way;
+    if (request.survey_measured()) {
+      way = {.rtt_seconds = request.survey_rtt_seconds(),
+             .bytes_per_second = request.survey_bytes_per_second()};
+    }
+    survey_.Report(peer, request.survey_number(), way, clock_());
+  }
+  const std::optional<LinkSurvey::Task> task = survey_.TaskOf(peer);
+  if (!task) return;
+  for (const MemberRecord& m : fleet_.record().members) {
+    if (m.id != task->other) continue;
+    response.set_survey_number(task->number);
+    response.set_survey_peer(m.id.value);
+    response.set_survey_address(m.address);
+  }
+}
+
+absl::Status ControlPlane::MeasureLinks(
+    const wire::MeasureLinksRequest& request,
+    wire::LinkSurveyStatus& response) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
+  const View& view = fleet_.record().view;
+  if (view.epoch == 0 || fleet_.Finished()) {
+    return absl::FailedPreconditionError(
+        "nobody trains: ways are measured between the members of a running "
+        "fleet");
+  }
+  if (view.members.size() > kMostSurveyed) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the fleet has ", view.members.size(),
+        " members; ways are measured between at most ", kMostSurveyed));
+  }
+  if (request.start() && !survey_.running()) {
+    std::vector<PeerId> members;
+    for (const Member& m : view.members) members.push_back(m.id);
+    survey_.Start(std::move(members), clock_());
+    log_(absl::StrCat("measures the ways between ", view.members.size(),
+                      " members"));
+  }
+  response.set_turn(static_cast<uint32_t>(survey_.turn()));
+  response.set_turns(static_cast<uint32_t>(survey_.turns()));
+  for (const PeerId from : survey_.members()) {
+    response.add_member_id(from.value);
+    for (const PeerId to : survey_.members()) {
+      const auto way = survey_.way(from, to);
+      response.add_rtt_seconds(way ? way->rtt_seconds : -1);
+      response.add_bytes_per_second(way ? way->bytes_per_second : -1);
+    }
+  }
+  for (const FleetPeer& peer : fleet_.Snapshot(clock_()).peers) {
+    const double busy = peer.report.tempo.busy_seconds;
+    if (std::isfinite(busy)) {
+      response.set_busy_seconds(std::max(response.busy_seconds(), busy));
+    }
+  }
   return absl::OkStatus();
 }
 

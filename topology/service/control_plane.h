@@ -20,6 +20,7 @@
 #include "proto/topology.pb.h"
 #include "runtime/base/ids.h"
 #include "topology/service/fleet.h"
+#include "topology/service/link_survey.h"
 
 namespace gossamer {
 
@@ -55,11 +56,20 @@ class ControlPlane {
   absl::Status Stop(const wire::StopRequest& request,
                     wire::StopResponse& response);
 
+  // Starts a survey of the ways between members, if asked and none is under
+  // way, and says what is known.  kFailedPrecondition before there is a view,
+  // and with more members than an answer can be of.
+  absl::Status MeasureLinks(const wire::MeasureLinksRequest& request,
+                            wire::LinkSurveyStatus& response);
+
   const Fleet& fleet() const { return fleet_; }
 
  private:
   ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log);
   absl::Status CheckRun(const std::string& run_id) const;
+  // What a heartbeat says of its peer's task, and the next one.
+  void Survey(const wire::HeartbeatRequest& request,
+              wire::HeartbeatResponse& response);
   // Makes what changed durable, then tells people.
   absl::Status Save();
   void LogChanges(const FleetRecord& before);
@@ -70,6 +80,7 @@ class ControlPlane {
   const Log log_;
   const SaveRecord save_;
   Fleet fleet_;
+  LinkSurvey survey_;
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
 };

@@ -19,6 +19,7 @@
 
 #include "absl/time/time.h"
 #include "runtime/base/ids.h"
+#include "runtime/membership/membership.h"
 
 namespace gossamer {
 
@@ -28,10 +29,7 @@ class LinkSurvey {
     uint64_t number = 0;  // of the turn; rises over all surveys
     PeerId other;
   };
-  struct Way {
-    double rtt_seconds = 0;
-    double bytes_per_second = 0;  // 0: no limit was seen
-  };
+  using Way = LinkMeasurement;
 
   // `turn_limit`: who has not reported by then is not waited for.
   explicit LinkSurvey(absl::Duration turn_limit) : turn_limit_(turn_limit) {}

@@ -138,6 +138,14 @@ grpc::ServerUnaryReactor* TopologyService::Stop(
                 *response);
 }
 
+grpc::ServerUnaryReactor* TopologyService::MeasureLinks(
+    grpc::CallbackServerContext* context,
+    const wire::MeasureLinksRequest* request,
+    wire::LinkSurveyStatus* response) {
+  return Answer(context, Call::kMeasure, {}, &ControlPlane::MeasureLinks,
+                *request, *response);
+}
+
 absl::StatusOr<TopologyServer> StartTopologyServer(
     const std::string& listen, TopologyService* service,
     std::shared_ptr<const CertificateFolder> certificates) {

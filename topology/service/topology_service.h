@@ -54,6 +54,10 @@ class TopologyService final : public wire::Topology::CallbackService {
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
                                  const wire::StopRequest* request,
                                  wire::StopResponse* response) override;
+  grpc::ServerUnaryReactor* MeasureLinks(
+      grpc::CallbackServerContext* context,
+      const wire::MeasureLinksRequest* request,
+      wire::LinkSurveyStatus* response) override;
 
  private:
   TopologyService(std::unique_ptr<ControlPlane> plane, Clock clock, Log log,

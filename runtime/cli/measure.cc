@@ -1,0 +1,189 @@
+// gossamer measure: the network between the members of a running fleet.
+
+#include "runtime/cli/measure.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/command.h"
+#include "runtime/plan/link_times.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+// Longer than any survey: a turn has its own limit at the service.
+constexpr absl::Duration kLimit = absl::Hours(1);
+
+constexpr char kExamples[] = R"(examples:
+  gossamer measure --topology 10.0.0.1:7700 --certs certs/operator --out ours.txt
+  gossamer plan --matrix ours.txt --parameters 2258308 --step-time 40ms
+
+The members measure while they train, every pair once, a pair per peer at a
+time: the least of eight small messages there and back, and the fastest of three
+large ones.  The fleet's own traffic shares the links, so rates are what is left
+beside it.
+
+JSON keys: names, rtt_ms, mbit (rows from, columns to; 0: no limit was seen),
+busy_seconds (of a round without its waiting; 0: not known).)";
+
+struct Options {
+  std::string topology;
+  Exposure exposure;
+  std::string run;
+  std::string out;
+  bool json = false;
+};
+
+void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
+  const absl::Duration taken = absl::Now() - began;
+  std::string left;
+  if (status.turn() > 0) {
+    left = absl::StrCat(
+        ", about ",
+        HumanDuration(taken / status.turn() * (status.turns() - status.turn())),
+        " left");
+  }
+  std::cerr << "measuring: turn " << status.turn() + 1 << " of "
+            << status.turns() << left << "\n";
+}
+
+absl::StatusOr<NetworkMatrix> MatrixOf(const wire::LinkSurveyStatus& status) {
+  const int n = status.member_id_size();
+  const auto cells = static_cast<int64_t>(n) * n;
+  if (n < 2 || status.rtt_seconds_size() != cells ||
+      status.bytes_per_second_size() != cells) {
+    return absl::InternalError("the service's answer is no matrix");
+  }
+  NetworkMatrix matrix;
+  std::vector<std::string> missing;
+  for (int i = 0; i < n; ++i) {
+    matrix.names.push_back(absl::StrCat("peer-", status.member_id(i)));
+    std::vector<double>& rtt = matrix.rtt_ms.emplace_back();
+    std::vector<double>& mbit = matrix.mbit.emplace_back();
+    for (int j = 0; j < n; ++j) {
+      const double there = status.rtt_seconds(i * n + j);
+      const double back = status.rtt_seconds(j * n + i);
+      const double rate = status.bytes_per_second(i * n + j);
+      if (i != j && there < 0) {
+        missing.push_back(absl::StrCat("peer ", status.member_id(i), " to ",
+                                       status.member_id(j)));
+      }
+      // Both ends time the same way there and back.
+      rtt.push_back(i == j ? 0 : 1e3 * std::min(there, back));
+      mbit.push_back(i == j ? 0 : std::max(0.0, 8e-6 * rate / kPayloadShare));
+    }
+  }
+  if (missing.empty()) return matrix;
+  return absl::UnavailableError(absl::StrCat(
+      "not measured: ", absl::StrJoin(missing, ", "),
+      "; do these peers reach each other?  See their events.jsonl, and "
+      "measure again"));
+}
+
+int RunMeasure(const Options& options) {
+  const auto certificates = OpenDoor(options.exposure, options.topology);
+  if (!certificates.ok()) return Complain("measure", certificates.status());
+  FleetClient client(options.topology, *certificates);
+  const auto measured = MeasureNetwork(client, options.run);
+  if (!measured.ok()) return Complain("measure", measured.status());
+  std::string text = MatrixText(measured->matrix);
+  if (options.json) {
+    text = nlohmann::ordered_json{{"names", measured->matrix.names},
+                                  {"rtt_ms", measured->matrix.rtt_ms},
+                                  {"mbit", measured->matrix.mbit},
+                                  {"busy_seconds", measured->busy_seconds}}
+               .dump(2) +
+           "\n";
+  }
+  if (options.out.empty()) {
+    std::cout << text;
+    return kOk;
+  }
+  std::ofstream file(options.out);
+  file << text;
+  file.close();
+  if (file.good()) return kOk;
+  return Complain("measure", absl::UnavailableError(absl::StrCat(
+                                 options.out, ": cannot be written")));
+}
+
+}  // namespace
+
+absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
+                                               const std::string& run) {
+  const absl::Time began = absl::Now();
+  GOSSAMER_ASSIGN_OR_RETURN(wire::LinkSurveyStatus status,
+                            client.MeasureLinks(run, /*start=*/true));
+  uint32_t shown = 0;
+  ShowTurn(status, began);
+  while (status.turn() < status.turns()) {
+    if (absl::Now() - began > kLimit) {
+      return absl::DeadlineExceededError("the survey does not end");
+    }
+    absl::SleepFor(kLookEvery);
+    GOSSAMER_ASSIGN_OR_RETURN(status,
+                              client.MeasureLinks(run, /*start=*/false));
+    if (status.turn() != shown && status.turn() < status.turns()) {
+      shown = status.turn();
+      ShowTurn(status, began);
+    }
+  }
+  MeasuredNetwork measured{.matrix = {}, .busy_seconds = status.busy_seconds()};
+  GOSSAMER_ASSIGN_OR_RETURN(measured.matrix, MatrixOf(status));
+  return measured;
+}
+
+std::string MatrixText(const NetworkMatrix& matrix) {
+  std::string text = "names";
+  for (const std::string& name : matrix.names)
+    absl::StrAppend(&text, " ", name);
+  const size_t n = matrix.names.size();
+  for (const bool rtt : {true, false}) {
+    absl::StrAppend(&text, rtt ? "\nrtt_ms\n" : "mbit\n");
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) {
+        const double v = rtt ? matrix.rtt_ms[i][j] : matrix.mbit[i][j];
+        absl::StrAppend(&text, " ",
+                        i == j           ? "-"
+                        : !rtt && v == 0 ? "unlimited"
+                                         : absl::StrFormat("%.3f", v));
+      }
+      absl::StrAppend(&text, "\n");
+    }
+  }
+  return text;
+}
+
+void AddMeasure(Command& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.AddCommand(
+      {.name = "measure",
+       .about = "Have a running fleet measure the network between its members",
+       .footer = kExamples,
+       .run = [options] { return RunMeasure(*options); }});
+  command.AddOption("--topology", &options->topology, "topology service",
+                    {.required = true, .value_name = "HOST:PORT"});
+  command.AddOption("--certs", &options->exposure.certificates,
+                    "folder of an operator's or a peer's certificates",
+                    {.value_name = "DIR"});
+  command.AddOption("--insecure", &options->exposure.insecure,
+                    "ask beyond this machine without certificates");
+  command.AddOption("--run", &options->run,
+                    "name of the run; the service's only one if not given");
+  command.AddOption("--out", &options->out, "file, instead of stdout",
+                    {.value_name = "FILE"});
+  command.AddOption("--json", &options->json, "answer as JSON");
+}
+
+}  // namespace gossamer
