@@ -109,8 +109,8 @@ absl::StatusOr<Certificate> CertificateFolder::Check(
     absl::string_view pem) const {
   MutexLock lock(&mu_);
   if (const Stamps now = StampsOf(path_); now != stamps_) {
-    // A file that is being copied, has gone or is not what it should be must not
-    // let in who was kept out before: what was read last stays.
+    // A file that is being copied, has gone or is not what it should be must
+    // not let in who was kept out before: what was read last stays.
     const absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
     if (files.ok() && (!files->crl.empty() || trust_.Revoked().empty())) {
       absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);

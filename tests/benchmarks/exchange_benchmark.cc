@@ -407,11 +407,11 @@ Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
                              .deadline = {}},
                             loop, transport.get(), x);
   neighborhood.SetOnChange([&] { waiter.Notify(); });
-  const absl::Status added = neighborhood.Add(
-      {.peer = other,
-       .address = absl::StrCat("127.0.0.1:", port),
-       .frontier = MakeExchangeId(1),
-       .codec = *Codec::Create("dense-f32", layout)});
+  const absl::Status added =
+      neighborhood.Add({.peer = other,
+                        .address = absl::StrCat("127.0.0.1:", port),
+                        .frontier = MakeExchangeId(1),
+                        .codec = *Codec::Create("dense-f32", layout)});
   if (!added.ok()) Die(added.ToString());
   const std::vector<RowEntry> row = {{other, 0.5f}};
   co_await waiter.Until([&] { return neighborhood.Acquainted(row); },

@@ -34,8 +34,8 @@ TEST_F(Cli, EveryCommandHasHelpWithExamples) {
   const Result all = Run("--help");
   EXPECT_EQ(all.code, 0);
   for (const std::string command :
-       {"train", "compare", "sample", "evaluate", "graph", "plan", "measure", "doctor",
-        "status", "stop"}) {
+       {"train", "compare", "sample", "evaluate", "graph", "plan", "measure",
+        "doctor", "status", "stop"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Result help = Run(command + " --help");
     EXPECT_EQ(help.code, 0) << command;
