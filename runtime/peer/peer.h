@@ -215,6 +215,7 @@ class Peer {
   bool stopped_ = false;
   bool left_ = false;
   bool leaves_now_ = false;
+  bool ends_ = false;  // waits only until its neighbours have all they need
   // Of the rounds whose exchanges are not due yet.
   std::map<uint64_t, std::vector<RowEntry>> rows_;
   absl::Duration round_length_;  // moving average

@@ -27,7 +27,8 @@ void Peer::OnMembership() {
   const View& newest = parts_.membership->view();
   if (!newest.NewerThan(met_)) return;
   LetGo(newest);
-  Meet(newest);
+  // An edge that began now would have nothing to settle, and never be sealed.
+  if (!ends_) Meet(newest);
   met_ = newest;
 }
 

@@ -231,6 +231,7 @@ void Peer::Drain() {
 
 // Nobody leaves while a neighbour still needs something of it.
 Task<absl::Status> Peer::Finish() {
+  ends_ = true;
   const ExchangeId cut = MakeExchangeId(round_);
   if (parts_.checkpoints != nullptr) {
     Task<bool> earlier = SaveCheckpoint(/*now=*/true);

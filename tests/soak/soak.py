@@ -155,7 +155,8 @@ class Fleet:
         for rank in range(self.peers):
             done = self.inside(rank, os.path.join(self.bin, "gossamer"),
                                "status", "--topology",
-                               f"{self.address(0)}:{SERVICE_PORT}", "--json")
+                               f"{self.address(0)}:{SERVICE_PORT}", "--json",
+                               "--insecure")
             if done is not None and done.returncode == 0:
                 return json.loads(done.stdout)
         return None
@@ -165,7 +166,8 @@ class Fleet:
         for rank in range(self.peers):
             done = self.inside(rank, os.path.join(self.bin, "gossamer"), "stop",
                                "--topology",
-                               f"{self.address(0)}:{SERVICE_PORT}")
+                               f"{self.address(0)}:{SERVICE_PORT}",
+                               "--insecure")
             if done is not None and done.returncode == 0:
                 return True
         return False
