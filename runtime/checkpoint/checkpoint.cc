@@ -101,6 +101,18 @@ class Giver : public StateVisitor {
 
 }  // namespace
 
+SafetensorsView ViewOf(const Checkpoint& checkpoint) {
+  SafetensorsView view;
+  for (const auto& [name, values] : checkpoint.floats) {
+    view.floats.push_back(
+        {name, {static_cast<int64_t>(values.size())}, values});
+  }
+  for (const auto& [name, values] : checkpoint.bytes) {
+    view.bytes.push_back({name, values});
+  }
+  return view;
+}
+
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit) {
   Checkpoint checkpoint;

@@ -42,6 +42,9 @@ struct Checkpoint {
   std::map<std::string, uint64_t> counters;
 };
 
+// Its floats and bytes, of which it is the owner.
+SafetensorsView ViewOf(const Checkpoint& checkpoint);
+
 // Copies all state that `visit` shows.  kInvalidArgument: a name shown twice,
 // empty, or not printable ASCII.
 absl::StatusOr<Checkpoint> TakeCheckpoint(

@@ -50,21 +50,6 @@ wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
   return manifest;
 }
 
-SafetensorsView ViewOf(const Checkpoint& checkpoint) {
-  SafetensorsView view;
-  for (const auto& [name, values] : checkpoint.floats) {
-    view.floats.push_back(
-        {name, {static_cast<int64_t>(values.size())}, values});
-  }
-  for (const auto& [name, values] : checkpoint.bytes) {
-    view.bytes.push_back({name, values});
-  }
-  view.metadata["run"] = checkpoint.id.run_id;
-  view.metadata["peer"] = absl::StrCat(checkpoint.id.peer_id);
-  view.metadata["round"] = absl::StrCat(checkpoint.id.round);
-  return view;
-}
-
 CheckpointId IdOf(const wire::CheckpointManifest& manifest) {
   return {manifest.run_id(), manifest.peer_id(), manifest.round(),
           manifest.layout_fingerprint(), manifest.configuration_hash()};
@@ -126,7 +111,11 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
                                          const std::string& path) {
   GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(path));
   const std::string state = absl::StrCat(path, "/", kState);
-  GOSSAMER_RETURN_IF_ERROR(files_.WriteTensors(state, ViewOf(checkpoint)));
+  SafetensorsView view = ViewOf(checkpoint);
+  view.metadata["run"] = checkpoint.id.run_id;
+  view.metadata["peer"] = absl::StrCat(checkpoint.id.peer_id);
+  view.metadata["round"] = absl::StrCat(checkpoint.id.round);
+  GOSSAMER_RETURN_IF_ERROR(files_.WriteTensors(state, view));
   wire::CheckpointManifest manifest = ManifestOf(checkpoint);
   wire::CheckpointFile& file = *manifest.add_files();
   file.set_name(kState);

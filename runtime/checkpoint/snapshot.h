@@ -16,10 +16,10 @@
 
 namespace gossamer {
 
-// Floats, bytes and counters; the id stays behind.
+// Floats, bytes and counters as safetensors; the id stays behind.
 std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
-// kDataLoss if the bytes are none that EncodeSnapshot made; nothing is
-// allocated beyond their own size.
+// kDataLoss if the bytes are none that EncodeSnapshot made, or have a float
+// that is not finite.
 absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
 // sum += state, float by float; the first one gives bytes and counters.

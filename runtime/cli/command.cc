@@ -38,6 +38,19 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 
+void AddServiceQuestion(Command& command, ServiceQuestion& question) {
+  command.AddOption("--topology", &question.topology, "topology service",
+                    {.required = true, .value_name = "HOST:PORT"});
+  command.AddOption("--certs", &question.exposure.certificates,
+                    "folder of an operator's or a peer's certificates",
+                    {.value_name = "DIR"});
+  command.AddOption("--insecure", &question.exposure.insecure,
+                    "ask beyond this machine without certificates");
+  command.AddOption("--run", &question.run,
+                    "name of the run; the service's only one if not given");
+  command.AddOption("--json", &question.json, "answer as JSON");
+}
+
 void AddTrainingOptions(Command& command, TrainingOptions& options,
                         const std::string& name_help, bool config_required) {
   command.AddOption(

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
 #include "runtime/base/command_line.h"
+#include "runtime/identity/certificate_folder.h"
 
 namespace gossamer {
 
@@ -55,6 +56,15 @@ struct TrainingOptions {
   std::string name;
   bool json = false;
 };
+
+// Which fleet a command asks its topology service about, and how it gets in.
+struct ServiceQuestion {
+  std::string topology;
+  Exposure exposure;
+  std::string run;
+  bool json = false;
+};
+void AddServiceQuestion(Command& command, ServiceQuestion& question);
 
 // `name_help` is the help of --name.
 void AddTrainingOptions(Command& command, TrainingOptions& options,

@@ -37,12 +37,8 @@ beside it.
 JSON keys: names, rtt_ms, mbit (rows from, columns to; 0: no limit was seen),
 busy_seconds (of a round without its waiting; 0: not known).)";
 
-struct Options {
-  std::string topology;
-  Exposure exposure;
-  std::string run;
+struct Options : ServiceQuestion {
   std::string out;
-  bool json = false;
 };
 
 void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
@@ -172,18 +168,9 @@ void AddMeasure(Command& program) {
        .about = "Have a running fleet measure the network between its members",
        .footer = kExamples,
        .run = [options] { return RunMeasure(*options); }});
-  command.AddOption("--topology", &options->topology, "topology service",
-                    {.required = true, .value_name = "HOST:PORT"});
-  command.AddOption("--certs", &options->exposure.certificates,
-                    "folder of an operator's or a peer's certificates",
-                    {.value_name = "DIR"});
-  command.AddOption("--insecure", &options->exposure.insecure,
-                    "ask beyond this machine without certificates");
-  command.AddOption("--run", &options->run,
-                    "name of the run; the service's only one if not given");
+  AddServiceQuestion(command, *options);
   command.AddOption("--out", &options->out, "file, instead of stdout",
                     {.value_name = "FILE"});
-  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace gossamer

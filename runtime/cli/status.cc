@@ -35,12 +35,8 @@ constexpr char kStopExamples[] = R"(examples:
 All peers stop at one round, a little ahead, and save a checkpoint there.
 gossamer train --resume, or gossamer-peer --resume on each machine, goes on.)";
 
-struct Options {
-  std::string topology;
-  Exposure exposure;
-  std::string run;
+struct Options : ServiceQuestion {
   double timeout = 5;
-  bool json = false;
 };
 
 Json ToJson(const wire::FleetStatus& s) {
@@ -128,19 +124,10 @@ void Add(Command& program, CommandSpec spec, int (*run)(const Options&)) {
   auto options = std::make_shared<Options>();
   spec.run = [options, run] { return run(*options); };
   Command& command = program.AddCommand(std::move(spec));
-  command.AddOption("--topology", &options->topology, "topology service",
-                    {.required = true, .value_name = "HOST:PORT"});
-  command.AddOption("--certs", &options->exposure.certificates,
-                    "folder of an operator's or a peer's certificates",
-                    {.value_name = "DIR"});
-  command.AddOption("--insecure", &options->exposure.insecure,
-                    "ask beyond this machine without certificates");
-  command.AddOption("--run", &options->run,
-                    "name of the run; the service's only one if not given");
+  AddServiceQuestion(command, *options);
   command.AddOption(
       "--timeout", &options->timeout, "for the answer",
       {.show_default = true, .value_name = "SECONDS", .positive = true});
-  command.AddOption("--json", &options->json, "answer as JSON");
 }
 
 }  // namespace

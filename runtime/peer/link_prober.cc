@@ -65,6 +65,10 @@ std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
                           .took = absl::Nanoseconds(nanos)}};
 }
 
+void LinkProber::Ping(PeerId peer) {
+  send_(peer, {.head = Encode({.kind = Kind::kPing}), .body = {}});
+}
+
 void LinkProber::Measure(PeerId peer, Done done) {
   End();
   peer_ = peer;

@@ -1,6 +1,6 @@
-// How far and how wide the way to another peer is, measured while both train:
-// small frames there and back, then large ones whose receiver says how fast
-// they came.
+// A sign of life of another peer, and how far and how wide the way to it is,
+// measured while both train: small frames there and back, then large ones whose
+// receiver says how fast they came.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -35,6 +35,8 @@ class LinkProber {
   ~LinkProber();
   LinkProber(const LinkProber&) = delete;
 
+  // Asks for an answer, which counts as heard wherever frames are.
+  void Ping(PeerId peer);
   // Tells `done` once; nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
   void Measure(PeerId peer, Done done);

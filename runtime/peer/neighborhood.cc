@@ -26,12 +26,6 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
   transport_->SetListener(this);
 }
 
-void Neighborhood::SetCollective(FrameHandler on_frame,
-                                 std::function<void(PeerId)> on_up) {
-  on_collective_ = std::move(on_frame);
-  on_collective_up_ = std::move(on_up);
-}
-
 void Neighborhood::SetOverlap(int h) {
   overlap_ = h;
   for (auto& [peer, entry] : edges_) entry.edge->set_overlap(h);

@@ -58,14 +58,12 @@ class Neighborhood final : public TransportListener {
   void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
   // Something of this peer has come.
   void SetOnHeard(std::function<void(PeerId)> f) { on_heard_ = std::move(f); }
-  // Frames of Channel::kState.
-  void SetOnState(FrameHandler f) { on_state_ = std::move(f); }
-  // Frames of Channel::kMeasure.
-  void SetOnMeasure(FrameHandler f) { on_measure_ = std::move(f); }
-  // Asks for a sign of life.
-  void Probe(PeerId peer);
-  // Frames of Channel::kCollective, and connections coming up.
-  void SetCollective(FrameHandler on_frame, std::function<void(PeerId)> on_up);
+  // Frames of a channel other than kEdge.
+  void SetOnFrame(Channel channel, FrameHandler f) {
+    on_frame_[channel] = std::move(f);
+  }
+  // A connection has come up.
+  void SetOnUp(std::function<void(PeerId)> f) { on_up_ = std::move(f); }
 
   struct NewEdge {
     PeerId peer;
@@ -231,8 +229,8 @@ class Neighborhood final : public TransportListener {
   std::function<void(PeerId)> on_heard_;
   EventHandler on_event_;
   std::function<CorrectionObserver*(PeerId)> observer_of_;
-  FrameHandler on_collective_, on_state_, on_measure_;
-  std::function<void(PeerId)> on_collective_up_;
+  std::map<Channel, FrameHandler> on_frame_;
+  std::function<void(PeerId)> on_up_;
   int overlap_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;

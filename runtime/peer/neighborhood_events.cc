@@ -14,18 +14,7 @@ namespace {
 // A peer that breaks the protocol this often is not dialled again.
 constexpr int kMaxViolations = 5;
 
-// Of Channel::kProbe: one byte of head.
-constexpr std::byte kPing{0}, kPong{1};
-
-Frame ProbeFrame(std::byte kind) {
-  return Frame{Payload::FromVector(std::vector<std::byte>{kind}), Payload()};
-}
-
 }  // namespace
-
-void Neighborhood::Probe(PeerId peer) {
-  transport_->Send(peer, Channel::kProbe, ProbeFrame(kPing));
-}
 
 void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
   if (on_heard_) on_heard_(peer);
@@ -34,36 +23,20 @@ void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
     it->second.edge->ConnectionUp(connection);
     Send(it->second);
   }
-  if (on_collective_up_) on_collective_up_(peer);
+  if (on_up_) on_up_(peer);
   Changed();
 }
 
 void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
                            Channel channel, Frame frame) {
   if (on_heard_) on_heard_(peer);
-  if (channel == Channel::kProbe) {
-    const std::span<const std::byte> head = frame.head.bytes();
-    if (head.size() == 1 && head[0] == kPing) {
-      transport_->Send(peer, Channel::kProbe, ProbeFrame(kPong));
-    }
-    return;
-  }
-  if (channel == Channel::kMeasure) {
-    if (on_measure_) on_measure_(peer, std::move(frame));
-    return;
-  }
-  if (channel == Channel::kState) {
-    if (on_state_) on_state_(peer, std::move(frame));
-    Changed();
-    return;
-  }
-  if (channel == Channel::kCollective) {
-    if (on_collective_) on_collective_(peer, std::move(frame));
+  if (channel != Channel::kEdge) {
+    const auto handler = on_frame_.find(channel);
+    if (handler != on_frame_.end()) handler->second(peer, std::move(frame));
     Changed();
     return;
   }
   const auto it = edges_.find(peer);
-  if (channel != Channel::kEdge) return;
   if (it == edges_.end()) {
     const auto open = connections_[peer].find(connection);
     if (open != connections_[peer].end()) open->second = std::move(frame.head);

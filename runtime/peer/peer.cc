@@ -53,31 +53,31 @@ Peer::Peer(PeerSpec spec, Parts parts)
       detector_(spec_.suspect_after),
       donor_(SendStateFrames()),
       prober_(parts_.loop, [this](PeerId peer, Frame frame) {
-        return parts_.transport->Send(peer, Channel::kMeasure,
-                                      std::move(frame));
+        return parts_.transport->Send(peer, Channel::kProbe, std::move(frame));
       }) {
-  neighborhood_.SetOnMeasure(
-      [this](PeerId peer, Frame frame) { prober_.OnFrame(peer, frame); });
-  neighborhood_.SetOnState([this](PeerId peer, Frame frame) {
-    const absl::Time now = parts_.loop->Now();
-    if (collector_) collector_->OnFrame(peer, frame, now);
-    donor_.OnFrame(peer, frame, now);
-    OfferState();
-  });
   neighborhood_.SetDecisions(&decisions_);
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
       [this](const std::string& kind, const std::string& detail) {
         Tell(kind, detail);
       });
-  neighborhood_.SetCollective(
-      [this](PeerId peer, Frame frame) {
+  neighborhood_.SetOnFrame(Channel::kProbe, [this](PeerId peer, Frame frame) {
+    prober_.OnFrame(peer, frame);
+  });
+  neighborhood_.SetOnFrame(Channel::kState, [this](PeerId peer, Frame frame) {
+    const absl::Time now = parts_.loop->Now();
+    if (collector_) collector_->OnFrame(peer, frame, now);
+    donor_.OnFrame(peer, frame, now);
+    OfferState();
+  });
+  neighborhood_.SetOnFrame(
+      Channel::kCollective, [this](PeerId peer, Frame frame) {
         const absl::Status status = all_reducer_.OnFrame(peer, frame);
         if (!status.ok()) {
           Tell("collective_refused", std::string(status.message()));
         }
-      },
-      [this](PeerId peer) { all_reducer_.OnUp(peer); });
+      });
+  neighborhood_.SetOnUp([this](PeerId peer) { all_reducer_.OnUp(peer); });
   neighborhood_.SetOnHeard(
       [this](PeerId peer) { detector_.Heard(peer, parts_.loop->Now()); });
   parts_.membership->SetOnChange([this] {

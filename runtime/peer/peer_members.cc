@@ -99,7 +99,7 @@ void Peer::WatchNeighbors() {
         watch_timer_ = {};
         WatchNeighbors();
         for (const PeerId peer : detector_.Tick(parts_.loop->Now())) {
-          neighborhood_.Probe(peer);
+          prober_.Ping(peer);
         }
         for (const PeerId peer : detector_.suspected()) {
           if (!std::ranges::binary_search(suspected_, peer)) {

@@ -1,6 +1,6 @@
 // How a peer that joins gets its first parameters from members.
 //
-// It asks; a member freezes its state at its next round boundary and offers it;
+// It asks; a member freezes its state between two steps and offers it;
 // the joiner gets it chunk by chunk, a few at a time, each with a checksum, the
 // whole with a SHA-256.  Lost connections lose nothing but chunks under way,
 // which are asked for again.  It averages over the members that gave all of
@@ -42,8 +42,8 @@ class StateDonor {
   // Only these are answered.
   void Serve(std::set<PeerId> joiners);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
-  // Somebody asks and there is no snapshot for them: take one at the next
-  // round boundary.
+  // Somebody asks and there is no snapshot for them: take one as soon as no
+  // step is under way.
   bool wanted() const { return !asking_.empty() && !snapshot_; }
   // `bytes` as EncodeSnapshot makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);

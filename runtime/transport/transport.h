@@ -24,8 +24,7 @@ enum class Channel : uint8_t {
   kEdge = 0,
   kCollective = 1,
   kState = 2,
-  kProbe = 3,
-  kMeasure = 4
+  kProbe = 3
 };
 
 // How a body came in: the bytes after its first chunk and how long they took,

@@ -71,6 +71,18 @@ class FleetMembersTest : public testing::Test {
   void Suspect(int by, std::vector<PeerId> whom) {
     beats_[by].suspected = std::move(whom);
   }
+  // Peer 3 of a ring of four freezes until it is out, and is to go on.
+  void RemoveThree() {
+    const FleetHeartbeat frozen = beats_[3];
+    beats_.erase(3);
+    Suspect(2, {{3}});
+    Suspect(4, {{3}});
+    Run(6);
+    ASSERT_EQ(Members().size(), 3);
+    Suspect(2, {});
+    Suspect(4, {});
+    beats_[3] = frozen;
+  }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   FleetOptions options_;
@@ -162,15 +174,7 @@ TEST_F(FleetMembersTest, WhoCannotBeSparedStaysAndTheLogSaysSoOnce) {
 TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
   Assemble(4);
   Run(10);
-  const FleetHeartbeat frozen = beats_[3];
-  beats_.erase(3);
-  Suspect(2, {{3}});
-  Suspect(4, {{3}});
-  Run(6);
-  ASSERT_EQ(Members().size(), 3);
-  Suspect(2, {});
-  Suspect(4, {});
-  beats_[3] = frozen;
+  RemoveThree();
   Run(1);
   EXPECT_TRUE(answers_[3].outside);
   EXPECT_FALSE(answers_[3].view);
@@ -188,16 +192,8 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
   Run(10);
   std::vector<double> waits;
   for (uint64_t life = 1; life <= 10; ++life) {
-    const FleetHeartbeat frozen = beats_[3];
-    beats_.erase(3);
-    Suspect(2, {{3}});
-    Suspect(4, {{3}});
-    Run(6);
-    ASSERT_EQ(Members().size(), 3);
-    Suspect(2, {});
-    Suspect(4, {});
-    beats_[3] = frozen;
-    auto answer = fleet_->Heartbeat(frozen, now_);
+    RemoveThree();
+    auto answer = fleet_->Heartbeat(beats_[3], now_);
     ASSERT_TRUE(answer.ok() && answer->outside);
     waits.push_back(absl::ToDoubleSeconds(answer->wait));
     if (answer->wait > absl::ZeroDuration()) {
