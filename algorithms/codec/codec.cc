@@ -13,6 +13,7 @@
 #include "algorithms/codec/elias_packer.h"
 #include "algorithms/codec/wire_layout.h"
 #include "algorithms/codec/zstd_packer.h"
+#include "runtime/base/ids.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
@@ -24,7 +25,7 @@ constexpr size_t kMostOptions = 8;
 // What sets one codec apart from another.
 struct Policy {
   std::string_view name;
-  bool needs_replica;
+  EdgeMemory memory;
   WireFormat format;
   WireFormat first_format;
   WireFormat resync_format;
@@ -59,16 +60,36 @@ float GammaOfQsgd(const CodecOptions& options) {
                                                   : 1 / (1 + b / (4 * s * s)));
 }
 
+// Error feedback on parameters lags by what has accumulated: a tenth and less
+// of what replicas bear (Tang et al., DeepSqueeze, arXiv 1907.07346).
+float GammaOfSqueezedInt4(const CodecOptions&) { return 0.5f; }
+float GammaOfSqueezedSign(const CodecOptions&) { return 0.02f; }
+float GammaOfSqueezedTopK(const CodecOptions& options) {
+  return std::min(1.0f, 0.5f * options.kept / kChunkSize);
+}
+
+// 1 bit of a step that shrinks by itself: what is coded may lag far behind.
+float GammaOfUnit(const CodecOptions&) { return 0.05f; }
+
 // A codec of innovations begins in int8: the first messages carry whole
 // parameters, which in int4 would be off by a fourteenth of the block's
 // largest, and in less by more.
 constexpr Policy Stateless(std::string_view name, WireFormat format,
                            float (*gamma)(const CodecOptions&) = One) {
-  return {name, false, format, format, format, gamma};
+  return {name, EdgeMemory::kNone, format, format, format, gamma};
+}
+constexpr Policy Squeezed(std::string_view name, WireFormat format,
+                          float (*gamma)(const CodecOptions&)) {
+  return {name, EdgeMemory::kError, format, format, format, gamma};
 }
 constexpr Policy Innovation(std::string_view name, WireFormat format,
                             float (*gamma)(const CodecOptions&) = One) {
-  return {name, true, format, WireFormat::kInt8, WireFormat::kDenseF32, gamma};
+  return {name,
+          EdgeMemory::kReplicas,
+          format,
+          WireFormat::kInt8,
+          WireFormat::kDenseF32,
+          gamma};
 }
 constexpr Policy With(Policy policy,
                       std::array<std::string_view, kMostOptions> options) {
@@ -81,7 +102,7 @@ constexpr WireFormat kChoices[] = {WireFormat::kInt8, WireFormat::kInt4,
                                    WireFormat::kLm2, WireFormat::kSign};
 constexpr std::string_view kAuto = "auto";
 
-constexpr std::array<Policy, 11> kPolicies = {{
+constexpr std::array<Policy, 16> kPolicies = {{
     With(Stateless("dense-f32", WireFormat::kDenseF32), {"fragments"}),
     With(Stateless("dense-bf16", WireFormat::kDenseBf16), {"fragments"}),
     With(Stateless("diff-int8", WireFormat::kInt8), {"zstd", "fragments"}),
@@ -96,6 +117,15 @@ constexpr std::array<Policy, 11> kPolicies = {{
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
          {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments"}),
     Innovation(kAuto, WireFormat::kInt4),
+    With(Innovation("dyna", WireFormat::kUnit, GammaOfUnit),
+         {"scale", "decay", "floor"}),
+    With(Stateless("moniqua", WireFormat::kModulo), {"theta", "bits", "zstd"}),
+    With(Squeezed("squeeze-int4", WireFormat::kInt4, GammaOfSqueezedInt4),
+         {"zstd", "fragments"}),
+    With(Squeezed("squeeze-sign", WireFormat::kSign, GammaOfSqueezedSign),
+         {"zstd", "fragments"}),
+    With(Squeezed("squeeze-topk", WireFormat::kTopK, GammaOfSqueezedTopK),
+         {"k", "zstd", "fragments"}),
 }};
 
 std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
@@ -142,6 +172,7 @@ class PieceCodec final : public Codec {
         policy_(policy),
         kernels_(kernels),
         gamma_(policy.gamma(options)),
+        unit_(options.unit),
         packing_(options.packing),
         zstd_level_(options.zstd_level),
         extent_(extent),
@@ -167,7 +198,7 @@ class PieceCodec final : public Codec {
   }
 
   std::string_view name() const override { return name_; }
-  bool needs_replica() const override { return policy_.needs_replica; }
+  EdgeMemory memory() const override { return policy_.memory; }
   float gamma() const override { return gamma_; }
   WireFormat format() const override { return policy_.format; }
   WireFormat first_format() const override { return policy_.first_format; }
@@ -207,19 +238,22 @@ class PieceCodec final : public Codec {
   }
 
   void Encode(WireFormat format, std::span<const float> x,
-              std::span<float> replica, uint64_t key,
+              std::span<float> memory, uint64_t key,
               std::span<std::byte> out) const override {
     const WireLayout& layout = *LayoutOf(format);
     assert(fragments_.empty());
     assert(x.size() == size_ && out.size() == layout.size());
-    assert(replica.empty() || replica.size() == size_);
+    assert(memory.empty() || memory.size() == size_);
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto& [offset, n] = pieces_[i].extent;
       const WireLayout::Place& place = layout.place(i);
-      kernels_.encode(place.coding, x.subspan(offset, n),
-                      replica.empty() ? replica : replica.subspan(offset, n),
+      kernels_.encode(CodingAt(place.coding, key), x.subspan(offset, n),
+                      memory.empty() ? memory : memory.subspan(offset, n),
                       RngKey(key).Bits(i), out.data() + place.scales,
                       out.data() + place.codes);
+    }
+    if (policy_.memory == EdgeMemory::kError && !memory.empty()) {
+      kernels_.axpy(-1, x, memory);
     }
   }
 
@@ -238,7 +272,8 @@ class PieceCodec final : public Codec {
     const WireLayout& layout = *LayoutOf(payload.format);
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const auto& [offset, n] = pieces_[i].extent;
-      const CodedSpan part = layout.Part(i, payload.bytes);
+      CodedSpan part = layout.Part(i, payload.bytes);
+      part.coding = CodingAt(part.coding, payload.key);
       kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
     }
   }
@@ -256,6 +291,7 @@ class PieceCodec final : public Codec {
       for (int k = 0; k < 2; ++k) {
         if (payloads[k] == nullptr) continue;
         parts[k] = LayoutOf(payloads[k]->format)->Part(i, payloads[k]->bytes);
+        parts[k].coding = CodingAt(parts[k].coding, payloads[k]->key);
         given[k] = &parts[k];
       }
       kernels_.apply(
@@ -266,6 +302,11 @@ class PieceCodec final : public Codec {
   }
 
  private:
+  Coding CodingAt(Coding coding, uint64_t key) const {
+    return coding.kind == Coding::kUnit
+               ? Coding::Unit(unit_.StepOf(RoundOf(key)))
+               : coding;
+  }
   // Null for a format that is none.
   const WireLayout* LayoutOf(WireFormat format) const {
     const size_t index = static_cast<size_t>(format) - 1;
@@ -276,6 +317,7 @@ class PieceCodec final : public Codec {
   const Policy& policy_;
   const Kernels& kernels_;
   const float gamma_;
+  const ShrinkingStep unit_;
   const Packing packing_;
   const int zstd_level_;
   const Extent extent_;

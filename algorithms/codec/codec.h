@@ -38,8 +38,10 @@ enum class WireFormat : uint8_t {
   kSign = 6,
   kTopK = 7,
   kQsgd = 8,
+  kUnit = 9,     // Dyna-COLD's
+  kModulo = 10,  // Moniqua's
 };
-inline constexpr int kLastWireFormat = 8;
+inline constexpr int kLastWireFormat = 10;
 
 // How the bytes of a payload are packed on the wire; values are for ever.
 enum class Packing : uint8_t {
@@ -49,12 +51,20 @@ enum class Packing : uint8_t {
   kZstd = 3,
 };
 
+// What the ends of an edge keep of it between exchanges, for a codec.
+enum class EdgeMemory : uint8_t {
+  kNone,
+  kReplicas,  // a sender's replica x̂, and at each end the difference D
+  kError,     // minus what the sender has rounded away so far
+};
+
 class Packer;
 
 // An encoded snapshot and how to read it.
 struct Encoded {
   WireFormat format = WireFormat::kDenseF32;
   std::span<const std::byte> bytes;
+  uint64_t key = 0;  // what Encode was given
 };
 
 // Immutable once made; one serves all edges of a peer.
@@ -71,8 +81,8 @@ class Codec {
   virtual ~Codec() = default;
   // As it was given to Create.
   virtual std::string_view name() const = 0;
-  // True if each end of an edge keeps a replica x̂ and a difference D.
-  virtual bool needs_replica() const = 0;
+  virtual EdgeMemory memory() const = 0;
+  bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
   // In how many fragments the vector is exchanged, one per exchange; 1: whole.
@@ -107,13 +117,17 @@ class Codec {
   // is no format, so that the byte of a received header may be asked for as it
   // is.
   virtual size_t EncodedSize(WireFormat format) const = 0;
-  // q = C(x − x̂), x̂ += q; with an empty `replica`, q = C(x).  Writes q to
-  // `out` (EncodedSize(format) bytes).  x is finite: the caller has checked.
-  // What is beyond ±kMaxMagnitude is coded as that.  Formats that round at
-  // random draw by `key` and place, others ignore it.  One key at all peers
-  // is best: equal values are then coded alike, and their difference is 0.
+  // With `memory` as in memory():
+  //   kReplicas  x̂: q = C(x − x̂), x̂ += q
+  //   kError    −e: q = C(x + e), e += x − q
+  //   empty         q = C(x)
+  // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
+  // checked.  What is beyond ±kMaxMagnitude is coded as that.  `key` is the
+  // exchange's id: formats that round at random draw by it and by place, those
+  // without scales have a step of its round.  It is one at both ends, and best
+  // at all peers: equal values are then coded alike, their difference is 0.
   virtual void Encode(WireFormat format, std::span<const float> x,
-                      std::span<float> replica, uint64_t key,
+                      std::span<float> memory, uint64_t key,
                       std::span<std::byte> out) const = 0;
   // kDataLoss unless Complete can read `payload`: known format, exact size,
   // scales and values in range, so that D stays finite however many payloads

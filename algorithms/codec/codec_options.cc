@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,9 +25,43 @@ int64_t NumberIn(std::string_view text) {
   return error == std::errc() && stop == end ? value : -1;
 }
 
+// NaN if `text` is no number.
+double RealIn(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end
+             ? value
+             : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Of options that are real numbers; null if `key` is none.
+double* RealOption(std::string_view key, CodecOptions& options) {
+  return key == "scale"   ? &options.unit.scale
+         : key == "decay" ? &options.unit.decay
+         : key == "floor" ? &options.unit.floor
+         : key == "theta" ? &options.theta
+                          : nullptr;
+}
+
+const char* SetReal(std::string_view key, std::string_view value,
+                    double& option) {
+  const double real = RealIn(value);
+  if (key == "decay") {
+    if (!(real > 0 && real < 1)) return "between 0 and 1, such as 0.99";
+  } else if (!(real >= 1e-30 && real <= 1e20)) {
+    return "1e-30 to 1e20";
+  }
+  option = real;
+  return nullptr;
+}
+
 // Null if `value` is one that option `key` may have, else those that are.
 const char* SetOption(std::string_view key, std::string_view value,
                       CodecOptions& options) {
+  if (double* const real = RealOption(key, options)) {
+    return SetReal(key, value, *real);
+  }
   const int64_t number = NumberIn(value);
   if (key == "k") {
     if (number < 1 || number > static_cast<int64_t>(kChunkSize)) {
@@ -45,6 +80,9 @@ const char* SetOption(std::string_view key, std::string_view value,
   } else if (key == "raw") {
     if (value != "bf16" && value != "f32") return "bf16 or f32";
     options.raw = value == "f32" ? Coding::kF32 : Coding::kBf16;
+  } else if (key == "bits") {
+    if (number != 4 && number != 8) return "4 or 8";
+    options.bits = static_cast<int>(number);
   } else if (key == "fragments") {
     if (number < 1 || number > 64) return "1 to 64";
     options.fragments = static_cast<int>(number);
@@ -70,6 +108,16 @@ const char* SetOption(std::string_view key, std::string_view value,
 }
 
 }  // namespace
+
+float ShrinkingStep::StepOf(uint64_t round) const {
+  // Multiplications only: a library's pow differs between machines.
+  double power = 1;
+  for (double factor = decay; round != 0; round >>= 1, factor *= factor) {
+    if (round & 1) power *= factor;
+  }
+  return NearestScale(static_cast<float>(std::max(scale * power, floor) / 2),
+                      1);
+}
 
 absl::StatusOr<CodecOptions> ParseCodecOptions(
     std::string_view codec, std::span<const std::string_view> known,

@@ -16,6 +16,17 @@
 
 namespace gossamer {
 
+// The step of kUnit in a round, the same on every machine: Dyna-COLD's s_k / 2
+// with s_k = max(scale · decay^round, floor), as a bf16.  The floor stays above
+// the resolution of floats: a step that no longer moves x̂ would leave D where
+// it is, and the dual would follow it for ever.
+struct ShrinkingStep {
+  double scale = 1;
+  double decay = 0.99;
+  double floor = 1e-5;
+  float StepOf(uint64_t round) const;
+};
+
 // Both ends of an edge need the same: sizes of payloads follow from these.
 struct CodecOptions {
   uint16_t kept = 64;  // k: values that top-k keeps of every 4096
@@ -27,6 +38,10 @@ struct CodecOptions {
   Packing packing = Packing::kNone;
   int zstd_level = 1;
   int fragments = 1;
+  ShrinkingStep unit;
+  // Moniqua: the most by which values of two peers differ, and bits, 4 or 8.
+  double theta = 0.1;
+  int bits = 8;
 };
 
 // Reads `text`, "key=value,...", for a codec that has the options `known`.

@@ -19,6 +19,15 @@ bool Dense(WireFormat format) {
   return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
 }
 
+// Codes are 2·levels + 1 to the modulus B = 2θ / (1 − 2δ), δ = 1/2 of a step
+// per θ-range (Lu, De Sa, Moniqua, ICML 2020, algorithm 1): two values that
+// differ by θ differ by θ and a step at most once rounded.
+Coding ModuloOf(const CodecOptions& options) {
+  const uint8_t levels = options.bits == 8 ? 127 : 7;
+  const auto step = static_cast<float>(options.theta / (levels - 0.5));
+  return Coding::Modulo(levels, BlockScale(step, 1));
+}
+
 Coding CodingOf(WireFormat format, bool quantized,
                 const CodecOptions& options) {
   if (!quantized && !Dense(format)) return options.raw;
@@ -39,6 +48,10 @@ Coding CodingOf(WireFormat format, bool quantized,
       return Coding::TopK(options.kept);
     case WireFormat::kQsgd:
       return Coding::Qsgd(options.levels, options.bucket, options.norm);
+    case WireFormat::kUnit:
+      return Coding::kUnit;
+    case WireFormat::kModulo:
+      return ModuloOf(options);
   }
   return Coding::kF32;
 }
@@ -134,11 +147,10 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
     if (!ScalesValid(coding, payload.subspan(scales, ScaleBytes(coding, n)))) {
       fault = "a scale that is negative, not finite or too large";
     } else if (!kernels.valid(coding, n, code_bytes)) {
-      fault = pieces[i].quantized && ScaleBytes(coding, n) > 0
+      fault = pieces[i].quantized && HasBlocks(coding)
                   ? "a code or an index out of range"
                   : "a value that is not finite or too large";
-    } else if (ScaleBytes(coding, n) > 0 &&
-               !PaddingIsZero(coding, n, code_bytes)) {
+    } else if (HasBlocks(coding) && !PaddingIsZero(coding, n, code_bytes)) {
       fault = "padding that is not zero";
     }
     if (fault != nullptr) {

@@ -49,7 +49,7 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
   Packer* const packer = PackerOf(codec);
   if (packer == nullptr) return message;
   Buffer packed = Get(message.bytes.size());
-  const size_t size = packer->Pack(message.encoded(), packed.bytes);
+  const size_t size = packer->Pack(message.encoded(id), packed.bytes);
   if (size == 0) return message;
   message.packed = Payload(packed.bytes.first(size), std::move(packed.owner));
   message.packing = codec.packing();
@@ -114,7 +114,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   EdgeMessage message{.format = format, .c = c};
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
                             cache_->Unpack(CodecOf(id), format, packing, wire));
-  GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded()));
+  GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
   return message;
 }
 
@@ -122,7 +122,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
   const std::span<const float> x = x_.subspan(offset, size);
-  if (!codec.needs_replica()) {
+  if (codec.memory() == EdgeMemory::kNone) {
     EdgeMessage message = cache_->Encode(codec, id, x);
     message.c = c_;
     return message;
@@ -161,8 +161,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
     }
   }
   Encoded m, t;
-  if (mine) m = mine->encoded();
-  if (theirs) t = theirs->encoded();
+  if (mine) m = mine->encoded(id);
+  if (theirs) t = theirs->encoded(id);
   // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
@@ -173,7 +173,9 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
   if (mine && theirs) {
     ++corrections_;
-    if (observer_) observer_->OnCorrection(id, *mine, *theirs, c, difference);
+    for (CorrectionObserver* o : observers_) {
+      o->OnCorrection(id, *mine, *theirs, c, difference);
+    }
   }
 }
 
@@ -182,9 +184,12 @@ CodecSide::Saved CodecSide::Save() const {
 }
 
 bool CodecSide::Restore(const Saved& saved) {
-  for (const std::vector<float>* v : {&saved.replica, &saved.difference}) {
-    const bool fits = v->empty() || v->size() == x_.size();
-    if (!fits || (!v->empty() && !codec_->needs_replica())) return false;
+  const auto fits = [this](const std::vector<float>& v, bool kept) {
+    return v.empty() || (kept && v.size() == x_.size());
+  };
+  if (!fits(saved.replica, codec_->memory() != EdgeMemory::kNone) ||
+      !fits(saved.difference, codec_->needs_replica())) {
+    return false;
   }
   if (saved.fragments.size() != progress_.size()) return false;
   replica_ = saved.replica;

@@ -32,7 +32,8 @@ struct EdgeMessage {
   Payload packed = {};
   Packing packing = Packing::kNone;
 
-  Encoded encoded() const { return {format, bytes.bytes()}; }
+  // `id` is that of its exchange.
+  Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }
   // What travels.
   const Payload& wire() const { return packed.empty() ? bytes : packed; }
 };
@@ -100,7 +101,8 @@ class CodecSide {
   // Of the next emissions, one of the codec's choices.
   void set_format(WireFormat format) { format_ = format; }
   WireFormat format() const { return format_; }
-  void set_observer(CorrectionObserver* observer) { observer_ = observer; }
+  // Outlives this.
+  void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
   const Codec& codec() const { return *codec_; }
   uint64_t corrections() const { return corrections_; }
 
@@ -153,7 +155,7 @@ class CodecSide {
   std::shared_ptr<SnapshotCache> cache_;
   WireFormat format_ = WireFormat::kDenseF32;
   uint64_t offset_ = 0;
-  CorrectionObserver* observer_ = nullptr;
+  std::vector<CorrectionObserver*> observers_;
   float c_ = 0;
   uint64_t corrections_ = 0;
   // Empty with a stateless codec, and until first used.

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
   bool fits = true;
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {
-      fits = fits && side.Validate(held.id, held.token.encoded()).ok();
+      fits = fits && side.Validate(held.id, held.token.encoded(held.id)).ok();
     }
   }
   if (!side.Restore(saved.side) || !fits) {

@@ -91,7 +91,7 @@ class Edge {
   uint64_t corrections() const { return end_.side().corrections(); }
   const ProductionEnd::State& state() const { return end_.state(); }
   const CodecSide& side() const { return end_.side(); }
-  void set_observer(CorrectionObserver* o) { end_.side().set_observer(o); }
+  void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
 
   // With a codec that leaves a choice: the format that this end wishes to get,
   // told with every frame from here on, and the one it uses, which the other

@@ -64,7 +64,8 @@ class BlockReader {
     }
     if (coding.kind == Coding::kBf16) return ReadBf16(codes, values);
     const size_t unit = b * kBlockSize / UnitSize(coding);
-    const float scale = LoadScale(from_.scales + 2 * unit);
+    const float scale =
+        HasScales(coding) ? LoadScale(from_.scales + 2 * unit) : coding.step;
     switch (CodeBits(coding)) {
       case 1:
         return DecodePlanes<1>(0, scale, codes, values);
@@ -113,7 +114,7 @@ class BlockReader {
   size_t next_ = 0;
 };
 
-template <bool kDifference, bool kMix>
+template <bool kDifference, bool kMix, bool kWrap = false>
 void ApplyBlocks(size_t n, const CodedSpan* theirs, const CodedSpan* mine,
                  float c, float* difference, float* x) {
   BlockReader their_blocks(theirs != nullptr ? *theirs : CodedSpan(), n);
@@ -121,11 +122,14 @@ void ApplyBlocks(size_t n, const CodedSpan* theirs, const CodedSpan* mine,
   alignas(64) float t[kBlockSize] = {};
   alignas(64) float m[kBlockSize] = {};
   const auto factor = hn::Set(kFloats, c);
+  [[maybe_unused]] const auto modulus =
+      hn::Set(kFloats, kWrap ? ModulusOf(mine->coding) : 0);
   for (size_t b = 0; b < n / kBlockSize; ++b) {
     if (theirs != nullptr) their_blocks.Read(b, t);
     if (mine != nullptr) my_blocks.Read(b, m);
     for (size_t k = 0; k < kBlockSize; k += kLanes) {
       auto d = hn::Sub(hn::Load(kFloats, t + k), hn::Load(kFloats, m + k));
+      if constexpr (kWrap) d = Residue(d, modulus);
       if constexpr (kDifference) {
         d = hn::Add(hn::LoadU(kFloats, difference + k), d);
         hn::StoreU(d, kFloats, difference + k);
@@ -148,7 +152,9 @@ void Apply(const CodedSpan* theirs, const CodedSpan* mine, float c,
     const auto apply = mix ? ApplyBlocks<true, true> : ApplyBlocks<true, false>;
     apply(n, theirs, mine, c, difference.data(), x.data());
   } else if (mix) {
-    ApplyBlocks<false, true>(n, theirs, mine, c, nullptr, x.data());
+    const auto apply = Wraps(theirs, mine) ? ApplyBlocks<false, true, true>
+                                           : ApplyBlocks<false, true>;
+    apply(n, theirs, mine, c, nullptr, x.data());
   }
   ApplyFrom(n / kBlockSize * kBlockSize, theirs, mine, c, difference, x);
 }
@@ -164,7 +170,7 @@ HWY_INLINE WordVector NotLowest(WordVector word) {
 
 bool Valid(Coding coding, size_t n, std::span<const std::byte> codes) {
   if (coding.kind == Coding::kTopK) return ValidTopK(coding, n, codes);
-  const size_t field = HasScales(coding) ? CodeBits(coding) : 0;
+  const size_t field = HasBlocks(coding) ? CodeBits(coding) : 0;
   if (field == 1 || field == 2) return true;
   constexpr size_t kStep = 4 * kLanes;
   const auto limit = hn::BitCast(kWords, hn::Set(kFloats, kMaxMagnitude));

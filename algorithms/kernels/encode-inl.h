@@ -1,8 +1,6 @@
 // Encoding for one Highway target; included once per target by kernels.cc.
 //
-// Codes lie in words such that value k of a block is in word k mod (words of a
-// block): neighbouring values are in neighbouring lanes, and packing needs
-// shifts and ors only, for every vector length.
+// Which codings there are, and over how many values each runs at a time.
 
 #if defined(GOSSAMER_ALGORITHMS_KERNELS_ENCODE_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -23,77 +21,12 @@
 #include "algorithms/kernels/reference_kernels.h"
 #include "algorithms/kernels/topk-inl.h"
 #include "algorithms/kernels/vectors-inl.h"
+#include "algorithms/kernels/words-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
-
-// Of `n` innovations, a multiple of kBlockSize.
-template <bool kReplica>
-HWY_INLINE float MaxMagnitude(const float* x, const float* replica, size_t n) {
-  auto even = hn::Zero(kFloats);
-  auto odd = hn::Zero(kFloats);
-  for (size_t k = 0; k < n; k += 2 * kLanes) {
-    PrefetchAhead(x + k);
-    even = hn::Max(even, hn::Abs(Innovation<kReplica>(x, replica, k)));
-    odd = hn::Max(odd, hn::Abs(Innovation<kReplica>(x, replica, k + kLanes)));
-  }
-  return hn::GetLane(hn::MaxOfLanes(kFloats, hn::Max(even, odd)));
-}
-
-template <bool kReplica>
-HWY_INLINE float EuclideanNorm(const float* x, const float* replica, size_t n) {
-  NormSums sums;
-  alignas(64) float values[kNormLanes];
-  const auto low = hn::Set(kFloats, -kMaxMagnitude);
-  const auto high = hn::Set(kFloats, kMaxMagnitude);
-  for (size_t k = 0; k < n; k += kNormLanes) {
-    for (size_t j = 0; j < kNormLanes; j += kLanes) {
-      const auto value = Innovation<kReplica>(x, replica, k + j);
-      hn::Store(hn::Min(hn::Max(value, low), high), kFloats, values + j);
-    }
-    sums.Add(values);
-  }
-  return static_cast<float>(std::sqrt(sums.Finish({})));
-}
-
-// Codes of kBits in words, rounded to nearest.  With kStochastic, at random:
-// code = floor(v / scale + u), `first` being the block's place in the array.
-template <int kBits, bool kReplica, bool kStochastic>
-HWY_INLINE void PackBlock(const float* x, float* replica, float scale,
-                          const Draws& draws, size_t first, std::byte* codes) {
-  constexpr float kLevels = kBits == 8 ? 127 : 7;
-  constexpr size_t kPerWord = 32 / kBits;
-  constexpr size_t kStride = kBlockSize / kPerWord;
-  const auto step = hn::Set(kFloats, scale);
-  const auto inverse = hn::Set(kFloats, scale > 0 ? 1 / scale : 0);
-  const auto low = hn::Set(kFloats, -kLevels);
-  const auto high = hn::Set(kFloats, kLevels);
-  const auto rounder = hn::Set(kFloats, kRounder);
-  const auto field = hn::Set(kWords, (1u << kBits) - 1);
-  for (size_t j = 0; j < kStride; j += kLanes) {
-    auto word = hn::Zero(kWords);
-    for (size_t i = kPerWord; i-- > 0;) {
-      const size_t k = i * kStride + j;
-      const auto value = Innovation<kReplica>(x, replica, k);
-      auto scaled = hn::Mul(value, inverse);
-      if constexpr (kStochastic) {
-        scaled = hn::Floor(hn::Add(scaled, draws.At(first + k)));
-      }
-      const auto clamped = hn::Min(hn::Max(scaled, low), high);
-      const auto shifted = hn::Add(clamped, rounder);
-      word = hn::Or(hn::ShiftLeft<kBits>(word),
-                    hn::And(hn::BitCast(kWords, shifted), field));
-      if constexpr (kReplica) {
-        const auto q = hn::Mul(hn::Sub(shifted, rounder), step);
-        hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
-                   replica + k);
-      }
-    }
-    StoreBytes(word, kWords, codes + 4 * j);
-  }
-}
 
 template <int kBits, bool kReplica>
 HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
@@ -101,7 +34,8 @@ HWY_INLINE void EncodeBlock(const float* x, float* replica, std::byte* scale_to,
   const float scale = BlockScale(MaxMagnitude<kReplica>(x, replica, kBlockSize),
                                  kBits == 8 ? 127 : 7);
   StoreScale(scale, scale_to);
-  PackBlock<kBits, kReplica, false>(x, replica, scale, Draws(0), 0, codes);
+  PackBlock<kBits, kReplica, Rounding::kNearest>(x, replica, scale, Draws(0), 0,
+                                                 codes);
 }
 
 // One bucket of QSGD; `first` is its place in the array.
@@ -119,9 +53,11 @@ void EncodeBucket(Coding coding, const float* x, float* replica,
     if (coding.levels == 1) {
       PackTernary<kReplica>(x + k, r, scale, draws, first + k, codes);
     } else if (coding.levels == 7) {
-      PackBlock<4, kReplica, true>(x + k, r, scale, draws, first + k, codes);
+      PackBlock<4, kReplica, Rounding::kStochastic>(x + k, r, scale, draws,
+                                                    first + k, codes);
     } else {
-      PackBlock<8, kReplica, true>(x + k, r, scale, draws, first + k, codes);
+      PackBlock<8, kReplica, Rounding::kStochastic>(x + k, r, scale, draws,
+                                                    first + k, codes);
     }
     codes += CodeBytes(coding, kBlockSize);
   }
@@ -174,6 +110,26 @@ void EncodeBlocks(size_t blocks, const float* x, float* replica,
 }
 
 template <bool kReplica>
+void EncodeSteps(Coding coding, size_t blocks, const float* x, float* replica,
+                 std::byte* codes) {
+  for (size_t b = 0; b < blocks; ++b) {
+    PrefetchAhead(x);
+    if (coding.kind == Coding::kUnit) {
+      PackSigns<kReplica>(x, replica, coding.step, codes);
+    } else if (coding.levels == 7) {
+      PackBlock<4, kReplica, Rounding::kModulo>(x, replica, coding.step,
+                                                Draws(0), 0, codes);
+    } else {
+      PackBlock<8, kReplica, Rounding::kModulo>(x, replica, coding.step,
+                                                Draws(0), 0, codes);
+    }
+    x += kBlockSize;
+    if constexpr (kReplica) replica += kBlockSize;
+    codes += CodeBytes(coding, kBlockSize);
+  }
+}
+
+template <bool kReplica>
 void EncodeBuckets(Coding coding, size_t buckets, const float* x,
                    float* replica, uint64_t key, std::byte* scales,
                    std::byte* codes) {
@@ -197,6 +153,10 @@ size_t EncodeUnits(Coding coding, size_t n, const float* x, float* replica,
       break;
     case Coding::kBf16:
       EncodeBlocks<Coding::kBf16, kReplica>(units, x, replica, scales, codes);
+      break;
+    case Coding::kUnit:
+    case Coding::kModulo:
+      EncodeSteps<kReplica>(coding, units, x, replica, codes);
       break;
     case Coding::kInt8:
       EncodeBlocks<Coding::kInt8, kReplica>(units, x, replica, scales, codes);

@@ -133,6 +133,28 @@ HWY_INLINE void EncodePlanes(const float* x, float* replica,
   if constexpr (kTwo) large.Store(codes + 4 * kPlaneWords);
 }
 
+// A block of kUnit.
+template <bool kReplica>
+HWY_INLINE void PackSigns(const float* x, float* replica, float step,
+                          std::byte* codes) {
+  const auto zero = hn::Zero(kFloats);
+  const auto up = hn::Set(kFloats, step);
+  Plane negative;
+  for (size_t w = 0; w < kPlaneWords; ++w) {
+    for (size_t j = 0; j < 32; j += kLanes) {
+      const size_t k = 32 * w + j;
+      const auto below = hn::Lt(Innovation<kReplica>(x, replica, k), zero);
+      negative.words[w] |= MaskBits(below) << j;
+      if constexpr (kReplica) {
+        const auto q = hn::IfThenElse(below, hn::Neg(up), up);
+        hn::StoreU(hn::Add(hn::LoadU(kFloats, replica + k), q), kFloats,
+                   replica + k);
+      }
+    }
+  }
+  negative.Store(codes);
+}
+
 // A block of kQsgd with one level: codes -1, 0 and 1.
 template <bool kReplica>
 HWY_INLINE void PackTernary(const float* x, float* replica, float scale,

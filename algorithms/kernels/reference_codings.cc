@@ -15,19 +15,8 @@ static_assert(std::endian::native == std::endian::little,
               "payloads are little-endian and written in place");
 
 template <typename T>
-T Load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-template <typename T>
 void Store(T value, std::byte* to) {
   std::memcpy(to, &value, sizeof(T));
-}
-
-float FromBf16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 // Round half to even; |value| is at most kMaxMagnitude, so no carry can reach
@@ -100,6 +89,17 @@ float RoundToLevels(Block& block, bool two_magnitudes) {
   return scale;
 }
 
+void RoundModulo(Coding coding, Block& block) {
+  const auto levels = static_cast<float>(coding.levels);
+  const float inverse = 1 / coding.step;
+  for (size_t k = 0; k < block.n; ++k) {
+    const float v = std::nearbyint(
+        std::clamp(block.values[k] * inverse, -kMostSteps, kMostSteps));
+    block.codes[k] = static_cast<int>(
+        std::clamp(Residue(v, 2 * levels + 1), -levels, levels));
+  }
+}
+
 // The codes of a block as planes of bits: signs, then, of two bits, which have
 // the larger magnitude.
 void PackPlanes(Coding coding, const Block& block, std::byte* to) {
@@ -137,10 +137,19 @@ void EncodeBlock(Coding coding, std::span<const float> x,
     block.values[k] = Innovation(x, replica, k);
   }
   const bool planes = CodeBits(coding) <= 2;
-  const float scale =
-      planes ? RoundToLevels(block, coding.kind == Coding::kLm2)
-             : RoundToNearest(block, static_cast<float>(LargestCode(coding)));
-  Store(ToBf16(scale), scale_to);
+  float scale = coding.step;
+  if (coding.kind == Coding::kUnit) {
+    for (size_t k = 0; k < block.n; ++k) {
+      block.codes[k] = block.values[k] < 0 ? -1 : 1;
+    }
+  } else if (coding.kind == Coding::kModulo) {
+    RoundModulo(coding, block);
+  } else {
+    scale =
+        planes ? RoundToLevels(block, coding.kind == Coding::kLm2)
+               : RoundToNearest(block, static_cast<float>(LargestCode(coding)));
+    Store(ToBf16(scale), scale_to);
+  }
   planes ? PackPlanes(coding, block, codes) : PackWords(coding, block, codes);
   for (size_t k = 0; k < block.n && !replica.empty(); ++k) {
     replica[k] = replica[k] + static_cast<float>(block.codes[k]) * scale;
@@ -235,68 +244,12 @@ void EncodeValue(Coding coding, std::span<const float> x,
   if (!replica.empty()) replica[i] = replica[i] + q;
 }
 
-// Value i of `n` coded ones, one of those that top-k may keep.
-float DecodeTopK(const CodedSpan& from, size_t i, size_t n) {
-  const size_t start = i / kChunkSize * kChunkSize;
-  const size_t kept = KeptOf(from.coding, std::min(kChunkSize, n - start));
-  const std::byte* codes = from.codes + CodeBytes(from.coding, start);
-  size_t low = 0, high = kept;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (TopKIndex(codes + kept, middle) < i - start) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  if (low == kept || TopKIndex(codes + kept, low) != i - start) return 0;
-  return Load<int8_t>(codes + low) *
-         FromBf16(Load<uint16_t>(from.scales + 2 * (start / kChunkSize)));
-}
-
-int DecodePlanes(Coding coding, const std::byte* codes, size_t k, size_t n) {
-  const auto bit = [&](size_t plane) {
-    return Load<uint32_t>(codes + 4 * (plane * ((n + 31) / 32) + k / 32)) >>
-               k % 32 &
-           1;
-  };
-  const int largest = LargestCode(coding);
-  const int other =
-      coding.kind == Coding::kLm2 ? static_cast<int>(kLm2Small) : 0;
-  const int magnitude = CodeBits(coding) == 1 || bit(1) != 0 ? largest : other;
-  return bit(0) != 0 ? -magnitude : magnitude;
-}
-
-int DecodeWords(Coding coding, const std::byte* codes, size_t k, size_t n) {
-  const size_t bits = CodeBits(coding);
-  const size_t words = BlockWords(bits, n);
-  const auto word = Load<uint32_t>(codes + 4 * (k % words));
-  const uint32_t field = word >> (k / words * bits) & ((1u << bits) - 1);
-  return static_cast<int>(field) - (field >> (bits - 1) == 1 ? 1 << bits : 0);
-}
-
-// Value i of `n` coded ones.
-float Decode(const CodedSpan& from, size_t i, size_t n) {
-  const Coding coding = from.coding;
-  if (coding.kind == Coding::kF32) return Load<float>(from.codes + 4 * i);
-  if (coding.kind == Coding::kBf16) {
-    return FromBf16(Load<uint16_t>(from.codes + 2 * i));
-  }
-  if (coding.kind == Coding::kTopK) return DecodeTopK(from, i, n);
-  const size_t start = i / kBlockSize * kBlockSize;
-  const std::byte* codes = from.codes + CodeBytes(coding, start);
-  const int code = (CodeBits(coding) <= 2 ? DecodePlanes : DecodeWords)(
-      coding, codes, i - start, std::min(kBlockSize, n - start));
-  return static_cast<float>(code) *
-         FromBf16(Load<uint16_t>(from.scales + 2 * (i / UnitSize(coding))));
-}
-
 }  // namespace
 
 void EncodeFrom(size_t start, Coding coding, std::span<const float> x,
                 std::span<float> replica, uint64_t key, std::byte* scales,
                 std::byte* codes) {
-  if (!HasScales(coding)) {
+  if (!HasBlocks(coding)) {
     for (size_t i = start; i < x.size(); ++i) {
       EncodeValue(coding, x, replica, i, codes);
     }
@@ -317,62 +270,6 @@ void EncodeFrom(size_t start, Coding coding, std::span<const float> x,
       EncodeBlock(coding, part, replica_part, scale_to, to);
     }
   }
-}
-
-void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
-               float c, std::span<float> difference, std::span<float> x) {
-  const bool both = theirs != nullptr && mine != nullptr;
-  if (difference.empty() && !both) return;
-  const size_t n = difference.empty() ? x.size() : difference.size();
-  for (size_t i = start; i < n; ++i) {
-    float d = (theirs != nullptr ? Decode(*theirs, i, n) : 0.0f) -
-              (mine != nullptr ? Decode(*mine, i, n) : 0.0f);
-    if (!difference.empty()) d = difference[i] = difference[i] + d;
-    if (both) x[i] = x[i] + c * d;
-  }
-}
-
-bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
-  for (size_t start = 0; start < n; start += kChunkSize) {
-    const size_t size = std::min(kChunkSize, n - start);
-    const size_t kept = KeptOf(coding, size);
-    const std::byte* const values = &codes[CodeBytes(coding, start)];
-    const std::byte* const indices = values + kept;
-    size_t next = 0;  // the smallest index that may come
-    for (size_t i = 0; i < kept; ++i) {
-      const size_t index = TopKIndex(indices, i);
-      if (values[i] == std::byte{0x80} || index < next || index >= size) {
-        return false;
-      }
-      next = index + 1;
-    }
-    // Four bits that belong to no index.
-    if (kept % 2 == 1 && values[TopKBytes(kept) - 1] >= std::byte{0x10}) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ValidCodes(Coding coding, std::span<const std::byte> codes) {
-  const auto bounded = [](float v) { return std::abs(v) <= kMaxMagnitude; };
-  const size_t value_bytes = coding.kind == Coding::kF32    ? 4
-                             : coding.kind == Coding::kBf16 ? 2
-                                                            : 1;
-  if (codes.size() % value_bytes != 0) return false;
-  for (size_t i = 0; i < codes.size(); i += value_bytes) {
-    const auto byte = std::to_integer<uint8_t>(codes[i]);
-    if (coding.kind == Coding::kF32) {
-      if (!bounded(Load<float>(&codes[i]))) return false;
-    } else if (coding.kind == Coding::kBf16) {
-      if (!bounded(FromBf16(Load<uint16_t>(&codes[i])))) return false;
-    } else if (CodeBits(coding) == 8) {
-      if (byte == 0x80) return false;
-    } else if (CodeBits(coding) == 4) {
-      if (byte >> 4 == 8 || (byte & 15) == 8) return false;
-    }
-  }
-  return true;
 }
 
 float BlockScale(float absmax, float levels) {

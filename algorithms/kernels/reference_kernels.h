@@ -2,14 +2,18 @@
 // ones, which do whole vectors and blocks and leave the rest to it.
 //
 // Knows nothing of instruction sets.  reference_kernels.cc has the elementwise
-// part, reference_codings.cc what encodes, decodes and checks.
+// part, reference_codings.cc what encodes, reference_decodings.cc what
+// decodes, applies and checks.
 
 #ifndef GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 #define GOSSAMER_ALGORITHMS_KERNELS_REFERENCE_KERNELS_H_
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "algorithms/kernels/kernels.h"
@@ -35,6 +39,19 @@ inline float AddLanes(SumLanes& lanes) {
   }
   return lanes[0];
 }
+
+template <typename T>
+T LoadAs(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+inline float FromBf16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+// The residue of v next to 0 modulo m; exact for multiples of a step up to
+// kMostSteps.
+inline float Residue(float v, float m) { return v - m * std::nearbyint(v / m); }
 
 // `encode` and `apply` for the values from `start` on, a multiple of the
 // coding's unit and of kBlockSize; pointers and spans are those of the whole

@@ -88,6 +88,19 @@ void LocalStep::StepPlayer(Player player, Optimizer& optimizer,
   optimizer.Step(Part(game_->parameters(), extent), g, scale);
 }
 
+void LocalStep::OnCorrection(float c, std::span<const float> difference) {
+  const ParameterLayout& layout = game_->layout();
+  generator_->OnCorrection(c,
+                           Part(difference, layout.extent(Player::kGenerator)));
+  discriminator_->OnCorrection(
+      c, Part(difference, layout.extent(Player::kDiscriminator)));
+}
+
+void LocalStep::ResetDual() {
+  generator_->ResetDual();
+  discriminator_->ResetDual();
+}
+
 void LocalStep::VisitState(StateVisitor& visitor) {
   PrefixedVisitor g(visitor, "generator."), d(visitor, "discriminator.");
   generator_->VisitState(g);

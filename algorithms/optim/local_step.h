@@ -48,6 +48,14 @@ class LocalStep {
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
 
+  // Of rules with a dual variable, see Optimizer.  `difference` is that of all
+  // parameters.
+  bool has_dual() const {
+    return generator_->has_dual() || discriminator_->has_dual();
+  }
+  void OnCorrection(float c, std::span<const float> difference);
+  void ResetDual();
+
   void VisitState(StateVisitor& visitor);
 
  private:

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/optim/adam.h"
 #include "algorithms/optim/gradient_descent.h"
+#include "algorithms/optim/primal_dual.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -61,13 +62,16 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
   }
   if (spec.name == "adam") return std::make_unique<Adam>(spec, size, kernels);
   if (spec.name == "oadam") return std::make_unique<OAdam>(spec, size, kernels);
+  if (spec.name == "cold") {
+    return std::make_unique<Cold>(spec.learning_rate, size, kernels);
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown optimizer \"", spec.name,
                    "\"; known: ", absl::StrJoin(Names(), ", ", kAppend)));
 }
 
 std::vector<std::string_view> Optimizer::Names() {
-  return {"sgd", "ogda", "osg", "adam", "oadam"};
+  return {"sgd", "ogda", "osg", "adam", "oadam", "cold"};
 }
 
 }  // namespace gossamer

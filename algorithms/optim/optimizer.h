@@ -20,7 +20,7 @@
 namespace gossamer {
 
 struct OptimizerSpec {
-  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam
+  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam, cold
   double learning_rate = 1e-4;
   double beta1 = 0.5;
   double beta2 = 0.9;
@@ -45,6 +45,14 @@ class Optimizer {
   virtual void Step(std::span<float> x, std::span<const float> gradient,
                     double scale) = 0;
   virtual void VisitState(StateVisitor& visitor) = 0;
+
+  // Rules with a dual variable: it follows the corrections of mixing, one step
+  // and one mixing in turn.
+  virtual bool has_dual() const { return false; }
+  // c·D has been added to x (EDGE 4, Complete).
+  virtual void OnCorrection(float c, std::span<const float> difference) {}
+  // The peers whose duals sum to 0 are others now.
+  virtual void ResetDual() {}
 };
 
 }  // namespace gossamer

@@ -98,8 +98,8 @@ class Neighborhood final : public TransportListener {
 
   // Who is told of the corrections of an edge, from its first one on; asked
   // once for each edge that is added.  Before any edge is.
-  void SetObservers(std::function<CorrectionObserver*(PeerId)> f) {
-    observer_of_ = std::move(f);
+  void AddObservers(std::function<CorrectionObserver*(PeerId)> f) {
+    observers_of_.push_back(std::move(f));
   }
 
   // Outlives this.  At a replay, what may be emitted and completed follows it
@@ -228,7 +228,7 @@ class Neighborhood final : public TransportListener {
   std::function<void()> on_change_;
   std::function<void(PeerId)> on_heard_;
   EventHandler on_event_;
-  std::function<CorrectionObserver*(PeerId)> observer_of_;
+  std::vector<std::function<CorrectionObserver*(PeerId)>> observers_of_;
   std::map<Channel, FrameHandler> on_frame_;
   std::function<void(PeerId)> on_up_;
   int overlap_ = 1;

@@ -44,7 +44,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   }
   edge->set_overlap(overlap_);
   edge->set_insist(decisions_->replays());
-  if (observer_of_) edge->set_observer(observer_of_(peer));
+  for (const auto& of : observers_of_) edge->add_observer(of(peer));
   Entry entry{std::move(edge),
               std::move(added.codec),
               DeadlineEstimator(options_.deadline),

@@ -12,31 +12,14 @@
 namespace gossamer {
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
-  if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "overlap_steps ", spec.overlap_steps, ": must be 0 to ", kMaxOverlap));
-  }
-  if (spec.mixing_rounds < 1 || spec.mixing_rounds >= kMaxPhases ||
-      (spec.mixing_rounds > 1 && spec.overlap_steps != 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("mixing_rounds ", spec.mixing_rounds,
-                     ": must be 1 to 255, and above 1 needs overlap_steps 0"));
-  }
-  if (spec.chebyshev && spec.deadline.kind != DeadlinePolicy::Kind::kNone) {
-    return absl::InvalidArgumentError(
-        "chebyshev gossip needs deadline none: what arrives late would be "
-        "accelerated at one end only");
-  }
-  if (spec.gamma < 0 || spec.gamma > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("gamma ", spec.gamma, " is not in [0, 1]"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckPeerSpec(spec, *parts.step, *parts.codec));
   return std::unique_ptr<Peer>(new Peer(std::move(spec), std::move(parts)));
 }
 
 Peer::Peer(PeerSpec spec, Parts parts)
     : spec_(std::move(spec)),
       parts_(std::move(parts)),
+      dual_(parts_.step),
       decisions_(parts_.decisions != nullptr ? *parts_.decisions : unkept_),
       key_(RngKey(spec_.seed).Fold("step")),
       waiter_(parts_.loop),
@@ -56,6 +39,9 @@ Peer::Peer(PeerSpec spec, Parts parts)
         return parts_.transport->Send(peer, Channel::kProbe, std::move(frame));
       }) {
   neighborhood_.SetDecisions(&decisions_);
+  if (parts_.step->has_dual()) {
+    neighborhood_.AddObservers([this](PeerId) { return &dual_; });
+  }
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
       [this](const std::string& kind, const std::string& detail) {

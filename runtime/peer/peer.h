@@ -31,8 +31,10 @@
 #include "runtime/membership/failure_detector.h"
 #include "runtime/membership/membership.h"
 #include "runtime/peer/all_reducer.h"
+#include "runtime/peer/dual_observer.h"
 #include "runtime/peer/link_prober.h"
 #include "runtime/peer/neighborhood.h"
+#include "runtime/peer/peer_spec.h"
 #include "runtime/peer/recent.h"
 #include "runtime/peer/state_transfer.h"
 #include "runtime/peer/waiter.h"
@@ -40,37 +42,6 @@
 #include "topology/mixing_schedule.h"
 
 namespace gossamer {
-
-struct PeerSpec {
-  PeerId self;
-  std::string run_id;
-  uint64_t epoch = 0;  // of this life, MakeEpoch
-  uint64_t seed = 1;
-  uint64_t rounds = 1000;
-  // cp-oadam: gradients averaged by all-reduce instead of gossip.
-  bool centralized = false;
-  std::string all_reduce = "ring";
-  // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
-  int overlap_steps = 1;
-  int mixing_rounds = 1;   // t; above 1 needs h = 0
-  bool chebyshev = false;  // of the t; needs no deadline and a fixed schedule
-  bool step_then_mix = false;
-  // 0: the codec's, or less if snapshots are old; else refused if not stable.
-  double gamma = 0;
-  // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
-  uint64_t replica_memory = 0;
-  DeadlinePolicy deadline;
-  absl::Duration liveness_limit = absl::Minutes(10);
-  // A neighbour that says nothing for so long is suspected.
-  absl::Duration suspect_after = absl::Seconds(2);
-  int steps_per_round = 1;
-  double ema = 0;  // decay of the generator's moving average; 0: none
-  uint64_t evaluate_every = 0;    // rounds; 0: only at the end
-  bool evaluates = false;         // this peer scores and draws samples
-  std::string samples_folder;     // empty: no pictures
-  uint64_t checkpoint_every = 0;  // rounds; 0: only when the run stops
-  uint64_t configuration_hash = 0;
-};
 
 class Peer {
  public:
@@ -182,6 +153,7 @@ class Peer {
 
   const PeerSpec spec_;
   Parts parts_;
+  DualObserver dual_;
   Decisions unkept_;
   Decisions& decisions_;
   const RngKey key_;

@@ -100,9 +100,11 @@ absl::Status Peer::AdoptView() {
       schedule_,
       MakeSchedule(newest.schedule, static_cast<int>(newest.members.size()),
                    newest.seed));
-  if (!first && newest.members != view_.members) {
-    decisions_.TellMembers(round_);
-  }
+  const bool others = !first && newest.members != view_.members;
+  if (others) decisions_.TellMembers(round_);
+  // Duals of members that left, or began anew, are lost: without them the sum
+  // of the rest would pull the mean for ever.
+  if (others || (first && newest.resume_round == 0)) parts_.step->ResetDual();
   view_ = newest;
   rank_ = *rank;
   LetGo(view_);

@@ -46,7 +46,8 @@ absl::Status Join(const std::vector<Problem>& problems,
 }  // namespace
 
 std::vector<std::string_view> AlgorithmNames() {
-  return {"dposg", "dp-oadam", "rand-dp-oadam", "cp-oadam"};
+  return {"dposg",    "dp-oadam", "rand-dp-oadam",
+          "cp-oadam", "cold",     "dyna-cold"};
 }
 
 absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text) {
@@ -87,7 +88,18 @@ void ResolveRunConfig(RunConfig& config) {
     mixing.set_schedule(algorithm == "rand-dp-oadam" ? "permuted-ring"
                                                      : "fixed");
   }
-  if (!mixing.has_overlap_steps() && (central || mixing.mixing_rounds() > 1)) {
+  const bool dual = algorithm == "cold" || algorithm == "dyna-cold";
+  if (dual) {
+    // NIDS, which COLD becomes without compression, takes half a step of mixing
+    // (Li, Shi, Yan, IEEE TSP 2019).
+    if (!mixing.has_order()) mixing.set_order("step-then-mix");
+    if (!mixing.has_gamma()) mixing.set_gamma(algorithm == "cold" ? 0.5 : 0.05);
+    if (algorithm == "dyna-cold" && !mixing.has_codec()) {
+      mixing.set_codec("dyna");
+    }
+  }
+  if (!mixing.has_overlap_steps() &&
+      (central || dual || mixing.mixing_rounds() > 1)) {
     mixing.set_overlap_steps(MixingConfig::steps_0);
   }
   if (!mixing.gradient_codec().empty() &&
@@ -97,7 +109,7 @@ void ResolveRunConfig(RunConfig& config) {
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {
-    step.set_optimizer(algorithm == "dposg" ? "osg" : "oadam");
+    step.set_optimizer(algorithm == "dposg" ? "osg" : dual ? "cold" : "oadam");
   }
   FillDefaults(config);
 }

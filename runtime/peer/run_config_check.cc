@@ -9,9 +9,9 @@
 #include "algorithms/codec/codec.h"
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/optim/optimizer.h"
+#include "runtime/peer/composition_check.h"
 #include "runtime/peer/config_text.h"
 #include "runtime/peer/run_config.h"
-#include "topology/mixing_matrix.h"
 
 namespace gossamer {
 namespace {
@@ -64,10 +64,6 @@ class Checker {
  private:
   std::vector<Problem> problems_;
 };
-
-bool MixesParameters(const RunConfig& config) {
-  return config.algorithm() != "cp-oadam";
-}
 
 void CheckRun(const RunConfig& config, Checker& check) {
   check.OneOf("algorithm", config.algorithm(), AlgorithmNames());
@@ -166,79 +162,6 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   }
 }
 
-void CheckComposition(const RunConfig& config, Checker& check) {
-  const MixingConfig& mixing = config.mixing();
-  const auto schedule = MakeSchedule(
-      ScheduleSpecOf(mixing), static_cast<int>(config.peers()), config.seed());
-  if (!schedule.ok()) {
-    check.Refuse("mixing.graph",
-                 absl::StrCat("with ", config.peers(),
-                              " peers: ", schedule.status().message()));
-    return;
-  }
-  if (config.algorithm() == "rand-dp-oadam" && (*schedule)->fixed() &&
-      config.peers() > 3) {
-    check.Refuse("mixing.schedule",
-                 absl::StrCat("is ", mixing.schedule(),
-                              ", the same matrix every round; rand-dp-oadam "
-                              "draws anew: leave it out, or take "
-                              "permuted-ring or random-matching"));
-  }
-  if (!MixesParameters(config) &&
-      mixing.overlap_steps() != MixingConfig::steps_0) {
-    check.Refuse("mixing.overlap_steps",
-                 "is not 0, but cp-oadam averages the gradients of the very "
-                 "step: leave it out or set 0");
-  }
-  const int age = static_cast<int>(mixing.overlap_steps()) - 1;
-  if (MixesParameters(config) && mixing.gamma() > 0 && age > 0) {
-    const double bound = StableStepSize(**schedule, age);
-    if (mixing.gamma() >= bound) {
-      check.Refuse(
-          "mixing.gamma",
-          absl::StrCat("is ", mixing.gamma(),
-                       ", which is not stable with overlap_steps ", age + 1,
-                       " on this schedule: stay below ", bound,
-                       ", or leave it out to get two thirds "
-                       "of that"));
-    }
-  }
-  if (mixing.gossip() == "chebyshev" &&
-      (!(*schedule)->fixed() || mixing.deadline() != "none" ||
-       mixing.codec().rfind("dense-", 0) != 0 ||
-       mixing.codec().find("fragments=") != std::string::npos)) {
-    check.Refuse("mixing.gossip",
-                 "is chebyshev, which needs a fixed schedule, a dense codec "
-                 "without fragments and no deadline: it amplifies what a codec "
-                 "rounds away, what it leaves out, and what comes late");
-  }
-  if (mixing.gradient_codec() != kExactGradients) {
-    if (MixesParameters(config)) {
-      check.Refuse("mixing.gradient_codec",
-                   absl::StrCat("is \"", mixing.gradient_codec(), "\", but ",
-                                config.algorithm(),
-                                " sends no gradients: leave it out, or choose "
-                                "mixing.codec"));
-    } else if (mixing.all_reduce() != "all-gather") {
-      check.Refuse("mixing.all_reduce",
-                   absl::StrCat("is ", mixing.all_reduce(),
-                                ", which sends sums on: with a gradient_codec "
-                                "they would have to be rounded again at every "
-                                "hop; leave it out or take all-gather"));
-    }
-  }
-  if (!MixesParameters(config) && mixing.mixing_rounds() > 1) {
-    check.Refuse("mixing.mixing_rounds",
-                 "is above 1, but cp-oadam's all-reduce is exact: leave it "
-                 "out");
-  }
-  if (mixing.order() == "step-then-mix" && config.algorithm() == "dposg") {
-    check.Refuse("mixing.order",
-                 "is step-then-mix, but dposg extrapolates from the mixed "
-                 "point: leave it out");
-  }
-}
-
 void CheckStep(const RunConfig& config, Checker& check) {
   const StepConfig& step = config.step();
   check.OneOf("step.optimizer", step.optimizer(), Optimizer::Names());
@@ -315,8 +238,7 @@ std::vector<Problem> FindProblems(const RunConfig& config) {
   CheckGame(config.game(), check);
   std::vector<Problem> problems = check.Take();
   if (!problems.empty()) return problems;
-  CheckComposition(config, check);
-  return check.Take();
+  return FindMisfits(config);
 }
 
 }  // namespace gossamer

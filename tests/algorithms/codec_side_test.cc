@@ -182,7 +182,7 @@ TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
     const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
     EXPECT_EQ(a.format, times[f] == 0 ? WireFormat::kInt8 : WireFormat::kInt4);
     EXPECT_EQ(a.bytes.size(), codec->fragment(f).EncodedSize(a.format));
-    EXPECT_TRUE(s.side[1].Validate(id, a.encoded()).ok());
+    EXPECT_TRUE(s.side[1].Validate(id, a.encoded(id)).ok());
     ++times[f];
     s.side[0].OnComplete(id, &a, &b);
     s.side[1].OnComplete(id, &b, &a);

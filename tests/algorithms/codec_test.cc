@@ -43,6 +43,11 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("innov-topk", 0.03125f, true, kTopK, kInt8, kDenseF32);
   expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
   expect("auto", 1, true, kInt4, kInt8, kDenseF32);
+  expect("dyna", 0.05f, true, kUnit, kInt8, kDenseF32);
+  expect("moniqua", 1, false, kModulo, kModulo, kModulo);
+  expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
+  expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
+  expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
   expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
@@ -108,6 +113,14 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
   refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
   refused("qsgd:norm=l1", "max or l2");
+  for (const char* decay : {"0", "1", "-0.5", "nan", "", "0.9x"}) {
+    refused(("dyna:decay=" + std::string(decay)).c_str(),
+            "between 0 and 1, such as 0.99");
+  }
+  refused("dyna:scale=0", "1e-30 to 1e20");
+  refused("dyna:floor=inf", "1e-30 to 1e20");
+  refused("moniqua:theta=-1", "1e-30 to 1e20");
+  refused("moniqua:bits=2", "4 or 8");
 }
 
 TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {

@@ -23,7 +23,11 @@ namespace gossamer {
 inline constexpr WireFormat kFormats[] = {
     WireFormat::kDenseF32, WireFormat::kDenseBf16, WireFormat::kInt8,
     WireFormat::kInt4,     WireFormat::kLm2,       WireFormat::kSign,
-    WireFormat::kTopK,     WireFormat::kQsgd};
+    WireFormat::kTopK,     WireFormat::kQsgd,      WireFormat::kUnit,
+    WireFormat::kModulo};
+inline bool HasScales(WireFormat format) {
+  return format >= WireFormat::kInt8 && format < WireFormat::kUnit;
+}
 static_assert(std::size(kFormats) == kLastWireFormat);
 
 // Small and large, one- and two-dimensional, with tails of blocks.
@@ -57,14 +61,17 @@ class Message {
   Message() = default;
   Message(const Codec& codec, WireFormat format, std::span<const float> x,
           std::span<float> replica = {}, uint64_t key = 0)
-      : format_(format), storage_(codec.EncodedSize(format) + 1) {
+      : format_(format), key_(key), storage_(codec.EncodedSize(format) + 1) {
     codec.Encode(format, x, replica, key, bytes());
   }
   std::span<std::byte> bytes() { return std::span(storage_).subspan(1); }
-  Encoded encoded() const { return {format_, std::span(storage_).subspan(1)}; }
+  Encoded encoded() const {
+    return {format_, std::span(storage_).subspan(1), key_};
+  }
 
  private:
   WireFormat format_ = WireFormat::kDenseF32;
+  uint64_t key_ = 0;
   std::vector<std::byte> storage_;
 };
 

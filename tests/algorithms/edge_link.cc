@@ -22,7 +22,7 @@ void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
   const Codec& codec = codec_.fragment(FragmentOf(id, codec_.fragments()));
   std::vector<float> increment(codec.extent().size);
   if (difference.empty()) {
-    const Encoded m = mine.encoded(), t = theirs.encoded();
+    const Encoded m = mine.encoded(id), t = theirs.encoded(id);
     codec.Complete(&m, &t, c, {}, increment);
   } else {
     for (size_t i = 0; i < increment.size(); ++i) {
@@ -46,7 +46,7 @@ EdgeLink::EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
       logs_{CorrectionLog(codec, size, false),
             CorrectionLog(codec, size, true)},
       draws_(key) {
-  for (int e : {0, 1}) ends_[e]->set_observer(&logs_[e]);
+  for (int e : {0, 1}) ends_[e]->add_observer(&logs_[e]);
 }
 
 void EdgeLink::Fail(std::string what) {

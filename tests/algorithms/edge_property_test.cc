@@ -258,7 +258,7 @@ class LyingTransport {
         pair_(codec_, Start(key), window),
         logs_{CorrectionLog(*codec_, pair_.x[0].size(), false),
               CorrectionLog(*codec_, pair_.x[1].size(), true)} {
-    for (int e : {0, 1}) pair_.edge[e]->set_observer(&logs_[e]);
+    for (int e : {0, 1}) pair_.edge[e]->add_observer(&logs_[e]);
   }
 
   void Run(int moves) {

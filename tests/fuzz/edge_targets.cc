@@ -34,7 +34,11 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "auto",
                                 "qsgd:coding=omega",
                                 "qsgd:coding=gamma",
-                                "innov-topk:k=8,zstd=1"};
+                                "innov-topk:k=8,zstd=1",
+                                "dyna",
+                                "moniqua",
+                                "moniqua:bits=4",
+                                "squeeze-topk:k=64"};
 // Of an all-reduce's body, which the target never makes.
 constexpr size_t kBodyBytes = 1000;
 

@@ -9,13 +9,13 @@ bool ParameterWatch::Same() const {
   return std::memcmp(x_.data(), copy_.data(), x_.size_bytes()) == 0;
 }
 
-uint64_t ParameterWatch::Correct(const EdgeMessage& mine,
+uint64_t ParameterWatch::Correct(ExchangeId id, const EdgeMessage& mine,
                                  const EdgeMessage& theirs, float c,
                                  std::span<const float> difference,
                                  bool negate) {
   increment_.assign(copy_.size(), 0.0f);
   if (difference.empty()) {
-    const Encoded m = mine.encoded(), t = theirs.encoded();
+    const Encoded m = mine.encoded(id), t = theirs.encoded(id);
     codec_->Complete(&m, &t, c, {}, increment_);
     codec_->Complete(&m, &t, c, {}, copy_);
   } else {

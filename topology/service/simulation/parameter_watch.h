@@ -28,7 +28,8 @@ class ParameterWatch {
   void Accept() { copy_.assign(x_.begin(), x_.end()); }
   // A correction has.  Returns a hash of its bits, with the signs turned if
   // `negate`: equal for opposite corrections.
-  uint64_t Correct(const EdgeMessage& mine, const EdgeMessage& theirs, float c,
+  uint64_t Correct(ExchangeId id, const EdgeMessage& mine,
+                   const EdgeMessage& theirs, float c,
                    std::span<const float> difference, bool negate);
 
  private:

@@ -77,7 +77,7 @@ struct SimLife::Observer final : public CorrectionObserver {
     if (life->crash_.dead()) return;
     const PeerId self = life->machine_.id;
     const uint64_t hash =
-        life->watch_->Correct(mine, theirs, c, difference, other < self);
+        life->watch_->Correct(id, mine, theirs, c, difference, other < self);
     if (!life->watch_->Same()) {
       life->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
@@ -223,7 +223,7 @@ absl::Status SimLife::MakePeer() {
                                             .decisions = nullptr,
                                             .checkpoints = checkpoints_.get(),
                                             .sketch = nullptr}));
-  peer_->neighborhood().SetObservers([this](PeerId other) {
+  peer_->neighborhood().AddObservers([this](PeerId other) {
     auto& observer = observers_[other];
     observer = std::make_unique<Observer>(this, other);
     return observer.get();

@@ -1,0 +1,28 @@
+#include "algorithms/optim/primal_dual.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace gossamer {
+
+Cold::Cold(double learning_rate, size_t size, const Kernels& kernels)
+    : learning_rate_(learning_rate), kernels_(kernels), dual_(size) {}
+
+void Cold::Step(std::span<float> x, std::span<const float> gradient,
+                double scale) {
+  assert(x.size() == dual_.size() && gradient.size() == dual_.size());
+  const auto rate = static_cast<float>(learning_rate_ * scale);
+  kernels_.axpy(-rate, gradient, x);
+  kernels_.axpy(-rate, dual_, x);
+}
+
+void Cold::OnCorrection(float c, std::span<const float> difference) {
+  assert(difference.size() == dual_.size());
+  kernels_.axpy(static_cast<float>(-c / learning_rate_), difference, dual_);
+}
+
+void Cold::ResetDual() { std::ranges::fill(dual_, 0.0f); }
+
+void Cold::VisitState(StateVisitor& visitor) { visitor.Floats("dual", dual_); }
+
+}  // namespace gossamer

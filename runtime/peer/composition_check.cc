@@ -1,0 +1,174 @@
+#include "runtime/peer/composition_check.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/peer/run_config.h"
+#include "topology/mixing_matrix.h"
+
+namespace gossamer {
+namespace {
+
+class Composition {
+ public:
+  Composition(const RunConfig& config, const MixingSchedule& schedule)
+      : config_(config),
+        mixing_(config.mixing()),
+        schedule_(schedule),
+        centralized_(config.algorithm() == "cp-oadam") {}
+
+  std::vector<Problem> Find() {
+    CheckSchedule();
+    centralized_ ? CheckCentralized() : CheckGossip();
+    CheckCodec();
+    if (config_.step().optimizer() == "cold") CheckDual();
+    return std::move(problems_);
+  }
+
+ private:
+  template <typename... Parts>
+  void Refuse(const char* field, const Parts&... what) {
+    problems_.push_back({field, absl::StrCat(what...)});
+  }
+  bool overlaps() const {
+    return mixing_.overlap_steps() != MixingConfig::steps_0;
+  }
+  bool fragments() const {
+    return absl::StrContains(mixing_.codec(), "fragments=");
+  }
+
+  void CheckSchedule() {
+    if (config_.algorithm() == "rand-dp-oadam" && schedule_.fixed() &&
+        config_.peers() > 3) {
+      Refuse("mixing.schedule", "is ", mixing_.schedule(),
+             ", the same matrix every round; rand-dp-oadam draws anew: leave "
+             "it out, or take permuted-ring or random-matching");
+    }
+    if (mixing_.gossip() == "chebyshev" &&
+        (!schedule_.fixed() || mixing_.deadline() != "none" ||
+         !absl::StartsWith(mixing_.codec(), "dense-") || fragments())) {
+      Refuse("mixing.gossip",
+             "is chebyshev, which needs a fixed schedule, a dense codec "
+             "without fragments and no deadline: it amplifies what a codec "
+             "rounds away, what it leaves out, and what comes late");
+    }
+  }
+
+  void CheckCentralized() {
+    if (overlaps()) {
+      Refuse("mixing.overlap_steps",
+             "is not 0, but cp-oadam averages the gradients of the very step: "
+             "leave it out or set 0");
+    }
+    if (mixing_.gradient_codec() != kExactGradients &&
+        mixing_.all_reduce() != "all-gather") {
+      Refuse("mixing.all_reduce", "is ", mixing_.all_reduce(),
+             ", which sends sums on: with a gradient_codec they would have to "
+             "be rounded again at every hop; leave it out or take all-gather");
+    }
+    if (mixing_.mixing_rounds() > 1) {
+      Refuse("mixing.mixing_rounds",
+             "is above 1, but cp-oadam's all-reduce is exact: leave it out");
+    }
+  }
+
+  void CheckGossip() {
+    const int age = static_cast<int>(mixing_.overlap_steps()) - 1;
+    if (mixing_.gamma() > 0 && age > 0) {
+      const double bound = StableStepSize(schedule_, age);
+      if (mixing_.gamma() >= bound) {
+        Refuse("mixing.gamma", "is ", mixing_.gamma(),
+               ", which is not stable with overlap_steps ", age + 1,
+               " on this schedule: stay below ", bound,
+               ", or leave it out to get two thirds of that");
+      }
+    }
+    if (mixing_.gradient_codec() != kExactGradients) {
+      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+             "\", but ", config_.algorithm(),
+             " sends no gradients: leave it out, or choose mixing.codec");
+    }
+    if (mixing_.order() == "step-then-mix" && config_.algorithm() == "dposg") {
+      Refuse("mixing.order",
+             "is step-then-mix, but dposg extrapolates from the mixed point: "
+             "leave it out");
+    }
+  }
+
+  void CheckCodec() {
+    if (absl::StartsWith(mixing_.codec(), "dyna") &&
+        config_.step().optimizer() != "cold") {
+      Refuse("mixing.codec", "is \"", mixing_.codec(),
+             "\", whose step shrinks whatever the parameters do: only "
+             "algorithm dyna-cold converges as fast; take innov-sign");
+    }
+  }
+
+  // What the primal-dual rule needs (Peer::Create), and what keeps it stable:
+  // its dual is an oscillator that a codec's lag drives.
+  void CheckDual() {
+    const auto refuse = [this](const char* field, const std::string& is,
+                               const char* why) {
+      Refuse(field, "is ", is, ", but optimizer cold ", why);
+    };
+    if (centralized_) {
+      return refuse("algorithm", config_.algorithm(),
+                    "lives of mixing: take cold, or another optimizer");
+    }
+    if (!schedule_.fixed()) {
+      refuse("mixing.schedule", mixing_.schedule(),
+             "needs the same matrix every round: leave it out");
+    }
+    if (mixing_.order() != "step-then-mix") {
+      refuse("mixing.order", mixing_.order(),
+             "mixes the step just made: leave it out");
+    }
+    if (overlaps()) {
+      refuse("mixing.overlap_steps", absl::StrCat(mixing_.overlap_steps()),
+             "mixes the step just made: leave it out or set 0");
+    }
+    if (mixing_.mixing_rounds() > 1 || mixing_.gossip() != "plain") {
+      refuse("mixing.mixing_rounds", absl::StrCat(mixing_.mixing_rounds()),
+             "steps and mixes in turn: leave it and mixing.gossip out");
+    }
+    if (mixing_.replica_memory_mb() != 0) {
+      refuse("mixing.replica_memory_mb",
+             absl::StrCat(mixing_.replica_memory_mb()),
+             "needs replicas on every edge: leave it out");
+    }
+    if (config_.step().n_critic() > 1 || config_.step().steps_per_round() > 1) {
+      refuse("step.steps_per_round or n_critic", "above 1",
+             "steps and mixes in turn: leave them out");
+    }
+    if (fragments() || (!absl::StartsWith(mixing_.codec(), "innov-int") &&
+                        !absl::StartsWith(mixing_.codec(), "dyna"))) {
+      refuse("mixing.codec", absl::StrCat("\"", mixing_.codec(), "\""),
+             "is stable with innov-int8, innov-int4 or dyna, whole: coarser "
+             "innovations lag behind the dual, and others have no replica");
+    }
+  }
+
+  const RunConfig& config_;
+  const MixingConfig& mixing_;
+  const MixingSchedule& schedule_;
+  const bool centralized_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+std::vector<Problem> FindMisfits(const RunConfig& config) {
+  const auto schedule =
+      MakeSchedule(ScheduleSpecOf(config.mixing()),
+                   static_cast<int>(config.peers()), config.seed());
+  if (!schedule.ok()) {
+    return {{"mixing.graph", absl::StrCat("with ", config.peers(), " peers: ",
+                                          schedule.status().message())}};
+  }
+  return Composition(config, **schedule).Find();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,21 @@
+// Which parts of a run do not go together: algorithm, schedule, codec, overlap,
+// optimizer.
+//
+// Each field has been found possible by itself.  Knows nothing of files.
+
+#ifndef GOSSAMER_RUNTIME_PEER_COMPOSITION_CHECK_H_
+#define GOSSAMER_RUNTIME_PEER_COMPOSITION_CHECK_H_
+
+#include <vector>
+
+#include "proto/run.pb.h"
+#include "runtime/peer/run_config_check.h"
+
+namespace gossamer {
+
+// Of a resolved configuration; the schedule's own errors are among them.
+std::vector<Problem> FindMisfits(const RunConfig& config);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_COMPOSITION_CHECK_H_

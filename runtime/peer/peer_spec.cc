@@ -1,0 +1,41 @@
+#include "runtime/peer/peer_spec.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/membership/membership.h"
+
+namespace gossamer {
+
+// Numbers, then what of the parts does not go together.
+absl::Status CheckPeerSpec(const PeerSpec& spec, const LocalStep& step,
+                           const Codec& codec) {
+  if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "overlap_steps ", spec.overlap_steps, ": must be 0 to ", kMaxOverlap));
+  }
+  if (spec.mixing_rounds < 1 || spec.mixing_rounds >= kMaxPhases ||
+      (spec.mixing_rounds > 1 && spec.overlap_steps != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mixing_rounds ", spec.mixing_rounds,
+                     ": must be 1 to 255, and above 1 needs overlap_steps 0"));
+  }
+  if (spec.chebyshev && spec.deadline.kind != DeadlinePolicy::Kind::kNone) {
+    return absl::InvalidArgumentError(
+        "chebyshev gossip needs deadline none: what arrives late would be "
+        "accelerated at one end only");
+  }
+  if (step.has_dual() && (!spec.step_then_mix || spec.overlap_steps != 0 ||
+                          !codec.needs_replica() || codec.fragments() > 1 ||
+                          spec.replica_memory != 0)) {
+    return absl::InvalidArgumentError(
+        "a step with a dual variable needs overlap_steps 0, order "
+        "step-then-mix and replicas of all parameters on every edge: the dual "
+        "follows what mixing does to the step just made");
+  }
+  if (spec.gamma < 0 || spec.gamma > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gamma ", spec.gamma, " is not in [0, 1]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

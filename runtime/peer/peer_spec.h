@@ -1,0 +1,57 @@
+// What one peer is told of its run, and which of it cannot be.
+//
+// Plain values; knows nothing of configuration files (compose.h).
+
+#ifndef GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_
+#define GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/optim/local_step.h"
+#include "runtime/base/ids.h"
+#include "runtime/peer/deadline.h"
+
+namespace gossamer {
+
+struct PeerSpec {
+  PeerId self;
+  std::string run_id;
+  uint64_t epoch = 0;  // of this life, MakeEpoch
+  uint64_t seed = 1;
+  uint64_t rounds = 1000;
+  // cp-oadam: gradients averaged by all-reduce instead of gossip.
+  bool centralized = false;
+  std::string all_reduce = "ring";
+  // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
+  int overlap_steps = 1;
+  int mixing_rounds = 1;   // t; above 1 needs h = 0
+  bool chebyshev = false;  // of the t; needs no deadline and a fixed schedule
+  bool step_then_mix = false;
+  // 0: the codec's, or less if snapshots are old; else refused if not stable.
+  double gamma = 0;
+  // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
+  uint64_t replica_memory = 0;
+  DeadlinePolicy deadline;
+  absl::Duration liveness_limit = absl::Minutes(10);
+  // A neighbour that says nothing for so long is suspected.
+  absl::Duration suspect_after = absl::Seconds(2);
+  int steps_per_round = 1;
+  double ema = 0;  // decay of the generator's moving average; 0: none
+  uint64_t evaluate_every = 0;    // rounds; 0: only at the end
+  bool evaluates = false;         // this peer scores and draws samples
+  std::string samples_folder;     // empty: no pictures
+  uint64_t checkpoint_every = 0;  // rounds; 0: only when the run stops
+  uint64_t configuration_hash = 0;
+};
+
+// kInvalidArgument if it cannot be, or not with this step and codec.
+absl::Status CheckPeerSpec(const PeerSpec& spec, const LocalStep& step,
+                           const Codec& codec);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_

@@ -1,0 +1,233 @@
+// What every gossip method owes to whoever composes it: the mean of the
+// parameters follows the peers' own steps and nothing else, mixing alone brings
+// peers together, no timing changes a bit, and a stopped fleet goes on as if it
+// had not been.
+//
+// A method is a row of this table; a new one is tested by adding it.
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kPeers = 6;
+
+// A closed-form game whose players are matrices, as those of networks are: of
+// vectors codecs quantize nothing.  If `still`, its gradients are 0 and peers
+// start apart.
+class MatrixGame final : public Game {
+ public:
+  MatrixGame(int rank, double noise, bool still)
+      : inner_(*QuadraticGame::Create(
+            {.dimension = 1100, .noise = noise, .heterogeneity = 1}, rank,
+            kPeers, 7)),
+        layout_({{"u", Player::kGenerator, {22, 50}, {}},
+                 {"v", Player::kDiscriminator, {44, 25}, {}}}),
+        still_(still ? layout_.size() : 0) {
+    if (still) {
+      RngKey(3).Fold(static_cast<uint64_t>(rank)).FillGaussian(parameters());
+    }
+  }
+  const ParameterLayout& layout() const override { return layout_; }
+  std::span<float> parameters() override { return inner_->parameters(); }
+  std::span<const float> gradients() const override {
+    return still_.empty() ? inner_->gradients() : still_;
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    return inner_->Gradient(players, key);
+  }
+  std::span<const double> solution() const { return inner_->solution(); }
+
+ private:
+  std::unique_ptr<QuadraticGame> inner_;
+  const ParameterLayout layout_;
+  const std::vector<float> still_;
+};
+
+struct Method {
+  const char* name;
+  const char* codec;
+  int overlap = 1;
+  const char* schedule = "fixed";
+  const char* optimizer = "oadam";
+  double gamma = 0;        // 0: the codec's
+  double contraction = 1;  // of the consensus distance, by 400 rounds alone
+};
+
+constexpr Method kMethods[] = {
+    {"dense", "dense-f32", 1, "fixed", "oadam", 0, 1e-5},
+    {"choco_int8", "innov-int8", 1, "fixed", "oadam", 0, 1e-5},
+    {"choco_int4", "innov-int4", 1, "fixed", "oadam", 0, 1e-5},
+    {"choco_lm2", "innov-lm2", 0, "fixed", "oadam", 0, 1e-4},
+    {"choco_sign", "innov-sign", 1, "fixed", "oadam", 0, 0.02},
+    {"choco_topk", "innov-topk:k=1024", 1, "fixed", "oadam", 0, 0.01},
+    {"choco_deep", "innov-int4", 3, "fixed", "oadam", 0, 1e-4},
+    {"choco_random", "innov-int8", 1, "permuted-ring", "oadam", 0, 1e-5},
+    {"fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0, 0.01},
+    {"qsgd", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
+    {"moniqua", "moniqua:theta=8", 1, "random-matching", "oadam", 0, 0.05},
+    {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
+    {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
+    {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
+};
+
+class GossipConformanceTest : public testing::TestWithParam<Method> {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gossamer_conformance_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static SimFleetOptions Options(uint64_t rounds, double rate, double noise,
+                                 bool still = false) {
+    const Method& m = GetParam();
+    SimFleetOptions o;
+    o.peers = kPeers;
+    o.peer.rounds = rounds;
+    o.peer.overlap_steps = m.overlap;
+    o.peer.step_then_mix = std::string(m.optimizer) == "cold";
+    o.peer.gamma = m.gamma;
+    o.codec = m.codec;
+    o.schedule.graph = "ring";
+    o.schedule.schedule = m.schedule;
+    o.step.generator = {.name = m.optimizer, .learning_rate = rate};
+    o.step.discriminator = o.step.generator;
+    o.game = [=](int rank) {
+      return std::make_unique<MatrixGame>(rank, noise, still);
+    };
+    return o;
+  }
+
+  std::filesystem::path folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, GossipConformanceTest,
+                         testing::ValuesIn(kMethods), [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
+  if (std::string(GetParam().optimizer) == "cold") return;  // steps by its dual
+  SimFleet fleet(Options(400, 1e-3, 0, /*still=*/true));
+  const std::vector<double> before = fleet.Mean();
+  const double apart = fleet.ConsensusDistance();
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  const std::vector<double> after = fleet.Mean();
+  double drift = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    drift += (after[i] - before[i]) * (after[i] - before[i]);
+  }
+  // Rounding of 400 additions to values of about 1.
+  EXPECT_LT(std::sqrt(drift / static_cast<double>(before.size())), 2e-6);
+  EXPECT_LT(std::sqrt(fleet.ConsensusDistance() / apart),
+            GetParam().contraction);
+}
+
+TEST_P(GossipConformanceTest, NoTimingChangesABit) {
+  SimFleetOptions o = Options(30, 1e-2, 0.1);
+  SimFleet near(o);
+  ASSERT_TRUE(near.Run()) << near.StatusOf(0);
+  o.network.link.latency = absl::Milliseconds(70);
+  o.network.link.jitter = 0.5;
+  o.slowness = {{1, 3.0}, {4, 0.3}};
+  o.step_jitter = 0.8;
+  SimFleet far(o);
+  ASSERT_TRUE(far.Run()) << far.StatusOf(0);
+  EXPECT_EQ(near.Hash(), far.Hash());
+}
+
+TEST_P(GossipConformanceTest, AStoppedFleetGoesOnToTheBit) {
+  SimFleetOptions o = Options(40, 1e-2, 0.1);
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run()) << whole.StatusOf(0);
+  o.checkpoints = folder_;
+  uint64_t stopped_at = 0;
+  {
+    SimFleet first(o);
+    first.Start();
+    first.loop().RunFor(absl::Milliseconds(150));
+    first.fleet().RequestStop();
+    ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+    stopped_at = first.peer(0).round();
+  }
+  ASSERT_LT(stopped_at, 40u);
+  o.resume_round = stopped_at;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+// Distance of the mean and of the peers from the solution of the average game.
+struct Distances {
+  double mean = 0, peers = 0;
+};
+Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
+  Distances d;
+  const std::vector<double> mean = fleet.Mean();
+  for (size_t i = 0; i < mean.size(); ++i) {
+    d.mean += std::pow(mean[i] - solution[i], 2);
+    for (int r = 0; r < fleet.size(); ++r) {
+      d.peers += std::pow(fleet.game(r).parameters()[i] - solution[i], 2) /
+                 fleet.size();
+    }
+  }
+  d.mean = std::sqrt(d.mean / static_cast<double>(mean.size()));
+  d.peers = std::sqrt(d.peers / static_cast<double>(mean.size()));
+  return d;
+}
+
+// COLD's and Dyna-COLD's headline (theorems 1 and 2): linear convergence to the
+// exact solution of the average of games that differ, at a constant learning
+// rate, where gossip with the same codec stops at a distance; as fast as
+// without compression.
+TEST(PrimalDualTest, ConvergesToTheExactSolutionWhereGossipStops) {
+  const auto run = [](const char* optimizer, const char* codec, double gamma,
+                      uint64_t rounds) {
+    SimFleetOptions o;
+    o.peers = kPeers;
+    o.peer.rounds = rounds;
+    o.peer.overlap_steps = 0;
+    o.peer.step_then_mix = true;
+    o.peer.gamma = gamma;
+    o.codec = codec;
+    o.schedule.graph = "ring";
+    o.step.generator = {.name = optimizer, .learning_rate = 0.1};
+    o.step.discriminator = o.step.generator;
+    o.game = [](int rank) {
+      return std::make_unique<MatrixGame>(rank, 0, false);
+    };
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    const MatrixGame game(0, 0, false);
+    const std::span<const double> s = game.solution();
+    return DistancesOf(fleet, {s.begin(), s.end()});
+  };
+  const Distances gossip = run("sgd", "innov-int4", 0, 600);
+  EXPECT_GT(gossip.peers, 0.1);
+  for (const auto& [optimizer, codec, gamma, rounds, floor] :
+       {std::tuple("cold", "dense", 0.5, 600u, 3e-6),
+        {"cold", "innov-int8", 0.5, 600u, 3e-6},
+        {"cold", "innov-int4", 0.5, 600u, 3e-6},
+        {"cold", "dyna:scale=4,decay=0.985,floor=2e-6", 0.2, 1500u, 1e-5}}) {
+    const bool dense = std::string(codec) == "dense";
+    const Distances d =
+        run(optimizer, dense ? "innov-int8" : codec, gamma, rounds);
+    EXPECT_LT(d.mean, floor) << codec;
+    EXPECT_LT(d.peers, floor) << codec;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
