@@ -11,6 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/codec/codec_options.h"
 #include "algorithms/codec/elias_packer.h"
+#include "algorithms/codec/masked_average.h"
+#include "algorithms/codec/power_gossip.h"
 #include "algorithms/codec/wire_layout.h"
 #include "algorithms/codec/zstd_packer.h"
 #include "runtime/base/ids.h"
@@ -339,6 +341,12 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     const Kernels& kernels) {
   const size_t colon = std::min(name.find(':'), name.size());
   const std::string_view base = name.substr(0, colon);
+  if (base == MaskedAverageCodec::kName) {
+    return MaskedAverageCodec::Create(name, layout, kernels);
+  }
+  if (name == PowerGossipCodec::kName) {
+    return std::make_shared<const PowerGossipCodec>(layout, kernels);
+  }
   for (const Policy& policy : kPolicies) {
     if (policy.name != base) continue;
     size_t known = 0;
@@ -366,6 +374,8 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
 std::vector<std::string_view> Codec::Names() {
   std::vector<std::string_view> names;
   for (const Policy& policy : kPolicies) names.push_back(policy.name);
+  names.push_back(PowerGossipCodec::kName);
+  names.push_back(MaskedAverageCodec::kName);
   return names;
 }
 

@@ -38,9 +38,14 @@ enum class WireFormat : uint8_t {
   kSign = 6,
   kTopK = 7,
   kQsgd = 8,
-  kUnit = 9,     // Dyna-COLD's
-  kModulo = 10,  // Moniqua's
+  kUnit = 9,           // Dyna-COLD's
+  kModulo = 10,        // Moniqua's
+  kPowerColumns = 11,  // PowerGossip's
+  kPowerRows = 12,
+  kMaskedLead = 13,  // masked averages
+  kMaskedFollow = 14,
 };
+// Of those that code values; the others are of codecs of their own.
 inline constexpr int kLastWireFormat = 10;
 
 // How the bytes of a payload are packed on the wire; values are for ever.
@@ -56,6 +61,7 @@ enum class EdgeMemory : uint8_t {
   kNone,
   kReplicas,  // a sender's replica x̂, and at each end the difference D
   kError,     // minus what the sender has rounded away so far
+  kShared,    // what both ends have made of the exchanges completed so far
 };
 
 class Packer;
@@ -82,6 +88,12 @@ class Codec {
   // As it was given to Create.
   virtual std::string_view name() const = 0;
   virtual EdgeMemory memory() const = 0;
+  // Floats of it: as many as parameters, or with kShared what the codec says.
+  virtual size_t memory_size() const { return extent().size; }
+  // Of a new incarnation; `upper` at the end with the larger peer id.
+  virtual std::vector<float> InitialMemory(bool upper) const {
+    return std::vector<float>(memory_size());
+  }
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
@@ -102,6 +114,11 @@ class Codec {
   virtual WireFormat first_format() const = 0;
   virtual WireFormat resync_format() const = 0;
 
+  // With kShared: that of the next payload.
+  virtual WireFormat FormatFor(std::span<const float> memory) const {
+    return format();
+  }
+
   // The formats among which each end of an edge chooses anew for every payload,
   // the widest first, `format()` among them; empty: there is no choice.
   virtual std::span<const WireFormat> choices() const = 0;
@@ -120,6 +137,7 @@ class Codec {
   // With `memory` as in memory():
   //   kReplicas  x̂: q = C(x − x̂), x̂ += q
   //   kError    −e: q = C(x + e), e += x − q
+  //   kShared       q = C(x; memory), which only Complete changes
   //   empty         q = C(x)
   // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
   // checked.  What is beyond ±kMaxMagnitude is coded as that.  `key` is the
@@ -134,14 +152,15 @@ class Codec {
   // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
-  // sum += decode(payload), which has been validated.
+  // sum += decode(payload), which has been validated.  Not with kShared.
   virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
 
   // One completed exchange, in order (EDGE 4, Complete).  Payloads have been
   // validated; null is a skip, which counts as 0.
   // With a replica: D += decode(theirs) − decode(mine); if both are there,
   // x += c·D.  Stateless (`difference` empty): x += c·(decode(theirs) −
-  // decode(mine)) if both are there.
+  // decode(mine)) if both are there.  With kShared, `difference` is the memory;
+  // if both are there it and x change, x by opposite increments at both ends.
   virtual void Complete(const Encoded* mine, const Encoded* theirs, float c,
                         std::span<float> difference,
                         std::span<float> x) const = 0;

@@ -52,6 +52,8 @@ Coding CodingOf(WireFormat format, bool quantized,
       return Coding::kUnit;
     case WireFormat::kModulo:
       return ModuloOf(options);
+    default:
+      break;
   }
   return Coding::kF32;
 }

@@ -55,7 +55,7 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
   }
   for (const AllReduceSchedule& s : AllReduceSchedules()) {
     if (s.name != name) continue;
-    if (codec != nullptr && (!s.own_only || codec->needs_replica())) {
+    if (codec != nullptr && (!s.own_only || codec->memory() != EdgeMemory::kNone)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "all-reduce \"", std::string(name), "\" with codec ",
           std::string(codec->name()),

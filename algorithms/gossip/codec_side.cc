@@ -88,12 +88,14 @@ absl::StatusOr<Payload> SnapshotCache::Unpack(const Codec& codec,
 }
 
 CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
-                     std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash)
+                     std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+                     bool upper)
     : codec_(std::move(codec)),
       x_(x),
       cache_(std::move(cache)),
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
+      upper_(upper),
       progress_(static_cast<size_t>(codec_->fragments())) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
@@ -102,6 +104,7 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
 
 void CodecSide::OnZero() {
   std::fill(replica_.begin(), replica_.end(), 0.0f);
+  if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
   if (!SeededBug("keep-difference")) {
     std::fill(difference_.begin(), difference_.end(), 0.0f);
   }
@@ -120,6 +123,13 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
 
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const Codec& codec = CodecOf(id);
+  if (codec.memory() == EdgeMemory::kShared) {
+    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    EdgeMessage message = cache_->Encode(
+        codec, id, codec.FormatFor(difference_), x_, difference_);
+    message.c = c_;
+    return message;
+  }
   const auto [offset, size] = codec.extent();
   const std::span<const float> x = x_.subspan(offset, size);
   if (codec.memory() == EdgeMemory::kNone) {
@@ -167,6 +177,9 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   const std::span<float> x = x_.subspan(offset, size);
+  if (codec.memory() == EdgeMemory::kShared) {
+    return CompleteShared(id, mine, theirs, c);
+  }
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
   if (SeededBug("apply-twice") && c > 0) {
     codec.Complete(&m, &t, c, difference, x);
@@ -179,16 +192,33 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
 }
 
+// Into zeros first: observers are told what was added, bit for bit.
+void CodecSide::CompleteShared(ExchangeId id, const EdgeMessage* mine,
+                               const EdgeMessage* theirs, float c) {
+  if (difference_.empty()) difference_ = codec_->InitialMemory(upper_);
+  if (mine == nullptr || theirs == nullptr) return;
+  const std::span<float> increment = cache_->Zeros(x_.size());
+  const Encoded m = mine->encoded(id), t = theirs->encoded(id);
+  codec_->Complete(&m, &t, c, difference_, increment);
+  HostKernels().axpy(1, increment, x_);
+  ++corrections_;
+  for (CorrectionObserver* o : observers_) {
+    o->OnCorrection(id, *mine, *theirs, 1, increment);
+  }
+}
+
 CodecSide::Saved CodecSide::Save() const {
   return {replica_, difference_, progress_};
 }
 
 bool CodecSide::Restore(const Saved& saved) {
+  const EdgeMemory memory = codec_->memory();
   const auto fits = [this](const std::vector<float>& v, bool kept) {
-    return v.empty() || (kept && v.size() == x_.size());
+    return v.empty() || (kept && v.size() == codec_->memory_size());
   };
-  if (!fits(saved.replica, codec_->memory() != EdgeMemory::kNone) ||
-      !fits(saved.difference, codec_->needs_replica())) {
+  const bool replicas = memory == EdgeMemory::kReplicas;
+  if (!fits(saved.replica, replicas || memory == EdgeMemory::kError) ||
+      !fits(saved.difference, replicas || memory == EdgeMemory::kShared)) {
     return false;
   }
   if (saved.fragments.size() != progress_.size()) return false;

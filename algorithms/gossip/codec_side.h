@@ -49,6 +49,11 @@ class SnapshotCache {
   // For one edge alone; the replica becomes what the other end will have.
   EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
                      std::span<const float> x, std::span<float> replica);
+  // For increments of x; until the next call.
+  std::span<float> Zeros(size_t size) {
+    zeros_.assign(size, 0.0f);
+    return zeros_;
+  }
   // The payload that travelled as `wire`.  kDataLoss unless it is packed as
   // this codec packs, and whole; it is still to be validated.
   absl::StatusOr<Payload> Unpack(const Codec& codec, WireFormat format,
@@ -67,6 +72,7 @@ class SnapshotCache {
   std::map<const Codec*, std::unique_ptr<Packer>> packers_;  // of fragments
   ExchangeId id_ = 0;
   EdgeMessage message_;
+  std::vector<float> zeros_;
 };
 
 // Which of `fragments` an exchange concerns: all of them once in as many
@@ -80,7 +86,8 @@ class CorrectionObserver {
  public:
   virtual ~CorrectionObserver() = default;
   // The exchange's fragment of x has just been changed by min(c)·D.
-  // `difference`, of that fragment, is empty with a stateless codec.
+  // `difference`, of that fragment, is empty with a stateless codec; of one
+  // with shared memory it is the increment itself, and c is 1.
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
                             std::span<const float> difference) = 0;
@@ -93,8 +100,10 @@ class CodecSide {
   CodecSide() = default;
   // `x` is stable for life; `cache` may be shared by edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (EDGE 4).
+  // `upper` differs.
   CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
-            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash);
+            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+            bool upper = false);
 
   // Weight γ·w of the next emission.
   void set_coefficient(float c) { c_ = c; }
@@ -140,6 +149,8 @@ class CodecSide {
   bool Restore(const Saved& saved);
 
  private:
+  void CompleteShared(ExchangeId id, const EdgeMessage* mine,
+                      const EdgeMessage* theirs, float c);
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
   const Codec& CodecOf(ExchangeId id) const {
@@ -155,10 +166,12 @@ class CodecSide {
   std::shared_ptr<SnapshotCache> cache_;
   WireFormat format_ = WireFormat::kDenseF32;
   uint64_t offset_ = 0;
+  bool upper_ = false;
   std::vector<CorrectionObserver*> observers_;
   float c_ = 0;
   uint64_t corrections_ = 0;
-  // Empty with a stateless codec, and until first used.
+  // Empty with a stateless codec, and until first used.  Memory that both ends
+  // share is in difference_.
   std::vector<float> replica_;
   std::vector<float> difference_;
   std::vector<Progress> progress_;  // by fragment

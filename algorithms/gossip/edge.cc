@@ -43,14 +43,16 @@ Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            std::span<float> x, std::shared_ptr<SnapshotCache> cache)
     : options_(std::move(options)),
       end_(CodecSide(std::move(codec), x, std::move(cache),
-                     EdgeHash(options_.self, options_.other)),
+                     EdgeHash(options_.self, options_.other),
+                     options_.self > options_.other),
            options_.epoch, options_.frontier, options_.window) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
     std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
   CodecSide side(std::move(codec), x, std::move(cache),
-                 EdgeHash(options.self, options.other));
+                 EdgeHash(options.self, options.other),
+                 options.self > options.other);
   bool fits = true;
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {

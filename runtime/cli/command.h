@@ -30,6 +30,7 @@ void AddSample(Command& program);
 void AddEvaluate(Command& program);
 void AddCheckpoint(Command& program);
 void AddGraph(Command& program);
+void AddMethods(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddSimulate(Command& program);
@@ -40,6 +41,9 @@ void AddCerts(Command& program);
 // Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,
 // else kFailed.
 int Complain(const std::string& command, const absl::Status& status);
+
+// kInvalidArgument, naming the methods that there are.
+absl::Status UnknownMethod(const std::string& name);
 
 // The folder of training data as an absolute path: `flag`, else the
 // configuration's; "" for a game without files.  kInvalidArgument says how to

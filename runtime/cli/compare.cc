@@ -34,6 +34,8 @@ constexpr char kExamples[] = R"(examples:
       --rtt 0ms,100ms --rate 100mbit                     # in the lab: as root
   gossamer compare --config c.textproto --data d \
       --scenarios local,deploy/lab/three_continents.textproto
+  gossamer compare --config deploy/configs/quadratic.textproto \
+      --methods dense,choco-int4,choco-sign,deep-squeeze,cold,dyna-cold
   gossamer compare --config deploy/configs/synthetic.textproto --rehearse \
       --rtt 0ms,100ms,200ms --rate 100mbit      # predicted: no root, no lab
 
@@ -207,7 +209,11 @@ std::string CommandOf(const CompareOptions& o) {
   add("--data", o.data);
   add("--runs", o.runs);
   add("--name", o.name);
-  add("--algorithms", absl::StrJoin(o.algorithms, ","));
+  if (o.methods.empty()) {
+    add("--algorithms", absl::StrJoin(o.algorithms, ","));
+  } else {
+    add("--methods", absl::StrJoin(o.methods, ","));
+  }
   add("--seeds", absl::StrJoin(o.seeds, ","));
   add("--scenarios", absl::StrJoin(o.scenarios, ","));
   add("--rtt", absl::StrJoin(o.rtts, ","));
@@ -285,6 +291,9 @@ void AddCompare(Command& program) {
   command.AddOption("--algorithms", &options->algorithms,
                     "which, in order; NAME+path=value changes a setting",
                     {.show_default = true, .delimiter = ','});
+  command.AddOption("--methods", &options->methods,
+                    "instead: names that gossamer methods lists",
+                    {.value_name = "NAME,...", .delimiter = ','});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});
   command.AddOption("--scenarios", &options->scenarios,

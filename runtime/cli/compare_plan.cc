@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "algorithms/methods/catalogue.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
@@ -93,6 +94,39 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
   return networks;
 }
 
+// What is compared: a name, and an algorithm with changes of its own.
+struct Contender {
+  std::string name;
+  std::string algorithm;
+};
+
+// A method's settings as changes of the file's algorithm, unless it is one.
+absl::StatusOr<std::vector<Contender>> ContendersOf(
+    const CompareOptions& options, const std::string& own_algorithm) {
+  std::vector<Contender> contenders;
+  if (options.methods.empty()) {
+    for (const std::string& a : options.algorithms)
+      contenders.push_back({a, a});
+    return contenders;
+  }
+  for (const std::string& name : options.methods) {
+    const Method* const method = FindMethod(name);
+    if (method == nullptr) return UnknownMethod(name);
+    std::string algorithm = own_algorithm;
+    std::string changes;
+    for (const std::string_view setting : method->settings) {
+      constexpr std::string_view kAlgorithm = "algorithm=";
+      if (setting.starts_with(kAlgorithm)) {
+        algorithm = setting.substr(kAlgorithm.size());
+      } else {
+        absl::StrAppend(&changes, "+", std::string(setting));
+      }
+    }
+    contenders.push_back({name, algorithm + changes});
+  }
+  return contenders;
+}
+
 // Changes that turn the file's configuration into that of `algorithm`.
 std::vector<std::string> ChangesFor(const CompareOptions& options,
                                     const std::string& own_algorithm,
@@ -106,6 +140,10 @@ std::vector<std::string> ChangesFor(const CompareOptions& options,
     // Empty: what the algorithm implies.
     changes.push_back("mixing.schedule=");
     changes.push_back("step.optimizer=");
+    if (parts[0] == "cold" || parts[0] == "dyna-cold") {
+      changes.push_back("mixing.order=step-then-mix");
+      changes.push_back("mixing.overlap_steps=0");
+    }
     if (parts[0] == "rand-dp-oadam" || parts[0] == "cp-oadam") {
       changes.push_back("mixing.graph=");
     }
@@ -132,22 +170,25 @@ absl::Status CheckFolder(const PlannedRun& run) {
                    "choose another --name, or remove that folder"));
 }
 
-absl::StatusOr<PlannedRun> MakeRun(
-    const CompareOptions& options, const RunConfig& base,
-    const std::string& data, const std::string& folder, const Network& network,
-    const std::string& algorithm, uint64_t seed) {
+absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
+                                   const RunConfig& base,
+                                   const std::string& data,
+                                   const std::string& folder,
+                                   const Network& network,
+                                   const Contender& contender, uint64_t seed) {
   PlannedRun run;
   run.network = network.name;
-  run.algorithm = algorithm;
+  run.algorithm = contender.name;
   const std::vector<std::string> changes =
-      ChangesFor(options, base.algorithm(), algorithm, seed);
+      ChangesFor(options, base.algorithm(), contender.algorithm, seed);
   absl::StatusOr<RunConfig> config = LoadRunConfig(options.config, changes);
   if (!config.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(algorithm, ": ", config.status().message()));
+        absl::StrCat(contender.name, ": ", config.status().message()));
   }
   run.config = *std::move(config);
-  const std::string name = FileName(absl::StrCat(algorithm, "-seed-", seed));
+  const std::string name =
+      FileName(absl::StrCat(contender.name, "-seed-", seed));
   const std::string parent =
       network.name == "local"
           ? folder
@@ -202,12 +243,14 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
       options.name.empty() ? "compare-" + base.name() : options.name);
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Network> networks,
                             NetworksOf(options, plan.folder, base.peers()));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Contender> contenders,
+                            ContendersOf(options, base.algorithm()));
   for (const Network& network : networks) {
-    for (const std::string& algorithm : options.algorithms) {
+    for (const Contender& contender : contenders) {
       for (uint64_t seed : options.seeds) {
         GOSSAMER_ASSIGN_OR_RETURN(
             PlannedRun run, MakeRun(options, base, data, plan.folder, network,
-                                    algorithm, seed));
+                                    contender, seed));
         plan.runs.push_back(std::move(run));
       }
     }

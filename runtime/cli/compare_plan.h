@@ -20,6 +20,8 @@ struct CompareOptions : TrainingOptions {
   // Names, each with changes of its own: "dp-oadam+mixing.codec=dense-f32".
   std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
                                          "cp-oadam"};
+  // Instead: names of the catalogue (gossamer methods).
+  std::vector<std::string> methods;
   std::vector<uint64_t> seeds = {1};
   // Networks: scenario files, and a round-trip time each, all at one rate.
   // None: this machine's loopback.
@@ -34,7 +36,7 @@ struct CompareOptions : TrainingOptions {
 
 struct PlannedRun {
   std::string network;    // "local", "100ms 100mbit", a scenario's name
-  std::string algorithm;  // as given
+  std::string algorithm;  // as given, or the method's name
   RunConfig config;       // resolved
   std::string folder;
   std::vector<std::string> arguments;  // of gossamer

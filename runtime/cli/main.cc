@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   gossamer::AddEvaluate(program);
   gossamer::AddCheckpoint(program);
   gossamer::AddGraph(program);
+  gossamer::AddMethods(program);
   gossamer::AddMeasure(program);
   gossamer::AddPlan(program);
   gossamer::AddSimulate(program);

@@ -99,6 +99,13 @@ class Composition {
   }
 
   void CheckCodec() {
+    if ((mixing_.codec() == "power-gossip" ||
+         absl::StartsWith(mixing_.codec(), "masked")) &&
+        (mixing_.overlap_steps() < 0 || mixing_.overlap_steps() > 1)) {
+      Refuse("mixing.overlap_steps", "is not 0 or 1, but each exchange of ",
+             mixing_.codec(),
+             " begins where the last one ended: leave it out or set 1");
+    }
     if (absl::StartsWith(mixing_.codec(), "dyna") &&
         config_.step().optimizer() != "cold") {
       Refuse("mixing.codec", "is \"", mixing_.codec(),

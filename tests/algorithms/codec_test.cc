@@ -48,6 +48,8 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
   expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
   expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
+  expect("power-gossip", 1, false, kPowerColumns, kPowerColumns, kPowerColumns);
+  expect("masked", 1, false, kMaskedLead, kMaskedLead, kMaskedLead);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
   expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
@@ -212,6 +214,7 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
 
 TEST(CodecTest, EmptyLayoutAndSingleParameterWork) {
   for (const std::string_view name : Codec::Names()) {
+    if (Make(name)->memory() == EdgeMemory::kShared) continue;
     const auto empty = Make(name, ParameterLayout());
     EXPECT_EQ(empty->EncodedSize(empty->format()), 0u);
     EXPECT_TRUE(empty->Validate({empty->format(), {}}).ok());

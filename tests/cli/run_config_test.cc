@@ -252,6 +252,28 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"dposg\" "
                     "mixing { order: \"step-then-mix\" }"),
               HasSubstr("extrapolates from the mixed point"));
+  const RunConfig cold = Parse("algorithm: \"cold\"");
+  EXPECT_EQ(cold.step().optimizer(), "cold");
+  EXPECT_EQ(cold.mixing().order(), "step-then-mix");
+  EXPECT_EQ(cold.mixing().overlap_steps(), MixingConfig::steps_0);
+  EXPECT_EQ(cold.mixing().gamma(), 0.5);
+  EXPECT_EQ(Parse("algorithm: \"dyna-cold\"").mixing().codec(), "dyna");
+  EXPECT_THAT(Error("algorithm: \"cold\" mixing { codec: \"innov-sign\" }"),
+              HasSubstr("coarser innovations lag behind the dual"));
+  EXPECT_THAT(Error("algorithm: \"cold\" mixing { overlap_steps: 1 "
+                    "order: \"mix-then-step\" replica_memory_mb: 5 }"),
+              AllOf(HasSubstr("mixing.overlap_steps is 1, but optimizer cold"),
+                    HasSubstr("mixing.order is mix-then-step"),
+                    HasSubstr("mixing.replica_memory_mb is 5")));
+  EXPECT_THAT(Error("peers: 8 algorithm: \"cold\" "
+                    "mixing { schedule: \"random-matching\" }"),
+              HasSubstr("the same matrix every round"));
+  EXPECT_THAT(Error("algorithm: \"cold\" step { n_critic: 5 }"),
+              HasSubstr("steps and mixes in turn"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { optimizer: \"cold\" }"),
+              HasSubstr("lives of mixing"));
+  EXPECT_THAT(Error("mixing { codec: \"dyna\" }"),
+              HasSubstr("only algorithm dyna-cold"));
   EXPECT_THAT(Error("rounds: 10 step { decay_from_round: 11 }"),
               HasSubstr("after the last round (10)"));
 }

@@ -38,7 +38,9 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "dyna",
                                 "moniqua",
                                 "moniqua:bits=4",
-                                "squeeze-topk:k=64"};
+                                "squeeze-topk:k=64",
+                                "power-gossip",
+                                "masked"};
 // Of an all-reduce's body, which the target never makes.
 constexpr size_t kBodyBytes = 1000;
 
@@ -126,9 +128,13 @@ void Payloads(Bytes input) {
   const Encoded theirs{format, whole->bytes()};
   if (!codec.Validate(theirs).ok()) return;
   std::vector<float> x(PairLayout().size(), 0.5f);
-  std::vector<float> difference(codec.needs_replica() ? x.size() : 0);
+  std::vector<float> difference;
+  if (codec.needs_replica() || codec.memory() == EdgeMemory::kShared) {
+    difference = codec.InitialMemory(/*upper=*/false);
+  }
   for (int i = 0; i < 3; ++i) {
     codec.Complete(nullptr, &theirs, 1.0f, difference, x);
+    codec.Complete(&theirs, &theirs, 1.0f, difference, x);
   }
   Require(AllFinite(difference) && AllFinite(x),
           "what is let through keeps the difference finite");

@@ -76,6 +76,8 @@ constexpr Method kMethods[] = {
     {"qsgd", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
     {"moniqua", "moniqua:theta=8", 1, "random-matching", "oadam", 0, 0.05},
     {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
+    {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
+    {"masked", "masked:rate=4", 1, "fixed", "oadam", 0, 0.5},
     {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
 };

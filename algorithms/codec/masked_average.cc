@@ -1,0 +1,143 @@
+#include "algorithms/codec/masked_average.h"
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/codec/turn.h"
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kDefaultRate = 16;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Codec>> MaskedAverageCodec::Create(
+    std::string_view text, const ParameterLayout& layout,
+    const Kernels& kernels) {
+  size_t rate = kDefaultRate;
+  std::string_view options = text.substr(kName.size());
+  if (!options.empty()) {
+    constexpr std::string_view kRate = ":rate=";
+    const char* const end = options.data() + options.size();
+    if (options.starts_with(kRate)) options.remove_prefix(kRate.size());
+    const auto [stop, error] = std::from_chars(options.data(), end, rate);
+    if (error != std::errc() || stop != end || rate < 2 || rate > 256) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "codec \"", std::string(text),
+          "\" has one option, rate, which may be 2 to 256: masked:rate=16"));
+    }
+  }
+  return std::make_shared<const MaskedAverageCodec>(text, rate, layout.size(),
+                                                    kernels);
+}
+
+std::vector<float> MaskedAverageCodec::InitialMemory(bool upper) const {
+  std::vector<float> memory(memory_size());
+  memory[1] = upper ? 1 : 0;
+  return memory;
+}
+
+WireFormat MaskedAverageCodec::FormatFor(std::span<const float> memory) const {
+  const bool odd = Whole(memory[0], kTurns) % 2 == 1;
+  return odd == (memory[1] != 0) ? WireFormat::kMaskedLead
+                                 : WireFormat::kMaskedFollow;
+}
+
+size_t MaskedAverageCodec::EncodedSize(WireFormat format) const {
+  if (format == WireFormat::kMaskedLead) return kTurnBytes + 3 * chunks_;
+  if (format == WireFormat::kMaskedFollow) return kTurnBytes + 2 * chunks_;
+  return 0;
+}
+
+// What is due now does not count: it is about to be exchanged.
+size_t MaskedAverageCodec::LargestChange(std::span<const float> x,
+                                         std::span<const float> memory,
+                                         size_t chunk) const {
+  const std::span<const float> last = memory.subspan(kHead + chunks_);
+  const size_t first = chunk * rate_, due = Due(memory, chunk);
+  const size_t end = first + ChunkSize(chunk);
+  size_t best = due;
+  float largest = -1;
+  for (size_t i = first; i < end; ++i) {
+    const float change = std::abs(x[i] - last[i]);
+    if (i == due || !(change > largest)) continue;
+    largest = change;
+    best = i;
+  }
+  return best - first;
+}
+
+void MaskedAverageCodec::Encode(WireFormat format, std::span<const float> x,
+                                std::span<float> memory, uint64_t,
+                                std::span<std::byte> out) const {
+  assert(x.size() == size_ && memory.size() == memory_size());
+  assert(out.size() == EncodedSize(format));
+  const auto turn = Whole(memory[0], kTurns);
+  PutTurn(turn, out);
+  std::vector<float> due(chunks_);
+  for (size_t i = 0; i < chunks_; ++i) due[i] = x[Due(memory, i)];
+  kernels_.encode(Coding::kBf16, due, {}, 0, nullptr, out.data() + kTurnBytes);
+  if (format != WireFormat::kMaskedLead) return;
+  std::byte* const places = out.data() + kTurnBytes + 2 * chunks_;
+  for (size_t i = 0; i < chunks_; ++i) {
+    places[i] = static_cast<std::byte>(LargestChange(x, memory, i));
+  }
+}
+
+absl::Status MaskedAverageCodec::Validate(const Encoded& payload) const {
+  const size_t size = EncodedSize(payload.format);
+  if (size == 0 || payload.bytes.size() != size) {
+    return absl::DataLossError(absl::StrCat(
+        "payload of format ", static_cast<int>(payload.format), " has ",
+        payload.bytes.size(), " bytes, this layout needs ", size));
+  }
+  bool valid = TurnOf(payload.bytes) < kTurns &&
+               kernels_.valid(Coding::kBf16, chunks_,
+                              payload.bytes.subspan(kTurnBytes, 2 * chunks_));
+  const auto places = payload.bytes.subspan(kTurnBytes + 2 * chunks_);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto place = std::to_integer<size_t>(places[i]);
+    valid &= place < ChunkSize(i);
+  }
+  if (valid) return absl::OkStatus();
+  return absl::DataLossError(
+      "a masked payload has a turn, a place or a value out of range; the "
+      "sender "
+      "is broken or hostile");
+}
+
+void MaskedAverageCodec::Add(const Encoded&, std::span<float>) const {
+  assert(false && "which values these are, the memory knows");
+}
+
+void MaskedAverageCodec::Complete(const Encoded* mine, const Encoded* theirs,
+                                  float c, std::span<float> memory,
+                                  std::span<float> x) const {
+  if (mine == nullptr || theirs == nullptr) return;
+  const auto turn = Whole(memory[0], kTurns);
+  if (TurnOf(mine->bytes) != turn || TurnOf(theirs->bytes) != turn ||
+      mine->format != FormatFor(memory) || mine->format == theirs->format) {
+    return;
+  }
+  const CodedSpan t{Coding::kBf16, nullptr, theirs->bytes.data() + kTurnBytes};
+  const CodedSpan m{Coding::kBf16, nullptr, mine->bytes.data() + kTurnBytes};
+  std::vector<float> sent(chunks_), correction(chunks_), unused(chunks_);
+  kernels_.apply(&m, nullptr, 0, sent, unused);
+  kernels_.apply(&t, &m, c, {}, correction);
+  const Encoded& lead =
+      mine->format == WireFormat::kMaskedLead ? *mine : *theirs;
+  const auto places = lead.bytes.subspan(kTurnBytes + 2 * chunks_);
+  for (size_t i = 0; i < chunks_; ++i) {
+    const size_t due = Due(memory, i);
+    x[due] += correction[i];
+    memory[kHead + chunks_ + due] = sent[i];
+    memory[kHead + i] = static_cast<float>(std::to_integer<int>(places[i]));
+  }
+  memory[0] = static_cast<float>((turn + 1) % kTurns);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,128 @@
+// gossamer methods: what a run may be composed of, and one method explained.
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/methods/catalogue.h"
+#include "nlohmann/json.hpp"
+#include "runtime/cli/command.h"
+
+namespace gossamer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kExamples[] = R"(examples:
+  gossamer methods
+  gossamer methods cold
+  gossamer methods --json | jq '.[] | select(.kind == "codec") | .name'
+  gossamer compare --config deploy/configs/quadratic.textproto \
+      --methods dp-oadam,choco-sign,cold
+
+A method is chosen by its settings, which --set or a configuration file take;
+gossamer compare --methods takes its name.
+
+JSON keys, of a list: name, kind (algorithm, codec, gradients, schedule,
+privacy), summary, property, bits (per parameter on the wire), state (floats per
+parameter), needs, gamma, settings (a list), source, page (the text, only of one
+that is asked for by name).)";
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+std::string Text(std::string_view text) { return std::string(text); }
+
+Json ToJson(const Method& m) {
+  Json json = {{"name", Text(m.name)},       {"kind", Text(m.kind)},
+               {"summary", Text(m.summary)}, {"property", Text(m.property)},
+               {"bits", Text(m.bits)},       {"state", Text(m.state)},
+               {"needs", Text(m.needs)},     {"gamma", Text(m.gamma)},
+               {"settings", Json::array()},  {"source", Text(m.source)}};
+  for (const std::string_view s : m.settings) {
+    json["settings"].push_back(Text(s));
+  }
+  return json;
+}
+
+void PrintAll() {
+  std::string_view kind;
+  for (const Method& m : Methods()) {
+    if (m.kind != kind) {
+      kind = m.kind;
+      std::cout << absl::StreamFormat("%s%-14s %-16s %s\n",
+                                      &m == &Methods()[0] ? "" : "\n",
+                                      Text(kind), "bits/parameter", "");
+    }
+    std::cout << absl::StreamFormat("  %-14s %-14s %s\n", Text(m.name),
+                                    Text(m.bits), Text(m.summary));
+  }
+  std::cout << "\ngossamer methods NAME explains one.\n";
+}
+
+void PrintOne(const Method& m) {
+  const auto line = [](const char* name, std::string_view value) {
+    if (!value.empty()) {
+      std::cout << absl::StreamFormat("%-9s %s\n", name, Text(value));
+    }
+  };
+  line("name", m.name);
+  line("kind", m.kind);
+  line("property", m.property);
+  line("bits", m.bits);
+  line("state", m.state);
+  line("needs", m.needs);
+  line("gamma", m.gamma);
+  for (const std::string_view s : m.settings) line("--set", s);
+  line("source", m.source);
+  std::cout << "\n" << Text(MethodPage(m.page));
+}
+
+int RunMethods(const Options& options) {
+  if (options.name.empty()) {
+    Json all = Json::array();
+    for (const Method& m : Methods()) all.push_back(ToJson(m));
+    options.json ? void(std::cout << all.dump(2) << "\n") : PrintAll();
+    return kOk;
+  }
+  const Method* const method = FindMethod(options.name);
+  if (method == nullptr) {
+    return Complain("methods", UnknownMethod(options.name));
+  }
+  if (options.json) {
+    Json one = ToJson(*method);
+    one["page"] = Text(MethodPage(method->page));
+    std::cout << Json::array({one}).dump(2) << "\n";
+  } else {
+    PrintOne(*method);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+absl::Status UnknownMethod(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Method& m : Methods()) known.push_back(Text(m.name));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no method is called \"", name,
+                   "\"; known: ", absl::StrJoin(known, ", ")));
+}
+
+void AddMethods(Command& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.AddCommand(
+      {.name = "methods",
+       .about = "List the methods that a run may be composed of, explain one",
+       .footer = kExamples,
+       .run = [options] { return RunMethods(*options); }});
+  command.AddOption("NAME", &options->name, "the method to explain");
+  command.AddOption("--json", &options->json, "for programs");
+}
+
+}  // namespace gossamer

@@ -1,0 +1,81 @@
+// `gossamer methods` from outside, and what `gossamer compare --methods` makes
+// of its names.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tests/cli/cli_program.h"
+
+namespace gossamer {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class MethodsCommand : public Cli {};
+
+TEST_F(MethodsCommand, ListsAndExplains) {
+  const Result all = Run("methods");
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.out, AllOf(StartsWith("algorithm "), HasSubstr("\ncodec "),
+                             HasSubstr("  dyna-cold      1.000 ")));
+  const Result one = Run("methods cold");
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, AllOf(StartsWith("name      cold\n"),
+                             HasSubstr("--set     algorithm=cold\n"),
+                             HasSubstr("# COLD and Dyna-COLD"),
+                             HasSubstr("**Paper.**")));
+}
+
+TEST_F(MethodsCommand, JsonHasTheKeysOfItsHelp) {
+  const auto all = ordered_json::parse(Run("methods --json").out);
+  EXPECT_GT(all.size(), 15u);
+  const auto one = ordered_json::parse(Run("methods moniqua --json").out);
+  ASSERT_EQ(one.size(), 1u);
+  const std::string help = Run("methods --help").out;
+  for (const auto& [key, value] : one[0].items()) {
+    EXPECT_THAT(help, HasSubstr(key));
+  }
+  EXPECT_FALSE(all[0].contains("page"));
+  EXPECT_THAT(one[0]["page"].get<std::string>(), StartsWith("# Moniqua"));
+}
+
+TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
+  for (const char* line :
+       {"methods chocolate",
+        "compare --config c.textproto --methods dense,chocolate"}) {
+    Write("c.textproto", "game { quadratic { dimension: 64 } }\n");
+    const Result r = Run(line);
+    EXPECT_EQ(r.code, 2) << line;
+    EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: dposg"),
+                             HasSubstr("moniqua")));
+  }
+}
+
+TEST_F(MethodsCommand, CompareTakesMethods) {
+  Write("c.textproto",
+        "name: \"q\" peers: 4 rounds: 30 step { optimizer: \"sgd\" }\n"
+        "game { quadratic { dimension: 1100 heterogeneity: 1 } }\n"
+        "evaluation { every: 10 }\n");
+  const Result r =
+      Run("compare --rehearse --step-time 10ms --rtt 20ms --config c.textproto "
+          "--json "
+          "--methods cold,dense,moniqua");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto json = ordered_json::parse(r.out);
+  ASSERT_EQ(json["settings"].size(), 3u);
+  EXPECT_EQ(json["settings"][0]["algorithm"], "cold");
+  EXPECT_EQ(json["settings"][1]["algorithm"], "dense");
+  const auto bytes = [&](int i) {
+    return json["settings"][i]["bytes_per_round_mean"].get<double>();
+  };
+  EXPECT_LT(bytes(2), 0.3 * bytes(1));
+}
+
+}  // namespace
+}  // namespace gossamer
