@@ -17,6 +17,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.h.
 #include "algorithms/kernels/apply-inl.h"
+#include "algorithms/kernels/chunks-inl.h"
 #include "algorithms/kernels/elementwise-inl.h"
 #include "algorithms/kernels/encode-inl.h"
 #include "hwy/highway.h"
@@ -37,6 +38,8 @@ const Kernels& Table() {
       .oadam = OAdam,
       .all_finite = AllFinite,
       .squared_norm = SquaredNorm,
+      .largest = Largest,
+      .reaching = Reaching,
       .encode = Encode,
       .apply = Apply,
       .valid = Valid,

@@ -63,6 +63,17 @@ struct Kernels {
   // the 16 are then added pairwise, halves first.
   double (*squared_norm)(std::span<const float> x);
 
+  // Of every chunk of `chunk` values, the last shorter, the place in x of the
+  // largest |x + y|, of equal ones the first; y may be empty.  One place per
+  // chunk.
+  void (*largest)(size_t chunk, std::span<const float> x,
+                  std::span<const float> y, std::span<uint32_t> places);
+  // The places, rising, where |x + y| is at least the bound of its chunk, of
+  // which there is one each.  Returns how many; `places` has room for all of x.
+  size_t (*reaching)(size_t chunk, std::span<const float> x,
+                     std::span<const float> y, std::span<const float> bounds,
+                     std::span<uint32_t> places);
+
   // q = code of x − replica, replica += decoded q; with an empty `replica`, q =
   // code of x.  Writes all ScaleBytes and CodeBytes.  x and replica are finite.
   // `key` chooses the draws of a coding that rounds at random; others ignore

@@ -90,6 +90,32 @@ double SquaredNorm(std::span<const float> x) {
   return FinishSquaredNorm(lanes, x.subspan(whole));
 }
 
+void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
+             std::span<uint32_t> places) {
+  for (size_t i = 0, at = 0; at < x.size(); ++i, at += chunk) {
+    const size_t end = std::min(at + chunk, x.size());
+    float largest = -1;
+    places[i] = static_cast<uint32_t>(at);
+    for (size_t k = at; k < end; ++k) {
+      const float magnitude = std::abs(y.empty() ? x[k] : x[k] + y[k]);
+      if (!(magnitude > largest)) continue;
+      largest = magnitude;
+      places[i] = static_cast<uint32_t>(k);
+    }
+  }
+}
+
+size_t Reaching(size_t chunk, std::span<const float> x,
+                std::span<const float> y, std::span<const float> bounds,
+                std::span<uint32_t> places) {
+  size_t found = 0;
+  for (size_t k = 0; k < x.size(); ++k) {
+    if (!(std::abs(x[k] + y[k]) >= bounds[k / chunk])) continue;
+    places[found++] = static_cast<uint32_t>(k);
+  }
+  return found;
+}
+
 constexpr Kernels kReference = {
     .name = "reference",
     .add = Add,
@@ -101,6 +127,8 @@ constexpr Kernels kReference = {
     .oadam = OAdam,
     .all_finite = AllFinite,
     .squared_norm = SquaredNorm,
+    .largest = Largest,
+    .reaching = Reaching,
     .encode = ReferenceEncode,
     .apply = ReferenceApply,
     .valid = ReferenceValid,

@@ -3,6 +3,7 @@
 
 #include "algorithms/kernels/kernels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -294,6 +295,58 @@ TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
         EXPECT_FALSE(tested().all_finite(x)) << n << " at " << i;
         x[i] = good;
       }
+    }
+  }
+}
+
+TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const size_t chunk : {2, 3, 8, 16, 50, 65, 100, 500, 65536}) {
+      SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
+      auto x = Difficult("x", n), y = Difficult("y", n);
+      for (size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? 9.0f : -9.0f;
+      const auto places = [&](const Kernels& k, std::span<const float> other) {
+        std::vector<uint32_t> p((n + chunk - 1) / chunk);
+        k.largest(chunk, x, other, p);
+        return p;
+      };
+      EXPECT_EQ(places(tested(), {}), places(reference(), {}));
+      EXPECT_EQ(places(tested(), y), places(reference(), y));
+      for (const uint32_t p : places(tested(), {})) {
+        for (size_t i = p / chunk * chunk;
+             i < std::min(n, p / chunk * chunk + chunk); ++i) {
+          EXPECT_TRUE(std::abs(x[i]) < std::abs(x[p]) ||
+                      (std::abs(x[i]) == std::abs(x[p]) && i >= p));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const size_t chunk : {1, 3, 8, 50, 65, 500}) {
+      SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
+      const auto x = Difficult("x", n), y = Gaussian("y", n);
+      std::vector<float> bounds((n + chunk - 1) / chunk);
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        bounds[i] = static_cast<float>(i % 4);
+        // What is reached exactly counts.
+        if (i % 4 == 3) bounds[i] = std::abs(x[i * chunk] + y[i * chunk]);
+      }
+      const auto run = [&](const Kernels& k) {
+        std::vector<uint32_t> p(n);
+        p.resize(k.reaching(chunk, x, y, bounds, p));
+        return p;
+      };
+      const auto places = run(tested());
+      EXPECT_EQ(places, run(reference()));
+      size_t count = 0;
+      for (size_t i = 0; i < n; ++i) {
+        count += std::abs(x[i] + y[i]) >= bounds[i / chunk];
+      }
+      EXPECT_EQ(places.size(), count);
+      EXPECT_TRUE(std::ranges::is_sorted(places));
     }
   }
 }
