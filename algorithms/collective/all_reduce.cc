@@ -40,30 +40,28 @@ std::vector<std::string_view> AllReduce::Names() {
 }
 
 absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
-                                            int size, size_t n,
-                                            std::shared_ptr<const Codec> codec,
+                                            int size, AllReduceForm form,
                                             const Kernels& kernels) {
-  if (size < 1 || rank < 0 || rank >= size) {
+  if (size < 1 || rank < 0 || rank >= size || form.leader >= size) {
     return absl::InvalidArgumentError(
         absl::StrCat("all-reduce of rank ", rank, " among ", size,
                      "; ranks run from 0 to size - 1"));
   }
-  if (n > kMaxFloats) {
+  if (form.floats > kMaxFloats) {
     return absl::InvalidArgumentError(
-        absl::StrCat("all-reduce of ", n, " floats; at most ", kMaxFloats,
-                     ", reduce longer vectors in parts"));
+        absl::StrCat("all-reduce of ", form.floats, " floats; at most ",
+                     kMaxFloats, ", reduce longer vectors in parts"));
   }
   for (const AllReduceSchedule& s : AllReduceSchedules()) {
     if (s.name != name) continue;
-    if (codec != nullptr && (!s.own_only || codec->memory() != EdgeMemory::kNone)) {
+    if (form.payloads != nullptr && !s.own_only) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "all-reduce \"", std::string(name), "\" with codec ",
-          std::string(codec->name()),
-          ": a codec needs all-gather, since the others send sums on, which "
-          "would have to be rounded again at every hop, and has no replicas"));
+          "all-reduce \"", std::string(name),
+          "\" of payloads: they need all-gather, since the others send sums "
+          "on, which would have to be encoded again at every hop"));
     }
-    return AllReduce(s.steps(rank, size, n), size, n, std::move(codec),
-                     kernels);
+    auto steps = s.steps(rank, size, form.floats);
+    return AllReduce(std::move(steps), rank, size, std::move(form), kernels);
   }
   const std::vector<std::string_view> known = Names();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -72,34 +70,65 @@ absl::StatusOr<AllReduce> AllReduce::Create(std::string_view name, int rank,
                     ", ")));
 }
 
-void AllReduce::Start(std::span<float> vector, uint64_t key) {
-  assert(!started_ && vector.size() == n_);
+void AllReduce::Lead(Payload word) {
+  assert(rank_ == form_.leader && word_.empty() && !word.empty());
+  word_ = std::move(word);
+  for (int to = 0; to < size_; ++to) {
+    if (to != rank_) sent_.push_back({to, 0, word_});
+  }
+}
+
+void AllReduce::Start(std::span<float> vector, Payload own) {
+  assert(!started_ && led() && vector.size() == form_.floats);
   vector_ = vector;
+  own_payload_ = std::move(own);
   started_ = true;
-  if (codec_ != nullptr && !steps_.empty()) EncodeOwn(key);
+  // As the others do it, so that all have the same bits: a zero has no sign.
+  if (form_.payloads != nullptr) {
+    auto accepted = form_.payloads->Accept(own_payload_);
+    assert(accepted.ok());
+    own_accepted_ = *std::move(accepted);
+    Replace(own_accepted_.bytes(), vector_);
+  }
   Advance();
 }
 
+absl::Status AllReduce::OnWord(int rank, Payload bytes) {
+  if (rank != form_.leader || rank == rank_) {
+    return absl::DataLossError(
+        absl::StrCat("rank ", rank, " would lead an all-reduce that rank ",
+                     form_.leader, " leads"));
+  }
+  if (!word_.empty()) return absl::OkStatus();
+  GOSSAMER_RETURN_IF_ERROR(form_.check_lead(bytes.bytes()));
+  word_ = std::move(bytes);
+  return absl::OkStatus();
+}
+
 absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
+  if (step < first_step()) return OnWord(rank, std::move(bytes));
+  const uint32_t index = step - first_step();
   const Transfer expected =
-      step < steps_.size() ? steps_[step].receive : Transfer{};
+      index < steps_.size() ? steps_[index].receive : Transfer{};
   if (expected.size == 0 || expected.rank != rank) {
     return absl::DataLossError(
         absl::StrCat("rank ", rank, " sends step ", step,
                      ", which is none of this all-reduce over ", size_,
                      " ranks; all need the same all_reduce and view"));
   }
-  if (codec_ == nullptr && bytes.size() != expected.size * sizeof(float)) {
-    return absl::DataLossError(absl::StrCat(
-        "rank ", rank, " sends ", bytes.size(), " bytes in step ", step,
-        ", this all-reduce of ", n_, " floats needs ",
-        expected.size * sizeof(float), "; all need the same game"));
+  const bool floats = form_.payloads == nullptr;
+  if (floats && bytes.size() != expected.size * sizeof(float)) {
+    return absl::DataLossError(
+        absl::StrCat("rank ", rank, " sends ", bytes.size(), " bytes in step ",
+                     step, ", this all-reduce of ", form_.floats,
+                     " floats needs ", expected.size * sizeof(float),
+                     "; all need the same game and gradient_codec"));
   }
-  if (step < next_ || !early_[step].empty()) return absl::OkStatus();
-  if (codec_ != nullptr) {
-    GOSSAMER_ASSIGN_OR_RETURN(bytes, Decodable(rank, std::move(bytes)));
+  if (index < next_ || !early_[index].empty()) return absl::OkStatus();
+  if (!floats) {
+    GOSSAMER_ASSIGN_OR_RETURN(bytes, form_.payloads->Accept(std::move(bytes)));
   }
-  early_[step] = std::move(bytes);
+  early_[index] = std::move(bytes);
   if (started_) Advance();
   return absl::OkStatus();
 }
@@ -116,58 +145,29 @@ void AllReduce::Advance() {
   }
 }
 
-void AllReduce::EncodeOwn(uint64_t key) {
-  const WireFormat format = codec_->format();
-  std::vector<std::byte> bytes(codec_->EncodedSize(format));
-  codec_->Encode(format, vector_, {}, key, bytes);
-  // As the others do it, so that all have the same bits: a zero has no sign.
-  std::ranges::fill(vector_, 0.0f);
-  codec_->Add({format, bytes}, vector_);
-  if (packer_ != nullptr) {
-    std::vector<std::byte> packed(bytes.size());
-    const size_t size = packer_->Pack({format, bytes}, packed);
-    packed.resize(size);
-    if (size > 0) bytes = std::move(packed);
-  }
-  own_payload_ = Payload::FromVector(std::move(bytes));
-}
-
-// What is packed is shorter than what is not, so the size tells them apart.
-absl::StatusOr<Payload> AllReduce::Decodable(int rank, Payload bytes) const {
-  const WireFormat format = codec_->format();
-  const size_t size = codec_->EncodedSize(format);
-  if (packer_ != nullptr && bytes.size() < size) {
-    std::vector<std::byte> whole(size);
-    if (!packer_->Unpack(format, bytes.bytes(), whole)) {
-      return absl::DataLossError(
-          absl::StrCat("rank ", rank, " sends ", bytes.size(),
-                       " bytes that are no packed payload; all need the same "
-                       "gradient_codec"));
-    }
-    bytes = Payload::FromVector(std::move(whole));
-  }
-  GOSSAMER_RETURN_IF_ERROR(codec_->Validate({format, bytes.bytes()}));
-  return bytes;
-}
-
 void AllReduce::Send(uint32_t step) {
-  if (codec_ != nullptr) {
-    for (const Transfer& t : steps_[step].sends) {
-      if (t.size > 0) sent_.push_back({t.rank, step, own_payload_});
-    }
-    return;
-  }
-  Payload same;  // several ranks may get the same part
+  Payload same = own_payload_;  // several ranks may get the same part
   Transfer of;
   for (const Transfer& t : steps_[step].sends) {
     if (t.size == 0) continue;
-    if (same.empty() || t.offset != of.offset || t.size != of.size) {
+    if (same.empty() || (form_.payloads == nullptr &&
+                         (t.offset != of.offset || t.size != of.size))) {
       const auto bytes = std::as_bytes(vector_.subspan(t.offset, t.size));
       same = Payload::FromVector({bytes.begin(), bytes.end()});
       of = t;
     }
-    sent_.push_back({t.rank, step, same});
+    sent_.push_back({t.rank, step + first_step(), same});
   }
+}
+
+void AllReduce::Replace(std::span<const std::byte> bytes,
+                        std::span<float> part) {
+  if (form_.payloads == nullptr) {
+    std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
+    return;
+  }
+  std::ranges::fill(part, 0.0f);
+  form_.payloads->Add(bytes, part);
 }
 
 void AllReduce::Combine(uint32_t step) {
@@ -175,28 +175,29 @@ void AllReduce::Combine(uint32_t step) {
   const Payload payload = std::exchange(early_[step], Payload());
   const std::span<const std::byte> bytes = payload.bytes();
   std::span<float> part = vector_.subspan(s.receive.offset, s.receive.size);
+  const bool floats = form_.payloads == nullptr;
   switch (s.combine) {
     case CombineKind::kAdd:
-      if (codec_ == nullptr) {
+      if (floats) {
         AddBytes(*kernels_, bytes, part);
       } else if (s.receive.size > 0) {
-        codec_->Add({codec_->format(), bytes}, part);
+        form_.payloads->Add(bytes, part);
       }
       break;
     case CombineKind::kReplaceKeepingOwn:
-      own_.assign(vector_.begin(), vector_.end());
-      [[fallthrough]];
+      if (floats) own_.assign(vector_.begin(), vector_.end());
+      Replace(bytes, part);
+      break;
     case CombineKind::kReplace:
-      if (codec_ == nullptr) {
-        std::ranges::copy(bytes, std::as_writable_bytes(part).begin());
-      } else {
-        std::ranges::fill(part, 0.0f);
-        codec_->Add({codec_->format(), bytes}, part);
-      }
+      Replace(bytes, part);
       break;
     case CombineKind::kAddOwn:
       part = vector_;
-      kernels_->add(own_, part);
+      if (floats) {
+        kernels_->add(own_, part);
+      } else {
+        form_.payloads->Add(own_accepted_.bytes(), part);
+      }
       break;
   }
   if (s.mean) kernels_->scale(1.0f / static_cast<float>(size_), part);
@@ -217,8 +218,9 @@ std::vector<AllReduce::Message> AllReduce::SentTo(int rank) const {
 }
 
 std::optional<AllReduce::Awaited> AllReduce::awaited() const {
+  if (!led() && rank_ != form_.leader) return Awaited{form_.leader, 0};
   if (!started_ || next_ == steps_.size()) return std::nullopt;
-  return Awaited{steps_[next_].receive.rank, next_};
+  return Awaited{steps_[next_].receive.rank, next_ + first_step()};
 }
 
 }  // namespace gossamer

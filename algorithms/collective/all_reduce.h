@@ -3,18 +3,15 @@
 //
 // One object serves one operation.  Which order messages arrive in, or how
 // often, cannot change a bit of the result, and all ranks end with the same
-// bits.  With a codec each rank contributes what the others decode of its
-// vector (QSGD: Alistarh et al., NIPS 2017).  Knows nothing of transports,
-// rounds, headers or time: the caller carries messages between ranks, resends
-// what a broken connection may have lost, and gives up when a rank stays
-// silent.
+// bits.  Knows nothing of gradients, transports, rounds, headers or time: the
+// caller carries messages between ranks, resends what a broken connection may
+// have lost, and gives up when a rank stays silent.
 
 #ifndef GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_
 #define GOSSAMER_ALGORITHMS_COLLECTIVE_ALL_REDUCE_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -23,8 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "algorithms/codec/codec.h"
-#include "algorithms/codec/packer.h"
+#include "algorithms/collective/all_reduce_form.h"
 #include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/payload.h"
@@ -33,8 +29,8 @@ namespace gossamer {
 
 class AllReduce {
  public:
-  // Some floats of the vector, little-endian, or with a codec its payload, for
-  // or from `rank` in `step`.
+  // Some floats of the vector, little-endian, or a payload, or the leader's
+  // word, for or from `rank` in `step`.
   struct Message {
     int rank = 0;
     uint32_t step = 0;
@@ -50,28 +46,32 @@ class AllReduce {
   // The names of all_reduce_schedule.h.
   static std::vector<std::string_view> Names();
 
-  // The operation of `rank` in [0, size) over vectors of `n` floats, at most
-  // kMaxFloats; the same name, size, n and codec at all ranks.  `codec`, of n
-  // parameters and without replicas, needs a schedule that sends no sums on;
-  // null: floats.  kInvalidArgument says which of these cannot be.
+  // The operation of `rank` in [0, size), of at most kMaxFloats; the same name,
+  // size and form at all ranks.  Payloads need a schedule that sends no sums
+  // on.  kInvalidArgument says which of these cannot be.
   static absl::StatusOr<AllReduce> Create(
-      std::string_view name, int rank, int size, size_t n,
-      std::shared_ptr<const Codec> codec = nullptr,
+      std::string_view name, int rank, int size, AllReduceForm form,
       const Kernels& kernels = HostKernels());
   static constexpr size_t kMaxFloats = size_t{1} << 30;
 
-  // Contributes `vector` (n floats), which becomes the mean over all ranks once
-  // done(); untouched by the caller until then.  Once.  Messages may come
-  // before.  Values are not inspected: one that is not finite makes the mean so
-  // at every rank, and all can skip the same step.  With a codec they are
-  // finite and `key` chooses how they are rounded: errors of ranks with keys of
-  // their own do not add up.
-  void Start(std::span<float> vector, uint64_t key = 0);
+  // The word of this rank, which leads.  Once; may come before all else.
+  void Lead(Payload word);
+  // What the leader has said; empty until it is here.
+  const Payload& word() const { return word_; }
+  // There is no leader, or its word is here: Start may be called.
+  bool led() const { return form_.leader < 0 || !word_.empty(); }
+
+  // Contributes `vector` (form.floats), which becomes the mean over all ranks
+  // once done(); untouched by the caller until then.  Once, and only if led().
+  // Messages may come before.  Values are not inspected: one that is not finite
+  // makes the mean so at every rank, and all can skip the same step.  With
+  // payloads `own` is what counts, and what `vector` held is overwritten.
+  void Start(std::span<float> vector, Payload own = {});
 
   // A message of `rank`.  Steps may come early; each is kept (by reference)
   // until its turn, so at most what the schedule has this rank receive, ever.
   // Repeated ones are ignored.  kDataLoss, and nothing changes, if the schedule
-  // has no such message, it has another size or it is no payload of the codec.
+  // has no such message, it has another size or is none of this form.
   absl::Status OnMessage(int rank, uint32_t step, Payload bytes);
 
   // Messages to send that have not been taken, in order.
@@ -81,38 +81,39 @@ class AllReduce {
   // one, nobody needs them any more (README.md).
   std::vector<Message> SentTo(int rank) const;
 
+  bool started() const { return started_; }
   // The vector holds the mean.
   bool done() const { return started_ && next_ == steps_.size(); }
-  // The message that keeps a started operation from going on; nullopt if it is
-  // done or not started.
+  // The message that keeps the operation from going on; nullopt if it is done,
+  // or waits for Start or Lead here.
   std::optional<Awaited> awaited() const;
 
  private:
-  AllReduce(std::vector<AllReduceStep> steps, int size, size_t n,
-            std::shared_ptr<const Codec> codec, const Kernels& kernels)
+  AllReduce(std::vector<AllReduceStep> steps, int rank, int size,
+            AllReduceForm form, const Kernels& kernels)
       : steps_(std::move(steps)),
         early_(steps_.size()),
+        rank_(rank),
         size_(size),
-        n_(n),
-        codec_(std::move(codec)),
-        packer_(codec_ ? codec_->MakePacker() : nullptr),
+        form_(std::move(form)),
         kernels_(&kernels) {}
 
+  // The number on the wire of the first step of the schedule.
+  uint32_t first_step() const { return form_.leader >= 0 ? 1 : 0; }
+  absl::Status OnWord(int rank, Payload bytes);
   void Advance();
   void Send(uint32_t step);
   void Combine(uint32_t step);
-  // With a codec: the own vector becomes what the others decode of it.
-  void EncodeOwn(uint64_t key);
-  // The payload that came as `bytes`.
-  absl::StatusOr<Payload> Decodable(int rank, Payload bytes) const;
+  void Replace(std::span<const std::byte> bytes, std::span<float> part);
 
   std::vector<AllReduceStep> steps_;
   std::vector<Payload> early_;  // by step; empty: not here, or used
+  int rank_;
   int size_;
-  size_t n_;
-  std::shared_ptr<const Codec> codec_;  // null: floats
-  std::unique_ptr<Packer> packer_;
-  Payload own_payload_;  // with a codec: what travels
+  AllReduceForm form_;
+  Payload word_;
+  Payload own_payload_;   // as it travels
+  Payload own_accepted_;  // as it is added
   const Kernels* kernels_;
   std::span<float> vector_;
   std::vector<float> own_;  // what kReplaceKeepingOwn has put aside

@@ -5,26 +5,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/collective/collective_message.h"
-#include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
 
 absl::Status AllReducer::SetMembers(const std::string& name, int rank,
-                                    std::vector<PeerId> members, size_t n,
-                                    uint64_t first,
-                                    std::shared_ptr<const Codec> codec) {
+                                    std::vector<PeerId> members, uint64_t first,
+                                    const ParameterLayout& layout,
+                                    GradientCompressor* compressor) {
+  if (exact_ == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        exact_, GradientCompressor::Create(GradientCompressor::kExact, layout));
+  }
+  if (compressor == nullptr || members.size() == 1) compressor = exact_.get();
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
-  GOSSAMER_RETURN_IF_ERROR(AllReduce::Create(first_name, rank,
-                                             static_cast<int>(members.size()),
-                                             n, codec)
-                               .status());
+  const int size = static_cast<int>(members.size());
+  GOSSAMER_RETURN_IF_ERROR(
+      AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
+          .status());
   name_ = name;
   rank_ = rank;
   members_ = std::move(members);
-  n_ = n;
-  codec_ = std::move(codec);
+  compressor_ = compressor;
   if (!next_) {
     first_ = operation_ = first;
     if (name_ == kAuto) {
@@ -32,7 +35,6 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
     } else {
       chosen_ = name_;
     }
-    vector_.resize(n + seconds_.size());
     next_ = Make(first);
   }
   return absl::OkStatus();
@@ -53,22 +55,73 @@ std::string AllReducer::ScheduleOf(uint64_t operation) const {
 }
 
 AllReduce AllReducer::Make(uint64_t operation) const {
-  return *AllReduce::Create(ScheduleOf(operation), rank_,
-                            static_cast<int>(members_.size()),
-                            n_ + seconds_.size(), codec_);
+  const int size = static_cast<int>(members_.size());
+  AllReduceForm form = compressor_->Form(operation, size);
+  form.floats += seconds_.size();
+  return *AllReduce::Create(ScheduleOf(operation), rank_, size,
+                            std::move(form));
+}
+
+GradientTurn AllReducer::TurnOf(uint64_t operation) const {
+  return {operation, rank_, static_cast<int>(members_.size())};
+}
+
+void AllReducer::Begin(uint64_t operation, std::span<const float> gradient) {
+  const AllReduceForm form =
+      compressor_->Form(operation, static_cast<int>(members_.size()));
+  vector_.resize(form.floats + seconds_.size());
+  std::ranges::copy(seconds_,
+                    vector_.begin() + static_cast<ptrdiff_t>(form.floats));
+  compressor_->Begin(TurnOf(operation), gradient);
+  contributed_ = form.leader < 0;
+  payload_ = contributed_ ? compressor_->Contribute(
+                                {}, std::span(vector_).first(form.floats))
+                          : Payload();
+  if (form.leader == rank_ && led_ != operation) word_ = compressor_->Lead();
 }
 
 void AllReducer::Start(uint64_t operation) {
   operation_ = operation;
-  schedule_ = ScheduleOf(operation);
+  schedule_ = ScheduleOf(operation_);
   previous_ = std::move(current_);
   current_ = std::move(next_);
-  next_ = Make(operation + 1);
-  std::ranges::copy(seconds_, vector_.begin() + static_cast<ptrdiff_t>(n_));
-  // Ranks round apart, so that their errors average out; a replay as before.
-  current_->Start(vector_,
-                  RngKey(operation).Fold(static_cast<uint64_t>(rank_)).Bits(0));
-  SendOutgoing();
+  next_ = Make(operation_ + 1);
+  if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
+  Contribute();
+  SendOutgoing(*current_, operation_);
+}
+
+// Once the leader's word is here, if there is one.
+void AllReducer::Contribute() {
+  if (!current_->led() || current_->started()) return;
+  if (!contributed_) {
+    payload_ = compressor_->Contribute(
+        current_->word(),
+        std::span(vector_).first(vector_.size() - seconds_.size()));
+    contributed_ = true;
+  }
+  current_->Start(vector_, payload_);
+}
+
+std::span<const float> AllReducer::Mean() {
+  const auto mean = compressor_->Finish(
+      std::span(vector_).first(vector_.size() - seconds_.size()));
+  word_ = compressor_->LeadAhead(TurnOf(operation_));
+  return mean;
+}
+
+void AllReducer::LeadAhead() {
+  if (word_.empty()) return;
+  led_ = operation_ + 1;
+  next_->Lead(std::exchange(word_, Payload()));
+  SendOutgoing(*next_, operation_ + 1);
+}
+
+std::string AllReducer::Awaited() const {
+  const auto awaited = current_ ? current_->awaited() : std::nullopt;
+  if (!awaited) return "nobody";
+  return absl::StrCat("peer ",
+                      members_[static_cast<size_t>(awaited->rank)].value);
 }
 
 void AllReducer::Finish(double seconds) {
@@ -89,7 +142,7 @@ void AllReducer::Choose() {
   const std::vector<std::string_view> names = AllReduce::Names();
   double least = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    const double mean = vector_[n_ + i];
+    const double mean = vector_[vector_.size() - seconds_.size() + i];
     tried_[std::string(names[i])] = mean;
     if (i > 0 && !(mean < least)) continue;
     least = mean;
@@ -108,9 +161,9 @@ void AllReducer::SendTo(int rank, uint64_t operation,
       Frame{Payload::FromVector(EncodeCollectiveHead(head)), m.bytes});
 }
 
-void AllReducer::SendOutgoing() {
-  for (const AllReduce::Message& m : current_->TakeOutgoing()) {
-    SendTo(m.rank, operation_, m);
+void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
+  for (const AllReduce::Message& m : op.TakeOutgoing()) {
+    SendTo(m.rank, operation, m);
   }
   transport_->Flush();
 }
@@ -128,7 +181,8 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   if (current_ && head.operation == operation_) {
     GOSSAMER_RETURN_IF_ERROR(current_->OnMessage(rank, head.step, frame.body));
-    SendOutgoing();
+    Contribute();
+    SendOutgoing(*current_, operation_);
   } else if (head.operation == upcoming && next_) {
     return next_->OnMessage(rank, head.step, frame.body);
   }
@@ -139,13 +193,14 @@ void AllReducer::OnUp(PeerId peer) {
   const auto it = std::find(members_.begin(), members_.end(), peer);
   if (it == members_.end()) return;
   const int rank = static_cast<int>(it - members_.begin());
-  if (previous_) {
-    for (const auto& m : previous_->SentTo(rank)) {
-      SendTo(rank, operation_ - 1, m);
-    }
-  }
-  if (!current_) return;
-  for (const auto& m : current_->SentTo(rank)) SendTo(rank, operation_, m);
+  const auto resend = [&](const std::optional<AllReduce>& op,
+                          uint64_t operation) {
+    if (!op) return;
+    for (const auto& m : op->SentTo(rank)) SendTo(rank, operation, m);
+  };
+  resend(previous_, operation_ - 1);
+  resend(current_, operation_);
+  resend(next_, operation_ + 1);  // has sent nothing before the first
 }
 
 }  // namespace gossamer

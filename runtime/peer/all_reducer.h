@@ -1,9 +1,10 @@
-// All-reduces of one peer, one after the other, over its transport; of the
-// known schedules the one that is fastest here, if it may choose.
+// The mean gradients of one peer, one after the other, over its transport: what
+// the compressor makes of its own, carried by an all-reduce; of the known
+// schedules the one that is fastest here, if it may choose.
 //
 // Keeps what was sent until nobody can need it and sends it again on a new
 // connection, so a lost connection costs time and nothing else.  Knows nothing
-// of gradients.
+// of steps or parameters.
 
 #ifndef GOSSAMER_RUNTIME_PEER_ALL_REDUCER_H_
 #define GOSSAMER_RUNTIME_PEER_ALL_REDUCER_H_
@@ -19,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "algorithms/collective/all_reduce.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "runtime/base/ids.h"
 #include "runtime/transport/transport.h"
 
@@ -36,18 +38,29 @@ class AllReducer {
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }
 
-  // `members` by rank, this one being `rank`; vectors of `n` floats; `first` is
-  // the first operation; `codec` as of AllReduce::Create, whose errors it has.
+  // `members` by rank, this one being `rank`; `first` is the first operation.
+  // `compressor` outlives it; alone a peer compresses nothing.
+  // kInvalidArgument as of AllReduce::Create, or if a compressor that does not
+  // sum is to choose a schedule.
   absl::Status SetMembers(const std::string& name, int rank,
-                          std::vector<PeerId> members, size_t n, uint64_t first,
-                          std::shared_ptr<const Codec> codec = nullptr);
+                          std::vector<PeerId> members, uint64_t first,
+                          const ParameterLayout& layout,
+                          GradientCompressor* compressor);
 
-  // What the next operation contributes, to be written before Start; once
-  // done() it is the mean over all members.
-  std::span<float> vector() { return std::span(vector_).first(n_); }
-  // Operations count up by one, at every member alike.
+  // One operation: Begin, Start, and once it is done Mean and LeadAhead; they
+  // count up by one, at every member alike.  Begin and Mean may run on another
+  // thread, while frames come.
+  //
+  // This peer's gradient, as it is until Mean; empty: it contributes nothing.
+  void Begin(uint64_t operation, std::span<const float> gradient);
   void Start(uint64_t operation);
   bool done() const { return current_ && current_->done(); }
+  // Of what is done; valid until the next Begin.
+  std::span<const float> Mean();
+  // After Mean: what the next operation can begin with goes out.
+  void LeadAhead();
+  // Whose message a started operation waits for, as "peer 3".
+  std::string Awaited() const;
   // The operation is done and took so long here.
   void Finish(double seconds);
 
@@ -70,16 +83,18 @@ class AllReducer {
   uint64_t trial_operations() const;
   std::string ScheduleOf(uint64_t operation) const;
   AllReduce Make(uint64_t operation) const;
+  GradientTurn TurnOf(uint64_t operation) const;
+  void Contribute();
   void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
-  void SendOutgoing();
+  void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
   std::string name_;
   int rank_ = 0;
   std::vector<PeerId> members_;
-  size_t n_ = 0;
-  std::shared_ptr<const Codec> codec_;  // null: floats
+  std::unique_ptr<GradientCompressor> exact_;
+  GradientCompressor* compressor_ = nullptr;
   uint64_t first_ = 0;
   std::string schedule_, chosen_;
   std::optional<size_t> preferred_;
@@ -87,7 +102,11 @@ class AllReducer {
   // sent along with every operation of the trial.
   std::vector<float> seconds_;
   std::map<std::string, double> tried_;
-  std::vector<float> vector_;  // n floats, then seconds_
+  std::vector<float> vector_;  // what is contributed, then seconds_
+  Payload payload_;            // or this
+  bool contributed_ = false;
+  Payload word_;                 // to be said by this peer
+  uint64_t led_ = ~uint64_t{0};  // the last operation that it led ahead
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;
   // The one before: a member may still be in it.  The one after: a member may

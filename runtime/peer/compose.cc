@@ -70,14 +70,11 @@ LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
   return spec;
 }
 
-absl::StatusOr<std::shared_ptr<const Codec>> GradientCodecOf(
+absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
     const RunConfig& config, const ParameterLayout& layout) {
-  const std::string& codec = config.mixing().gradient_codec();
-  if (codec == kExactGradients) return nullptr;
-  // What is not quantized is not rounded, either: bf16 is nearest, with a bias.
-  const bool options = codec.find(':') != std::string::npos;
-  return Codec::Create(absl::StrCat(codec, options ? "," : ":", "raw=f32"),
-                       layout);
+  const std::string& method = config.mixing().gradient_codec();
+  if (method == GradientCompressor::kExact) return nullptr;
+  return GradientCompressor::Create(method, layout);
 }
 
 absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {

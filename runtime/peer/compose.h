@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
 
 // What cp-oadam's gradients travel in; null: floats.
-absl::StatusOr<std::shared_ptr<const Codec>> GradientCodecOf(
+absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
     const RunConfig& config, const ParameterLayout& layout);
 
 // Everything but who and where: self, epoch and folders are the caller's.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "runtime/peer/run_config.h"
 #include "topology/mixing_matrix.h"
 
@@ -63,15 +64,28 @@ class Composition {
              "is not 0, but cp-oadam averages the gradients of the very step: "
              "leave it out or set 0");
     }
-    if (mixing_.gradient_codec() != kExactGradients &&
-        mixing_.all_reduce() != "all-gather") {
-      Refuse("mixing.all_reduce", "is ", mixing_.all_reduce(),
-             ", which sends sums on: with a gradient_codec they would have to "
-             "be rounded again at every hop; leave it out or take all-gather");
-    }
+    CheckGradients();
     if (mixing_.mixing_rounds() > 1) {
       Refuse("mixing.mixing_rounds",
              "is above 1, but cp-oadam's all-reduce is exact: leave it out");
+    }
+  }
+
+  void CheckGradients() {
+    const auto method =
+        GradientCompressor::Create(mixing_.gradient_codec(), {});
+    if (!method.ok()) return;  // said by who checks names
+    if (!(*method)->sums() && mixing_.all_reduce() != "all-gather") {
+      Refuse("mixing.all_reduce", "is ", mixing_.all_reduce(),
+             ", which sends sums on: with this gradient_codec they would have "
+             "to be encoded again at every hop; leave it out or take "
+             "all-gather");
+    }
+    if ((*method)->remembers() && config_.step().n_critic() > 1) {
+      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+             "\", whose memory needs both players' gradients in every step, "
+             "but step.n_critic is ",
+             config_.step().n_critic(), ": set it to 1");
     }
   }
 
@@ -86,7 +100,7 @@ class Composition {
                ", or leave it out to get two thirds of that");
       }
     }
-    if (mixing_.gradient_codec() != kExactGradients) {
+    if (mixing_.gradient_codec() != GradientCompressor::kExact) {
       Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
              "\", but ", config_.algorithm(),
              " sends no gradients: leave it out, or choose mixing.codec");

@@ -314,13 +314,9 @@ Task<absl::Status> Peer::CentralizedStep() {
   co_await Compute([this] {
     losses_ = parts_.step->Gradient(
         steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
-    // The others wait for this peer's share: it is zero if there is none.
-    const std::span<float> share = all_reducer_.vector();
-    if (losses_.ok()) {
-      std::ranges::copy(parts_.game->gradients(), share.begin());
-    } else {
-      std::ranges::fill(share, 0.0f);
-    }
+    // The others wait for this peer's share, even if there is none.
+    all_reducer_.Begin(steps_, losses_.ok() ? parts_.game->gradients()
+                                            : std::span<const float>());
     NoteStep(losses_);
   });
   const absl::Time computed = parts_.loop->Now();
@@ -332,15 +328,24 @@ Task<absl::Status> Peer::CentralizedStep() {
     co_return absl::DeadlineExceededError(absl::StrCat(
         "round ", round_, ": the all-reduce of gradients did not end within ",
         absl::FormatDuration(spec_.liveness_limit),
-        " (mixing.liveness_limit); a peer is gone, and a centralized "
-        "algorithm cannot go on without it"));
+        " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
+        "; a peer is gone, and a centralized algorithm cannot go on without "
+        "it"));
   }
   const absl::Time received = parts_.loop->Now();
   const bool choosing = all_reducer_.chosen().empty();
   all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
   if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
-  co_await Compute(
-      [this] { parts_.step->Apply(steps_, round_, all_reducer_.vector()); });
+  co_await Compute([this] {
+    const std::span<const float> mean = all_reducer_.Mean();
+    // The same bits everywhere: all skip the step, or none does.
+    if (HostKernels().all_finite(mean)) {
+      parts_.step->Apply(steps_, round_, mean);
+    } else {
+      NoteStep(absl::DataLossError("the mean gradient is not finite"));
+    }
+  });
+  all_reducer_.LeadAhead();
   ++steps_;
   const absl::Time done = parts_.loop->Now();
   metrics_.seconds_computing +=

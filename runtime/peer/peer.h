@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/game/game.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "algorithms/optim/local_step.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
@@ -55,7 +56,7 @@ class Peer {
     LocalStep* step = nullptr;
     std::shared_ptr<const Codec> codec;
     // cp-oadam: of the gradients; null: floats.
-    std::shared_ptr<const Codec> gradient_codec = nullptr;
+    std::unique_ptr<GradientCompressor> gradients = nullptr;
     MetricsSink* metrics = nullptr;
     Decisions* decisions = nullptr;          // null: not kept
     CheckpointStore* checkpoints = nullptr;  // may be null

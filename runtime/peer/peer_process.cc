@@ -98,7 +98,7 @@ absl::Status PeerProcess::Prepare() {
       Codec::Create(options_.config.mixing().codec(), game_->layout())
           .status());
   GOSSAMER_RETURN_IF_ERROR(
-      GradientCodecOf(options_.config, game_->layout()).status());
+      GradientCompressorOf(options_.config, game_->layout()).status());
   if (id_ != 0) return Listen();
   if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
     return absl::InvalidArgumentError(
@@ -226,8 +226,9 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,
       Codec::Create(options_.config.mixing().codec(), game_->layout()));
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> gradient_codec,
-                            GradientCodecOf(options_.config, game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::unique_ptr<GradientCompressor> gradients,
+      GradientCompressorOf(options_.config, game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec),
                           {.loop = &loop_,
@@ -237,7 +238,7 @@ absl::Status PeerProcess::MakePeer() {
                            .game = game_.get(),
                            .step = step_.get(),
                            .codec = std::move(codec),
-                           .gradient_codec = std::move(gradient_codec),
+                           .gradients = std::move(gradients),
                            .metrics = sink_.get(),
                            .decisions = &decisions_,
                            .checkpoints = checkpoints_.get(),

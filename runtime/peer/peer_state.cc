@@ -125,6 +125,10 @@ void Peer::VisitState(StateVisitor& visitor) {
   if (!ema_.empty()) visitor.Floats(kEmaName, ema_);
   PrefixedVisitor optimizer(visitor, "optimizer.");
   parts_.step->VisitState(optimizer);
+  if (parts_.gradients != nullptr) {
+    PrefixedVisitor gradients(visitor, "gradients.");
+    parts_.gradients->VisitState(gradients);
+  }
   PrefixedVisitor game(visitor, "game.");
   parts_.game->VisitState(game);
 }

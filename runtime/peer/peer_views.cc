@@ -130,9 +130,9 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
       if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
     }
     if (const auto index = decisions_.all_reduce()) all_reducer_.Prefer(*index);
-    return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids,
-                                   parts_.game->layout().size(), steps_,
-                                   parts_.gradient_codec);
+    return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids, steps_,
+                                   parts_.game->layout(),
+                                   parts_.gradients.get());
   }
   GOSSAMER_RETURN_IF_ERROR(
       Connect(view_, *schedule_, saved, /*newcomers=*/false));

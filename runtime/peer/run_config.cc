@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/rng.h"
@@ -103,9 +104,10 @@ void ResolveRunConfig(RunConfig& config) {
     mixing.set_overlap_steps(MixingConfig::steps_0);
   }
   if (!mixing.gradient_codec().empty() &&
-      mixing.gradient_codec() != kExactGradients &&
       (!mixing.has_all_reduce() || mixing.all_reduce() == "auto")) {
-    mixing.set_all_reduce("all-gather");  // there is no other choice
+    const auto made = GradientCompressor::Create(mixing.gradient_codec(), {});
+    // Else there is no other choice.
+    if (made.ok() && !(*made)->sums()) mixing.set_all_reduce("all-gather");
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {

@@ -42,8 +42,8 @@ absl::Status ApplyOverride(std::string_view assignment, RunConfig& config);
 //   rand-dp-oadam  ring, permuted-ring, oadam
 //   cp-oadam       complete, fixed, oadam, overlap_steps 0 (an all-reduce of
 //                  gradients: everybody is everybody's neighbour)
-// and a gradient_codec that quantizes implies all_reduce all-gather,
-// mixing_rounds above 1 implies overlap_steps 0.  Idempotent.
+// and a gradient_codec whose payloads cannot be summed implies all_reduce
+// all-gather, mixing_rounds above 1 implies overlap_steps 0.  Idempotent.
 void ResolveRunConfig(RunConfig& config);
 
 // Checks a resolved configuration: ranges, names, and what cannot go together.
@@ -69,9 +69,6 @@ ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing);
 absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text);
 
 std::vector<std::string_view> AlgorithmNames();
-
-// The gradient_codec that averages floats.
-inline constexpr std::string_view kExactGradients = "dense-f32";
 
 }  // namespace gossamer
 

@@ -19,9 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-AllReduce Make(std::string_view name, int rank, int size, size_t n,
-               std::shared_ptr<const Codec> codec = nullptr) {
-  auto made = AllReduce::Create(name, rank, size, n, std::move(codec));
+AllReduce Make(std::string_view name, int rank, int size, AllReduceForm form) {
+  auto made = AllReduce::Create(name, rank, size, std::move(form));
   EXPECT_TRUE(made.ok()) << made.status();
   return *std::move(made);
 }
@@ -38,16 +37,43 @@ struct InFlight {
   Payload bytes;
 };
 
+// A float and how often it counts, which no schedule could sum.
+class Weighted final : public PayloadFormat {
+ public:
+  static Payload Of(float value, float times) {
+    std::vector<std::byte> bytes(2 * sizeof(float));
+    std::memcpy(bytes.data(), &value, sizeof(float));
+    std::memcpy(bytes.data() + sizeof(float), &times, sizeof(float));
+    return Payload::FromVector(std::move(bytes));
+  }
+  absl::StatusOr<Payload> Accept(Payload bytes) const override {
+    if (bytes.size() == 2 * sizeof(float)) return bytes;
+    return absl::DataLossError("no pair of floats");
+  }
+  void Add(std::span<const std::byte> payload,
+           std::span<float> sum) const override {
+    float pair[2];
+    std::memcpy(pair, payload.data(), sizeof(pair));
+    for (float& s : sum) s += pair[0] * pair[1];
+  }
+};
+
+Payload Word(uint8_t value) {
+  return Payload::FromVector({static_cast<std::byte>(value)});
+}
+
 // Ranks start and messages arrive in an order drawn from `key`; with `repeats`,
-// one message in three comes twice.
+// one message in three comes twice.  The form is of floats unless it is given;
+// payloads are (rank + 1)², and of what is led all values are what the leader
+// says: its rank and 3.
 void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
-                      RngKey key, bool repeats,
-                      std::shared_ptr<const Codec> codec = nullptr) {
+                      RngKey key, bool repeats, AllReduceForm form = {}) {
+  form.floats = x[0].size();
   const int size = static_cast<int>(x.size());
   std::vector<AllReduce> ranks;
   std::vector<int> waiting;
   for (int r = 0; r < size; ++r) {
-    ranks.push_back(Make(name, r, size, x[r].size(), codec));
+    ranks.push_back(Make(name, r, size, form));
     waiting.push_back(r);
   }
   std::vector<InFlight> net;
@@ -57,14 +83,28 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
       net.push_back({r, m.rank, m.step, m.bytes});
     }
   };
+  std::vector<bool> begun(size);
+  const auto start = [&](int r) {
+    if (begun[r] && ranks[r].led() && !ranks[r].started()) {
+      const auto k = static_cast<float>(r + 1);
+      const auto word = ranks[r].word().bytes();
+      if (!word.empty()) {
+        std::ranges::fill(x[r],
+                          static_cast<float>(std::to_integer<int>(word[0])));
+      }
+      ranks[r].Start(x[r], form.payloads ? Weighted::Of(k, k) : Payload());
+    }
+    collect(r);
+  };
   while (!waiting.empty() || !net.empty()) {
     const size_t choices = waiting.size() + net.size();
     size_t i = key.Below(choices, draw++);
     if (i < waiting.size()) {
       const int r = waiting[i];
       waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
-      ranks[r].Start(x[r], RngKey(5).Fold(r).Bits(0));
-      collect(r);
+      begun[r] = true;
+      if (r == form.leader) ranks[r].Lead(Word(static_cast<uint8_t>(r + 3)));
+      start(r);
       continue;
     }
     i -= waiting.size();
@@ -73,7 +113,7 @@ void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
       net.erase(net.begin() + static_cast<ptrdiff_t>(i));
     }
     ASSERT_TRUE(ranks[m.to].OnMessage(m.from, m.step, m.bytes).ok());
-    collect(m.to);
+    start(m.to);
   }
   for (const AllReduce& rank : ranks) {
     EXPECT_TRUE(rank.done());
@@ -129,7 +169,7 @@ TEST_P(AllReduceTest, ResentMessagesReplaceWhatAConnectionLost) {
   RunInRandomOrder(name, expected, key, false);
   std::vector<AllReduce> ranks;
   for (int r = 0; r < size; ++r) {
-    ranks.push_back(Make(name, r, size, n));
+    ranks.push_back(Make(name, r, size, {.floats = n}));
     ranks[r].Start(x[r]);
     ranks[r].TakeOutgoing();  // and loses them all
   }
@@ -165,13 +205,13 @@ TEST_P(AllReduceTest, PassesOnWhatIsNotFiniteToAllRanks) {
 TEST_P(AllReduceTest, RefusesWhatTheScheduleDoesNotHave) {
   const auto [name, size] = GetParam();
   if (size == 1) {
-    AllReduce alone = Make(name, 0, 1, 5);
+    AllReduce alone = Make(name, 0, 1, {.floats = 5});
     EXPECT_EQ(alone.OnMessage(0, 0, {}).code(), absl::StatusCode::kDataLoss);
     return;
   }
   const size_t n = 50;
   for (int rank = 0; rank < size; ++rank) {
-    AllReduce op = Make(name, rank, size, n);
+    AllReduce op = Make(name, rank, size, {.floats = n});
     std::vector<float> x(n, 1.0f);
     op.Start(x);
     const auto awaited = op.awaited();
@@ -193,138 +233,123 @@ TEST_P(AllReduceTest, RefusesWhatTheScheduleDoesNotHave) {
   }
 }
 
-ParameterLayout GradientLayout() {
-  return ParameterLayout({{"g", Player::kGenerator, {33, 41}, {}},
-                          {"g.b", Player::kGenerator, {41}, {}},
-                          {"d", Player::kDiscriminator, {64, 16}, {}},
-                          {"d.b", Player::kDiscriminator, {3}, {}}});
-}
-
-std::shared_ptr<const Codec> GradientCodec(std::string_view name) {
-  return Codec::Create(name, GradientLayout()).value();
-}
-
-constexpr const char* kGradientCodecs[] = {
-    "qsgd:raw=f32", "qsgd:levels=1,bucket=128,raw=f32,coding=omega",
-    "qsgd:levels=127,norm=l2", "qsgd:norm=l2,coding=gamma"};
-
-TEST(QuantizedAllReduceTest, GivesTheMeanOfWhatAllDecodeInTheSameBits) {
-  const size_t n = GradientLayout().size();
-  for (const char* const name : kGradientCodecs) {
-    const auto codec = GradientCodec(name);
-    for (const int size : {1, 2, 3, 5}) {
-      auto x = RandomVectors(size, n, RngKey(2).Fold(size));
-      x[0][1400] = -0.0f;  // in a raw segment: no rank may keep the sign
-      std::vector<double> mean(n);
-      for (int r = 0; r < size; ++r) {
-        std::vector<std::byte> bytes(codec->EncodedSize(codec->format()));
-        codec->Encode(codec->format(), x[r], {}, RngKey(5).Fold(r).Bits(0),
-                      bytes);
-        std::vector<float> decoded(n);
-        codec->Add({codec->format(), bytes}, decoded);
-        // Alone, there is nobody to send to.
-        if (size == 1) decoded = x[r];
-        for (size_t i = 0; i < n; ++i) mean[i] += decoded[i] / double(size);
-      }
-      std::vector<float> first;
-      for (int order = 0; order < 8; ++order) {
-        auto y = x;
-        RunInRandomOrder("all-gather", y, RngKey(order), order % 2 == 1, codec);
-        if (HasFatalFailure()) return;
-        if (order == 0) first = y[0];
-        for (int r = 0; r < size; ++r) {
-          ASSERT_EQ(std::memcmp(y[r].data(), first.data(), 4 * n), 0);
-        }
-      }
-      for (size_t i = 0; i < n; ++i) ASSERT_NEAR(first[i], mean[i], 1e-5);
+TEST(PayloadAllReduceTest, GivesTheMeanOfWhatPayloadsStandFor) {
+  const AllReduceForm form{.floats = 5,
+                           .payloads = std::make_shared<const Weighted>()};
+  for (const int size : {1, 2, 3, 5}) {
+    std::vector<float> first;
+    for (int order = 0; order < 8; ++order) {
+      std::vector<std::vector<float>> x(size, std::vector<float>(5, 77.0f));
+      RunInRandomOrder("all-gather", x, RngKey(order), order % 2 == 1, form);
+      if (HasFatalFailure()) return;
+      if (order == 0) first = x[0];
+      for (const auto& v : x) EXPECT_EQ(v, first);
     }
+    // 1·1 + 2·2 + … over M.
+    float sum = 0;
+    for (int r = 1; r <= size; ++r) sum += static_cast<float>(r * r);
+    EXPECT_FLOAT_EQ(first[3], sum / static_cast<float>(size));
   }
 }
 
-TEST(QuantizedAllReduceTest, HasNoBiasAndErrorsOfRanksAverageOut) {
-  const size_t n = GradientLayout().size();
-  constexpr int kDraws = 300;
-  for (const char* const name : {kGradientCodecs[0], kGradientCodecs[1]}) {
-    const auto codec = GradientCodec(name);
-    double variance[2] = {};
-    for (const int size : {2, 8}) {
-      // Equal gradients, so that only the draws can make a difference.
-      const auto one = RandomVectors(1, n, RngKey(3))[0];
-      std::vector<double> sum(n);
-      double squares = 0;
-      for (int draw = 0; draw < kDraws; ++draw) {
-        std::vector<std::vector<float>> x(size, one);
-        std::vector<AllReduce> ranks;
-        for (int r = 0; r < size; ++r) {
-          ranks.push_back(Make("all-gather", r, size, n, codec));
-          ranks[r].Start(x[r], RngKey(draw).Fold(r).Bits(0));
-        }
-        for (int r = 1; r < size; ++r) {
-          for (const auto& m : ranks[r].SentTo(0)) {
-            ASSERT_TRUE(ranks[0].OnMessage(r, m.step, m.bytes).ok());
-          }
-        }
-        ASSERT_TRUE(ranks[0].done());
-        for (size_t i = 0; i < n; ++i) {
-          const double error = static_cast<double>(x[0][i]) - one[i];
-          sum[i] += error / kDraws;
-          squares += error * error / kDraws;
-        }
-      }
-      // The mean of K draws without bias has 1/K of the variance of one.
-      double mean = 0;
-      for (const double s : sum) mean += s * s;
-      EXPECT_LE(mean, 1.3 * squares / kDraws) << name;
-      EXPECT_GT(squares, 0);
-      variance[size == 8] = squares;
-    }
-    EXPECT_NEAR(variance[0] / variance[1], 4, 0.2) << name;
+TEST(PayloadAllReduceTest, RefusesWhatIsNoPayloadAndKeepsItsState) {
+  const AllReduceForm form{.floats = 3,
+                           .payloads = std::make_shared<const Weighted>()};
+  AllReduce op = Make("all-gather", 0, 2, form);
+  std::vector<float> x(3);
+  op.Start(x, Weighted::Of(2, 3));
+  for (const size_t size : {0, 7, 9}) {
+    EXPECT_EQ(
+        op.OnMessage(1, 1, Payload::FromVector(std::vector<std::byte>(size)))
+            .code(),
+        absl::StatusCode::kDataLoss);
   }
+  EXPECT_EQ(x, std::vector<float>(3, 6.0f));
+  EXPECT_FALSE(op.done());
+  EXPECT_TRUE(op.OnMessage(1, 1, Weighted::Of(2, 1)).ok());
+  EXPECT_TRUE(op.done());
+  EXPECT_EQ(x, std::vector<float>(3, 4.0f));
 }
 
-TEST(QuantizedAllReduceTest, RefusesWhatIsNoPayloadAndKeepsItsState) {
-  const size_t n = GradientLayout().size();
-  for (const char* const name : kGradientCodecs) {
-    const auto codec = GradientCodec(name);
-    AllReduce other = Make("all-gather", 1, 2, n, codec);
-    AllReduce op = Make("all-gather", 0, 2, n, codec);
-    auto x = RandomVectors(2, n, RngKey(4));
-    op.Start(x[0]);
-    other.Start(x[1]);
-    const auto mine = x[0];
-    const auto honest = other.TakeOutgoing().at(0);
-    const auto bytes = honest.bytes.bytes();
-    for (const size_t size :
-         {size_t{0}, size_t{1}, bytes.size() - 1, bytes.size() + 1, 4 * n}) {
-      std::vector<std::byte> wrong(size);
-      std::ranges::copy(bytes.first(std::min(size, bytes.size())),
-                        wrong.begin());
-      EXPECT_EQ(op.OnMessage(1, 1, Payload::FromVector(wrong)).code(),
-                absl::StatusCode::kDataLoss);
-    }
-    std::vector<std::byte> bad(bytes.begin(), bytes.end());
-    bad[1] = std::byte{0xff};  // a negative scale
-    EXPECT_EQ(op.OnMessage(1, 1, Payload::FromVector(bad)).code(),
-              absl::StatusCode::kDataLoss);
-    EXPECT_EQ(x[0], mine);
-    EXPECT_FALSE(op.done());
-    EXPECT_TRUE(op.OnMessage(1, honest.step, honest.bytes).ok());
-    EXPECT_TRUE(op.done());
-  }
-}
-
-TEST(QuantizedAllReduceTest, NeedsAScheduleThatSendsNoSumsOn) {
-  const size_t n = GradientLayout().size();
+TEST(PayloadAllReduceTest, NeedsAScheduleThatSendsNoSumsOn) {
   for (const std::string_view name : AllReduce::Names()) {
-    const auto made = AllReduce::Create(name, 0, 4, n, GradientCodec("qsgd"));
+    const auto made = AllReduce::Create(
+        name, 0, 4,
+        {.floats = 5, .payloads = std::make_shared<const Weighted>()});
     EXPECT_EQ(made.ok(), name == "all-gather");
     if (made.ok()) continue;
     EXPECT_THAT(std::string(made.status().message()),
-                HasSubstr("rounded again at every hop"));
+                HasSubstr("encoded again at every hop"));
   }
-  EXPECT_FALSE(
-      AllReduce::Create("all-gather", 0, 4, n, GradientCodec("innov-int4"))
-          .ok());
+}
+
+AllReduceForm LedBy(int leader, size_t n) {
+  return {.floats = n,
+          .leader = leader,
+          .check_lead = [](std::span<const std::byte> word) -> absl::Status {
+            if (word.size() == 1 && word[0] != std::byte{99}) {
+              return absl::OkStatus();
+            }
+            return absl::DataLossError("no word");
+          }};
+}
+
+// What a rank contributes may depend on what the leader says; only the order of
+// arrivals may not matter.
+TEST_P(AllReduceTest, AllContributeWhatTheLeaderSays) {
+  const auto [name, size] = GetParam();
+  for (int leader = 0; leader < size; ++leader) {
+    for (int order = 0; order < 4; ++order) {
+      std::vector<std::vector<float>> x(size, std::vector<float>(7));
+      RunInRandomOrder(name, x, RngKey(order).Fold(leader), order % 2 == 1,
+                       LedBy(leader, 7));
+      if (HasFatalFailure()) return;
+      for (const auto& v : x) {
+        EXPECT_EQ(v, x[0]);
+        for (const float f : v) {
+          EXPECT_FLOAT_EQ(f, static_cast<float>(leader + 3));
+        }
+      }
+    }
+  }
+}
+
+TEST(LedAllReduceTest, OnlyTheLeaderLeads) {
+  AllReduce op = Make("mesh", 0, 3, LedBy(1, 6));
+  EXPECT_FALSE(op.led());
+  EXPECT_EQ(op.awaited(), (AllReduce::Awaited{1, 0}));
+  for (const int from : {-1, 0, 2, 3}) {
+    EXPECT_EQ(op.OnMessage(from, 0, Word(4)).code(),
+              absl::StatusCode::kDataLoss);
+  }
+  for (Payload bad :
+       {Payload(), Word(99), Payload::FromVector(std::vector<std::byte>(2))}) {
+    EXPECT_EQ(op.OnMessage(1, 0, bad).code(), absl::StatusCode::kDataLoss);
+  }
+  EXPECT_FALSE(op.led());
+  ASSERT_TRUE(op.OnMessage(1, 0, Word(4)).ok());
+  EXPECT_TRUE(op.led());
+  // Another word, however it came, changes nothing.
+  EXPECT_TRUE(op.OnMessage(1, 0, Word(5)).ok());
+  EXPECT_EQ(std::to_integer<int>(op.word().bytes()[0]), 4);
+  std::vector<float> x(6);
+  op.Start(x);
+  ASSERT_TRUE(op.awaited().has_value());
+  EXPECT_GT(op.awaited()->step, 0u);
+}
+
+TEST(LedAllReduceTest, TheLeaderSpeaksToAllBeforeItContributes) {
+  AllReduce op = Make("ring", 2, 4, LedBy(2, 8));
+  EXPECT_EQ(op.awaited(), std::nullopt);
+  op.Lead(Word(7));
+  std::vector<int> to;
+  for (const auto& m : op.TakeOutgoing()) {
+    EXPECT_EQ(m.step, 0u);
+    to.push_back(m.rank);
+  }
+  EXPECT_EQ(to, (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(op.SentTo(3).size(), 1u);
+  EXPECT_TRUE(op.led());
 }
 
 std::vector<Case> AllCases() {
@@ -345,18 +370,20 @@ INSTANTIATE_TEST_SUITE_P(Collective, AllReduceTest,
                          });
 
 TEST(AllReduceCreateTest, RefusesWhatCannotBe) {
-  const auto unknown = AllReduce::Create("bush", 0, 2, 5);
+  const auto unknown = AllReduce::Create("bush", 0, 2, {.floats = 5});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("ring"));
   for (const auto& [rank, size] :
        std::vector<std::pair<int, int>>{{-1, 2}, {2, 2}, {0, 0}, {0, -3}}) {
-    EXPECT_EQ(AllReduce::Create("ring", rank, size, 5).status().code(),
-              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(
+        AllReduce::Create("ring", rank, size, {.floats = 5}).status().code(),
+        absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(AllReduce::Create("ring", 0, 2, AllReduce::kMaxFloats + 1)
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      AllReduce::Create("ring", 0, 2, {.floats = AllReduce::kMaxFloats + 1})
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
@@ -364,7 +391,7 @@ TEST(AllReduceScheduleTest, SendsWhatTheLiteratureSays) {
     auto x = RandomVectors(size, n, RngKey(1));
     std::vector<AllReduce> ranks;
     for (int r = 0; r < size; ++r) {
-      ranks.push_back(Make(name, r, size, n));
+      ranks.push_back(Make(name, r, size, {.floats = n}));
       ranks[r].Start(x[r]);
     }
     std::vector<size_t> sent(size, 0);

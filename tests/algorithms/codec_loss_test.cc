@@ -128,6 +128,33 @@ TEST(CodecLossTest, QsgdIsUnbiasedAndItsVarianceBounded) {
   }
 }
 
+// Lemma 3.1 (ii) of the QSGD paper, of n values per norm: E‖Q(v) − v‖² ≤
+// min(n/s², √n/s)·‖v‖² with the Euclidean norm, whatever v is.
+TEST(CodecLossTest, VarianceOfQsgdIsWithinTheBoundOfThePaper) {
+  constexpr int kDraws = 60;
+  for (const int s : {1, 7, 127}) {
+    for (const int n : {128, 512, 4096}) {
+      const ParameterLayout layout({{"g", Player::kGenerator, {8, n}, {}}});
+      const auto codec = Make("qsgd:norm=l2,levels=" + std::to_string(s) +
+                                  ",bucket=" + std::to_string(n),
+                              layout);
+      const double bound = std::min(double(n) / (s * s), std::sqrt(n) / s);
+      for (const auto& [name, x] : Distributions(layout.size())) {
+        if (name == "denormal" || name == "huge") continue;  // out of range
+        double variance = 0;
+        for (int draw = 0; draw < kDraws; ++draw) {
+          const Message message(*codec, codec->format(), x, {}, draw);
+          variance +=
+              std::pow(Distance(x, Decoded(*codec, message, x.size())), 2) /
+              kDraws;
+        }
+        EXPECT_LE(variance, bound * Norm(x) * Norm(x))
+            << s << " levels, " << n << " values of " << name;
+      }
+    }
+  }
+}
+
 // The bound that γ rests on is reached, by one value of s steps and others of
 // a fraction of one, or by equal ones.
 TEST(CodecLossTest, QsgdHasNoSmallerBoundThanThatOfItsGamma) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/codec/codec.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "algorithms/methods/catalogue.h"
 #include "algorithms/optim/optimizer.h"
 #include "gmock/gmock.h"
@@ -42,16 +43,20 @@ TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
 }
 
 TEST(CatalogueTest, WhatTheCodeKnowsIsInIt) {
-  std::set<std::string> algorithms, codecs;
+  std::set<std::string> algorithms, codecs, gradients;
   for (const Method& m : Methods()) {
     const auto config = ParseRunConfig("", "catalogue", SettingsOf(m));
     if (!config.ok()) continue;
     algorithms.insert(config->algorithm());
+    gradients.insert(config->mixing().gradient_codec());
     const std::string& codec = config->mixing().codec();
     codecs.insert(codec.substr(0, codec.find(':')));
   }
   for (const std::string_view name : AlgorithmNames()) {
     EXPECT_TRUE(algorithms.contains(std::string(name))) << name;
+  }
+  for (const std::string_view name : GradientCompressor::Names()) {
+    EXPECT_TRUE(gradients.contains(std::string(name))) << name;
   }
   for (const std::string_view name : Codec::Names()) {
     // One of a family stands for it.

@@ -231,10 +231,10 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("dp-oadam sends no gradients"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"qsgd\" all_reduce: \"ring\" }"),
-              HasSubstr("rounded again at every hop"));
+              HasSubstr("encoded again at every hop"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"innov-int4\" }"),
-              HasSubstr("round with a bias"));
+              HasSubstr("known: dense-f32, qsgd, top-k, scalecom"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"qsgd:levels=3\" }"),
               HasSubstr("1, 7 or 127"));
@@ -244,11 +244,23 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("mixing { gossip: \"chebyshev\" mixing_rounds: 2 codec: "
                     "\"dense-f32:fragments=2\" }"),
               HasSubstr("without fragments"));
-  EXPECT_EQ(Parse("algorithm: \"cp-oadam\" "
-                  "mixing { gradient_codec: \"qsgd\" }")
-                .mixing()
-                .all_reduce(),
-            "all-gather");
+  const auto all_reduce_of = [](const std::string& method) {
+    return Parse("algorithm: \"cp-oadam\" mixing { gradient_codec: \"" +
+                 method + "\" }")
+        .mixing()
+        .all_reduce();
+  };
+  EXPECT_EQ(all_reduce_of("qsgd"), "all-gather");
+  EXPECT_EQ(all_reduce_of("adacomp:bin=500"), "all-gather");
+  EXPECT_EQ(all_reduce_of("top-k:rate=100"), "all-gather");
+  EXPECT_EQ(all_reduce_of("scalecom:rate=100,beta=0.1"), "mesh");
+  EXPECT_EQ(all_reduce_of("dense-f32"), "mesh");
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"scalecom:beta=2\" }"),
+              HasSubstr("beta of \"scalecom\" is \"2\""));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "
+                    "mixing { gradient_codec: \"scalecom\" }"),
+              HasSubstr("needs both players' gradients in every step"));
   EXPECT_THAT(Error("algorithm: \"dposg\" "
                     "mixing { order: \"step-then-mix\" }"),
               HasSubstr("extrapolates from the mixed point"));

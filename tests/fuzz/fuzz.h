@@ -78,13 +78,14 @@ struct Target {
 // By where the bytes come from.
 std::span<const Target> TransportTargets();
 std::span<const Target> EdgeTargets();
+std::span<const Target> GradientTargets();
 std::span<const Target> ControlTargets();
 std::span<const Target> FileTargets();
 
 inline std::vector<Target> AllTargets() {
   std::vector<Target> all;
-  for (const auto part :
-       {TransportTargets(), EdgeTargets(), ControlTargets(), FileTargets()}) {
+  for (const auto part : {TransportTargets(), EdgeTargets(), GradientTargets(),
+                          ControlTargets(), FileTargets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -155,9 +155,9 @@ TEST(PeerTest, CentralizedTrainsOnQuantizedGradients) {
     }
     return std::sqrt(sum / static_cast<double>(solution.size()));
   };
-  const double floats = distance_of("");
-  EXPECT_LT(distance_of("qsgd:levels=127,raw=f32"), 1.1 * floats);
-  EXPECT_LT(distance_of("qsgd:levels=7,raw=f32,coding=gamma"), 1.5 * floats);
+  const double floats = distance_of("dense-f32");
+  EXPECT_LT(distance_of("qsgd:levels=127"), 1.1 * floats);
+  EXPECT_LT(distance_of("qsgd:levels=7,coding=gamma"), 1.5 * floats);
 }
 
 TEST(PeerTest, CentralizedSurvivesLostConnections) {

@@ -82,10 +82,8 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
        .game = seat->game.get(),
        .step = seat->step.get(),
        .codec = *Codec::Create(options_.codec, seat->game->layout()),
-       .gradient_codec =
-           options_.gradient_codec.empty()
-               ? nullptr
-               : *Codec::Create(options_.gradient_codec, seat->game->layout()),
+       .gradients = *GradientCompressor::Create(options_.gradient_codec,
+                                                seat->game->layout()),
        .metrics = &seat->recorder,
        .decisions = options_.decisions ? options_.decisions(rank) : nullptr,
        .checkpoints = seat->checkpoints.get(),

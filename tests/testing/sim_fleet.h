@@ -28,7 +28,7 @@ struct SimFleetOptions {
   uint64_t seed = 1;
   ScheduleSpec schedule;
   std::string codec = "dense-f32";
-  std::string gradient_codec;  // empty: floats
+  std::string gradient_codec = "dense-f32";
   PeerSpec peer;               // self, run_id, epoch and seed are filled in
   LocalStepSpec step;
   // The game of a rank.

@@ -121,8 +121,8 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   const ParameterLayout& layout = game_->layout();
   GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> codec,
                             Codec::Create(config.mixing().codec(), layout));
-  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> gradient_codec,
-                            GradientCodecOf(config, layout));
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
+                            GradientCompressorOf(config, layout));
   compute_ = std::make_unique<Compute>(&loop_, game_.get(), Overhead());
   const PeerId self = IdOf(options_.rank);
   transport_ = network.CreateEndpoint(self, &loop_);
@@ -157,7 +157,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
                            .game = game_.get(),
                            .step = step_.get(),
                            .codec = std::move(codec),
-                           .gradient_codec = std::move(gradient_codec),
+                           .gradients = std::move(gradients),
                            .metrics = options_.sink,
                            .sketch = [seed](std::span<const float> x) {
                              return CountSketch(x, seed);

@@ -1,0 +1,37 @@
+// What follows the name of a gradient method: "key=value,key=value".
+//
+// Knows nothing of what the options mean.
+
+#ifndef GOSSAMER_ALGORITHMS_GRADIENTS_METHOD_OPTIONS_H_
+#define GOSSAMER_ALGORITHMS_GRADIENTS_METHOD_OPTIONS_H_
+
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace gossamer {
+
+// An option that is a number in [least, most], whole unless `real`.  `value` is
+// its default before, and what was written after.
+struct MethodOption {
+  std::string_view key;
+  double* value;
+  double least, most;
+  bool real = false;
+};
+
+// The part of `text` before the first colon, and what follows it.
+struct MethodName {
+  std::string_view base, options;
+};
+MethodName SplitMethodName(std::string_view text);
+
+// kInvalidArgument for a key that is none of `options` (naming them) or was
+// given before, and for a value that is no number of its range.
+absl::Status ParseMethodOptions(const MethodName& name,
+                                std::span<const MethodOption> options);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_GRADIENTS_METHOD_OPTIONS_H_

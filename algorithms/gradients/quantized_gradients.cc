@@ -1,0 +1,120 @@
+#include "algorithms/gradients/quantized_gradients.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/codec/codec.h"
+#include "algorithms/codec/packer.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// A codec's payloads, packed where that makes them shorter: so the size tells
+// which they are.
+class CodecPayloads final : public PayloadFormat {
+ public:
+  explicit CodecPayloads(std::shared_ptr<const Codec> codec)
+      : codec_(std::move(codec)), packer_(codec_->MakePacker()) {}
+
+  size_t size() const { return codec_->EncodedSize(codec_->format()); }
+
+  absl::StatusOr<Payload> Accept(Payload bytes) const override {
+    const WireFormat format = codec_->format();
+    if (packer_ != nullptr && bytes.size() < size()) {
+      std::vector<std::byte> whole(size());
+      if (!packer_->Unpack(format, bytes.bytes(), whole)) {
+        return absl::DataLossError(
+            absl::StrCat(bytes.size(),
+                         " bytes are no packed payload; all need the same "
+                         "gradient_codec"));
+      }
+      bytes = Payload::FromVector(std::move(whole));
+    }
+    GOSSAMER_RETURN_IF_ERROR(codec_->Validate({format, bytes.bytes()}));
+    return bytes;
+  }
+
+  void Add(std::span<const std::byte> payload,
+           std::span<float> sum) const override {
+    codec_->Add({codec_->format(), payload}, sum);
+  }
+
+ private:
+  const std::shared_ptr<const Codec> codec_;
+  const std::unique_ptr<Packer> packer_;
+};
+
+class QuantizedGradients final : public GradientCompressor {
+ public:
+  QuantizedGradients(std::shared_ptr<const Codec> codec, size_t n)
+      : n_(n),
+        codec_(std::move(codec)),
+        packer_(codec_->MakePacker()),
+        format_(std::make_shared<const CodecPayloads>(codec_)) {}
+
+  bool sums() const override { return false; }
+
+  bool remembers() const override { return false; }
+  AllReduceForm Form(uint64_t, int) const override {
+    return {.floats = n_, .payloads = format_};
+  }
+
+  // Ranks round apart, so that their errors average out; a replay as before.
+  void Begin(const GradientTurn& turn,
+             std::span<const float> gradient) override {
+    key_ = RngKey(turn.step).Fold(static_cast<uint64_t>(turn.rank)).Bits(0);
+    gradient_ = gradient;
+  }
+
+  Payload Contribute(const Payload&, std::span<float> vector) override {
+    if (gradient_.empty()) {
+      std::ranges::fill(vector, 0.0f);
+      gradient_ = vector;
+    }
+    const WireFormat format = codec_->format();
+    std::vector<std::byte> bytes(codec_->EncodedSize(format));
+    codec_->Encode(format, gradient_, {}, key_, bytes);
+    if (packer_ != nullptr) {
+      std::vector<std::byte> packed(bytes.size());
+      packed.resize(packer_->Pack({format, bytes}, packed));
+      if (!packed.empty()) bytes = std::move(packed);
+    }
+    return Payload::FromVector(std::move(bytes));
+  }
+
+  std::span<const float> Finish(std::span<const float> mean) override {
+    return mean;
+  }
+  void VisitState(StateVisitor&) override {}
+
+ private:
+  const size_t n_;
+  const std::shared_ptr<const Codec> codec_;
+  const std::unique_ptr<Packer> packer_;  // the format's has another thread
+  const std::shared_ptr<const CodecPayloads> format_;
+  uint64_t key_ = 0;
+  std::span<const float> gradient_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeQuantized(
+    const MethodName& name, const ParameterLayout& layout,
+    const Kernels& kernels) {
+  // What is not quantized is not rounded, either: bf16 is nearest, with a bias.
+  std::string codec(name.base);
+  absl::StrAppend(&codec, ":", std::string(name.options),
+                  name.options.empty() ? "" : ",", "raw=f32");
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> made,
+                            Codec::Create(codec, layout, kernels));
+  if (made->fragments() > 1) {
+    return absl::InvalidArgumentError(
+        "a step needs the whole gradient: leave out fragments");
+  }
+  return std::make_unique<QuantizedGradients>(std::move(made), layout.size());
+}
+
+}  // namespace gossamer

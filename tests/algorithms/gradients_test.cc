@@ -1,0 +1,249 @@
+// What every gradient method promises, and QSGD's part of it.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "algorithms/gradients/gradient_compressor.h"
+#include "gmock/gmock.h"
+#include "tests/algorithms/gradient_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using testing::HasSubstr;
+
+ParameterLayout SomeLayout() {
+  return ParameterLayout({{"g", Player::kGenerator, {33, 41}, {}},
+                          {"g.b", Player::kGenerator, {41}, {}},
+                          {"d", Player::kDiscriminator, {64, 4, 3, 3}, {}},
+                          {"d.b", Player::kDiscriminator, {3}, {}}});
+}
+
+GradientFleet::Vectors Gradients(int size, size_t n, RngKey key) {
+  GradientFleet::Vectors g(size, std::vector<float>(n));
+  for (int r = 0; r < size; ++r) key.Fold(r).FillGaussian(g[r]);
+  return g;
+}
+
+class GradientMethodTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GradientMethodTest, GivesTheSameBitsAtAllRanksInAnyOrder) {
+  const ParameterLayout layout = SomeLayout();
+  for (const int size : {2, 3, 5}) {
+    std::vector<std::vector<float>> first;
+    for (int order = 0; order < 6; ++order) {
+      GradientFleet fleet(GetParam(), layout, size);
+      for (int step = 0; step < 5; ++step) {
+        const auto mean =
+            fleet.Step(Gradients(size, layout.size(), RngKey(3).Fold(step)),
+                       RngKey(order).Fold(step), order % 2 == 1, order > 3);
+        if (HasFailure()) return;
+        if (order == 0) first.push_back(mean);
+        EXPECT_EQ(mean, first[step]) << "order " << order;
+      }
+    }
+  }
+}
+
+// Those with memory, which do not filter it.
+class ErrorFeedbackTest : public testing::TestWithParam<const char*> {};
+
+// Over time all of every gradient arrives, but for what is still remembered.
+TEST_P(ErrorFeedbackTest, LosesNothingOfWhatItIsGiven) {
+  const ParameterLayout layout = SomeLayout();
+  const size_t n = layout.size();
+  constexpr int kSize = 3, kSteps = 40;
+  GradientFleet fleet(GetParam(), layout, kSize);
+  ASSERT_TRUE(fleet.rank(0).remembers());
+  std::vector<double> given(n), arrived(n);
+  for (int step = 0; step < kSteps; ++step) {
+    const auto g = Gradients(kSize, n, RngKey(8).Fold(step));
+    const auto mean = fleet.Step(g);
+    for (size_t i = 0; i < n; ++i) {
+      for (int r = 0; r < kSize; ++r) given[i] += g[r][i];
+      arrived[i] += double{kSize} * mean[i];
+    }
+  }
+  for (int r = 0; r < kSize; ++r) {
+    const auto residual = fleet.Residual(r);
+    for (size_t i = 0; i < n; ++i) arrived[i] += residual[i];
+  }
+  for (size_t i = 0; i < n; ++i) ASSERT_NEAR(arrived[i], given[i], 2e-4) << i;
+}
+
+TEST_P(GradientMethodTest, WithoutAGradientARankAddsNothingAndForgetsNothing) {
+  const ParameterLayout layout = SomeLayout();
+  const size_t n = layout.size();
+  for (const int without : {0, 1}) {
+    GradientFleet fleet(GetParam(), layout, 2), silent(GetParam(), layout, 2);
+    for (int step = 0; step < 3; ++step) {
+      const auto g = Gradients(2, n, RngKey(5).Fold(step));
+      fleet.Step(g), silent.Step(g);
+    }
+    const auto before = silent.Save(without).floats;
+    auto g = Gradients(2, n, RngKey(6));
+    g[without].clear();
+    const auto mean = silent.Step(g);
+    EXPECT_EQ(silent.Save(without).floats, before);
+    // As if it had been left out: the other's alone, halved.
+    double squares = 0;
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_TRUE(std::isfinite(mean[i]));
+      squares += mean[i] * mean[i];
+    }
+    EXPECT_GT(squares, 0);
+    // Both silent: nothing.
+    for (auto& v : g) v.clear();
+    for (const float m : silent.Step(g)) ASSERT_EQ(m, 0);
+  }
+}
+
+TEST_P(GradientMethodTest, GoesOnFromItsStateBitForBit) {
+  const ParameterLayout layout = SomeLayout();
+  constexpr int kSize = 3;
+  GradientFleet whole(GetParam(), layout, kSize);
+  GradientFleet resumed(GetParam(), layout, kSize);
+  for (int step = 0; step < 12; ++step) {
+    const auto g = Gradients(kSize, layout.size(), RngKey(4).Fold(step));
+    if (step == 7) {
+      for (int r = 0; r < kSize; ++r) {
+        resumed.Restore(r, whole.Save(r), whole.step());
+      }
+    }
+    const auto mean = whole.Step(g, RngKey(1), false, /*ahead=*/true);
+    if (step >= 7) {
+      ASSERT_EQ(resumed.Step(g, RngKey(step)), mean) << step;
+    }
+  }
+}
+
+// Those that send payloads.
+class GradientPayloadTest : public testing::TestWithParam<const char*> {};
+
+// Whatever comes instead of what a rank sends is refused and changes nothing,
+// or is taken for a message and adds finite numbers.
+TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
+  const ParameterLayout layout = SomeLayout();
+  auto here = *GradientCompressor::Create(GetParam(), layout);
+  auto there = *GradientCompressor::Create(GetParam(), layout);
+  ASSERT_FALSE(here->sums());
+  const AllReduceForm form = here->Form(0, 2);
+  const auto g = Gradients(2, layout.size(), RngKey(4));
+  there->Begin({0, 1, 2}, g[1]);
+  std::vector<float> unused(form.floats);
+  const Payload honest = there->Contribute({}, unused);
+  ASSERT_TRUE(form.payloads->Accept(honest).ok());
+  const auto bytes = honest.bytes();
+  EXPECT_FALSE(form.payloads->Accept({}).ok());
+  for (const size_t size :
+       {size_t{1}, bytes.size() - 1, bytes.size() + 1, 4 * bytes.size() + 9}) {
+    std::vector<std::byte> wrong(size);
+    std::ranges::copy(bytes.first(std::min(size, bytes.size())), wrong.begin());
+    EXPECT_FALSE(form.payloads->Accept(Payload::FromVector(wrong)).ok())
+        << size;
+  }
+  int refused = 0;
+  const RngKey key(9);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    std::vector<std::byte> bad(bytes.begin(), bytes.end());
+    for (uint64_t k = 0; k <= i % 3; ++k) {
+      bad[key.Fold(k).Below(bad.size(), i)] =
+          static_cast<std::byte>(key.Fold(k).Fold("byte").Below(256, i));
+    }
+    auto accepted = form.payloads->Accept(Payload::FromVector(std::move(bad)));
+    refused += !accepted.ok();
+    if (!accepted.ok()) continue;
+    std::vector<float> sum(form.floats);
+    form.payloads->Add(accepted->bytes(), sum);
+    for (const float s : sum) ASSERT_TRUE(std::isfinite(s));
+  }
+  EXPECT_GT(refused, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gradients, GradientMethodTest,
+    testing::Values("dense-f32", "qsgd", "qsgd:levels=1,coding=omega",
+                    "top-k:rate=65", "top-k:rate=20,beta=0.1",
+                    "scalecom:rate=100", "scalecom:rate=65,beta=0.1",
+                    "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
+                    "adacomp", "adacomp:bin=64,conv=300,most=2"));
+
+INSTANTIATE_TEST_SUITE_P(Gradients, ErrorFeedbackTest,
+                         testing::Values("top-k:rate=65", "scalecom:rate=100",
+                                         "scalecom:rate=30,ahead=1",
+                                         "scalecom:rate=400,flat=1", "adacomp",
+                                         "adacomp:bin=64,conv=300,most=2"));
+
+INSTANTIATE_TEST_SUITE_P(Gradients, GradientPayloadTest,
+                         testing::Values("qsgd", "qsgd:levels=1,coding=omega",
+                                         "top-k:rate=65", "adacomp",
+                                         "adacomp:bin=64,conv=300,most=2"));
+
+TEST(GradientCompressorTest, RefusesWhatCannotBe) {
+  const auto refused = [](std::string_view name, const char* why) {
+    const auto made = GradientCompressor::Create(name, SomeLayout());
+    EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(made.status().message()), HasSubstr(why)) << name;
+  };
+  refused("clt-k", "known: dense-f32, qsgd, top-k, scalecom, adacomp");
+  refused("", "unknown gradient method \"\"");
+  refused("dense-f32:rate=2", "has no option \"rate\"; known: none");
+  refused("top-k:rate=1", "a whole number from 2 to 65536");
+  refused("top-k:rate=1e9", "a whole number from 2 to 65536");
+  refused("top-k:rate=12.5", "a whole number");
+  refused("top-k:rate=-3", "a whole number");
+  refused("top-k:rate=", "is \"\"");
+  refused("top-k:rate=nan", "is \"nan\"");
+  refused("top-k:rate", "is \"\"");
+  refused("top-k:ahead=1", "no option \"ahead\"; known: rate, beta, flat");
+  refused("scalecom:beta=0", "a number from 1e-06 to 1");
+  refused("scalecom:beta=1.01", "a number from 1e-06 to 1");
+  refused("scalecom:beta=-0.5", "a number from 1e-06 to 1");
+  refused("scalecom:rate=9,rate=9", "given twice");
+  refused("scalecom:k=5", "known: rate, beta, flat, ahead");
+  refused("scalecom:,rate=9", "no option \"\"");
+  refused("adacomp:bin=0", "a whole number from 2 to 32768");
+  refused("adacomp:conv=40000", "a whole number from 2 to 32768");
+  refused("adacomp:most=64", "a whole number from 1 to 63");
+  refused("adacomp:rate=40", "known: bin, conv, most");
+  refused("qsgd:levels=3", "1, 7 or 127");
+  refused("qsgd:fragments=2", "needs the whole gradient");
+}
+
+// Payloads are what ranks decode of each other, each drawing for itself.
+TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
+  const ParameterLayout layout = SomeLayout();
+  const size_t n = layout.size();
+  constexpr int kDraws = 300;
+  for (const char* const name : {"qsgd", "qsgd:levels=1,bucket=128"}) {
+    double variance[2] = {};
+    for (const int size : {2, 8}) {
+      // Equal gradients, so that only the draws can make a difference.
+      const GradientFleet::Vectors g(size, Gradients(1, n, RngKey(3))[0]);
+      GradientFleet fleet(name, layout, size);
+      std::vector<double> sum(n);
+      double squares = 0;
+      for (int draw = 0; draw < kDraws; ++draw) {
+        const auto mean = fleet.Step(g);
+        for (size_t i = 0; i < n; ++i) {
+          const double error = static_cast<double>(mean[i]) - g[0][i];
+          sum[i] += error / kDraws;
+          squares += error * error / kDraws;
+        }
+      }
+      // The mean of K draws without bias has 1/K of the variance of one.
+      double mean = 0;
+      for (const double s : sum) mean += s * s;
+      EXPECT_LE(mean, 1.3 * squares / kDraws) << name;
+      EXPECT_GT(squares, 0);
+      variance[size == 8] = squares;
+    }
+    EXPECT_NEAR(variance[0] / variance[1], 4, 0.2) << name;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

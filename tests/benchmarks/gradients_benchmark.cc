@@ -1,0 +1,146 @@
+// What each gradient method takes of a step's time: all that a rank does with
+// its gradient, but the all-reduce itself.
+//
+// As in kernels_benchmark, a figure is the median over repetitions of bytes per
+// second over memcpy's of the same repetition, but seconds are those of this
+// thread's processor.  Bytes are the streams that
+// cannot be spared: g and m read, m written (12 a value; without memory g
+// alone, 4), and what is chosen or decoded besides.
+//
+//   gradients_benchmark [--megabytes 64] [--repeat 9] [--only NAME]
+
+#include <time.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "algorithms/gradients/gradient_compressor.h"
+#include "runtime/base/rng.h"
+#include "tests/benchmarks/timing.h"
+
+namespace gossamer {
+namespace {
+
+struct Options {
+  size_t megabytes = 64;  // of the gradient
+  int repeat = 9;
+  std::string only;  // methods whose name contains this
+};
+
+double CpuSeconds(const auto& run) {
+  const auto now = [] {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) +
+           1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  const double start = now();
+  run();
+  return now() - start;
+}
+
+// One rank of two, which leads every other step.
+class Rank {
+ public:
+  Rank(const std::string& method, const ParameterLayout& layout)
+      : compressor_(*GradientCompressor::Create(method, layout)) {}
+
+  // Begin to Contribute, as far as this rank is concerned.
+  void Encode(uint64_t step, std::span<const float> gradient) {
+    form_ = compressor_->Form(step, 2);
+    vector_.resize(form_.floats);
+    compressor_->Begin({step, 0, 2}, gradient);
+    if (form_.leader >= 0) word_ = compressor_->Lead();
+    payload_ = compressor_->Contribute(word_, vector_);
+  }
+  // What comes of another rank's payload, if there are any.
+  void Decode() {
+    if (form_.payloads == nullptr) return;
+    const auto accepted = form_.payloads->Accept(payload_);
+    form_.payloads->Add(accepted->bytes(), vector_);
+  }
+  void Finish() { sink_ = compressor_->Finish(vector_)[0]; }
+  bool remembers() const { return compressor_->remembers(); }
+  size_t bytes() const { return payload_.size() + word_.size(); }
+
+ private:
+  const std::unique_ptr<GradientCompressor> compressor_;
+  AllReduceForm form_;
+  std::vector<float> vector_;
+  Payload word_, payload_;
+  volatile float sink_ = 0;
+};
+
+void Run(const Options& options) {
+  constexpr int64_t kColumns = 1000;
+  const auto rows = static_cast<int64_t>(options.megabytes) * 250;
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {rows, kColumns}, {}}});
+  const size_t n = layout.size();
+  std::vector<float> gradients[2] = {std::vector<float>(n),
+                                     std::vector<float>(n)};
+  for (int i = 0; i < 2; ++i) RngKey(i).FillGaussian(gradients[i]);
+  std::vector<float> to(n);
+  volatile float sink = 0;
+  const auto copy = [&] {
+    std::memcpy(to.data(), gradients[0].data(), n * sizeof(float));
+    sink = to[n / 2];
+  };
+  std::cout << absl::StrFormat("%-32s %10s %10s %12s\n", "method", "encode",
+                               "add", "bytes/value");
+  for (const char* const method :
+       {"scalecom:rate=100", "scalecom:rate=100,beta=0.1", "top-k:rate=100",
+        "adacomp:bin=50", "adacomp:bin=500", "qsgd"}) {
+    if (std::string_view(method).find(options.only) == std::string::npos) {
+      continue;
+    }
+    Rank rank(method, layout);
+    std::vector<double> encode, add;
+    uint64_t step = 0;
+    // The first steps are those of an empty residual.
+    for (int r = -3; r < options.repeat; ++r, ++step) {
+      const double copied = 8.0 * static_cast<double>(n) / CpuSeconds(copy);
+      const auto& g = gradients[step % 2];
+      double seconds = CpuSeconds([&] { rank.Encode(step, g); });
+      const double added = CpuSeconds([&] { rank.Decode(); });
+      seconds += CpuSeconds([&] { rank.Finish(); });
+      if (r < 0) continue;
+      const double streams = rank.remembers() ? 12 : 4;
+      encode.push_back(streams * static_cast<double>(n) / seconds / copied);
+      add.push_back(4.0 * static_cast<double>(n) / added / copied);
+    }
+    std::cout << absl::StrFormat(
+        "%-32s %10.2f %10.2f %12.4f\n", method, Median(encode), Median(add),
+        static_cast<double>(rank.bytes()) / static_cast<double>(n));
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
+
+int main(int argc, char** argv) {
+  gossamer::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    if (arg == "--megabytes" && i + 1 < argc) {
+      options.megabytes = std::max(1, std::atoi(argv[++i]));
+    } else if (arg == "--repeat" && i + 1 < argc) {
+      options.repeat = std::max(1, std::atoi(argv[++i]));
+    } else if (arg == "--only" && i + 1 < argc) {
+      options.only = argv[++i];
+    } else {
+      std::cerr << "unknown argument " << arg
+                << "\nusage: gradients_benchmark [--megabytes N] [--repeat N] "
+                   "[--only NAME]\n";
+      return 2;
+    }
+  }
+  gossamer::Run(options);
+  return 0;
+}

@@ -1,0 +1,84 @@
+// What ranks send in an all-reduce of compressed gradients: a leader's word,
+// payloads, and the names of methods.
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/gradients/gradient_compressor.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace gossamer::fuzz {
+namespace {
+
+// By the first byte of an input; new ones go to the end.
+constexpr std::array kMethods = {"scalecom:rate=100", "top-k:rate=65",
+                                 "adacomp",           "adacomp:bin=50,conv=300",
+                                 "qsgd:coding=gamma", "scalecom:flat=1"};
+
+// Layers of four and of two dimensions, and a small one.
+const ParameterLayout& GradientLayout() {
+  static const auto& layout =
+      *new ParameterLayout({{"c", Player::kGenerator, {16, 8, 3, 3}, {}},
+                            {"c.b", Player::kGenerator, {16}, {}},
+                            {"d", Player::kDiscriminator, {41, 33}, {}}});
+  return layout;
+}
+
+const std::vector<std::unique_ptr<GradientCompressor>>& Methods() {
+  static const auto* const methods = [] {
+    auto* all = new std::vector<std::unique_ptr<GradientCompressor>>;
+    for (const char* name : kMethods) {
+      all->push_back(*GradientCompressor::Create(name, GradientLayout()));
+    }
+    return all;
+  }();
+  return *methods;
+}
+
+void Finite(std::span<const float> values, const char* claim) {
+  for (const float v : values) Require(std::isfinite(v), claim);
+}
+
+// Of a method whose leader speaks: what it may have said is contributed to.
+void Word(GradientCompressor& method, const AllReduceForm& form, Bytes word) {
+  if (!form.check_lead(word).ok()) return;
+  const std::vector<float> gradient(GradientLayout().size(), 0.5f);
+  std::vector<float> vector(form.floats);
+  method.Begin({0, 1, 2}, gradient);
+  method.Contribute(Payload::FromVector(Copy(word)), vector);
+  Finite(method.Finish(vector), "what a word asks for is there");
+}
+
+void GradientMessage(Bytes input) {
+  Input in(input);
+  const size_t which = in.Byte() % kMethods.size();
+  GradientCompressor& method = *Methods()[which];
+  const AllReduceForm form = method.Form(0, 2);
+  const Bytes bytes = in.Rest();
+  if (form.check_lead) return Word(method, form, bytes);
+  const auto payload = form.payloads->Accept(Payload::FromVector(Copy(bytes)));
+  if (!payload.ok()) return;
+  std::vector<float> sum(form.floats);
+  // So many times that a step of many ranks stays finite.
+  for (int i = 0; i < 3; ++i) form.payloads->Add(payload->bytes(), sum);
+  Finite(sum, "what is accepted is finite");
+}
+
+void GradientMethodName(Bytes input) {
+  const auto method = GradientCompressor::Create(Text(input), GradientLayout());
+  if (!method.ok()) return;
+  Require((*method)->Form(0, 2).floats > 0, "a method averages something");
+}
+
+}  // namespace
+
+std::span<const Target> GradientTargets() {
+  static constexpr Target kTargets[] = {
+      {"gradients", GradientMessage}, {"gradient-method", GradientMethodName}};
+  return kTargets;
+}
+
+}  // namespace gossamer::fuzz

@@ -1,0 +1,171 @@
+// The centralized baseline on compressed gradients: whole fleets in virtual
+// time.
+
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kPeers = 4;
+
+// Large enough to be compressed.
+std::unique_ptr<Game> LargeGame(int rank) {
+  return *QuadraticGame::Create(
+      {.dimension = 1100, .noise = 0.1, .heterogeneity = 0.5}, rank, kPeers, 7);
+}
+
+SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
+  SimFleetOptions o = QuadraticFleet(kPeers, rounds);
+  o.game = LargeGame;
+  o.peer.centralized = true;
+  o.peer.all_reduce =
+      (*GradientCompressor::Create(method, {}))->sums() ? "mesh" : "all-gather";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  o.gradient_codec = method;
+  return o;
+}
+
+class CompressedGradientsTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gossamer_gradients_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_P(CompressedGradientsTest, TimingAndLostConnectionsChangeNoBit) {
+  SimFleetOptions o = CompressedFleet(GetParam(), 30);
+  SimFleet calm(o);
+  ASSERT_TRUE(calm.Run()) << calm.StatusOf(0);
+  for (int r = 1; r < kPeers; ++r) {
+    EXPECT_THAT(calm.game(r).parameters(),
+                testing::ElementsAreArray(calm.game(0).parameters()));
+  }
+  o.network.link.latency = absl::Milliseconds(37);
+  o.network.link.jitter = 0.8;
+  o.step_jitter = 2;
+  SimFleet fleet(o);
+  fleet.Start();
+  for (int i = 0; i < 16; ++i) {
+    fleet.loop().RunFor(absl::Milliseconds(61));
+    fleet.network().Break(SimFleet::IdOf(i % 4), SimFleet::IdOf((i + 1) % 4));
+    fleet.network().Break(SimFleet::IdOf(i % 4), SimFleet::IdOf((i + 2) % 4));
+  }
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.Hash(), calm.Hash());
+}
+
+TEST_P(CompressedGradientsTest, StoppedAndResumedFleetIsBitExact) {
+  SimFleetOptions o = CompressedFleet(GetParam(), 40);
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder_;
+  uint64_t stopped_at = 0;
+  {
+    SimFleet first(o);
+    first.Start();
+    first.loop().RunFor(absl::Milliseconds(250));
+    first.fleet().RequestStop();
+    ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+    stopped_at = first.peer(0).round();
+  }
+  ASSERT_GT(stopped_at, 5u);
+  ASSERT_LT(stopped_at, 40u);
+  o.resume_round = stopped_at;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, CompressedGradientsTest,
+                         testing::Values("qsgd", "top-k:rate=50",
+                                         "scalecom:rate=50,beta=0.3",
+                                         "scalecom:rate=50,ahead=1",
+                                         "adacomp"));
+
+// A step costs the leader's word, one latency before the two of mesh; said
+// ahead, it arrives while gradients are computed.
+TEST(ScaleComPeerTest, TheWordAheadHidesItsLatency) {
+  const auto waiting = [](const std::string& method) {
+    SimFleetOptions o = CompressedFleet(method, 20);
+    o.network.link.latency = absl::Milliseconds(50);
+    o.step_time = absl::Milliseconds(60);
+    o.step_jitter = 0;
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    return fleet.recorder(1).rounds.back().seconds_waiting;
+  };
+  EXPECT_NEAR(waiting("dense-f32"), 0.100, 1e-3);
+  EXPECT_NEAR(waiting("scalecom:rate=50"), 0.150, 1e-3);
+  EXPECT_NEAR(waiting("scalecom:rate=50,ahead=1"), 0.100, 1e-3);
+}
+
+TEST(ScaleComPeerTest, ALeaderThatDiesEndsTheRunByName) {
+  SimFleetOptions o = CompressedFleet("scalecom:rate=50", 400);
+  o.peer.liveness_limit = absl::Seconds(20);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(100));
+  fleet.network().Freeze(SimFleet::IdOf(2), absl::InfiniteFuture());
+  EXPECT_FALSE(fleet.Run(absl::Minutes(2)));
+  EXPECT_EQ(fleet.StatusOf(1).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(
+      std::string(fleet.StatusOf(1).message()),
+      testing::AllOf(HasSubstr("for want of peer 3"), HasSubstr("liveness")));
+}
+
+// Computes a gradient that is not finite now and then.
+class FaintGame final : public Game {
+ public:
+  explicit FaintGame(std::unique_ptr<Game> healthy)
+      : healthy_(std::move(healthy)) {}
+  const ParameterLayout& layout() const override { return healthy_->layout(); }
+  std::span<float> parameters() override { return healthy_->parameters(); }
+  std::span<const float> gradients() const override {
+    return healthy_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    if (++calls_ % 3 == 0) return absl::DataLossError("not finite");
+    return healthy_->Gradient(players, key);
+  }
+
+ private:
+  const std::unique_ptr<Game> healthy_;
+  int calls_ = 0;
+};
+
+// Also while that peer leads.
+TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
+  for (const char* const method : {"scalecom:rate=50", "adacomp", "qsgd"}) {
+    SimFleetOptions o = CompressedFleet(method, 40);
+    o.game = [](int rank) -> std::unique_ptr<Game> {
+      if (rank != 1) return LargeGame(rank);
+      return std::make_unique<FaintGame>(LargeGame(rank));
+    };
+    SimFleet fleet(o);
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+    EXPECT_EQ(fleet.recorder(1).Count("step_skipped"), 13) << method;
+    for (int r = 0; r < kPeers; ++r) {
+      EXPECT_EQ(fleet.peer(r).last_metrics().round, 40u);
+      EXPECT_THAT(fleet.game(r).parameters(),
+                  testing::ElementsAreArray(fleet.game(0).parameters()))
+          << method;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
