@@ -25,7 +25,8 @@ namespace gossamer {
 //   c_j = c_(j-1) - gamma mu c_|tau+1-j|,  j = 1 .. tau
 // (multiply the recursion by x(k+1-j) and take means; W of a round is
 // independent of all x it is used on).  A fixed W has a mode per eigenvalue;
-// of the random schedules all modes are alike; of the periodic one the
+// of the random schedules all modes are alike (not so of locality-skewed, whose
+// slowest it takes for a mean one); of the periodic one the
 // responses to an impulse in each round of its period are added up.
 //
 // A codec that sends innovations and loses the share delta = `codec_error` of

@@ -17,6 +17,7 @@ namespace {
 // What sums of up to kMaxPeers weights, each rounded, may miss one by.
 constexpr double kTolerance = 1e-9;
 constexpr int kEstimateRounds = 2000;
+constexpr uint64_t kDrawsOfAnEdge = 64;
 
 Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   Eigen::MatrixXd e(w.size(), w.size());
@@ -178,7 +179,9 @@ Contraction ExpectedContraction(const MixingSchedule& schedule) {
 double StableStepSize(const MixingSchedule& schedule, int age) {
   double largest = 0;
   const uint64_t rounds = std::max<uint64_t>(1, schedule.period());
-  for (uint64_t k = 1; k <= rounds; ++k) {
+  // A drawn round may have no edge at all; the next will do as well.
+  const uint64_t most = schedule.period() > 0 ? rounds : kDrawsOfAnEdge;
+  for (uint64_t k = 1; k <= most && (k <= rounds || largest == 0); ++k) {
     const MixingReport report = Analyze(MatrixOfRound(schedule, k));
     largest = std::max(largest, 1 - report.eigenvalues.back());
   }

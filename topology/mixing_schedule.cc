@@ -12,6 +12,8 @@
 #include "runtime/base/status_macros.h"
 #include "topology/graph.h"
 #include "topology/mixing_matrix.h"
+#include "topology/sites.h"
+#include "topology/skewed_matching.h"
 
 namespace gossamer {
 namespace {
@@ -113,6 +115,12 @@ class OnePeerExponential : public MixingSchedule {
   int bits_;
 };
 
+absl::Status CheckSize(int size) {
+  if (size >= 1 && size <= kMaxPeers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a fleet has 1 to ", kMaxPeers, " peers, not ", size));
+}
+
 // Schedules that bring their own graph accept it by name, and the default.
 absl::Status CheckOwnGraph(const ScheduleSpec& spec, const std::string& own) {
   if (spec.graph == own || spec.graph == "ring" || spec.graph.empty()) {
@@ -128,10 +136,14 @@ absl::Status CheckOwnGraph(const ScheduleSpec& spec, const std::string& own) {
 
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed) {
-  if (size < 1 || size > kMaxPeers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a fleet has 1 to ", kMaxPeers, " peers, not ", size));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckSize(size));
+  return MakeSchedule(spec, FoundingMembers(size), seed);
+}
+
+absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
+    const ScheduleSpec& spec, std::span<const PeerId> members, uint64_t seed) {
+  const auto size = static_cast<int>(members.size());
+  GOSSAMER_RETURN_IF_ERROR(CheckSize(size));
   const bool fixed = spec.schedule == "fixed";
   if (spec.schedule == "one-peer-exponential" ||
       (fixed && spec.graph == "one-peer-exponential")) {
@@ -157,10 +169,16 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "complete"));
     return std::make_unique<RandomMatching>(size, seed);
   }
+  if (spec.schedule == "locality-skewed") {
+    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "complete"));
+    GOSSAMER_ASSIGN_OR_RETURN(const Sites sites, Sites::Parse(spec.sites));
+    return SkewedMatching::Create(sites.Of(members), spec.variance_budget,
+                                  seed);
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("there is no schedule \"", spec.schedule,
-                   "\"; take fixed, permuted-ring, random-matching or "
-                   "one-peer-exponential"));
+                   "\"; take fixed, permuted-ring, random-matching, "
+                   "one-peer-exponential or locality-skewed"));
 }
 
 }  // namespace gossamer

@@ -1,7 +1,8 @@
 // The mixing matrix of every round, as a pure function of (seed, round).
 //
 // Every peer computes its own row without talking; both ends of an edge agree
-// on it.  Knows nothing of peers, addresses or time: ranks only.
+// on it.  Ranks only; ids just to tell who is at which site.  Knows nothing of
+// addresses or time.
 
 #ifndef GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
 #define GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
@@ -9,10 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/ids.h"
 
 namespace gossamer {
 
@@ -33,13 +36,18 @@ struct ScheduleSpec {
   std::string graph = "ring";  // ring, torus, random-regular, erdos-renyi,
                                // complete, star, hypercube, edge-list,
                                // one-peer-exponential
-  // fixed; permuted-ring, random-matching and one-peer-exponential bring their
-  // own graph and weights.
+  // fixed; permuted-ring, random-matching, one-peer-exponential and
+  // locality-skewed bring their own graph and weights.
   std::string schedule = "fixed";
   std::string weights = "metropolis";  // metropolis, uniform
   int degree = 3;                      // random-regular
   double edge_probability = 0.5;       // erdos-renyi
   std::string edges;                   // edge-list: "0-1 1-2:0.3"
+  // locality-skewed: who is near whom (sites.h), and the budget of its skew
+  // (skewed_sampling.h).
+  std::string sites = {};
+  double variance_budget = 1;
+  friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
 class MixingSchedule {
@@ -58,9 +66,12 @@ class MixingSchedule {
   }
 };
 
-// kInvalidArgument says which part of `spec` cannot be for `size` peers and
-// why (a torus of one peer, an odd random-regular, weights that are not doubly
-// stochastic, a graph that is not connected).
+// Of these members, by rank.  kInvalidArgument says which part of `spec` cannot
+// be for so many peers and why (a torus of one peer, an odd random-regular,
+// weights that are not doubly stochastic, a graph that is not connected).
+absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
+    const ScheduleSpec& spec, std::span<const PeerId> members, uint64_t seed);
+// Of the `size` members with which a fleet begins.
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "runtime/base/ids.h"
 #include "topology/mixing_schedule.h"
 
@@ -67,6 +69,11 @@ struct View {
       if (d.id == id) return d.round;
     }
     return std::nullopt;
+  }
+  absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule() const {
+    std::vector<PeerId> ids;
+    for (const Member& m : members) ids.push_back(m.id);
+    return gossamer::MakeSchedule(schedule, ids, seed);
   }
   bool NewerThan(const View& other) const {
     return generation != other.generation ? generation > other.generation

@@ -24,6 +24,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer graph --graph torus --peers 16
   gossamer graph --schedule permuted-ring --peers 8 --round 3 --out ring.png
   gossamer graph --graph edge-list --edges "0-1 1-2 2-0" --peers 3 --json
+  gossamer graph --schedule locality-skewed --sites "paris:1-8 sydney:9-16" --peers 16
 
 JSON keys: graph, schedule, weights, peers, round, edges, least_degree,
 most_degree, row_sum_error, column_sum_error, symmetry_error, smallest_entry,
@@ -160,7 +161,7 @@ void AddGraph(Command& program) {
                     shown);
   command.AddOption("--schedule", &spec.schedule,
                     "fixed, permuted-ring, random-matching, "
-                    "one-peer-exponential",
+                    "one-peer-exponential, locality-skewed",
                     shown);
   command.AddOption("--weights", &spec.weights, "metropolis, uniform", shown);
   command.AddOption("--degree", &spec.degree, "of a random-regular graph",
@@ -169,6 +170,11 @@ void AddGraph(Command& program) {
                     "of erdos-renyi", shown);
   command.AddOption("--edges", &spec.edges,
                     "of an edge-list, as \"0-1 1-2:0.3\"");
+  command.AddOption("--sites", &spec.sites,
+                    "of locality-skewed, as \"paris:1-8 sydney:9-16\"");
+  command.AddOption("--variance-budget", &spec.variance_budget,
+                    "of locality-skewed: more is less traffic between sites",
+                    shown);
   command.AddOption("--peers", &options->peers, "how many", shown);
   command.AddOption("--seed", &options->seed, "of what is random", shown);
   command.AddOption("--round", &options->round, "which matrix to look at",

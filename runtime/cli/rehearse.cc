@@ -99,6 +99,22 @@ nlohmann::ordered_json DescriptionOf(const Scenario& scenario,
   return json;
 }
 
+// Bytes by link, as in the lab's network.json, but without packets' headers.
+nlohmann::ordered_json NetworkOf(const Rehearsal& rehearsal, int peers) {
+  nlohmann::ordered_json json = {{"links", nlohmann::ordered_json::array()}};
+  for (int i = 0; i < peers; ++i) {
+    for (int j = 0; j < peers; ++j) {
+      const SimNetwork::Sent sent = rehearsal.SentBetween(i, j);
+      if (sent.frames == 0) continue;
+      json["links"].push_back({{"from", i},
+                               {"to", j},
+                               {"frames", sent.frames},
+                               {"bytes", sent.bytes}});
+    }
+  }
+  return json;
+}
+
 // What a rehearsal leaves in its folder, and shows while it runs.
 class Record {
  public:
@@ -251,7 +267,9 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     rehearsal->Stop();
   }
   record.End();
-  return absl::OkStatus();
+  return WriteTextFile(
+      folder.path() + "/network.json",
+      NetworkOf(*rehearsal, static_cast<int>(config.peers())).dump(2) + "\n");
 }
 
 }  // namespace gossamer

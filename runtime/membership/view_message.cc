@@ -35,6 +35,10 @@ wire::ViewMessage ToMessage(const View& view) {
   m.set_degree(static_cast<uint32_t>(view.schedule.degree));
   m.set_edge_probability(view.schedule.edge_probability);
   m.set_edges(view.schedule.edges);
+  if (!view.schedule.sites.empty()) {
+    m.set_sites(view.schedule.sites);
+    m.set_variance_budget(view.schedule.variance_budget);
+  }
   m.set_seed(view.seed);
   m.set_gamma(view.gamma);
   m.set_overlap_steps(static_cast<uint32_t>(view.overlap_steps));
@@ -58,7 +62,7 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   if (m.epoch() == 0 || m.from_round() > kMaxRound ||
       m.resume_round() > kMaxRound || !std::isfinite(m.gamma()) ||
       m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > kMaxOverlap ||
-      m.degree() > kMaxPeers) {
+      m.degree() > kMaxPeers || !std::isfinite(m.variance_budget())) {
     return Refused("with a number out of range");
   }
   View view;
@@ -87,7 +91,11 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
                    .weights = m.weights(),
                    .degree = static_cast<int>(m.degree()),
                    .edge_probability = m.edge_probability(),
-                   .edges = m.edges()};
+                   .edges = m.edges(),
+                   .sites = m.sites()};
+  if (!m.sites().empty()) {
+    view.schedule.variance_budget = m.variance_budget();
+  }
   view.seed = m.seed();
   view.gamma = m.gamma();
   view.overlap_steps = static_cast<int>(m.overlap_steps());

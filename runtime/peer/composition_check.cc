@@ -46,7 +46,8 @@ class Composition {
         config_.peers() > 3) {
       Refuse("mixing.schedule", "is ", mixing_.schedule(),
              ", the same matrix every round; rand-dp-oadam draws anew: leave "
-             "it out, or take permuted-ring or random-matching");
+             "it out, or take permuted-ring, random-matching or "
+             "locality-skewed");
     }
     if (mixing_.gossip() == "chebyshev" &&
         (!schedule_.fixed() || mixing_.deadline() != "none" ||

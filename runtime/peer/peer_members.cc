@@ -71,8 +71,7 @@ void Peer::LetGo(const View& newest) {
 
 void Peer::Meet(const View& newest) {
   if (!newest.RankOf(spec_.self)) return;
-  const auto schedule = MakeSchedule(
-      newest.schedule, static_cast<int>(newest.members.size()), newest.seed);
+  const auto schedule = newest.MakeSchedule();
   if (!schedule.ok()) return;  // said when the view is adopted
   for (const Member& m : newest.members) {
     if (!met_.RankOf(m.id)) {

@@ -96,10 +96,7 @@ absl::Status Peer::AdoptView() {
         absl::StrCat("peer ", spec_.self.value, " is not in view ",
                      newest.epoch, " of run '", newest.run_id, "'"));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      schedule_,
-      MakeSchedule(newest.schedule, static_cast<int>(newest.members.size()),
-                   newest.seed));
+  GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
   // Duals of members that left, or began anew, are lost: without them the sum

@@ -69,7 +69,9 @@ ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing) {
           .weights = mixing.weights(),
           .degree = static_cast<int>(mixing.degree()),
           .edge_probability = mixing.edge_probability(),
-          .edges = mixing.edges()};
+          .edges = mixing.edges(),
+          .sites = mixing.sites(),
+          .variance_budget = mixing.variance_budget()};
 }
 
 absl::Status ApplyOverride(std::string_view assignment, RunConfig& config) {

@@ -1,6 +1,7 @@
 #include "runtime/peer/run_config_check.h"
 
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "runtime/peer/composition_check.h"
 #include "runtime/peer/config_text.h"
 #include "runtime/peer/run_config.h"
+#include "topology/sites.h"
 
 namespace gossamer {
 namespace {
@@ -109,8 +111,47 @@ void CheckGradientCodec(const MixingConfig& mixing, Checker& check) {
                absl::StrCat("is \"", method, "\": ", made.message()));
 }
 
+// Who founds the fleet must be at a site, and somebody near somebody.
+void CheckSites(const RunConfig& config, Checker& check) {
+  const MixingConfig& mixing = config.mixing();
+  if (mixing.schedule() != "locality-skewed") {
+    if (mixing.sites().empty()) return;
+    check.Refuse(
+        "mixing.sites",
+        absl::StrCat("is given, but mixing.schedule is ", mixing.schedule(),
+                     ": leave it out, or take locality-skewed"));
+    return;
+  }
+  check.Range("mixing.variance_budget", mixing.variance_budget(), 0.0, 1000.0);
+  const auto sites = Sites::Parse(mixing.sites());
+  if (!sites.ok()) {
+    check.Refuse("mixing.sites", std::string(sites.status().message()));
+    return;
+  }
+  const std::vector<PeerId> founders =
+      FoundingMembers(static_cast<int>(config.peers()));
+  for (const PeerId id : founders) {
+    if (sites->Has(id)) continue;
+    check.Refuse("mixing.sites",
+                 absl::StrCat("does not say where peer ", id.value, " of ",
+                              config.peers(),
+                              " is; add it to a site, or give it its own"));
+    return;
+  }
+  const std::vector<int> of = sites->Of(founders);
+  const std::set<int> different(of.begin(), of.end());
+  if (different.size() > 1 && different.size() < of.size()) return;
+  check.Refuse("mixing.sites",
+               absl::StrCat("puts the ", of.size(), " peers ",
+                            different.size() == 1
+                                ? "at one site: nothing is far"
+                                : "each at its own site: nothing is near",
+                            "; take schedule random-matching"));
+}
+
 void CheckMixing(const RunConfig& config, Checker& check) {
   const MixingConfig& mixing = config.mixing();
+  CheckSites(config, check);
   CheckCodec(mixing.codec(), check);
   CheckGradientCodec(mixing, check);
   check.OneOf("mixing.order", mixing.order(),

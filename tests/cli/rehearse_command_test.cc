@@ -63,6 +63,34 @@ TEST_F(Rehearse, ARateCountsPackets) {
               0.040 + 0.050 + transfer, 0.005);
 }
 
+// Two sites of four: the exact share of far pairs, of what is counted by link.
+TEST_F(Rehearse, SkewedPairsCrossRarely) {
+  const auto far_bytes = [this](const std::string& schedule) {
+    const Result r =
+        Run("lab --rehearse --scenario far.textproto --config c.textproto "
+            "--overwrite --out sites --set peers=8 --set rounds=300 "
+            "--set mixing.schedule=" +
+            schedule);
+    if (r.code != 0) throw std::runtime_error(r.err);
+    const auto network =
+        ordered_json::parse(ReadAll(folder_.path() + "/sites/network.json"));
+    double bytes = 0;
+    for (const auto& link : network["links"]) {
+      if ((link["from"] < 4) != (link["to"] < 4)) {
+        bytes += link["bytes"].get<double>();
+      }
+    }
+    return bytes;
+  };
+  // 300 rounds of 16/7 far pairs, 80 kB each way.
+  const double plain = far_bytes("random-matching");
+  EXPECT_NEAR(plain, 300 * 16 / 7.0 * 2 * 8e4, 0.1 * plain);
+  const double skewed =
+      far_bytes("locality-skewed --set mixing.sites='a:1-4 b:5-8'");
+  // L = 3/7 and D = 1 make s* = 5.9 and Z = 3.1.
+  EXPECT_NEAR(plain / skewed, 3.1, 0.4);
+}
+
 TEST_F(Rehearse, OutagesHoldRoundsUp) {
   const double calm = Summary("")["training_seconds"];
   Write("far.textproto",

@@ -206,6 +206,26 @@ TEST(Resolve, TextReadsBackTheSame) {
   EXPECT_TRUE(MessageDifferencer::Equals(config, Parse(ToTextProto(config))));
 }
 
+TEST(Validate, SitesAreOfALocalitySkewedScheduleAndHoldEverybody) {
+  const auto with = [](const std::string& sites, const std::string& more = "") {
+    return "peers: 4 mixing { schedule: \"locality-skewed\" sites: \"" + sites +
+           "\" " + more + " }";
+  };
+  EXPECT_EQ(ScheduleSpecOf(Parse(with("a:1-2 b:3-4")).mixing()).sites,
+            "a:1-2 b:3-4");
+  Parse(with("a:1-2 b:3-9"));  // some may join later
+  EXPECT_THAT(Error(with("a:1-2 b:3")), HasSubstr("where peer 4 of 4 is"));
+  EXPECT_THAT(Error(with("a:1-4")), HasSubstr("one site"));
+  EXPECT_THAT(Error(with("")), HasSubstr("no site"));
+  EXPECT_THAT(Error(with("a:1-4 b:5")), HasSubstr("nothing is far"));
+  EXPECT_THAT(Error(with("a:1 b:2 c:3 d:4")), HasSubstr("nothing is near"));
+  EXPECT_THAT(Error(with("a:1-2 b:2-4")), HasSubstr("there twice"));
+  EXPECT_THAT(Error(with("a:1-2 b:3-4", "variance_budget: -1")),
+              HasSubstr("mixing.variance_budget is -1"));
+  EXPECT_THAT(Error("mixing { sites: \"a:1-2 b:3-4\" }"),
+              HasSubstr("take locality-skewed"));
+}
+
 TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
@@ -224,7 +244,7 @@ TEST(Validate, CompositionsThatCannotWork) {
               StartsWith("f.textproto:1:19: mixing.graph with 6 peers: "));
   EXPECT_THAT(Error("algorithm: \"rand-dp-oadam\" "
                     "mixing { schedule: \"fixed\" }"),
-              HasSubstr("permuted-ring or random-matching"));
+              HasSubstr("permuted-ring, random-matching"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { overlap_steps: 1 }"),
               HasSubstr("leave it out or set 0"));
   EXPECT_THAT(Error("mixing { gradient_codec: \"qsgd\" }"),

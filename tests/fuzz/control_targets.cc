@@ -84,7 +84,7 @@ void ViewBytes(Bytes input) {
           "a view says the same once more");
   if (view->members.size() > kMembers) return;
   const int size = static_cast<int>(view->members.size());
-  const auto schedule = MakeSchedule(view->schedule, size, view->seed);
+  const auto schedule = view->MakeSchedule();
   if (!schedule.ok()) return;
   for (uint64_t round = 1; round <= kRounds; ++round) {
     for (int rank = 0; rank < size; ++rank) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "topology/graph.h"
@@ -21,7 +22,9 @@ View Sample() {
                    .weights = "uniform",
                    .degree = 5,
                    .edge_probability = 0.25,
-                   .edges = "0-1"};
+                   .edges = "0-1",
+                   .sites = "a:4 b:9",
+                   .variance_budget = 0.5};
   view.seed = ~uint64_t{0};
   view.gamma = 0.5;
   view.overlap_steps = 4;
@@ -36,8 +39,7 @@ TEST(ViewMessageTest, KeepsEverything) {
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(ToMessage(*view).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(view->members, Sample().members);
-  EXPECT_EQ(view->schedule.edges, "0-1");
-  EXPECT_EQ(view->schedule.degree, 5);
+  EXPECT_EQ(view->schedule, Sample().schedule);
   EXPECT_EQ(view->overlap_steps, 4);
 }
 
@@ -58,6 +60,7 @@ TEST(ViewMessageTest, RefusesWhatIsNoView) {
              m.set_gamma(std::numeric_limits<double>::quiet_NaN());
            },
            [](auto& m) { m.set_degree(~uint32_t{0}); },
+           [](auto& m) { m.set_variance_budget(HUGE_VAL); },
            [](auto& m) { m.set_overlap_steps(~uint32_t{0}); },
            [](auto& m) {
              for (int i = 0; i < kMaxPeers; ++i) {

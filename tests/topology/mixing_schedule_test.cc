@@ -14,10 +14,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr char kSites[] = "near:1-3,9-20 far:4-8,21-64";
+
 std::unique_ptr<MixingSchedule> Make(const std::string& schedule, int size,
                                      uint64_t seed = 1) {
   ScheduleSpec spec;
   spec.schedule = schedule;
+  spec.sites = kSites;
   auto made = MakeSchedule(spec, size, seed);
   EXPECT_TRUE(made.ok()) << made.status();
   return std::move(made).value();
@@ -60,6 +63,7 @@ TEST_P(EverySchedule, FixedAndPeriodSayWhatTheRowsDo) {
   for (int size : {1, 2, 3, 4, 8}) {
     ScheduleSpec spec;
     spec.schedule = GetParam();
+    spec.sites = kSites;
     const auto made = MakeSchedule(spec, size, 1);
     if (!made.ok()) continue;  // one-peer-exponential of three
     bool changes = false;
@@ -80,7 +84,8 @@ TEST_P(EverySchedule, FixedAndPeriodSayWhatTheRowsDo) {
 INSTANTIATE_TEST_SUITE_P(All, EverySchedule,
                          testing::Values("fixed", "permuted-ring",
                                          "random-matching",
-                                         "one-peer-exponential"),
+                                         "one-peer-exponential",
+                                         "locality-skewed"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

@@ -106,8 +106,7 @@ int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
   const std::optional<int> rank = view.RankOf(id);
   if (!rank) return 1;
   if (schedule_epoch_ != view.epoch) {
-    auto schedule = MakeSchedule(
-        view.schedule, static_cast<int>(view.members.size()), view.seed);
+    auto schedule = view.MakeSchedule();
     if (!schedule.ok()) return 2;
     schedule_ = *std::move(schedule);
     schedule_epoch_ = view.epoch;

@@ -29,7 +29,8 @@ constexpr char kExamples[] = R"(Examples:
 
 Graphs: ring torus random-regular erdos-renyi complete star hypercube
 one-peer-exponential edge-list.  Schedules: fixed permuted-ring
-random-matching one-peer-exponential.  Weights: metropolis uniform.)";
+random-matching one-peer-exponential locality-skewed.  Weights: metropolis
+uniform.)";
 
 // What the command line says, before the configuration's values.
 struct Flags {
@@ -37,9 +38,9 @@ struct Flags {
   std::optional<std::string> run;
   std::optional<int> peers;
   std::optional<uint64_t> seed;
-  std::optional<std::string> graph, schedule, weights, edges;
+  std::optional<std::string> graph, schedule, weights, edges, sites;
   std::optional<int> degree;
-  std::optional<double> edge_probability;
+  std::optional<double> edge_probability, variance_budget;
   double min_gap = 0;
   int max_peers = 0;
   double heartbeat = 1;
@@ -65,6 +66,10 @@ void AddFlags(Command& program, Flags& f) {
   program.AddOption("--edge-probability", &f.edge_probability,
                     "of erdos-renyi");
   program.AddOption("--edges", &f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
+  program.AddOption("--sites", &f.sites,
+                    "of locality-skewed, as \"paris:1-8 sydney:9-16\"");
+  program.AddOption("--variance-budget", &f.variance_budget,
+                    "of locality-skewed: more is less traffic between sites");
   program.AddOption("--seed", &f.seed, "of random graphs and schedules");
   program.AddOption("--min-gap", &f.min_gap, "refuse a smaller spectral gap",
                     {.range = {{0, 1}}});
@@ -122,6 +127,8 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   Override(f.edges, fleet.schedule.edges, changed);
   Override(f.degree, fleet.schedule.degree, changed);
   Override(f.edge_probability, fleet.schedule.edge_probability, changed);
+  Override(f.sites, fleet.schedule.sites, changed);
+  Override(f.variance_budget, fleet.schedule.variance_budget, changed);
   // Peers must have this very configuration, unless flags differ from it: then
   // they must have the same one among themselves.
   if (!f.config.empty() && !changed) {

@@ -187,7 +187,9 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   const PeerId sender = c->ends[from].peer;
   Connection::End& to = c->ends[1 - from];
   const size_t bytes = frame.head.size() + frame.body.size();
-  const uint64_t number = directions_[{sender, to.peer}].frames++;
+  Sent& sent = directions_[{sender, to.peer}].sent;
+  const uint64_t number = sent.frames++;
+  sent.bytes += bytes;
   const RngKey draw =
       key_.Fold("frame").Fold(sender.value).Fold(to.peer.value).Fold(number);
   Item item;
@@ -218,8 +220,13 @@ absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
   const double u = key_.Fold("jitter")
                        .Fold(from.value)
                        .Fold(to.value)
-                       .Uniform(direction.frames);
+                       .Uniform(direction.sent.frames);
   return sent + link.latency * (1 + link.jitter * u);
+}
+
+SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
+  const auto it = directions_.find({from, to});
+  return it == directions_.end() ? Sent{} : it->second.sent;
 }
 
 Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {

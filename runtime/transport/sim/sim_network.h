@@ -92,6 +92,13 @@ class SimNetwork {
   void Partition(std::set<PeerId> side);
   void Heal();
 
+  // What one peer has sent the other, lost or not.
+  struct Sent {
+    uint64_t frames = 0;
+    uint64_t bytes = 0;
+  };
+  Sent SentBetween(PeerId from, PeerId to) const;
+
   // The pairs whose both ends have called Connect(), and the peers.
   std::set<std::pair<PeerId, PeerId>> Pairs() const;
   std::set<PeerId> Peers() const;
@@ -105,7 +112,7 @@ class SimNetwork {
     std::optional<SimLink> link;
     absl::Time busy_until = absl::InfinitePast();
     absl::Time stalled_until = absl::InfinitePast();
-    uint64_t frames = 0;
+    Sent sent;
   };
   struct Pair {
     absl::Time closed_until = absl::InfinitePast();

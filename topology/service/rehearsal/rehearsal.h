@@ -56,6 +56,11 @@ class Rehearsal {
   void Stop() { service_.RequestStop(); }
   // As the service sees it.
   FleetSnapshot Snapshot() const;
+  // From one rank to another, so far.
+  SimNetwork::Sent SentBetween(int from, int to) const {
+    return network_.SentBetween(RehearsedPeer::IdOf(from),
+                                RehearsedPeer::IdOf(to));
+  }
   absl::Duration elapsed() const { return loop_.Now() - begin_; }
 
  private:

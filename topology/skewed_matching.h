@@ -1,0 +1,49 @@
+// Pairs drawn every round, near peers often and far ones rarely.
+//
+// A schedule like random-matching, with the share of pairs between sites cut to
+// what a variance budget allows.  Knows sites by their number; nothing of what
+// they cost.
+
+#ifndef GOSSAMER_TOPOLOGY_SKEWED_MATCHING_H_
+#define GOSSAMER_TOPOLOGY_SKEWED_MATCHING_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer {
+
+class SkewedMatching : public MixingSchedule {
+ public:
+  // `sites`: the number of each rank's site, 0 or more.  `budget`: how much
+  // more mean square a sample of a partner may have than without skew
+  // (skewed_sampling.h), with equal disagreement between all pairs.
+  // kInvalidArgument: such a budget cannot be.
+  static absl::StatusOr<std::unique_ptr<SkewedMatching>> Create(
+      std::vector<int> sites, double budget, uint64_t seed);
+
+  int size() const override { return static_cast<int>(sites_.size()); }
+  bool fixed() const override { return size() <= 2; }
+  MixingRow Row(int rank, uint64_t round) const override;
+  std::optional<double> expected_contraction() const override;
+
+  // Of a pair at two sites that random-matching would draw, how many are
+  // kept: 1 / Z, so that far pairs have the probability p_j / Z.
+  double kept() const { return kept_; }
+
+ private:
+  SkewedMatching(std::vector<int> sites, double kept, uint64_t seed);
+
+  std::vector<int> sites_;
+  int site_count_ = 0;
+  double kept_ = 1;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_SKEWED_MATCHING_H_
