@@ -1,0 +1,92 @@
+#include "algorithms/privacy/rdp_accountant.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer {
+namespace {
+
+// Of the search for the order, on the logarithm of a - 1: any order gives a
+// bound that holds, so a search that stops early is only less tight.
+constexpr double kLeastLog = -12, kMostLog = 25;
+constexpr int kHalvings = 200;
+// More queries than a run makes.
+constexpr uint64_t kMostQueries = uint64_t{1} << 40;
+
+double AtOrder(double rdp, double delta, double log_above_one) {
+  const double above = std::exp(log_above_one);  // a - 1
+  const double a = 1 + above;
+  return rdp * a + std::log(above / a) -
+         (std::log(delta) + std::log(a)) / above;
+}
+
+}  // namespace
+
+double EpsilonOfRdp(double per_order, double delta) {
+  if (per_order <= 0) return 0;
+  // Golden sections: the bound falls, then rises with the order.
+  constexpr double kGolden = 0.6180339887498949;
+  double low = kLeastLog, high = kMostLog;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double a = high - kGolden * (high - low);
+    const double b = low + kGolden * (high - low);
+    if (AtOrder(per_order, delta, a) < AtOrder(per_order, delta, b)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  return std::max(0.0, AtOrder(per_order, delta, (low + high) / 2));
+}
+
+absl::Status CheckBudget(const PrivacyBudget& budget) {
+  if (!(budget.epsilon > 0) || !std::isfinite(budget.epsilon)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "epsilon is %g; it must be above 0, such as 10 or 1", budget.epsilon));
+  }
+  if (budget.delta > 0 && budget.delta < 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "delta is %g; it must lie between 0 and 1, well below one over the "
+      "number of examples",
+      budget.delta));
+}
+
+absl::StatusOr<RdpAccountant> RdpAccountant::Create(double sensitivity,
+                                                    double sigma) {
+  if (!(sensitivity > 0) || !(sigma > 0) || !std::isfinite(sensitivity) ||
+      !std::isfinite(sigma)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "noise of deviation %g on a sum of sensitivity %g hides nothing; both "
+        "must be above 0",
+        sigma, sensitivity));
+  }
+  RdpAccountant made;
+  const double ratio = sensitivity / sigma;
+  made.per_query_ = ratio * ratio / 2;
+  return made;
+}
+
+double RdpAccountant::Epsilon(double delta, uint64_t more) const {
+  return EpsilonOfRdp(per_query_ * static_cast<double>(spent_ + more), delta);
+}
+
+uint64_t RdpAccountant::Allowed(const PrivacyBudget& budget) const {
+  const auto fits = [&](uint64_t queries) {
+    return EpsilonOfRdp(per_query_ * static_cast<double>(queries),
+                        budget.delta) <= budget.epsilon;
+  };
+  uint64_t low = 0, high = kMostQueries;
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,48 @@
+// The three ways to run DataLens: all in this process, or a student and groups
+// of teachers in processes of their own.
+//
+// Knows nothing of command lines.
+
+#ifndef GOSSAMER_RUNTIME_DATALENS_RUN_H_
+#define GOSSAMER_RUNTIME_DATALENS_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "algorithms/privacy/settings.h"
+
+namespace gossamer {
+
+struct DataLensRun {
+  DataLensSettings settings;
+  std::string data;    // digits.csv
+  int groups = 1;      // of teachers
+  uint64_t steps = 0;  // 0: until the budget is spent
+  // Anybody who knows it can take the noise off: for tests.  Left out: drawn
+  // from the system, and kept nowhere.
+  std::optional<uint64_t> noise_seed;
+  std::string samples;   // a PNG; empty: none
+  double patience = 60;  // seconds
+  bool json = false;
+  bool quiet = false;
+  // Of student and teachers in processes of their own.
+  std::string listen;
+  std::string port_file;
+  std::string student;
+  int group = 0;
+  std::string certificates;
+  bool insecure = false;
+};
+
+// Trains in this process, a thread for every group; prints what it came to.
+absl::Status TrainHere(const DataLensRun& run);
+// The student alone, at run.listen, or the teachers of run.group, who dial
+// run.student.
+absl::Status RunStudent(const DataLensRun& run);
+absl::Status RunTeachers(const DataLensRun& run);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_DATALENS_RUN_H_

@@ -1,0 +1,71 @@
+// The teachers' side of a DataLens run: a group that answers the student's
+// questions with the sum of its votes, each question once.
+//
+// Knows nothing of networks or of what carries the frames.
+
+#ifndef GOSSAMER_RUNTIME_DATALENS_TEACHER_PEER_H_
+#define GOSSAMER_RUNTIME_DATALENS_TEACHER_PEER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/privacy/roles.h"
+#include "algorithms/privacy/settings.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/payload.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+struct TeacherOptions {
+  DataLensSettings settings;  // checked
+  int dimensions = 0;
+  int classes = 0;
+  std::string student;  // host:port
+  // For the next question.
+  absl::Duration patience = absl::Minutes(5);
+};
+
+// All calls on the loop, but the constructor's.
+class TeacherPeer : public TransportListener {
+ public:
+  // All outlive it.  `done` is called once, at the end: OK when the student
+  // says so; kDeadlineExceeded if it falls silent; kFailedPrecondition if it
+  // is of another run, or asks what this group cannot answer any more.
+  TeacherPeer(EventLoop* loop, Transport* transport, TeacherGroup* teachers,
+              TeacherOptions options, std::function<void(absl::Status)> done);
+
+  void Start();
+  uint64_t answered() const { return answered_; }  // steps
+
+  void OnUp(PeerId peer, ConnectionId connection) override {}
+  void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
+               Frame frame) override;
+  void OnDown(PeerId peer, ConnectionId connection,
+              const absl::Status& why) override {}
+
+ private:
+  // kDataLoss: what came is damaged; other errors end the run.
+  absl::Status Answer(const VoteHead& head, const Frame& frame);
+  void Send(VoteHead::Kind kind, const Payload& body);
+  void SetTimer();
+  void Finish(absl::Status status);
+
+  EventLoop* const loop_;
+  Transport* const transport_;
+  TeacherGroup* const teachers_;
+  const TeacherOptions options_;
+  const uint64_t fingerprint_;
+  std::function<void(absl::Status)> done_;
+  uint64_t answered_ = 0;
+  Payload last_;  // what was answered, for a student that did not get it
+  bool refused_ = false;
+  EventLoop::TimerId timer_{};
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_DATALENS_TEACHER_PEER_H_

@@ -1,0 +1,155 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gan_models/data/digits.h"
+#include "gan_models/datalens.h"
+#include "runtime/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSide = 8;
+constexpr int kPixels = kSide * kSide;
+
+// Two classes: bright above, bright below, with noise.
+ImageBatch Halves(int count, uint64_t seed) {
+  ImageBatch batch;
+  for (int i = 0; i < count; ++i) {
+    const int label = i % 2;
+    batch.labels.push_back(static_cast<uint8_t>(label));
+    for (int j = 0; j < kPixels; ++j) {
+      const float sign = (j < kPixels / 2) == (label == 0) ? 1.0f : -1.0f;
+      batch.images.push_back(
+          0.5f * sign +
+          0.4f * static_cast<float>(RngKey(seed).Fold(i).Uniform(j)) - 0.2f);
+    }
+  }
+  return batch;
+}
+
+DataLensSettings Settings() {
+  DataLensSettings s;
+  s.teachers = 12;
+  s.top = 16;
+  s.batch = 8;
+  s.latent = 4;
+  s.student_width = 32;
+  s.teacher_width = 8;
+  return s;
+}
+
+// Without noise the sum of the votes moves every class to its half.
+TEST(DataLensNetworksTest, VotesTeachTheStudentItsClasses) {
+  const DataLensSettings s = Settings();
+  const ImageBatch train = Halves(60, 1), test = Halves(100, 2);
+  auto teachers = MakeTeacherGroup(s, train, 2, 0, s.teachers);
+  ASSERT_TRUE(teachers.ok()) << teachers.status();
+  const auto student = MakeStudent(s, kPixels, 2);
+  for (uint64_t step = 1; step <= 30; ++step) {
+    const auto batch = student->Ask(step);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    const auto votes = (*teachers)->Vote(step, *batch);
+    ASSERT_TRUE(votes.ok()) << votes.status();
+    std::vector<int8_t> direction;
+    for (const int16_t v : *votes) {
+      EXPECT_LE(std::abs(v), s.teachers);
+      direction.push_back(static_cast<int8_t>((v > 0) - (v < 0)));
+    }
+    ASSERT_TRUE(student->Learn(direction).ok());
+  }
+  const auto samples = student->Sample(200, 3);
+  ASSERT_TRUE(samples.ok());
+  const auto accuracy = ClassifierAccuracy(*samples, test, 2, 1);
+  ASSERT_TRUE(accuracy.ok());
+  EXPECT_GT(*accuracy, 0.9);
+  // An untaught one does not know which is which.
+  const auto untaught = MakeStudent(s, kPixels, 2)->Sample(200, 3);
+  EXPECT_LT(*ClassifierAccuracy(*untaught, test, 2, 1), 0.9);
+}
+
+// How teachers are spread over groups changes no bit of their votes.
+TEST(DataLensNetworksTest, GroupsAddUpToTheWhole) {
+  const DataLensSettings s = Settings();
+  const ImageBatch train = Halves(60, 1);
+  auto whole = MakeTeacherGroup(s, train, 2, 0, 12);
+  auto first = MakeTeacherGroup(s, train, 2, 0, 5);
+  auto second = MakeTeacherGroup(s, train, 2, 5, 7);
+  ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
+  const auto student = MakeStudent(s, kPixels, 2);
+  for (uint64_t step = 1; step <= 5; ++step) {
+    const auto batch = student->Ask(step);
+    const auto all = (*whole)->Vote(step, *batch);
+    const auto a = (*first)->Vote(step, *batch);
+    const auto b = (*second)->Vote(step, *batch);
+    ASSERT_TRUE(all.ok() && a.ok() && b.ok());
+    std::vector<int8_t> direction;
+    for (size_t j = 0; j < all->size(); ++j) {
+      ASSERT_EQ((*all)[j], (*a)[j] + (*b)[j]) << "step " << step << " at " << j;
+      direction.push_back(
+          static_cast<int8_t>(((*all)[j] > 0) - ((*all)[j] < 0)));
+    }
+    ASSERT_TRUE(student->Learn(direction).ok());
+  }
+}
+
+// Only the teacher that holds an example may vote otherwise for it.
+TEST(DataLensNetworksTest, AnExampleReachesOneTeacher) {
+  const DataLensSettings s = Settings();
+  const ImageBatch train = Halves(60, 1);
+  ImageBatch changed = train;
+  for (int j = 0; j < kPixels; ++j) changed.images[j] = -changed.images[j];
+  const auto student = MakeStudent(s, kPixels, 2);
+  const auto batch = student->Ask(1);
+  int different = 0;
+  for (int t = 0; t < s.teachers; ++t) {
+    auto one = MakeTeacherGroup(s, train, 2, t, 1);
+    auto other = MakeTeacherGroup(s, changed, 2, t, 1);
+    ASSERT_TRUE(one.ok() && other.ok());
+    different += *(*one)->Vote(1, *batch) != *(*other)->Vote(1, *batch);
+  }
+  EXPECT_EQ(different, 1);
+}
+
+TEST(DataLensNetworksTest, RefusesTeachersThatAreNot) {
+  const DataLensSettings s = Settings();
+  EXPECT_FALSE(MakeTeacherGroup(s, Halves(60, 1), 2, 5, 8).ok());
+  EXPECT_FALSE(MakeTeacherGroup(s, Halves(60, 1), 2, -1, 2).ok());
+  EXPECT_FALSE(MakeTeacherGroup(s, Halves(10, 1), 2, 0, 12).ok());
+}
+
+TEST(DigitsTest, ReadsLinesAndRefusesOthers) {
+  const std::string path = testing::TempDir() + "/digits.csv";
+  const auto read = [&](const std::string& last) {
+    std::ofstream file(path);
+    for (int i = 0; i < 5; ++i) {
+      for (int j = 0; j < kPixels; ++j) file << (i + j) % 17 << ",";
+      file << i << "\n";
+    }
+    file << last;
+    file.close();
+    return ReadDigits(path);
+  };
+  const auto digits = read("");
+  ASSERT_TRUE(digits.ok()) << digits.status();
+  EXPECT_EQ(digits->train.labels, (std::vector<uint8_t>{0, 1, 2, 3}));
+  EXPECT_EQ(digits->held_out.labels, (std::vector<uint8_t>{4}));
+  EXPECT_EQ(digits->train.images[0], -1);
+  EXPECT_EQ(digits->train.images[16], 1);
+  for (const char* bad : {"1,2,3\n", "\n", "x\n", "17,0\n"}) {
+    EXPECT_THAT(std::string(read(bad).status().message()), HasSubstr(":6: "));
+  }
+  std::remove(path.c_str());
+  EXPECT_THAT(std::string(ReadDigits(path).status().message()),
+              HasSubstr("deploy/digits.sh"));
+}
+
+}  // namespace
+}  // namespace gossamer

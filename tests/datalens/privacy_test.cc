@@ -1,0 +1,261 @@
+// The accountant against integrals, the votes against their definition.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "algorithms/privacy/rdp_accountant.h"
+#include "algorithms/privacy/settings.h"
+#include "algorithms/privacy/topagg.h"
+#include "algorithms/privacy/vote_message.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+double LogDensity(double x, double mean, double sigma) {
+  const double z = (x - mean) / sigma;
+  return -z * z / 2 - std::log(sigma * std::sqrt(2 * std::numbers::pi));
+}
+
+// 1/(a-1) ln of the integral of P^a Q^(1-a), P and Q normals `apart` from each
+// other: the definition (Renyi 1961), by the trapezoidal rule.
+double RenyiDivergence(double a, double apart, double sigma) {
+  const double low = -40 * sigma - a * apart, high = 40 * sigma + a * apart;
+  constexpr int kSteps = 400000;
+  const double step = (high - low) / kSteps;
+  double sum = 0;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double x = low + step * i;
+    sum += std::exp(a * LogDensity(x, apart, sigma) +
+                    (1 - a) * LogDensity(x, 0, sigma));
+  }
+  return std::log(sum * step) / (a - 1);
+}
+
+TEST(RdpAccountantTest, IsTheDivergenceOfTheMechanism) {
+  for (const double sigma : {1.0, 3.0, 10.0}) {
+    for (const double sensitivity : {0.5, 2.0}) {
+      const auto accountant = RdpAccountant::Create(sensitivity, sigma);
+      ASSERT_TRUE(accountant.ok());
+      for (const double a : {1.1, 2.0, 5.0}) {
+        EXPECT_NEAR(a * accountant->PerQuery(),
+                    RenyiDivergence(a, sensitivity, sigma),
+                    1e-6 * a * accountant->PerQuery());
+      }
+    }
+  }
+}
+
+// T queries are one of a mean T times as long in another direction each: the
+// divergence is that of a shift by sqrt(T), so it adds up.
+TEST(RdpAccountantTest, QueriesAddUp) {
+  auto accountant = RdpAccountant::Create(1, 8);
+  ASSERT_TRUE(accountant.ok());
+  accountant->Spend(9);
+  const double divergence = RenyiDivergence(3, std::sqrt(9.0), 8);
+  EXPECT_NEAR(3 * 9 * accountant->PerQuery(), divergence, 1e-6);
+  EXPECT_EQ(accountant->Epsilon(1e-5),
+            EpsilonOfRdp(9 * accountant->PerQuery(), 1e-5));
+  EXPECT_EQ(accountant->Epsilon(1e-5, 3),
+            EpsilonOfRdp(12 * accountant->PerQuery(), 1e-5));
+}
+
+// The exact delta of a Gaussian mechanism at an epsilon (Balle and Wang, ICML
+// 2018, theorem 8); composition of T is one of sqrt(T) the shift.
+double ExactDelta(double epsilon, double shift) {
+  const auto phi = [](double x) {
+    return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+  };
+  return phi(shift / 2 - epsilon / shift) -
+         std::exp(epsilon) * phi(-shift / 2 - epsilon / shift);
+}
+
+TEST(RdpAccountantTest, EpsilonHoldsAndIsTight) {
+  for (const double shift : {0.1, 0.3, 1.0, 1.9, 3.0}) {
+    const double r = shift * shift / 2;
+    const double epsilon = EpsilonOfRdp(r, 1e-5);
+    // It may promise less than is true, never more.
+    EXPECT_LE(ExactDelta(epsilon, shift), 1e-5);
+    // Not much less: at 0.85 of it, it would be false.
+    EXPECT_GT(ExactDelta(0.85 * epsilon, shift), 1e-5) << shift;
+    // And never above the classic conversion, R + 2 sqrt(R ln 1/delta).
+    EXPECT_LE(epsilon, r + 2 * std::sqrt(r * std::log(1e5)) + 1e-9);
+  }
+  EXPECT_EQ(EpsilonOfRdp(0, 1e-5), 0);
+}
+
+TEST(RdpAccountantTest, AllowsAsManyAsFit) {
+  for (const double epsilon : {0.5, 1.0, 10.0}) {
+    auto accountant = RdpAccountant::Create(8, 100);
+    const uint64_t allowed = accountant->Allowed({.epsilon = epsilon});
+    EXPECT_LE(accountant->Epsilon(1e-5, allowed), epsilon);
+    EXPECT_GT(accountant->Epsilon(1e-5, allowed + 1), epsilon);
+  }
+}
+
+TEST(RdpAccountantTest, RefusesWhatHidesNothing) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(RdpAccountant::Create(1, 0).ok());
+  EXPECT_FALSE(RdpAccountant::Create(1, -3).ok());
+  EXPECT_FALSE(RdpAccountant::Create(kNan, 1).ok());
+  EXPECT_FALSE(RdpAccountant::Create(1, HUGE_VAL).ok());
+  EXPECT_FALSE(CheckBudget({.epsilon = 0}).ok());
+  EXPECT_FALSE(CheckBudget({.epsilon = kNan}).ok());
+  EXPECT_FALSE(CheckBudget({.delta = 0}).ok());
+  EXPECT_FALSE(CheckBudget({.delta = 1}).ok());
+}
+
+std::vector<int16_t> VoteOf(std::vector<float> gradient, int top, double clip,
+                            uint64_t seed = 1) {
+  std::vector<int16_t> sum(gradient.size());
+  const absl::Status voted = AddVote(gradient, top, clip, RngKey(seed), sum);
+  EXPECT_TRUE(voted.ok()) << voted;
+  return sum;
+}
+
+TEST(TopAggTest, VotesOnTheLargest) {
+  EXPECT_EQ(VoteOf({1, -5, 0.5, 3, -0.1f}, 2, 1e-5),
+            (std::vector<int16_t>{0, -1, 0, 1, 0}));
+  // Of equals the first.
+  EXPECT_EQ(VoteOf({2, 2, 2, -2}, 2, 1e-5), (std::vector<int16_t>{1, 1, 0, 0}));
+  EXPECT_EQ(VoteOf({0, 0, 0}, 2, 1e-5), (std::vector<int16_t>{0, 0, 0}));
+}
+
+TEST(TopAggTest, SmallGradientsVoteByChance) {
+  // P(+1) = 1/2 + g / (2 max) where nothing is clipped.
+  constexpr int kDraws = 20000;
+  double sum = 0;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
+    const auto vote = VoteOf({4, -1}, 2, 100, seed);
+    EXPECT_EQ(vote[0], 1);
+    sum += vote[1];
+  }
+  EXPECT_NEAR(sum / kDraws, -0.25, 4 / std::sqrt(kDraws));
+}
+
+// The promise that the accountant is built on: whatever a teacher turns to, the
+// sum moves by at most 2 sqrt(k).
+TEST(TopAggTest, OneTeacherMovesTheSumByItsSensitivityAtMost) {
+  const DataLensSettings s{.top = 6};
+  double most = 0;
+  for (uint64_t draw = 0; draw < 2000; ++draw) {
+    std::vector<float> one(20), other(20);
+    RngKey(draw).Fold("one").FillGaussian(one);
+    RngKey(draw).Fold("other").FillGaussian(other);
+    if (draw % 2 == 0) {
+      for (size_t j = 0; j < 20; ++j) other[j] = -one[j];
+    }
+    const auto a = VoteOf(one, s.top, s.clip), b = VoteOf(other, s.top, s.clip);
+    double square = 0;
+    for (size_t j = 0; j < 20; ++j) square += std::pow(a[j] - b[j], 2);
+    most = std::max(most, std::sqrt(square));
+  }
+  EXPECT_LE(most, VoteSensitivity(s) + 1e-12);
+  EXPECT_NEAR(most, VoteSensitivity(s), 1e-12);  // and it is reached
+}
+
+TEST(TopAggTest, RefusesWhatIsNoGradient) {
+  std::vector<int16_t> sum(2);
+  const auto vote = [&](std::vector<float> g, int top) {
+    return AddVote(g, top, 1, RngKey(1), sum);
+  };
+  EXPECT_FALSE(vote({1, NAN}, 1).ok());
+  EXPECT_FALSE(vote({1, INFINITY}, 1).ok());
+  EXPECT_FALSE(vote({1, 2}, 3).ok());
+  EXPECT_FALSE(vote({1, 2}, 0).ok());
+  EXPECT_FALSE(vote({1, 2, 3}, 1).ok());
+  EXPECT_EQ(sum, (std::vector<int16_t>{0, 0}));
+}
+
+TEST(TopAggTest, NoiseHasItsDeviationAndTheThresholdCuts) {
+  constexpr int kValues = 100000;
+  const std::vector<int32_t> sum(kValues, 30);
+  std::vector<int8_t> out(kValues);
+  Release(sum, 20, 10, RngKey(3), out);
+  double up = 0, down = 0;
+  for (const int8_t v : out) {
+    up += v == 1;
+    down += v == -1;
+  }
+  const auto above = [](double z) {
+    return 0.5 * std::erfc(z / std::numbers::sqrt2);
+  };
+  EXPECT_NEAR(up / kValues, above((10.0 - 30) / 20), 0.006);
+  EXPECT_NEAR(down / kValues, above((10.0 + 30) / 20), 0.006);
+}
+
+TEST(SettingsTest, NamesWhatCannotBe) {
+  const auto refusal = [](auto change) {
+    DataLensSettings s;
+    change(s);
+    return std::string(CheckSettings(s, 64, 1000).message());
+  };
+  EXPECT_TRUE(CheckSettings({}, 64, 1000).ok());
+  EXPECT_THAT(refusal([](auto& s) { s.top = 65; }), HasSubstr("top is 65"));
+  EXPECT_THAT(refusal([](auto& s) { s.top = 0; }), HasSubstr("top is 0"));
+  EXPECT_THAT(refusal([](auto& s) { s.teachers = 1001; }),
+              HasSubstr("teachers is 1001"));
+  EXPECT_THAT(refusal([](auto& s) { s.sigma = 0; }), HasSubstr("sigma"));
+  EXPECT_THAT(refusal([](auto& s) { s.budget.epsilon = -1; }),
+              HasSubstr("epsilon is -1"));
+  EXPECT_THAT(refusal([](auto& s) { s.budget.epsilon = 0.01; }),
+              HasSubstr("before the first batch"));
+  EXPECT_THAT(refusal([](auto& s) { s.average = 1; }), HasSubstr("average"));
+  DataLensSettings other;
+  other.sigma += 1;
+  EXPECT_NE(FingerprintOf(other), FingerprintOf({}));
+}
+
+TEST(VoteMessageTest, SaysTheSameAtTheOtherEnd) {
+  const VoteHead head{.kind = VoteHead::Kind::kVotes,
+                      .fingerprint = 77,
+                      .step = 9,
+                      .first = 3,
+                      .count = 5};
+  const auto read = DecodeVoteHead(Encode(head));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(Encode(*read), Encode(head));
+  const ImageBatch batch{.labels = {1, 9}, .images = {0, 1, -1, 0.5f}};
+  const auto images = DecodeImages(EncodeImages(batch), 2, 2, 10);
+  ASSERT_TRUE(images.ok()) << images.status();
+  EXPECT_EQ(images->labels, batch.labels);
+  EXPECT_EQ(images->images, batch.images);
+  std::vector<int32_t> sums = {10, 20};
+  EXPECT_TRUE(AddVotes(EncodeVotes(std::vector<int16_t>{-5, 4}), 5, sums).ok());
+  EXPECT_EQ(sums, (std::vector<int32_t>{5, 24}));
+}
+
+TEST(VoteMessageTest, RefusesHostileBytes) {
+  std::vector<std::byte> head = Encode(VoteHead{});
+  for (size_t i : {0, 4, 32, 39}) {
+    std::vector<std::byte> bad = head;
+    bad[i] ^= std::byte{0x80};
+    EXPECT_TRUE(absl::IsDataLoss(DecodeVoteHead(bad).status())) << i;
+  }
+  head.pop_back();
+  EXPECT_FALSE(DecodeVoteHead(head).ok());
+  const auto images = [](ImageBatch batch) {
+    return DecodeImages(EncodeImages(batch), 1, 2, 10).status();
+  };
+  EXPECT_TRUE(images({.labels = {9}, .images = {0, 1}}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(images({.labels = {10}, .images = {0, 1}})));
+  EXPECT_TRUE(absl::IsDataLoss(images({.labels = {1}, .images = {0, 1.1f}})));
+  EXPECT_TRUE(absl::IsDataLoss(images({.labels = {1}, .images = {0, NAN}})));
+  EXPECT_TRUE(absl::IsDataLoss(images({.labels = {1}, .images = {0}})));
+  std::vector<int32_t> sums = {1, 2};
+  for (const std::vector<int16_t>& votes :
+       {std::vector<int16_t>{0}, std::vector<int16_t>{0, 6},
+        std::vector<int16_t>{-6, 0}, std::vector<int16_t>{-32768, 0}}) {
+    EXPECT_TRUE(absl::IsDataLoss(AddVotes(EncodeVotes(votes), 5, sums)));
+  }
+  EXPECT_EQ(sums, (std::vector<int32_t>{1, 2}));
+}
+
+}  // namespace
+}  // namespace gossamer
