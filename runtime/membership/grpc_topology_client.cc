@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/membership/protocol.h"
@@ -45,9 +46,9 @@ class GrpcTopologyCalls final : public TopologyCalls {
   GrpcTopologyCalls(const std::string& address, EventLoop* loop,
                     std::shared_ptr<const CertificateFolder> certificates,
                     absl::Duration deadline)
-      : deadline_(deadline),
-        stub_(wire::Topology::NewStub(
-            MakeChannel(address, std::move(certificates)))),
+      : address_(address),
+        certificates_(std::move(certificates)),
+        deadline_(deadline),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
     alive_.reset();
@@ -73,7 +74,37 @@ class GrpcTopologyCalls final : public TopologyCalls {
     grpc::Status status;
   };
 
-  // gRPC's thread sees the call, the stub and the loop, never the client.
+  // Of this class's thread only, one call at a time.
+  struct Line {
+    std::unique_ptr<wire::Topology::Stub> stub;
+    bool answered = false;  // the service has believed these certificates
+  };
+
+  // A connection shows the certificate that was in force when it was made, and
+  // is refused once that expires or is revoked, whatever has taken its place
+  // since.  So who was believed before is refused for good only on a new one.
+  template <typename Request, typename Response>
+  grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
+                       grpc::ClientContext*, const Request&, Response*),
+                   Call<Request, Response>& call) {
+    if (line_.stub == nullptr) {
+      line_ = {.stub = wire::Topology::NewStub(
+                   MakeChannel(address_, certificates_))};
+    }
+    const grpc::Status status = (line_.stub.get()->*method)(
+        &call.context, call.request, &call.response);
+    if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) {
+      line_.answered = line_.answered || status.ok();
+      return status;
+    }
+    const bool answered = line_.answered;
+    line_ = {};
+    if (!answered) return status;
+    return {grpc::StatusCode::UNAVAILABLE,
+            absl::StrCat(status.error_message(), "; shows its own again")};
+  }
+
+  // gRPC's thread sees the call, the line and the loop, never the client.
   template <typename Request, typename Response>
   void Start(grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                           const Request&,
@@ -86,20 +117,19 @@ class GrpcTopologyCalls final : public TopologyCalls {
     // May be cancelled from the loop at any time.
     current_ = std::shared_ptr<grpc::ClientContext>(call, &call->context);
     thread_.Run(
-        [this, call, method] {
-          call->status = (stub_.get()->*method)(&call->context, call->request,
-                                                &call->response);
-        },
+        [this, call, method] { call->status = Try(method, *call); },
         [weak = std::weak_ptr<bool>(alive_), call, done = std::move(done)] {
           if (weak.lock()) done(ToAbsl(call->status), call->response);
         });
   }
 
+  const std::string address_;
+  const std::shared_ptr<const CertificateFolder> certificates_;
   const absl::Duration deadline_;
-  const std::unique_ptr<wire::Topology::Stub> stub_;
+  Line line_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::shared_ptr<grpc::ClientContext> current_;  // the last call's
-  ThreadCompute thread_;  // ends first: its work uses the stub
+  ThreadCompute thread_;  // ends first: its work uses the line
 };
 
 }  // namespace

@@ -3,13 +3,19 @@
 
 #include "topology/service/access.h"
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/transport/grpc/tls.h"
@@ -83,7 +89,8 @@ class LockedServiceTest : public ::testing::Test {
     options.run_id = "run";
     options.expected = 1;
     auto store = Store::Open(folder_.path() + "/fleet.sqlite");
-    const auto certificates = run_.Certificates(run_.Other(Role::kTopology));
+    const auto certificates = run_.Certificates(
+        run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
         options, *std::move(store), [this] { return clock_.Now(); },
         [](const std::string&) {}, certificates);
@@ -139,6 +146,7 @@ class LockedServiceTest : public ::testing::Test {
 
   const TestRun run_;
   const TemporaryFolder folder_;
+  std::atomic<absl::Duration> later_ = absl::ZeroDuration();
   SteadyWallClock clock_;
   std::unique_ptr<TopologyService> service_;
   TopologyServer server_;
@@ -170,6 +178,55 @@ TEST_F(LockedServiceTest, RevocationHoldsOnOpenConnections) {
   const grpc::Status revoked = Register(*stub, 1);
   EXPECT_EQ(revoked.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(revoked.error_message(), HasSubstr("revoked"));
+}
+
+// A peer's own calls, on a loop of their own.
+class PeerCalls {
+ public:
+  PeerCalls(const std::string& address,
+            std::shared_ptr<const CertificateFolder> own)
+      : thread_([this] { loop_.Run(); }),
+        calls_(MakeGrpcTopologyCalls(address, &loop_, std::move(own),
+                                     absl::Seconds(20))) {}
+  ~PeerCalls() {
+    loop_.Post([this] {
+      calls_.reset();
+      loop_.Stop();
+    });
+    thread_.join();
+  }
+  absl::Status Register(const wire::RegisterRequest& request) {
+    std::promise<absl::Status> result;
+    loop_.Post([&] {
+      calls_->Register(request, [&](const absl::Status& status, const auto&) {
+        result.set_value(status);
+      });
+    });
+    return result.get_future().get();
+  }
+
+ private:
+  RealLoop loop_;
+  std::thread thread_;
+  std::unique_ptr<TopologyCalls> calls_;
+};
+
+TEST_F(LockedServiceTest, ACertificateMayBeRenewedUnderAnOpenConnection) {
+  PeerCalls peer(absl::StrCat("127.0.0.1:", server_.port),
+                 run_.Certificates(run_.Peer(1)));  // for an hour
+  ASSERT_TRUE(peer.Register(RequestOf(1)).ok());
+  later_ = absl::Hours(2);
+  run_.Issue(run_.Peer(1), absl::Now(), absl::Hours(20));
+  // The connection goes by the old one: not the end, it is made again.
+  const absl::Status expired = peer.Register(RequestOf(1));
+  EXPECT_TRUE(absl::IsUnavailable(expired)) << expired;
+  EXPECT_THAT(std::string(expired.message()), HasSubstr("expired"));
+  const absl::Status renewed = peer.Register(RequestOf(1));
+  EXPECT_TRUE(renewed.ok()) << renewed;
+  // A new connection that is refused as well is: final, for the client.
+  later_ = absl::Hours(22);
+  EXPECT_TRUE(absl::IsUnavailable(peer.Register(RequestOf(1))));
+  EXPECT_TRUE(absl::IsUnauthenticated(peer.Register(RequestOf(1))));
 }
 
 TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
