@@ -15,6 +15,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {
@@ -24,7 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kExamples[] = R"(examples:
   gossamer certs init   --run cifar --ca ca
   gossamer certs issue  --ca ca --fleet 8 --out certs
-  gossamer certs issue  --ca ca --id 3 --out certs/peer-3 --days 30
+  gossamer certs issue  --ca ca --id 3 --out certs/peer-3 --for 12h
   gossamer certs revoke --ca ca --id 3 --publish certs/peer-1,certs/topology
   gossamer certs show   --ca ca --json
 
@@ -44,6 +45,7 @@ struct Options {
   std::optional<uint64_t> id;
   int fleet = 0;
   int days = 0;
+  std::string life;
   std::vector<std::string> names;
   std::vector<std::string> publish;
   bool json = false;
@@ -68,6 +70,15 @@ std::string ToLine(const Certificate& c, bool revoked, absl::Time now) {
                          revoked         ? "  REVOKED"
                          : c.until < now ? "  EXPIRED"
                                          : "");
+}
+
+// How long --for or --days says.
+absl::StatusOr<absl::Duration> LifeOf(const Options& o) {
+  if (o.life.empty()) return absl::Hours(24) * o.days;
+  absl::StatusOr<absl::Duration> life = ParsePositiveDuration(o.life);
+  if (life.ok()) return life;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--for ", life.status().message()));
 }
 
 // Whom --id or --role names.
@@ -124,11 +135,11 @@ absl::Status Issue(const Options& o) {
     GOSSAMER_ASSIGN_OR_RETURN(Identity identity, Whom(o, run));
     wanted.emplace_back(std::move(identity), o.out);
   }
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration life, LifeOf(o));
   for (const auto& [identity, folder] : wanted) {
     GOSSAMER_ASSIGN_OR_RETURN(
         const Certificate issued,
-        authority.Issue(identity, o.names, absl::Now(),
-                        absl::Hours(24) * o.days, folder));
+        authority.Issue(identity, o.names, absl::Now(), life, folder));
     std::cout << folder << ": " << ToUri(identity) << ", until "
               << Day(issued.until) << " UTC\n";
   }
@@ -243,6 +254,8 @@ void AddCerts(Command& program) {
   o->days = 90;
   issue.AddOption("--days", &o->days, "until it expires",
                   {.show_default = true, .range = {{1, 36500}}});
+  issue.AddOption("--for", &o->life, "until it expires, if it lives for less",
+                  {.value_name = "TIME", .excludes = "--days"});
 
   o = std::make_shared<Options>();
   Command& revoke = Add(certs, "revoke", "Take certificates back", o, Revoke);

@@ -81,6 +81,10 @@ TEST_F(CertsTest, WrongInputsAreOneLineEach) {
               HasSubstr("host name"));
   EXPECT_THAT(refusal("issue --ca ca --id 1 --out x --days 0"),
               HasSubstr("--days"));
+  EXPECT_THAT(refusal("issue --ca ca --id 1 --out x --for 3"),
+              HasSubstr("2m30s"));
+  EXPECT_THAT(refusal("issue --ca ca --id 1 --out x --for -1h"),
+              HasSubstr("2m30s"));
   EXPECT_THAT(refusal("revoke --ca ca --id 9"), HasSubstr("peer 9"));
   EXPECT_THAT(refusal("show"), AllOf(HasSubstr("--ca"), HasSubstr("--certs")));
   EXPECT_THAT(refusal("show --certs ca"), HasSubstr("cert.pem"));

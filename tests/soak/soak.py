@@ -3,9 +3,9 @@
 
 A fleet of gossamer-peer processes, each on a host of its own in gossamer lab
 and restarted when it dies, as systemd would; beside it a punisher that kills,
-freezes, cuts off, slows down, fills disks, damages checkpoints and kills the
-topology service, one fault at a time, drawn from a seed.  Nobody helps the
-fleet.  At the end the faults stop, everybody must be there again, and the
+freezes, cuts off, slows down, fills disks, damages checkpoints, lets
+certificates expire and kills the topology service, one fault at a time, drawn
+from a seed.  Everybody is behind certificates.  Nobody helps the fleet.  At the end the faults stop, everybody must be there again, and the
 fleet must stop in good order.  Runs as root.
 
   tests/soak/soak.py --bin build/release/bin --faults 500 --every 2
@@ -71,12 +71,13 @@ def host(bin_, folder):
     if rank == 0 and os.fork() == 0:
         sys.exit(supervise(bin_, folder, "topology", [
             "gossamer-topology", "--config", config, "--listen", service,
-            "--state", f"{folder}/topology", "--insecure",
-            "--exit-when-finished"]))
+            "--state", f"{folder}/topology", "--certs",
+            f"{folder}/certs/topology", "--exit-when-finished"]))
     return supervise(bin_, folder, f"peer-{rank}", [
         "gossamer-peer", "--topology", service, "--config", config, "--id",
         str(rank + 1), "--listen", f"{address}:{PEER_PORT}", "--run-dir",
-        f"{folder}/run", "--resume", "--insecure"])
+        f"{folder}/run", "--resume", "--certs",
+        f"{folder}/certs/peer-{rank + 1}"])
 
 
 # Outside: the fleet as the punisher sees it.
@@ -92,6 +93,9 @@ class Fleet:
             parameters=arguments.parameters, step=arguments.step))
         self.write("scenario.textproto", SCENARIO.format(
             peers=arguments.peers, rtt=arguments.rtt))
+        self.certs("init", "--run", "soak")
+        self.certs("issue", "--fleet", str(self.peers), "--out",
+                   f"{folder}/certs")
         self.mounts = []
         for rank in range(self.peers):
             disk = f"{folder}/run/peer-{rank}"
@@ -106,6 +110,11 @@ class Fleet:
              f"--bin {self.bin} --out {folder}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(f"{folder}/lab.log", "wb"))
+
+    def certs(self, command, *argv):
+        subprocess.run([os.path.join(self.bin, "gossamer"), "certs", command,
+                        "--ca", f"{self.folder}/ca", *argv], check=True,
+                       stdout=subprocess.DEVNULL, timeout=LIMIT)
 
     def write(self, name, text):
         with open(f"{self.folder}/{name}", "w") as f:
@@ -151,26 +160,24 @@ class Fleet:
         return subprocess.run(["nsenter", "-t", str(pid), "-n", *argv],
                               capture_output=True, text=True, timeout=LIMIT)
 
-    def status(self):
+    def ask(self, question, *argv):
+        """What the service answers an operator; None if it does not."""
         for rank in range(self.peers):
             done = self.inside(rank, os.path.join(self.bin, "gossamer"),
-                               "status", "--topology",
-                               f"{self.address(0)}:{SERVICE_PORT}", "--json",
-                               "--insecure")
+                               question, "--topology",
+                               f"{self.address(0)}:{SERVICE_PORT}", "--certs",
+                               f"{self.folder}/certs/operator", *argv)
             if done is not None and done.returncode == 0:
-                return json.loads(done.stdout)
+                return done.stdout
         return None
+
+    def status(self):
+        answer = self.ask("status", "--json")
+        return None if answer is None else json.loads(answer)
 
     def stop(self):
         self.write("hosts/stop", "")
-        for rank in range(self.peers):
-            done = self.inside(rank, os.path.join(self.bin, "gossamer"), "stop",
-                               "--topology",
-                               f"{self.address(0)}:{SERVICE_PORT}",
-                               "--insecure")
-            if done is not None and done.returncode == 0:
-                return True
-        return False
+        return self.ask("stop") is not None
 
     def rounds(self, rank):
         """[(time, round)] of a peer's life so far."""
@@ -289,8 +296,25 @@ def kill_service(fleet, draw, rank):
     return {"ranks": []}
 
 
+def expired_certificate(fleet, draw, rank):
+    """Somebody renews it too late.  An open connection goes by the certificate
+    that it began with, so its peer begins another life with one that ends
+    soon."""
+    pid = fleet.pid("gossamer-peer", rank)
+    if pid is None:
+        return None
+    whose = ["--id", str(rank + 1), "--out",
+             f"{fleet.folder}/certs/peer-{rank + 1}"]
+    life = 5
+    fleet.certs("issue", *whose, "--for", f"{life}s")
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(life + draw.uniform(2, 6))
+    fleet.certs("issue", *whose)
+    return {"ranks": [rank], "gone": True}
+
+
 FAULTS = [kill, kill, freeze, one_way, cut_off, slow_link, full_disk,
-          damaged_checkpoint, kill_service]
+          damaged_checkpoint, kill_service, expired_certificate]
 
 
 class Soak:
@@ -298,6 +322,8 @@ class Soak:
         self.arguments = arguments
         self.fleet = Fleet(arguments, folder)
         self.draw = random.Random(arguments.seed)
+        self.kinds = [f for f in FAULTS if not arguments.kinds or
+                      f.__name__ in arguments.kinds.split(",")]
         self.faults, self.violations = [], []
 
     def say(self, text):
@@ -339,7 +365,7 @@ class Soak:
         total = self.arguments.faults
         looked = time.time()
         while (time.time() < end) if end else len(self.faults) < total:
-            fault = self.draw.choice(FAULTS)
+            fault = self.draw.choice(self.kinds)
             rank = self.draw.randrange(self.arguments.peers)
             began = time.time()
             what = fault(self.fleet, self.draw, rank)
@@ -474,9 +500,16 @@ def main():
     parser.add_argument("--hours", type=float, help="instead of --faults")
     parser.add_argument("--every", type=float, default=5,
                         help="seconds from one fault to the next, at least")
+    parser.add_argument("--kinds", help="of faults, as in kill,freeze; "
+                        "without: " + ", ".join(sorted({f.__name__ for f in
+                                                        FAULTS})))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    unknown = set((arguments.kinds or "kill").split(",")) - \
+        {f.__name__ for f in FAULTS}
+    if unknown:
+        parser.error(f"--kinds: there is no fault {', '.join(unknown)}")
     arguments.bin = os.path.abspath(arguments.bin)
     if arguments.host:
         return host(arguments.bin, arguments.out)
