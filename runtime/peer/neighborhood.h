@@ -135,6 +135,8 @@ class Neighborhood final : public TransportListener {
                           absl::Duration round) const;
   // Every edge of `row` knows the other end.
   bool Acquainted(std::span<const RowEntry> row) const;
+  // No neighbour has been heard to decide exchange `id`.
+  bool Alone(ExchangeId id) const;
   // The rounds that the neighbours have decided, as heard, ascending.
   std::vector<uint64_t> RoundsHeard() const;
   // Those of `row` that have not answered exchange `id`.
@@ -203,8 +205,6 @@ class Neighborhood final : public TransportListener {
                         absl::Duration round) const;
   // In which at least half of the edges can answer; 0: not known yet.
   absl::Duration PossibleDeadline() const;
-  // No neighbour has been heard to decide exchange `id`.
-  bool Alone(ExchangeId id) const;
   // Of the edges of `row`, overdue ones included.
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;

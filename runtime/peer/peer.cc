@@ -142,14 +142,8 @@ Task<absl::Status> Peer::Round() {
   Task<absl::Status> due = CompleteDue(round_);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
   const std::vector<RowEntry>& row = rows_[round_] = RowOf(round_);
-  if (!neighborhood_.Acquainted(row)) {
-    co_await waiter_.Until(
-        [&] { return neighborhood_.Acquainted(row); },
-        parts_.loop->Now() +
-            (spec_.deadline.kind == DeadlinePolicy::Kind::kNone
-                 ? spec_.liveness_limit
-                 : std::min(spec_.liveness_limit, absl::Seconds(5))));
-  }
+  Task<bool> met = MeetRow(row, MakeExchangeId(round_));
+  co_await met.result();
   if (overlap_ > 0) {
     // The exchange of this round hides behind this round's step and those of
     // the next h − 1.

@@ -125,6 +125,7 @@ class Peer {
 
   // One round (peer.cc).
   Task<absl::Status> Round();
+  Task<bool> MeetRow(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Mix();
   void Accelerate(double omega);
   Task<absl::Status> CompleteDue(uint64_t round);

@@ -15,6 +15,11 @@
 namespace gossamer {
 namespace {
 
+// How long a round waits for neighbours that have not been met, where there are
+// deadlines; and while one that has been met waits for this peer.
+constexpr absl::Duration kMeetLimit = absl::Seconds(5);
+constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
+
 // Of edges whose replicas do not fit.
 std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.fragments());
@@ -79,6 +84,24 @@ Task<absl::Status> Peer::Join() {
   }
   has_state_ = false;
   co_return AdoptView();
+}
+
+// Without deadlines every edge has to be met.  With them, who cannot be reached
+// must not hold up the others: once one of them has begun the round it waits
+// for this peer.
+Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
+  absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
+  const bool patient = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
+  if (!patient) limit = std::min(limit, parts_.loop->Now() + kMeetLimit);
+  absl::Time awaited = absl::InfiniteFuture();
+  co_return co_await waiter_.Until(
+      [&] {
+        if (!patient && !neighborhood_.Alone(id)) {
+          awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
+        }
+        return neighborhood_.Acquainted(row) || parts_.loop->Now() >= awaited;
+      },
+      limit, [&] { return awaited; });
 }
 
 absl::Status Peer::AdoptView() {
