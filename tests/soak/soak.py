@@ -160,6 +160,12 @@ class Fleet:
         return subprocess.run(["nsenter", "-t", str(pid), "-n", *argv],
                               capture_output=True, text=True, timeout=LIMIT)
 
+    def undo(self, rank, *argv):
+        """The same, though the peer may be down for the moment."""
+        end = time.time() + LIMIT
+        while self.inside(rank, *argv) is None and time.time() < end:
+            time.sleep(0.2)
+
     def ask(self, question, *argv):
         """What the service answers an operator; None if it does not."""
         for rank in range(self.peers):
@@ -179,22 +185,23 @@ class Fleet:
         self.write("hosts/stop", "")
         return self.ask("stop") is not None
 
-    def rounds(self, rank):
-        """[(time, round)] of a peer's life so far."""
+    def rounds(self, rank, last=None):
+        """[(time, round)] of a peer's life so far; of its last so many bytes."""
         result = []
-        for folder in (f"{self.folder}/run/peer-{rank}",):
-            try:
-                with open(f"{folder}/metrics.jsonl") as f:
-                    for line in f:
-                        try:
-                            m = json.loads(line)
-                            at = datetime.datetime.fromisoformat(
-                                m["finished"].replace("Z", "+00:00"))
-                            result.append((at.timestamp(), m["round"]))
-                        except (ValueError, KeyError):
-                            pass  # a line that a crash cut
-            except OSError:
-                pass
+        try:
+            with open(f"{self.folder}/run/peer-{rank}/metrics.jsonl", "rb") as f:
+                if last is not None:
+                    f.seek(max(0, f.seek(0, os.SEEK_END) - last))
+                for line in f:
+                    try:
+                        m = json.loads(line)
+                        at = datetime.datetime.fromisoformat(
+                            m["finished"].replace("Z", "+00:00"))
+                        result.append((at.timestamp(), m["round"]))
+                    except (ValueError, KeyError, TypeError):
+                        pass  # a line that a crash cut
+        except OSError:
+            pass
         return result
 
 
@@ -220,27 +227,27 @@ def freeze(fleet, draw, rank):
     return {"ranks": [rank]}
 
 
-def blackhole(fleet, draw, pairs):
-    cut = []
-    for a, b in pairs:
-        done = fleet.inside(a, "ip", "route", "add", "blackhole",
-                            fleet.address(b))
-        if done is not None and done.returncode == 0:
-            cut.append((a, b))
+def blackhole(fleet, draw, rank, others):
+    """Nothing that a host sends to these arrives."""
+    def routes(what):
+        return "sh", "-c", "; ".join(
+            f"ip route {what} blackhole {fleet.address(o)}" for o in others)
+    done = fleet.inside(rank, *routes("add"))
+    if done is None or done.returncode != 0:
+        return False
     time.sleep(draw.uniform(1, 6))
-    for a, b in cut:
-        fleet.inside(a, "ip", "route", "del", "blackhole", fleet.address(b))
-    return {"ranks": sorted({r for pair in cut for r in pair})} if cut else None
+    fleet.undo(rank, *routes("del"))
+    return True
 
 
 def one_way(fleet, draw, rank):
-    return blackhole(fleet, draw, [(rank, (rank + 1) % fleet.peers)])
+    other = (rank + 1) % fleet.peers
+    return blackhole(fleet, draw, rank, [other]) and {"ranks": [rank, other]}
 
 
 def cut_off(fleet, draw, rank):
     others = [r for r in range(fleet.peers) if r != rank]
-    result = blackhole(fleet, draw, [(rank, r) for r in others])
-    return result and {"ranks": [rank]}
+    return blackhole(fleet, draw, rank, others) and {"ranks": [rank]}
 
 
 def slow_link(fleet, draw, rank):
@@ -255,7 +262,7 @@ def slow_link(fleet, draw, rank):
     if done is None or done.returncode != 0:
         return None
     time.sleep(draw.uniform(1, 6))
-    fleet.inside(rank, "tc", "qdisc", "del", "dev", device, "root")
+    fleet.undo(rank, "tc", "qdisc", "del", "dev", device, "root")
     return {"ranks": [rank]}
 
 
@@ -383,7 +390,7 @@ class Soak:
         now = time.time()
         for rank in range(self.arguments.peers):
             hurt = [f["ended"] for f in self.faults if rank in f["ranks"]]
-            rounds = self.fleet.rounds(rank)
+            rounds = self.fleet.rounds(rank, last=4096)
             since = max([rounds[-1][0] if rounds else 0, *hurt, self.began])
             if now - since > LIMIT:
                 self.violation(f"the peer of rank {rank} has stood still for "
