@@ -15,6 +15,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/identity/join_desk.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
@@ -28,6 +29,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer certs issue  --ca ca --id 3 --out certs/peer-3 --for 12h
   gossamer certs revoke --ca ca --id 3 --publish certs/peer-1,certs/topology
   gossamer certs show   --ca ca --json
+  gossamer certs token  --ca ca --id 9 > token-9    # a new machine: see --help
 
 Keep the folder of --ca to yourself: with its key anybody can be anybody. Each
 machine gets its own folder alone, for --certs of gossamer-topology,
@@ -41,6 +43,7 @@ struct Options {
   std::string out;
   std::string role;
   std::string serial;
+  std::string token;
   std::string certs;
   std::optional<uint64_t> id;
   int fleet = 0;
@@ -150,6 +153,15 @@ absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
   std::vector<std::string> serials;
+  if (!o.token.empty()) {
+    GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
+    const absl::Status cancelled = desk.Cancel(o.token);
+    if (!cancelled.ok()) {
+      return absl::InvalidArgumentError(cancelled.message());
+    }
+    std::cout << "token " << o.token << " lets nobody in any more\n";
+    return absl::OkStatus();
+  }
   if (!o.serial.empty()) {
     serials.push_back(o.serial);
   } else {
@@ -262,6 +274,9 @@ void AddCerts(Command& program) {
   revoke.AddOption("--ca", &o->ca, "folder of the authority", needed);
   AddWhom(revoke, *o);
   revoke.AddOption("--serial", &o->serial, "one certificate, as show says it");
+  revoke.AddOption("--token", &o->token,
+                   "a token, as gossamer certs token names it",
+                   {.excludes = "--serial"});
   revoke.AddOption("--publish", &o->publish,
                    "folders of certificates on this machine that learn of it",
                    {.value_name = "DIRS", .delimiter = ','});
@@ -273,6 +288,7 @@ void AddCerts(Command& program) {
   show.AddOption("--certs", &o->certs, "folder of one program",
                  {.value_name = "DIR"});
   show.AddOption("--json", &o->json, "answer as JSON");
+  AddCertsJoin(certs);
 }
 
 }  // namespace gossamer

@@ -13,6 +13,7 @@ namespace {
 constexpr int kSerialBits = 127;  // positive, and of 16 bytes
 constexpr long kVersion3 = 2;     // as X.509 counts
 constexpr absl::Duration kClockSkew = absl::Hours(1);
+constexpr size_t kMaxRequestBytes = 4096;  // a request of P-256 has 200
 
 openssl::TimePtr ToAsn1(absl::Time time) {
   return openssl::TimePtr(ASN1_TIME_set(nullptr, absl::ToTimeT(time)));
@@ -49,13 +50,20 @@ bool Fill(X509* x509, X509* issuer, EVP_PKEY* key, const std::string& subject,
          X509_set_pubkey(x509, key) == 1;
 }
 
+std::string ToPem(X509* x509) {
+  return openssl::ToPem(
+      [&](BIO* out) { return PEM_write_bio_X509(out, x509); });
+}
+
+std::string ToPem(EVP_PKEY* key) {
+  return openssl::ToPem([&](BIO* out) {
+    return PEM_write_bio_PKCS8PrivateKey(out, key, nullptr, nullptr, 0, nullptr,
+                                         nullptr);
+  });
+}
+
 absl::StatusOr<KeyPair> ToKeyPair(X509* x509, EVP_PKEY* key) {
-  KeyPair pair{.certificate = openssl::ToPem(
-                   [&](BIO* out) { return PEM_write_bio_X509(out, x509); }),
-               .key = openssl::ToPem([&](BIO* out) {
-                 return PEM_write_bio_PKCS8PrivateKey(
-                     out, key, nullptr, nullptr, 0, nullptr, nullptr);
-               })};
+  KeyPair pair{.certificate = ToPem(x509), .key = ToPem(key)};
   if (pair.certificate.empty() || pair.key.empty()) {
     return openssl::Error("cannot write a certificate");
   }
@@ -111,10 +119,13 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
   return ToKeyPair(x509.get(), key.get());
 }
 
-absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
-                              const Identity& identity,
-                              const std::vector<std::string>& names,
-                              absl::Time now, absl::Duration life) {
+namespace {
+
+// A certificate for the public half of `key`.
+absl::StatusOr<openssl::CertificatePtr> Certify(
+    const KeyPair& authority, EVP_PKEY* key, const Identity& identity,
+    const std::vector<std::string>& names, absl::Time now,
+    absl::Duration life) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string alternatives,
                             AlternativeNames(identity, names));
   const openssl::CertificatePtr issuer =
@@ -129,10 +140,9 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
     return absl::FailedPreconditionError(
         "the authority has expired; make a new one with gossamer certs init");
   }
-  const openssl::KeyPtr key(EVP_EC_gen("P-256"));
-  const openssl::CertificatePtr x509(X509_new());
-  if (!key || !x509 ||
-      !Fill(x509.get(), issuer.get(), key.get(),
+  openssl::CertificatePtr x509(X509_new());
+  if (!x509 ||
+      !Fill(x509.get(), issuer.get(), key,
             absl::StrCat("gossamer ", Describe(identity)), now - kClockSkew,
             until) ||
       !AddExtension(x509.get(), issuer.get(), NID_basic_constraints,
@@ -150,7 +160,89 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
       X509_sign(x509.get(), issuer_key.get(), EVP_sha256()) == 0) {
     return openssl::Error("cannot issue a certificate");
   }
+  return x509;
+}
+
+// Only keys of the kind that is made here: others may take long to check.
+absl::StatusOr<openssl::KeyPtr> KeyOf(absl::string_view der) {
+  const absl::Status refused = absl::InvalidArgumentError(
+      "that is no request for a certificate, or not by the holder of its key");
+  if (der.size() > kMaxRequestBytes) return refused;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
+  const openssl::RequestPtr request(
+      d2i_X509_REQ(nullptr, &bytes, static_cast<long>(der.size())));
+  openssl::KeyPtr key(request ? X509_REQ_get_pubkey(request.get()) : nullptr);
+  char group[32] = "";
+  const bool fits =
+      key &&
+      EVP_PKEY_get_group_name(key.get(), group, sizeof(group), nullptr) == 1 &&
+      absl::string_view(group) == SN_X9_62_prime256v1 &&
+      X509_REQ_verify(request.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (!fits) return refused;
+  return key;
+}
+
+}  // namespace
+
+absl::Status CheckNames(const std::vector<std::string>& names) {
+  return AlternativeNames({}, names).status();
+}
+
+absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
+                              const Identity& identity,
+                              const std::vector<std::string>& names,
+                              absl::Time now, absl::Duration life) {
+  const openssl::KeyPtr key(EVP_EC_gen("P-256"));
+  if (!key) return openssl::Error("cannot make a key");
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const openssl::CertificatePtr x509,
+      Certify(authority, key.get(), identity, names, now, life));
   return ToKeyPair(x509.get(), key.get());
+}
+
+absl::StatusOr<SigningRequest> MakeSigningRequest(const std::string& key) {
+  const openssl::KeyPtr own = key.empty() ? openssl::KeyPtr(EVP_EC_gen("P-256"))
+                                          : openssl::ReadKeyPem(key);
+  const openssl::RequestPtr request(X509_REQ_new());
+  unsigned char* der = nullptr;
+  int size = 0;
+  if (!own || !request || X509_REQ_set_pubkey(request.get(), own.get()) != 1 ||
+      X509_REQ_sign(request.get(), own.get(), EVP_sha256()) == 0 ||
+      (size = i2d_X509_REQ(request.get(), &der)) <= 0) {
+    return openssl::Error("cannot ask for a certificate");
+  }
+  SigningRequest made{
+      .der = {reinterpret_cast<const char*>(der), static_cast<size_t>(size)},
+      .key = ToPem(own.get())};
+  OPENSSL_free(der);
+  return made;
+}
+
+absl::StatusOr<std::string> CheckSigningRequest(absl::string_view der) {
+  GOSSAMER_ASSIGN_OR_RETURN(const openssl::KeyPtr key, KeyOf(der));
+  unsigned char* bytes = nullptr;
+  const int size = i2d_PUBKEY(key.get(), &bytes);
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  const bool hashed =
+      size > 0 && EVP_Digest(bytes, static_cast<size_t>(size), digest, &length,
+                             EVP_sha256(), nullptr) == 1;
+  OPENSSL_free(bytes);
+  if (!hashed) return openssl::Error("cannot hash a key");
+  return std::string(reinterpret_cast<const char*>(digest), length);
+}
+
+absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
+                                     absl::string_view request,
+                                     const Identity& identity,
+                                     const std::vector<std::string>& names,
+                                     absl::Time now, absl::Duration life) {
+  GOSSAMER_ASSIGN_OR_RETURN(const openssl::KeyPtr key, KeyOf(request));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const openssl::CertificatePtr x509,
+      Certify(authority, key.get(), identity, names, now, life));
+  return ToPem(x509.get());
 }
 
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,

@@ -33,6 +33,30 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
                               const std::vector<std::string>& names,
                               absl::Time now, absl::Duration life);
 
+// kInvalidArgument unless each is a host name or an address.
+absl::Status CheckNames(const std::vector<std::string>& names);
+
+// A machine's wish for a certificate: who asks proves to have the key.
+struct SigningRequest {
+  std::string der;  // PKCS #10
+  std::string key;  // PEM; stays where it was made
+};
+// For a new key, or for `key` (PEM) if it is not empty.
+absl::StatusOr<SigningRequest> MakeSigningRequest(const std::string& key = "");
+
+// SHA-256 of the public key that `der` asks a certificate for.
+// kInvalidArgument unless it is a request, signed by its own key, which must be
+// one that this program makes.
+absl::StatusOr<std::string> CheckSigningRequest(absl::string_view der);
+
+// A certificate for the key of `request` (DER); nothing else of it counts.
+// Returns PEM.  Errors: CheckSigningRequest's and Issue's.
+absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
+                                     absl::string_view request,
+                                     const Identity& identity,
+                                     const std::vector<std::string>& names,
+                                     absl::Time now, absl::Duration life);
+
 // The list `crl` (PEM; empty: a first one) with the serial numbers
 // (hexadecimal) in addition.
 absl::StatusOr<std::string> Revoke(const KeyPair& authority,

@@ -1,12 +1,6 @@
 #include "runtime/identity/authority_folder.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <tuple>
@@ -14,50 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/identity/pem_file.h"
 
 namespace gossamer {
 namespace {
 
-constexpr mode_t kSecret = 0600;
-constexpr mode_t kPublic = 0644;
-
-absl::Status CannotWrite(const std::string& path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
-}
-
-// Aside and renamed: whoever reads `path` reads all of it, and a key is never
-// open to others, not for a moment.
-absl::Status WriteFile(const std::string& path, const std::string& text,
-                       mode_t mode) {
-  const std::string aside = path + ".new";
-  ::unlink(aside.c_str());
-  const int file =
-      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (file < 0) return CannotWrite(path, errno);
-  const bool written = ::write(file, text.data(), text.size()) ==
-                           static_cast<ssize_t>(text.size()) &&
-                       ::fsync(file) == 0;
-  const int error = errno;
-  ::close(file);
-  if (!written) return CannotWrite(path, error);
-  if (::rename(aside.c_str(), path.c_str()) != 0) {
-    return CannotWrite(path, errno);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot make ", path, ": ", error.message()));
-}
-
 std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
 std::string SecretFile(const std::string& path) { return path + "/ca-key.pem"; }
 std::string CrlFile(const std::string& path) { return path + "/crl.pem"; }
+std::string IssuedFile(const std::string& path, const std::string& serial) {
+  return absl::StrCat(path, "/issued/", serial, ".pem");
+}
 
 }  // namespace
 
@@ -107,8 +68,7 @@ absl::StatusOr<Certificate> AuthorityFolder::Issue(
                             ReadCertificate(pair.certificate));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/issued"));
   GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(absl::StrCat(path_, "/issued/", issued.serial, ".pem"),
-                pair.certificate, kPublic));
+      WriteFile(IssuedFile(path_, issued.serial), pair.certificate, kPublic));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(out));
   GOSSAMER_RETURN_IF_ERROR(Publish(out));
   GOSSAMER_RETURN_IF_ERROR(
@@ -117,6 +77,37 @@ absl::StatusOr<Certificate> AuthorityFolder::Issue(
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(out + "/cert.pem", pair.certificate, kPublic));
   return issued;
+}
+
+absl::StatusOr<std::string> AuthorityFolder::IssueFor(
+    absl::string_view request, const Identity& identity,
+    const std::vector<std::string>& names, absl::Time now,
+    absl::Duration life) const {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::string pem,
+      gossamer::IssueFor(pair_, request, identity, names, now, life));
+  GOSSAMER_ASSIGN_OR_RETURN(const Certificate issued, ReadCertificate(pem));
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/issued"));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(IssuedFile(path_, issued.serial), pem, kPublic));
+  return pem;
+}
+
+absl::StatusOr<std::string> AuthorityFolder::IssuedPem(
+    const std::string& serial) const {
+  return ReadPemFile(IssuedFile(path_, serial));
+}
+
+absl::StatusOr<std::string> AuthorityFolder::Crl() const {
+  return ReadPemFile(CrlFile(path_));
+}
+
+absl::StatusOr<KeyPair> AuthorityFolder::MakeDesk(absl::Time now) const {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      KeyPair desk,
+      gossamer::Issue(pair_, own_.identity, {}, now, absl::InfiniteDuration()));
+  desk.certificate += pair_.certificate;
+  return desk;
 }
 
 absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()

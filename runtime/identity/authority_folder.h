@@ -3,6 +3,7 @@
 //   ca.pem, ca-key.pem   itself; whoever reads the key can be anybody
 //   crl.pem              what it has revoked
 //   issued/SERIAL.pem    what it has issued
+//   tokens/              who may still get a first one (join_desk.h)
 //
 // Stays with the people who run the fleet; no program needs it.
 
@@ -40,6 +41,21 @@ class AuthorityFolder {
                                     const std::vector<std::string>& names,
                                     absl::Time now, absl::Duration life,
                                     const std::string& out) const;
+  // The same for the key of a signing request (authority.h), without a folder:
+  // the certificate, PEM.
+  absl::StatusOr<std::string> IssueFor(absl::string_view request,
+                                       const Identity& identity,
+                                       const std::vector<std::string>& names,
+                                       absl::Time now,
+                                       absl::Duration life) const;
+  // What was issued with this serial number; kNotFound.
+  absl::StatusOr<std::string> IssuedPem(const std::string& serial) const;
+  absl::StatusOr<std::string> Crl() const;
+  const std::string& pem() const { return pair_.certificate; }
+  // A key of its own for TLS with newcomers, and its certificate with the
+  // authority's behind it.  Of the authority's identity: no member of the run
+  // believes it.
+  absl::StatusOr<KeyPair> MakeDesk(absl::Time now) const;
   struct Issued {
     Certificate certificate;
     bool revoked = false;

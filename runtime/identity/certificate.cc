@@ -89,6 +89,16 @@ absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem) {
   return Read(x509.get());
 }
 
+absl::StatusOr<std::string> Fingerprint(absl::string_view pem) {
+  GOSSAMER_ASSIGN_OR_RETURN(const openssl::CertificatePtr x509, ReadPem(pem));
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (X509_digest(x509.get(), EVP_sha256(), digest, &size) != 1) {
+    return openssl::Error("cannot hash a certificate");
+  }
+  return std::string(reinterpret_cast<const char*>(digest), size);
+}
+
 bool KeyFits(absl::string_view certificate, absl::string_view key) {
   const openssl::CertificatePtr x509 = openssl::ReadCertificatePem(certificate);
   const openssl::KeyPtr private_key = openssl::ReadKeyPem(key);
@@ -142,6 +152,16 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
 
 absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
                                          absl::Time now) const {
+  return Verify(pem, /*authority=*/false, now);
+}
+
+absl::StatusOr<Certificate> Trust::CheckAuthority(absl::string_view pem,
+                                                  absl::Time now) const {
+  return Verify(pem, /*authority=*/true, now);
+}
+
+absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
+                                          absl::Time now) const {
   const auto refuse = [](absl::string_view why) {
     return absl::UnauthenticatedError(why);
   };
@@ -149,8 +169,11 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   if (!x509.ok()) return refuse(x509.status().message());
   const absl::StatusOr<Certificate> read = Read(x509->get());
   if (!read.ok()) return refuse(read.status().message());
-  if (read->identity.role == Role::kAuthority) {
-    return refuse("an authority's certificate is only to issue others with");
+  if ((read->identity.role == Role::kAuthority) != authority) {
+    return refuse(
+        authority ? absl::StrCat("what answers is ", Describe(read->identity),
+                                 ", who issues nothing")
+                  : "an authority's certificate is only to issue others with");
   }
   const openssl::StoreContextPtr context(X509_STORE_CTX_new());
   if (!context || X509_STORE_CTX_init(context.get(), impl_->store.get(),
@@ -205,6 +228,22 @@ std::vector<std::string> Trust::Revoked() const {
   }
   std::sort(serials.begin(), serials.end());
   return serials;
+}
+
+absl::Status CheckAuthorityChain(absl::string_view chain,
+                                 absl::string_view fingerprint,
+                                 absl::Time now) {
+  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
+  const size_t second = chain.find(kBegin, kBegin.size());
+  const absl::StatusOr<std::string> found =
+      Fingerprint(second == chain.npos ? "" : chain.substr(second));
+  if (!found.ok() || *found != fingerprint) {
+    return absl::UnauthenticatedError(
+        "what answers is not the authority that made the token");
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
+                            Trust::Create(chain.substr(second), ""));
+  return trust.CheckAuthority(chain.substr(0, second), now).status();
 }
 
 absl::StatusOr<std::string> SignBytes(absl::string_view key,

@@ -33,6 +33,10 @@ struct Certificate {
 // not have exactly one identity.  Believes it: whether to is Trust's business.
 absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem);
 
+// SHA-256 of the first certificate of `pem`, 32 bytes: its name that nobody
+// else can have.  kInvalidArgument if there is none.
+absl::StatusOr<std::string> Fingerprint(absl::string_view pem);
+
 // Whether `key` is the private key of `certificate`, both PEM.
 bool KeyFits(absl::string_view certificate, absl::string_view key);
 
@@ -52,14 +56,25 @@ class Trust {
   // these is not so, and what to do.
   absl::StatusOr<Certificate> Check(absl::string_view pem,
                                     absl::Time now) const;
+  // The same for what the authority itself shows to newcomers.
+  absl::StatusOr<Certificate> CheckAuthority(absl::string_view pem,
+                                             absl::Time now) const;
   // Serial numbers, ascending.
   std::vector<std::string> Revoked() const;
 
  private:
   struct Impl;
+  absl::StatusOr<Certificate> Verify(absl::string_view pem, bool authority,
+                                     absl::Time now) const;
   explicit Trust(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// Whether `chain` (PEM) is what the authority with `fingerprint` shows to
+// newcomers: a certificate of its own that it has issued, then itself.
+// kUnauthenticated says why not.
+absl::Status CheckAuthorityChain(absl::string_view chain,
+                                 absl::string_view fingerprint, absl::Time now);
 
 // A signature by the private key `key` (PEM).  `context` says what is signed,
 // so that nothing signed for one purpose passes for another.

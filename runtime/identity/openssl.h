@@ -34,6 +34,7 @@ inline void FreeNames(GENERAL_NAMES* names) { GENERAL_NAMES_free(names); }
 using BioPtr = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using CertificatePtr = std::unique_ptr<X509, Free<X509_free>>;
 using CrlPtr = std::unique_ptr<X509_CRL, Free<X509_CRL_free>>;
+using RequestPtr = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Free<FreeNames>>;
 using StorePtr = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;

@@ -10,8 +10,10 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/identity/authority.h"
 #include "runtime/identity/certificate_folder.h"
 
 namespace gossamer {
@@ -32,6 +34,13 @@ class TlsCredentials {
   // Looks at the files once a second.
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
 };
+
+// Where newcomers call who have no certificate yet: `desk` is
+// AuthorityFolder::MakeDesk's.
+std::shared_ptr<grpc::ServerCredentials> DeskCredentials(const KeyPair& desk);
+// Refuses a server that is not the desk of the authority with `fingerprint`.
+std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
+    const std::string& fingerprint);
 
 // Who is at the other end of a call, by `folder`.  kUnauthenticated if it shows
 // no certificate or one not to be believed.

@@ -1,0 +1,204 @@
+// A new machine's first certificate over the network, and gossamer certs
+// token, serve and join as people meet them.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "proto/issuer.grpc.pb.h"
+#include "runtime/cli/issuer_client.h"
+#include "runtime/cli/issuer_service.h"
+#include "runtime/identity/certificate_folder.h"
+#include "runtime/identity/newcomer.h"
+#include "runtime/transport/grpc/tls.h"
+#include "tests/cli/cli_program.h"
+#include "tests/identity/test_run.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+class IssuerTest : public ::testing::Test {
+ protected:
+  IssuerTest() {
+    JoinDesk desk = *JoinDesk::Open(run_.authority_path());
+    EXPECT_TRUE(desk.Claim().ok());
+    for (JoinToken* token : {&token_, &unused_}) {
+      *token = *desk.MakeToken({.identity = run_.Peer(9),
+                                .names = {},
+                                .until = absl::Now() + absl::Hours(1),
+                                .life = absl::Hours(5)},
+                               absl::Now());
+    }
+    service_ = std::make_unique<IssuerService>(
+        std::move(desk), absl::Now, [this](const std::string& line) {
+          absl::StrAppend(&log_, line, "\n");
+        });
+    auto server = service_->Listen("127.0.0.1:0");
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~IssuerTest() override {
+    server_.server->Shutdown(std::chrono::system_clock::now());
+  }
+  std::string address() const {
+    return absl::StrCat("127.0.0.1:", server_.port);
+  }
+  std::string Folder(const std::string& name) const {
+    return absl::StrCat(machines_.path(), "/", name);
+  }
+
+  const TestRun run_;
+  const TemporaryFolder machines_;
+  JoinToken token_, unused_;
+  std::string log_;
+  std::unique_ptr<IssuerService> service_;
+  IssuerService::Server server_;
+};
+
+TEST_F(IssuerTest, ATokenBringsOneMachineIn) {
+  const auto joined = JoinRun(address(), token_, Folder("new"), kPatience);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->identity, run_.Peer(9));
+  // As a member of the run it is believed, and believes, at once.
+  const auto opened = CertificateFolder::Open(Folder("new"));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_TRUE(run_.Certificates(run_.Peer(1))
+                  ->Check(*ReadPemFile(Folder("new") + "/cert.pem"))
+                  .ok());
+  // A copy of the token on another machine is too late.
+  const auto thief = JoinRun(address(), token_, Folder("thief"), kPatience);
+  EXPECT_TRUE(absl::IsPermissionDenied(thief.status())) << thief.status();
+  EXPECT_FALSE(std::filesystem::exists(Folder("thief") + "/cert.pem"));
+  EXPECT_EQ(*service_->CountUnused(), 1);
+  EXPECT_THAT(log_, AllOf(HasSubstr("peer 9 at ipv4:127.0.0.1"),
+                          HasSubstr("refused a newcomer"),
+                          Not(HasSubstr(ToText(token_)))));
+}
+
+TEST_F(IssuerTest, AMachineWhoseAnswerWasLostAsksAgain) {
+  const std::string folder = Folder("new");
+  const auto joined = JoinRun(address(), token_, folder, kPatience);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  std::filesystem::remove(folder + "/cert.pem");
+  const auto again = JoinRun(address(), token_, folder, kPatience);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->serial, joined->serial);
+}
+
+TEST_F(IssuerTest, ANewcomerBelievesItsAuthorityOnly) {
+  JoinToken elsewhere = token_;
+  elsewhere.authority[0] ^= 1;
+  const auto refused =
+      JoinRun(address(), elsewhere, Folder("new"), absl::Seconds(3));
+  EXPECT_FALSE(refused.ok());
+  EXPECT_FALSE(std::filesystem::exists(Folder("new") + "/cert.pem"));
+  // Nothing has reached the desk: the token is as good as before.
+  EXPECT_EQ(*service_->CountUnused(), 2);
+  EXPECT_EQ(log_, "");
+}
+
+TEST_F(IssuerTest, GiantRequestsAreRefusedBeforeTheyAreLookedAt) {
+  const auto stub = wire::Issuer::NewStub(
+      grpc::CreateChannel(address(), NewcomerCredentials(token_.authority)));
+  wire::JoinRequest giant;
+  giant.set_token_id(token_.id);
+  giant.set_signing_request(std::string(1 << 20, 'x'));
+  wire::JoinResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  EXPECT_EQ(stub->Join(&context, giant, &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(log_, "");
+  EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
+}
+
+class CertsJoinTest : public Cli {
+ protected:
+  CertsJoinTest() { EXPECT_EQ(Run("certs init --run r --ca ca").code, 0); }
+  // Starts gossamer certs serve, which ends with its last token; its port.
+  std::string Serve() {
+    EXPECT_EQ(Run("certs serve --ca ca --listen 127.0.0.1:0 --port-file port "
+                  ">/dev/null 2>serve.log & : ")
+                  .code,
+              0);
+    const absl::Time end = absl::Now() + kPatience;
+    const std::string file = folder_.path() + "/port";
+    while (!std::filesystem::exists(file) && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    std::string port;
+    std::ifstream(file) >> port;
+    return port;
+  }
+};
+
+TEST_F(CertsJoinTest, TokenServeJoin) {
+  const Result made = Run("certs token --ca ca --id 9 --valid 10m --json");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const Json token = Json::parse(made.out);
+  EXPECT_EQ(token["identity"], "gossamer://r/9");
+  Write("token", token["token"].get<std::string>() + "\n");
+  const std::string port = Serve();
+  ASSERT_NE(port, "") << ReadAll(folder_.path() + "/serve.log");
+  const Result joined = Run("certs join --issuer 127.0.0.1:" + port +
+                            " --token-file token --out mine --json");
+  ASSERT_EQ(joined.code, 0) << joined.err;
+  EXPECT_EQ(Json::parse(joined.out)["identity"], "gossamer://r/9");
+  EXPECT_EQ(Run("certs show --certs mine").code, 0);
+  // With its last token the door closes.
+  const absl::Time end = absl::Now() + kPatience;
+  const auto log = [&] { return ReadAll(folder_.path() + "/serve.log"); };
+  while (log().find("no token is left") == std::string::npos &&
+         absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_THAT(log(),
+              AllOf(HasSubstr("peer 9 at"), HasSubstr("no token is left")));
+}
+
+TEST_F(CertsJoinTest, WrongInputsAreOneLineEach) {
+  const auto refusal = [&](const std::string& arguments) {
+    const Result result = Run("certs " + arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refusal("token --ca ca --id 0"), HasSubstr("from 1"));
+  EXPECT_THAT(refusal("token --ca nowhere --id 1"), HasSubstr("certs init"));
+  EXPECT_THAT(refusal("token --ca ca --id 1 --valid 5"), HasSubstr("--valid"));
+  EXPECT_THAT(refusal("token --ca ca --id 1 --name 'a b'"),
+              HasSubstr("host name"));
+  EXPECT_THAT(refusal("serve --ca ca"), HasSubstr("certs token"));
+  Write("token", "gossamer-join-1.secret-part\n");
+  EXPECT_THAT(
+      refusal("join --issuer 127.0.0.1:1 --token-file token --out mine"),
+      AllOf(HasSubstr("no whole token"), Not(HasSubstr("secret-part"))));
+  EXPECT_THAT(refusal("join --issuer 127.0.0.1:1 --token-file none --out mine"),
+              HasSubstr("none"));
+  EXPECT_THAT(refusal("revoke --ca ca --token 00"), HasSubstr("no token"));
+  const Json token = Json::parse(Run("certs token --ca ca --id 3 --json").out);
+  EXPECT_EQ(
+      Run("certs revoke --ca ca --token " + token["id"].get<std::string>())
+          .code,
+      0);
+  EXPECT_THAT(refusal("serve --ca ca"), HasSubstr("certs token"));
+}
+
+}  // namespace
+}  // namespace gossamer
