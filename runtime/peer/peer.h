@@ -153,6 +153,8 @@ class Peer {
   void VisitState(StateVisitor& visitor);
   void Tell(const std::string& kind, const std::string& detail);
 
+  // What the compute engine may finish after this has gone holds it weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const PeerSpec spec_;
   Parts parts_;
   DualObserver dual_;

@@ -157,14 +157,31 @@ void Peer::ServeJoiners() {
 // that waits for the very one that joins can give it.
 void Peer::OfferState() {
   if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
-  const absl::StatusOr<Checkpoint> state =
+  absl::StatusOr<Checkpoint> state =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   if (!state.ok()) return;  // said at the next checkpoint
-  std::vector<std::byte> bytes = EncodeSnapshot(*state);
-  std::string hash = Sha256(bytes);
-  Tell("state_offered",
-       absl::StrFormat("%d bytes to a peer that joins", bytes.size()));
-  donor_.Offer(std::move(bytes), std::move(hash), parts_.loop->Now());
+  // Writing it out and hashing it take as long as some rounds do when it is
+  // large: the loop, which answers everybody, does not wait for them.
+  struct Offer {
+    Checkpoint state;
+    std::vector<std::byte> bytes;
+    std::string hash;
+  };
+  const auto offer = std::make_shared<Offer>();
+  offer->state = *std::move(state);
+  donor_.Prepare();
+  parts_.compute->Run(
+      [offer] {
+        offer->bytes = EncodeSnapshot(offer->state);
+        offer->hash = Sha256(offer->bytes);
+      },
+      [this, offer, alive = std::weak_ptr<bool>(alive_)] {
+        if (alive.expired()) return;
+        Tell("state_offered", absl::StrFormat("%d bytes to a peer that joins",
+                                              offer->bytes.size()));
+        donor_.Offer(std::move(offer->bytes), std::move(offer->hash),
+                     parts_.loop->Now());
+      });
 }
 
 // From members, averaged; for as long as no view says that it is not needed.

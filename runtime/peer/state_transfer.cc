@@ -85,6 +85,7 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
 
 void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
                        absl::Time now) {
+  preparing_ = false;
   snapshot_ = Snapshot{.number = ++taken_,
                        .bytes = Payload::FromVector(std::move(bytes)),
                        .hash = std::move(hash),

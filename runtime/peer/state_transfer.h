@@ -44,7 +44,9 @@ class StateDonor {
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
   // Somebody asks and there is no snapshot for them: take one as soon as no
   // step is under way.
-  bool wanted() const { return !asking_.empty() && !snapshot_; }
+  bool wanted() const { return !asking_.empty() && !snapshot_ && !preparing_; }
+  // One is being made: none is wanted until it is offered.
+  void Prepare() { preparing_ = true; }
   // `bytes` as EncodeSnapshot makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
   // Forgets a snapshot that nobody has read from for a while.
@@ -64,6 +66,7 @@ class StateDonor {
   std::set<PeerId> asking_;
   uint64_t taken_ = 0;
   std::optional<Snapshot> snapshot_;
+  bool preparing_ = false;
 };
 
 class StateCollector {

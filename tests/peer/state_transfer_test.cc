@@ -104,6 +104,22 @@ TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
   EXPECT_THAT(state.bytes.at("game.order"), SizeIs(2));
 }
 
+TEST_F(StateTransferTest, OneSnapshotAtATimeIsMade) {
+  Begin(1);
+  StateDonor& donor = donors_.at(PeerId{1});
+  const auto ask = [&] {
+    donor.OnFrame(kJoiner, queue_.front().frame, now_);
+    return donor.wanted();
+  };
+  EXPECT_TRUE(ask());
+  donor.Prepare();
+  // Whoever asks while one is being made waits for it.
+  EXPECT_FALSE(ask());
+  donor.Offer(EncodeSnapshot(StateOf(1)), std::string(32, 'h'), now_);
+  EXPECT_FALSE(donor.wanted());
+  EXPECT_EQ(queue_.back().to, kJoiner);
+}
+
 TEST_F(StateTransferTest, LostAndDamagedChunksAreAskedForAgain) {
   Begin(2);
   uint64_t n = 0;

@@ -58,6 +58,29 @@ absl::Status Feed(FrameAssembler& assembler, const ByteVector& chunk,
   return assembler.Add(pieces, frame);
 }
 
+TEST(ChunkingTest, FramesUnderWayShareABudget) {
+  const auto budget = std::make_shared<ByteBudget>(1500);
+  FrameAssembler one(kMaxBody, budget);
+  const std::vector<ByteVector> chunks = Cut(MakeFrame(10, 1000), 300);
+  std::optional<ReceivedFrame> frame;
+  ASSERT_TRUE(Feed(one, chunks[0], 64, &frame).ok());
+  EXPECT_EQ(budget->used(), 1010u);
+  {
+    FrameAssembler two(kMaxBody, budget);
+    EXPECT_TRUE(absl::IsResourceExhausted(Feed(two, chunks[0], 64, &frame)));
+    FrameAssembler three(kMaxBody, budget);
+    EXPECT_TRUE(Feed(three, Cut(MakeFrame(0, 490), 100)[0], 64, &frame).ok());
+    EXPECT_EQ(budget->used(), 1500u);
+  }
+  // What an assembler that goes has had is free again.
+  EXPECT_EQ(budget->used(), 1010u);
+  for (size_t i = 1; i < chunks.size(); ++i) {
+    ASSERT_TRUE(Feed(one, chunks[i], 64, &frame).ok());
+  }
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(budget->used(), 0u);
+}
+
 TEST(ChunkingTest, FramesComeOutAsTheyWentIn) {
   for (size_t head : {0u, 1u, 64u, 4096u}) {
     for (size_t body : {0u, 1u, 99u, 100u, 101u, 1000u, 10'000u}) {

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "tests/identity/test_run.h"
 #include "tests/transport/grpc_node.h"
@@ -30,6 +31,14 @@ int64_t PeakMemory() {
   return 0;
 }
 void ForgetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+ByteVector BytesOf(const Chunk& chunk) {
+  ByteVector bytes;
+  for (const auto part : {chunk.header(), chunk.head, chunk.body}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
 
 GrpcOptions Hasty() {
   GrpcOptions options = OptionsOf(kA);
@@ -94,6 +103,76 @@ TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
   // The beginning of a ClientHello.
   ASSERT_TRUE(half.Send(std::string("\x16\x03\x01\x02\x00\x01", 6)));
   EXPECT_TRUE(half.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, StrangersAreBoundedInNumber) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_strangers = 8;  // four of one host
+  Node node(options);
+  node.Connect(kB, "");
+  const int port = PortOf(node.address());
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 4; ++i) {
+    silent.push_back(std::make_unique<RawSocket>(port));
+  }
+  // Connections are accepted in their order.
+  RawSocket one_too_many(port);
+  EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
+  for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
+  // Who leaves makes room.
+  silent.pop_back();
+  GrpcOptions dialling = OptionsOf(kB);
+  dialling.dial_from_both_ends = true;
+  Node peer(dialling);
+  peer.Connect(kA, node.address());
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.ups.size() == 1; }));
+  // And a peer is no stranger: its place is free again.
+  silent.push_back(std::make_unique<RawSocket>(port));
+  RawSocket again(port);
+  EXPECT_TRUE(again.EndsWithin(kLimit));
+  for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
+  EXPECT_TRUE(node.Send(kB, 1000));
+}
+
+TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_bytes_in_flight = 1 << 20;
+  options.max_body_bytes = 2 << 20;
+  Node node(options);
+  constexpr PeerId kC{3};
+  node.Connect(kB, "");
+  node.Connect(kC, "");
+  // The first chunk of a frame of 700 KiB each, and no more for now.
+  const auto begin = [&](RawClient& client, PeerId self,
+                         FrameChunker& chunker) {
+    TransportHello hello = HelloOfB();
+    hello.self = self;
+    ASSERT_TRUE(client.Write(EncodeHello(hello)));
+    ASSERT_TRUE(client.Read());
+    client.Write(BytesOf(chunker.Next()));
+  };
+  const Frame frame{Payload(), Payload::FromVector(ByteVector(700 << 10))};
+  FrameChunker first(Channel::kEdge, frame, 512 << 10);
+  FrameChunker second(Channel::kEdge, frame, 512 << 10);
+  RawClient b(node.address());
+  RawClient c(node.address());
+  begin(b, kB, first);
+  begin(c, kC, second);
+  // Whichever is read second finds no place.
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
+  const bool b_stays =
+      node.recorder.With([](const Seen& s) { return s.downs[0] == s.ups[1]; });
+  RawClient& refused = b_stays ? c : b;
+  const grpc::Status status = refused.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << status.error_message();
+  // It has cost the other nothing.
+  RawClient& other = b_stays ? b : c;
+  FrameChunker& rest = b_stays ? first : second;
+  while (!rest.done()) other.Write(BytesOf(rest.Next()));
+  EXPECT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  // What waits to go out counts as well.
+  EXPECT_FALSE(node.Send(b_stays ? kB : kC, (1 << 20) + 1));
 }
 
 TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {

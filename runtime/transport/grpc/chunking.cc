@@ -115,6 +115,13 @@ absl::Status FrameAssembler::Begin(const Header& header) {
         "meant, raise max_body_bytes at this end",
         header.head_size, header.body_size, kMaxHeadBytes, max_body_bytes_));
   }
+  if (!share_.Take(header.head_size + header.body_size)) {
+    const ByteBudget& all = share_.budget();
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a frame of %d bytes, and %d of the %d that all connections may hold "
+        "are in use; if they are meant, raise max_bytes_in_flight at this end",
+        header.head_size + header.body_size, all.used(), all.most()));
+  }
   in_frame_ = true;
   channel_ = static_cast<Channel>(header.channel);
   head_.resize(header.head_size);
@@ -176,6 +183,7 @@ absl::Status FrameAssembler::Add(
   }
   if (last) {
     in_frame_ = false;
+    share_.Clear();
     const std::span<const std::byte> body(body_.get(), body_size_);
     *complete = ReceivedFrame{
         channel_, Frame{Payload::FromVector(std::move(head_)),

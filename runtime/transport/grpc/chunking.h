@@ -20,10 +20,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/buffer_pool.h"
+#include "runtime/transport/grpc/byte_budget.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -78,12 +80,16 @@ struct ReceivedFrame {
 // `max_body_bytes`, whatever it is fed.
 class FrameAssembler {
  public:
-  explicit FrameAssembler(size_t max_body_bytes)
-      : max_body_bytes_(max_body_bytes) {}
+  // A frame's bytes come out of `budget` until it is complete.
+  explicit FrameAssembler(size_t max_body_bytes,
+                          std::shared_ptr<ByteBudget> budget =
+                              std::make_shared<ByteBudget>(SIZE_MAX))
+      : max_body_bytes_(max_body_bytes), share_(std::move(budget)) {}
 
   // Takes one chunk, given as consecutive pieces.  A frame if it was the last
   // of one.  kDataLoss for bytes that no FrameChunker made or that were damaged
-  // on the way; the assembler is then of no further use.
+  // on the way, kResourceExhausted if the budget has no place for the frame;
+  // the assembler is then of no further use.
   absl::Status Add(std::span<const std::span<const std::byte>> pieces,
                    std::optional<ReceivedFrame>* complete);
   // Bytes of the frame that is not complete; 0 between frames.
@@ -94,6 +100,7 @@ class FrameAssembler {
   absl::Status Begin(const Header& header);
 
   const size_t max_body_bytes_;
+  ByteBudget::Share share_;
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   bool in_frame_ = false;
   Channel channel_ = Channel::kEdge;

@@ -198,6 +198,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     return;
   }
   if (!stream->dialled()) {
+    io_.Believe(*stream);
     stream->SendHello({.self = options_.self,
                        .target = hello.self,
                        .attempt = hello.attempt,
@@ -239,10 +240,13 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
   const auto& [connection, stream] = *it->second.up.rbegin();
   const size_t bytes = frame.head.size() + frame.body.size();
   if (!stream->Send(channel, std::move(frame))) {
-    CloseStream(id, ConnectionId{connection},
-                absl::ResourceExhaustedError(absl::StrFormat(
-                    "peer %d reads too slowly: more than %d bytes wait for it",
-                    id.value, options_.max_queued_bytes)));
+    CloseStream(
+        id, ConnectionId{connection},
+        absl::ResourceExhaustedError(absl::StrFormat(
+            "peer %d reads too slowly: more than %d bytes wait for it, or %d "
+            "for all",
+            id.value, options_.max_queued_bytes,
+            options_.max_bytes_in_flight)));
     return false;
   }
   counters_.bytes_sent += bytes;

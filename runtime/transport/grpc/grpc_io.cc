@@ -43,7 +43,10 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       tuning_(ChooseTuning(ReadTcpSettings(), options.congestion_control,
                            options.stream_window_bytes)),
       tls_(options.certificates),
-      dial_credentials_(tls_.Channel(Role::kPeer)) {}
+      dial_credentials_(tls_.Channel(Role::kPeer)),
+      gate_(std::make_shared<StrangerGate>(
+          static_cast<size_t>(options.max_strangers))),
+      all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
 
@@ -75,7 +78,7 @@ absl::Status GrpcIo::Listen() {
   // Whoever connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
-  AddTuning(tuning_, &builder);
+  AddTuning(tuning_, gate_, &builder);
   server_queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {
@@ -93,7 +96,7 @@ absl::Status GrpcIo::Listen() {
 
 GrpcStreamLimits GrpcIo::Limits() const {
   return {options_.max_body_bytes, options_.chunk_bytes,
-          options_.max_queued_bytes};
+          options_.max_queued_bytes, all_bytes_};
 }
 
 GrpcStreamPtr GrpcIo::Dial(const std::string& address,

@@ -24,6 +24,7 @@
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/socket_tuning.h"
+#include "runtime/transport/grpc/stranger_gate.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -46,6 +47,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   int port() const { return port_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
+  // Who is at the other end of this accepted stream is no stranger any more.
+  void Believe(const GrpcStream& stream) { gate_->Believe(stream.address()); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;
   void Wake() override;
@@ -65,6 +68,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const SocketTuning tuning_;
   const TlsCredentials tls_;
   const std::shared_ptr<grpc::ChannelCredentials> dial_credentials_;
+  const std::shared_ptr<StrangerGate> gate_;
+  const std::shared_ptr<ByteBudget> all_bytes_;
   int port_ = 0;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::Server> server_;

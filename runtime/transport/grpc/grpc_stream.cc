@@ -52,7 +52,8 @@ GrpcStream::GrpcStream(GrpcStreamOwner* owner, GrpcStreamLimits limits,
     : owner_(owner),
       limits_(limits),
       dialled_(dialled),
-      assembler_(limits.max_body_bytes) {}
+      assembler_(limits.max_body_bytes, limits.all_bytes),
+      queued_(limits.all_bytes) {}
 
 GrpcStreamPtr GrpcStream::Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                                std::shared_ptr<grpc::Channel> channel,
@@ -180,8 +181,10 @@ bool GrpcStream::Send(Channel channel, Frame frame) {
   const size_t bytes = frame.head.size() + frame.body.size();
   // The owner has not been told yet.
   if (closing_ || write_failed_) return true;
-  if (queued_bytes_ + bytes > limits_.max_queued_bytes) return false;
-  queued_bytes_ += bytes;
+  if (queued_.held() + bytes > limits_.max_queued_bytes ||
+      !queued_.Take(bytes)) {
+    return false;
+  }
   queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
   WriteNext();
   return true;
@@ -196,7 +199,7 @@ void GrpcStream::WriteNext() {
     FrameChunker& front = queue_.front();
     outgoing_ = ToMessage(front.Next(), front.frame().body);
     if (front.done()) {
-      queued_bytes_ -= front.frame().head.size() + front.frame().body.size();
+      queued_.Give(front.frame().head.size() + front.frame().body.size());
       queue_.pop_front();
     }
   } else {
@@ -214,7 +217,7 @@ void GrpcStream::OnWritten(bool ok) {
     // reads.
     write_failed_ = true;
     queue_.clear();
-    queued_bytes_ = 0;
+    queued_.Clear();
   }
   if (!closing_ && ok) WriteNext();
   Proceed();
@@ -237,7 +240,7 @@ void GrpcStream::Close(const absl::Status& why) {
   why_ = why;
   hello_.reset();
   queue_.clear();
-  queued_bytes_ = 0;
+  queued_.Clear();
 }
 
 // Moves a closing stream towards its end.  A dialled stream finishes once

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,6 +44,7 @@ struct GrpcStreamLimits {
   size_t max_body_bytes;
   size_t chunk_bytes;
   size_t max_queued_bytes;
+  std::shared_ptr<ByteBudget> all_bytes;  // of all streams together
 };
 
 class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
@@ -63,12 +65,14 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
 
   // Answers the hello of the dialling end.
   void SendHello(const TransportHello& hello);
-  // False if the queue would be over its limit.
+  // False if the queue, or that of all streams, would be over its limit.
   bool Send(Channel channel, Frame frame);
   // All that was sent has been handed to the network.
-  bool Drained() const { return queued_bytes_ == 0; }
+  bool Drained() const { return queued_.held() == 0; }
   // What the other end has proved of itself; once it has said hello.
   std::shared_ptr<const grpc::AuthContext> caller() const;
+  // Of an accepted stream: from where it came, as gRPC says it.
+  std::string address() const { return server_context_->peer(); }
   // Ends the stream.  The other end is told why if this end accepted it and is
   // not in the middle of a write.
   void End(const absl::Status& why);
@@ -129,7 +133,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   GrpcStreamPtr self_;  // until the last event
   std::optional<grpc::ByteBuffer> hello_;
   std::deque<FrameChunker> queue_;
-  size_t queued_bytes_ = 0;
+  ByteBudget::Share queued_;
   bool started_ = false;
   bool reading_ = false;
   bool writing_ = false;

@@ -24,6 +24,11 @@ absl::Status Validate(const GrpcOptions& options) {
         absl::StrFormat("options.chunk_bytes: %d is not in 1 to %d",
                         options.chunk_bytes, kMaxChunkBytes));
   }
+  if (options.max_strangers < 2) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "options.max_strangers: %d; a peer that connects is one at first",
+        options.max_strangers));
+  }
   if (options.certificates != nullptr) {
     const Identity self{
         .run = options.run_id, .role = Role::kPeer, .peer = options.self};

@@ -46,6 +46,9 @@ struct GrpcOptions {
   // Frames of one stream that wait to be written; over it the connection is
   // closed.
   size_t max_queued_bytes = size_t{1} << 30;
+  // Of all streams: frames that wait to be written, and those that are coming
+  // in.  Over it the connection that asks for more is closed.
+  size_t max_bytes_in_flight = size_t{4} << 30;
   // What the other end may have in flight to us, per stream: bandwidth times
   // round trip, and at least two messages (section 9 of the design).
   int stream_window_bytes = 16 << 20;
@@ -54,6 +57,9 @@ struct GrpcOptions {
   std::string congestion_control = "auto";
   int max_connections = 256;  // open streams, both directions
   int max_connections_per_peer = 4;
+  // Connections, half of them from one host, of which nobody has proved yet to
+  // be a neighbour.
+  int max_strangers = 128;
 
   // Of the handshake, of a connection without a stream, of a stream without a
   // hello.

@@ -17,7 +17,11 @@
 
 // SetSocketMutator() is public and what it takes is not: these four are as in
 // gRPC's src/core/lib/iomgr/socket_mutator.h, unchanged since 1.36.
-enum grpc_fd_usage : int;
+enum grpc_fd_usage {
+  GRPC_FD_CLIENT_CONNECTION_USAGE,
+  GRPC_FD_SERVER_LISTENER_USAGE,
+  GRPC_FD_SERVER_CONNECTION_USAGE,
+};
 struct grpc_mutate_socket_info {
   int fd;
   grpc_fd_usage usage;
@@ -68,11 +72,20 @@ int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
 }
 
 struct Mutator : grpc_socket_mutator {
-  explicit Mutator(SocketTuning t) : tuning(std::move(t)) {
+  Mutator(SocketTuning t, std::shared_ptr<StrangerGate> g)
+      : tuning(std::move(t)), gate(std::move(g)) {
     grpc_socket_mutator_init(this, &kTable);
   }
-  static bool Mutate(int fd, grpc_socket_mutator* self) {
-    ApplyTuning(fd, static_cast<Mutator*>(self)->tuning);
+  // Never false: gRPC would stop to listen.  Whom the gate has shut out it
+  // finds gone.
+  static bool Mutate(const grpc_mutate_socket_info* info,
+                     grpc_socket_mutator* self) {
+    const auto* own = static_cast<Mutator*>(self);
+    if (info->usage != GRPC_FD_SERVER_CONNECTION_USAGE) {
+      ApplyTuning(info->fd, own->tuning);  // accepted ones inherit it
+    } else if (own->gate != nullptr) {
+      own->gate->Admit(info->fd);
+    }
     return true;
   }
   static int Compare(grpc_socket_mutator* a, grpc_socket_mutator* b) {
@@ -81,22 +94,25 @@ struct Mutator : grpc_socket_mutator {
   static void Destroy(grpc_socket_mutator* self) {
     delete static_cast<Mutator*>(self);
   }
-  static constexpr grpc_socket_mutator_vtable kTable = {Mutate, Compare,
-                                                        Destroy, nullptr};
+  static constexpr grpc_socket_mutator_vtable kTable = {nullptr, Compare,
+                                                        Destroy, Mutate};
   const SocketTuning tuning;
+  const std::shared_ptr<StrangerGate> gate;
 };
 
 class TuningOption final : public grpc::ServerBuilderOption {
  public:
-  explicit TuningOption(SocketTuning tuning) : tuning_(std::move(tuning)) {}
+  TuningOption(SocketTuning tuning, std::shared_ptr<StrangerGate> gate)
+      : tuning_(std::move(tuning)), gate_(std::move(gate)) {}
   void UpdateArguments(grpc::ChannelArguments* arguments) override {
-    AddTuning(tuning_, arguments);
+    arguments->SetSocketMutator(new Mutator(tuning_, gate_));
   }
   void UpdatePlugins(
       std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*) override {}
 
  private:
   const SocketTuning tuning_;
+  const std::shared_ptr<StrangerGate> gate_;
 };
 
 }  // namespace
@@ -142,11 +158,12 @@ void ApplyTuning(int fd, const SocketTuning& tuning) {
 }
 
 void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments) {
-  arguments->SetSocketMutator(new Mutator(tuning));
+  arguments->SetSocketMutator(new Mutator(tuning, nullptr));
 }
 
-void AddTuning(const SocketTuning& tuning, grpc::ServerBuilder* builder) {
-  builder->SetOption(std::make_unique<TuningOption>(tuning));
+void AddTuning(const SocketTuning& tuning, std::shared_ptr<StrangerGate> gate,
+               grpc::ServerBuilder* builder) {
+  builder->SetOption(std::make_unique<TuningOption>(tuning, std::move(gate)));
 }
 
 }  // namespace gossamer

@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/transport/grpc/stranger_gate.h"
+
 namespace gossamer {
 
 // What the kernel says of TCP in this process's network.
@@ -39,9 +41,11 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 // Best effort: a socket that refuses an option works without it.
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
-// Applies `tuning` to every socket of a channel or of a server.
+// Applies `tuning` to every socket of a channel; of a server, which accepts
+// only whom `gate` admits.
 void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments);
-void AddTuning(const SocketTuning& tuning, grpc::ServerBuilder* builder);
+void AddTuning(const SocketTuning& tuning, std::shared_ptr<StrangerGate> gate,
+               grpc::ServerBuilder* builder);
 
 }  // namespace gossamer
 
