@@ -448,15 +448,23 @@ class Soak:
                 stalls.append(longest)
         return statistics.mean(rates), max(stalls)
 
+    def locked_out(self, name, ended):
+        """Who has no valid certificate when it starts says so and ends."""
+        return any(f["kind"] == "expired_certificate" and
+                   name == f"peer-{f['ranks'][0]}" and
+                   f["began"] < ended < f["ended"] + 10 for f in self.faults)
+
     def deaths(self):
-        """Of processes that nobody killed."""
+        """Of processes that nobody killed or locked out."""
         codes = collections.Counter()
         for path in glob.glob(f"{self.fleet.folder}/hosts/*.jsonl"):
+            name = os.path.basename(path)[:-6]
             with open(path) as f:
                 for line in f:
-                    code = json.loads(line)["code"]
-                    if code not in (0, -signal.SIGKILL):
-                        codes[f"{os.path.basename(path)[:-6]}: {code}"] += 1
+                    life = json.loads(line)
+                    if life["code"] not in (0, -signal.SIGKILL) and \
+                            not self.locked_out(name, life["ended"]):
+                        codes[f"{name}: {life['code']}"] += 1
         return codes
 
     def report(self, calm_from, calm_to, punished_to, took):
