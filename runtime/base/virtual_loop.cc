@@ -1,14 +1,16 @@
 #include "runtime/base/virtual_loop.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 namespace gossamer {
 
 EventLoop::TimerId VirtualLoop::Add(absl::Time when, Callback fn) {
-  const uint64_t id = ++sequence_;
-  queue_.emplace(std::pair(when, id), std::move(fn));
-  times_.emplace(id, when);
+  const uint64_t id = callbacks_.Insert(std::move(fn));
+  queue_.emplace_back(when, id);
+  std::ranges::push_heap(queue_, std::greater());
   return TimerId{id};
 }
 
@@ -17,20 +19,34 @@ EventLoop::TimerId VirtualLoop::RunAt(absl::Time when, Callback fn) {
 }
 
 bool VirtualLoop::Cancel(TimerId id) {
-  const auto it = times_.find(static_cast<uint64_t>(id));
-  if (it == times_.end()) return false;
   // The callback is destroyed last: what it owns may call back into this.
-  auto node = queue_.extract(std::pair(it->second, it->first));
-  times_.erase(it);
-  return true;
+  return callbacks_.Take(static_cast<uint64_t>(id)).has_value();
+}
+
+const std::pair<absl::Time, uint64_t>* VirtualLoop::Front() {
+  constexpr size_t kFew = 64;
+  if (queue_.size() > 2 * callbacks_.size() + kFew) {
+    std::erase_if(queue_, [this](const auto& due) {
+      return callbacks_.Find(due.second) == nullptr;
+    });
+    std::ranges::make_heap(queue_, std::greater());
+  }
+  while (!queue_.empty() && callbacks_.Find(queue_.front().second) == nullptr) {
+    std::ranges::pop_heap(queue_, std::greater());
+    queue_.pop_back();
+  }
+  return queue_.empty() ? nullptr : &queue_.front();
 }
 
 bool VirtualLoop::Step() {
-  if (queue_.empty()) return false;
-  auto node = queue_.extract(queue_.begin());
-  now_ = node.key().first;
-  times_.erase(node.key().second);
-  std::move(node.mapped())();
+  const auto* front = Front();
+  if (front == nullptr) return false;
+  const auto [when, id] = *front;
+  std::ranges::pop_heap(queue_, std::greater());
+  queue_.pop_back();
+  now_ = when;
+  std::optional<Callback> callback = callbacks_.Take(id);
+  std::move (*callback)();
   return true;
 }
 
@@ -38,11 +54,14 @@ bool VirtualLoop::Run(size_t max_steps) {
   for (size_t i = 0; i < max_steps; ++i) {
     if (!Step()) return true;
   }
-  return queue_.empty();
+  return pending() == 0;
 }
 
 void VirtualLoop::RunUntil(absl::Time time) {
-  while (!queue_.empty() && queue_.begin()->first.first <= time) Step();
+  for (const auto* next = Front(); next != nullptr && next->first <= time;
+       next = Front()) {
+    Step();
+  }
   now_ = std::max(now_, time);
 }
 
@@ -50,14 +69,16 @@ bool VirtualLoop::RunUntil(absl::FunctionRef<bool()> condition,
                            absl::Duration limit) {
   const absl::Time end = now_ + limit;
   while (!condition()) {
-    if (queue_.empty() || queue_.begin()->first.first > end) return false;
+    const auto* next = Front();
+    if (next == nullptr || next->first > end) return false;
     Step();
   }
   return true;
 }
 
 VirtualPeerLoop::~VirtualPeerLoop() {
-  for (const auto& [id, entry] : pending_) shared_->Cancel(entry.shared_id);
+  pending_.ForEach(
+      [this](const Entry& entry) { shared_->Cancel(entry.shared_id); });
   shared_->Cancel(thaw_);
 }
 
@@ -80,17 +101,17 @@ absl::Time VirtualPeerLoop::ToShared(absl::Time own) const {
 }
 
 EventLoop::TimerId VirtualPeerLoop::Add(absl::Time when, Callback fn) {
-  const uint64_t id = next_id_++;
+  const uint64_t id = pending_.Insert({std::move(fn), TimerId{}, when});
   const TimerId shared_id = shared_->RunAt(when, [this, id] { Fire(id); });
-  pending_.emplace(id, Entry{std::move(fn), shared_id, when});
+  pending_.Find(id)->shared_id = shared_id;
   return TimerId{id};
 }
 
 bool VirtualPeerLoop::Cancel(TimerId id) {
-  auto node = pending_.extract(static_cast<uint64_t>(id));
-  if (node.empty()) return false;
-  shared_->Cancel(node.mapped().shared_id);
-  overdue_.erase({node.mapped().when, node.key()});
+  const std::optional<Entry> entry = pending_.Take(static_cast<uint64_t>(id));
+  if (!entry) return false;
+  shared_->Cancel(entry->shared_id);
+  overdue_.erase({entry->when, static_cast<uint64_t>(id)});
   return true;
 }
 
@@ -102,13 +123,13 @@ void VirtualPeerLoop::Fire(uint64_t id) {
   // What became due in a freeze runs before anything that is due later, also
   // when freezes overlap.
   if (frozen_until_ > shared_->Now() || !overdue_.empty()) {
-    overdue_.insert({pending_.at(id).when, id});
+    overdue_.insert({pending_.Find(id)->when, id});
     ScheduleThaw();
     return;
   }
-  auto node = pending_.extract(id);
+  std::optional<Entry> entry = pending_.Take(id);
   ++runs_;
-  std::move(node.mapped().fn)();
+  std::move(entry->fn)();
 }
 
 void VirtualPeerLoop::ScheduleThaw() {
@@ -119,11 +140,11 @@ void VirtualPeerLoop::ScheduleThaw() {
 void VirtualPeerLoop::Thaw() {
   thaw_ = TimerId{};
   if (frozen_until_ > shared_->Now() || overdue_.empty()) return ScheduleThaw();
-  auto node = pending_.extract(overdue_.begin()->second);
+  std::optional<Entry> entry = pending_.Take(overdue_.begin()->second);
   overdue_.erase(overdue_.begin());
   ScheduleThaw();
   ++runs_;
-  std::move(node.mapped().fn)();  // may destroy this
+  std::move(entry->fn)();  // may destroy this
 }
 
 void VirtualCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {

@@ -10,15 +10,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/slot_map.h"
 
 namespace gossamer {
 
@@ -46,15 +47,19 @@ class VirtualLoop final : public EventLoop {
   // Runs until `condition` holds, checked after each callback.  False if it
   // does not within `limit`.
   bool RunUntil(absl::FunctionRef<bool()> condition, absl::Duration limit);
-  size_t pending() const { return queue_.size(); }
+  size_t pending() const { return callbacks_.size(); }
 
  private:
   TimerId Add(absl::Time when, Callback fn);
 
+  // Drops what was cancelled from the queue's front, and all of it once it is
+  // most of the queue.  Null if nothing is pending.
+  const std::pair<absl::Time, uint64_t>* Front();
+
   absl::Time now_;
-  uint64_t sequence_ = 0;
-  std::map<std::pair<absl::Time, uint64_t>, Callback> queue_;
-  std::map<uint64_t, absl::Time> times_;
+  SlotMap<Callback> callbacks_;
+  // A heap, the first to run in front; of what was cancelled, too.
+  std::vector<std::pair<absl::Time, uint64_t>> queue_;
 };
 
 // The loop of one peer.  Destroying it drops what it has not run.  It may be
@@ -104,8 +109,7 @@ class VirtualPeerLoop final : public EventLoop {
   double rate_ = 1;
   uint64_t runs_ = 0;
   absl::Time frozen_until_ = absl::InfinitePast();
-  uint64_t next_id_ = 1;
-  std::map<uint64_t, Entry> pending_;
+  SlotMap<Entry> pending_;
   std::set<std::pair<absl::Time, uint64_t>> overdue_;  // fired while frozen
   TimerId thaw_{};
 };

@@ -47,6 +47,23 @@ TEST_F(VirtualLoopTest, ATimerInThePastRunsNowAndTimeDoesNotGoBack) {
   EXPECT_THAT(ran_, ElementsAre(1));
 }
 
+// Far more are cancelled than run: those that stay keep their order.
+TEST_F(VirtualLoopTest, WhatIsCancelledLeavesTheOthersInOrder) {
+  const absl::Time start = loop_.Now();
+  for (int i = 9; i >= 0; --i) {
+    loop_.RunAt(start + i * kSecond, Note(i));
+    for (int j = 0; j < 100; ++j) {
+      EXPECT_TRUE(loop_.Cancel(loop_.RunAt(start + j * kSecond, Note(-1))));
+    }
+  }
+  EXPECT_EQ(loop_.pending(), 10u);
+  loop_.RunUntil(start + 4 * kSecond);
+  EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(loop_.pending(), 5u);
+  EXPECT_TRUE(loop_.Run());
+  EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+}
+
 TEST_F(VirtualLoopTest, CancelWorksOnceAndNotAfterTheRun) {
   const auto a = loop_.RunAt(loop_.Now(), Note(1));
   const auto b = loop_.RunAt(loop_.Now(), Note(2));

@@ -1,0 +1,75 @@
+// Values by ids that are never given twice and grow from one to the next.
+//
+// A vector of slots that are used again: no allocation for each value.  Knows
+// nothing of what the values are.
+
+#ifndef GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
+#define GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gossamer {
+
+// At most 2^24 values at once and 2^40 over its life.
+template <typename T>
+class SlotMap {
+ public:
+  // The id is never 0.
+  uint64_t Insert(T value) {
+    uint64_t slot = slots_.size();
+    if (free_.empty()) {
+      slots_.emplace_back();
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    const uint64_t id = ++sequence_ << kSlotBits | slot;
+    slots_[slot].id = id;
+    slots_[slot].value.emplace(std::move(value));
+    return id;
+  }
+  // Null if there is none; valid until the next Insert().
+  T* Find(uint64_t id) {
+    const uint64_t slot = id & kSlotMask;
+    if (slot >= slots_.size() || slots_[slot].id != id) return nullptr;
+    return &*slots_[slot].value;
+  }
+  // Nothing of the map changes any more once the value is destroyed.
+  std::optional<T> Take(uint64_t id) {
+    T* found = Find(id);
+    if (found == nullptr) return std::nullopt;
+    std::optional<T> value(std::move(*found));
+    const uint64_t slot = id & kSlotMask;
+    slots_[slot].id = 0;
+    slots_[slot].value.reset();
+    free_.push_back(slot);
+    return value;
+  }
+  size_t size() const { return slots_.size() - free_.size(); }
+  template <typename F>
+  void ForEach(F f) const {
+    for (const Slot& slot : slots_) {
+      if (slot.value) f(*slot.value);
+    }
+  }
+
+ private:
+  static constexpr int kSlotBits = 24;
+  static constexpr uint64_t kSlotMask = (uint64_t{1} << kSlotBits) - 1;
+  struct Slot {
+    uint64_t id = 0;  // 0: free
+    std::optional<T> value;
+  };
+
+  uint64_t sequence_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<uint64_t> free_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
