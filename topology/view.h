@@ -30,6 +30,7 @@ struct Member {
 struct Departure {
   PeerId id;
   uint64_t round = 0;
+  std::string address;
   friend bool operator==(const Departure&, const Departure&) = default;
 };
 

@@ -11,7 +11,7 @@
 namespace gossamer {
 
 // Raised when the meaning of a control message changes.
-inline constexpr uint32_t kControlProtocolVersion = 3;
+inline constexpr uint32_t kControlProtocolVersion = 4;
 
 // Requests to the service; its answers (a view of kMaxPeers with long names).
 inline constexpr int kMaxRequestBytes = 64 << 10;

@@ -28,6 +28,7 @@ wire::ViewMessage ToMessage(const View& view) {
   for (const Departure& d : view.departures) {
     m.add_departing_id(d.id.value);
     m.add_departing_round(d.round);
+    m.add_departing_address(d.address);
   }
   m.set_graph(view.schedule.graph);
   m.set_schedule(view.schedule.schedule);
@@ -54,10 +55,12 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
                                 m.member_address_size(), " addresses"));
   }
   if (m.departing_id_size() > kMaxPeers ||
-      m.departing_id_size() != m.departing_round_size()) {
+      m.departing_id_size() != m.departing_round_size() ||
+      m.departing_id_size() != m.departing_address_size()) {
     return Refused(absl::StrCat("with ", m.departing_id_size(),
-                                " departing peers and ",
-                                m.departing_round_size(), " rounds"));
+                                " departing peers, ", m.departing_round_size(),
+                                " rounds and ", m.departing_address_size(),
+                                " addresses"));
   }
   if (m.epoch() == 0 || m.from_round() > kMaxRound ||
       m.resume_round() > kMaxRound || !std::isfinite(m.gamma()) ||
@@ -79,8 +82,16 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
         {.id = {m.member_id(i)}, .address = m.member_address(i)});
   }
   for (int i = 0; i < m.departing_id_size(); ++i) {
-    view.departures.push_back(
-        {.id = {m.departing_id(i)}, .round = m.departing_round(i)});
+    if (m.departing_id(i) == 0 || m.departing_address(i).empty() ||
+        m.departing_address(i).size() > kMaxAddressBytes) {
+      return Refused("with a departing peer that has no proper address");
+    }
+    if (m.departing_round(i) > kMaxRound) {
+      return Refused("with a departure at a round out of range");
+    }
+    view.departures.push_back({.id = {m.departing_id(i)},
+                               .round = m.departing_round(i),
+                               .address = m.departing_address(i)});
   }
   view.run_id = m.run_id();
   view.generation = m.generation();

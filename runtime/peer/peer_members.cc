@@ -70,7 +70,13 @@ void Peer::LetGo(const View& newest) {
 }
 
 void Peer::Meet(const View& newest) {
-  if (!newest.RankOf(spec_.self)) return;
+  if (!newest.RankOf(spec_.self)) {
+    // It leaves, and still mixes with those who have come back elsewhere.
+    for (const Member& m : newest.members) {
+      if (neighborhood_.Has(m.id)) parts_.transport->Connect(m.id, m.address);
+    }
+    return;
+  }
   const auto schedule = newest.MakeSchedule();
   if (!schedule.ok()) return;  // said when the view is adopted
   for (const Member& m : newest.members) {
@@ -88,6 +94,21 @@ void Peer::Meet(const View& newest) {
   const absl::Status connected =
       Connect(newest, **schedule, {}, /*newcomers=*/true);
   if (!connected.ok()) Tell("meet_failed", std::string(connected.message()));
+}
+
+// Of a life that begins.  Who leaves would wait for what the life before owed
+// it in rounds that this one does not take part in: it is told so.
+absl::Status Peer::MeetLeavers() {
+  const ExchangeId frontier = MakeExchangeId(round_);
+  for (const Departure& d : view_.departures) {
+    if (neighborhood_.Has(d.id)) continue;
+    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add({.peer = d.id,
+                                                .address = d.address,
+                                                .frontier = frontier,
+                                                .codec = parts_.codec}));
+    neighborhood_.Rest(d.id, frontier);
+  }
+  return absl::OkStatus();
 }
 
 void Peer::WatchNeighbors() {

@@ -139,7 +139,8 @@ absl::Status Peer::AdoptView() {
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
     }
   }
-  return ConnectMembers(saved);
+  GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
+  return first ? MeetLeavers() : absl::OkStatus();
 }
 
 absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {

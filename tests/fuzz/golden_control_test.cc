@@ -53,6 +53,7 @@ View SomeView() {
   for (const uint64_t id : {1, 2, 5}) {
     view.members.push_back({{id}, absl::StrCat("10.0.0.", id, ":7800")});
   }
+  view.departures.push_back({{4}, 30, "10.0.0.4:7800"});
   view.schedule.graph = "ring";
   view.schedule.schedule = "fixed";
   view.schedule.weights = "metropolis";

@@ -220,7 +220,8 @@ TEST_F(FleetMembersTest, OneLeavesInGoodOrder) {
   Run(3);
   EXPECT_THAT(Members(), ElementsAre(1, 3, 4));
   const View& view = fleet_->record().view;
-  EXPECT_THAT(view.departures, ElementsAre(Departure{{2}, view.from_round}));
+  EXPECT_THAT(view.departures,
+              ElementsAre(Departure{{2}, view.from_round, "host:2"}));
   ASSERT_TRUE(answers_[2].view);
   EXPECT_EQ(answers_[2].view->DepartureOf({2}), view.from_round);
   beats_[2].finished = true;

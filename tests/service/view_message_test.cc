@@ -17,6 +17,7 @@ View Sample() {
   view.epoch = 2;
   view.from_round = 17;
   view.members = {{{4}, "a:1"}, {{9}, "b:2"}};
+  view.departures = {{{5}, 17, "c:3"}};
   view.schedule = {.graph = "edge-list",
                    .schedule = "fixed",
                    .weights = "uniform",
@@ -40,6 +41,7 @@ TEST(ViewMessageTest, KeepsEverything) {
   EXPECT_EQ(ToMessage(*view).SerializeAsString(), message.SerializeAsString());
   EXPECT_EQ(view->members, Sample().members);
   EXPECT_EQ(view->schedule, Sample().schedule);
+  EXPECT_EQ(view->departures, Sample().departures);
   EXPECT_EQ(view->overlap_steps, 4);
 }
 
@@ -52,6 +54,11 @@ TEST(ViewMessageTest, RefusesWhatIsNoView) {
            [](auto& m) { m.set_member_id(1, 4); },
            [](auto& m) { m.set_member_address(0, ""); },
            [](auto& m) { m.set_member_address(0, std::string(300, 'a')); },
+           [](auto& m) { m.add_departing_id(6); },
+           [](auto& m) { m.set_departing_id(0, 0); },
+           [](auto& m) { m.set_departing_round(0, ~uint64_t{0}); },
+           [](auto& m) { m.set_departing_address(0, ""); },
+           [](auto& m) { m.set_departing_address(0, std::string(300, 'a')); },
            [](auto& m) { m.set_epoch(0); },
            [](auto& m) { m.set_from_round(~uint64_t{0}); },
            [](auto& m) { m.set_resume_round(~uint64_t{0}); },

@@ -110,7 +110,8 @@ View Fleet::NextView(uint64_t from_round) const {
     } else if (m.standing == Standing::kLeaving) {
       view.departures.push_back(
           {.id = m.id,
-           .round = record_.view.DepartureOf(m.id).value_or(from_round)});
+           .round = record_.view.DepartureOf(m.id).value_or(from_round),
+           .address = m.address});
     }
   }
   view.schedule = options_.schedule;

@@ -155,8 +155,7 @@ void DrawMembers(Scenario& s, Draws d) {
     }
   }
   s.late = std::max(s.late, 0);
-  // Not with a stop of the fleet: see the README's known limits.
-  if (d.Chance(0.3) && !s.swarm.fleet_stop) {
+  if (d.Chance(0.3)) {
     s.swarm.leave_rate = d.Between(0.0005, 0.005);
   }
 }
