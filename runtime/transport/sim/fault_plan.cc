@@ -19,7 +19,8 @@ FaultInjector::FaultInjector(VirtualLoop* loop, SimNetwork* network,
 
 void FaultInjector::Tick() {
   const RngKey key = RngKey(plan_.seed).Fold("faults").Fold(tick_++);
-  for (const auto& [a, b] : network_->Pairs()) {
+  const bool links = plan_.break_rate > 0 || plan_.stall_rate > 0;
+  for (const auto& [a, b] : links ? network_->Pairs() : SimNetwork::PairSet()) {
     const RngKey draw = key.Fold("pair").Fold(a.value).Fold(b.value);
     if (draw.Uniform(0) < plan_.break_rate) Break(a, b, draw.Fold("break"));
     if (draw.Uniform(1) < plan_.stall_rate) Stall(a, b, draw.Fold("stall"));

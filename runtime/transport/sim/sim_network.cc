@@ -82,7 +82,7 @@ void SimNetwork::Partition(std::set<PeerId> side) {
 
 void SimNetwork::Heal() { Partition({}); }
 
-std::set<std::pair<PeerId, PeerId>> SimNetwork::Pairs() const {
+SimNetwork::PairSet SimNetwork::Pairs() const {
   std::set<PairKey> wanted;
   for (const auto& [key, pair] : pairs_) {
     const auto a = endpoints_.find(key.first);

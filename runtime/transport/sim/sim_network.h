@@ -100,7 +100,8 @@ class SimNetwork {
   Sent SentBetween(PeerId from, PeerId to) const;
 
   // The pairs whose both ends have called Connect(), and the peers.
-  std::set<std::pair<PeerId, PeerId>> Pairs() const;
+  using PairSet = std::set<std::pair<PeerId, PeerId>>;
+  PairSet Pairs() const;
   std::set<PeerId> Peers() const;
 
  private:

@@ -304,11 +304,20 @@ void SimLife::OnEvent(const Event& event) {
 void SimLife::Check() {
   if (!peer_ || crash_.dead()) return;
   CheckView();
-  // Edges that were given up begin anew if they come back.
-  std::erase_if(seen_, [this](const auto& seen) {
-    return !peer_->neighborhood().Has(seen.first);
+  // Side by side, as both are by peer; edges that were given up begin anew if
+  // they come back.
+  auto seen = seen_.begin();
+  peer_->neighborhood().VisitEdges([&](const Edge& e) {
+    while (seen != seen_.end() && seen->first < e.other()) {
+      seen = seen_.erase(seen);
+    }
+    if (seen == seen_.end() || e.other() < seen->first) {
+      seen = seen_.emplace_hint(seen, e.other(), Seen{});
+    }
+    CheckEdge(e, seen->second);
+    ++seen;
   });
-  peer_->neighborhood().VisitEdges([this](const Edge& e) { CheckEdge(e); });
+  seen_.erase(seen, seen_.end());
 }
 
 void SimLife::CheckView() {
@@ -362,9 +371,11 @@ void SimLife::TellEdges() {
   });
 }
 
-void SimLife::CheckEdge(const Edge& edge) {
+void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
   const auto& s = edge.state();
-  Seen& seen = seen_[edge.other()];
+  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
+                    s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
+  if (now == seen) return;
   const auto wrong = [&](const char* what) {
     Violation(absl::StrFormat("edge to peer %d: %s", edge.other().value, what));
   };
@@ -385,7 +396,7 @@ void SimLife::CheckEdge(const Edge& edge) {
   }
   if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
   if (s.theirs.size() > 2 * s.peer_window) wrong("holds more than 2W payloads");
-  seen = {s.epoch, s.peer_epoch, s.decided, s.heard, s.done, s.peer_done};
+  seen = now;
 }
 
 }  // namespace gossamer::simulation

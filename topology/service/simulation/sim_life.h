@@ -103,13 +103,15 @@ class SimLife final : private MetricsSink {
   struct Seen {  // of an edge, at the last look
     uint64_t epoch = 0, peer_epoch = 0;
     ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
+    int mine = 0, theirs = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
   };
 
   Task<absl::Status> Main();
   Task<absl::Status> Register();
   absl::Status MakePeer();
   uint64_t NewEpoch() const;
-  void CheckEdge(const Edge& edge);
+  void CheckEdge(const Edge& edge, Seen& seen);
   void CheckView();
   void CheckSaved();
   void NotePast(uint64_t round);

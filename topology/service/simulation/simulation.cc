@@ -124,7 +124,11 @@ void Simulation::Tell(const std::string& who, const std::string& what) {
 
 void Simulation::Violation(const std::string& what) {
   Tell("VIOLATION", what);
-  if (outcome_.violation.empty()) outcome_.violation = what;
+  if (!outcome_.violation.empty()) return;
+  outcome_.violation = what;
+  for (const Seat& seat : seats_) {
+    if (trace_ && seat.life) seat.life->TellEdges();
+  }
 }
 
 void Simulation::StartLife(Seat& seat) {
@@ -297,7 +301,6 @@ void Simulation::Advance() {
   if (loop_.Now() < give_up_) return;
   std::string where;
   for (const Seat& seat : seats_) {
-    if (seat.life) seat.life->TellEdges();
     absl::StrAppend(&where, " ",
                     seat.ended  ? "ended"
                     : seat.life ? absl::StrCat(seat.life->round())
