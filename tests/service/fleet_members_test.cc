@@ -30,13 +30,15 @@ class FleetMembersTest : public testing::Test {
     }
   }
   absl::StatusOr<PeerId> Register(uint64_t id, uint64_t boot,
-                                  bool has_parameters = false) {
+                                  bool has_parameters = false,
+                                  std::vector<uint64_t> checkpoints = {}) {
     Registration r;
     r.run_id = "run";
     r.peer_id = {id};
     r.boot_id = boot;
     r.address = "host:" + std::to_string(id);
     r.has_parameters = has_parameters;
+    r.checkpoint_rounds = std::move(checkpoints);
     return fleet_->Register(r, now_);
   }
   static FleetHeartbeat Beat(uint64_t id, uint64_t boot) {
@@ -286,6 +288,42 @@ TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
   EXPECT_EQ(answers_[7].view->resume_round, 0);
   EXPECT_EQ(fleet_->record().counts.joins, 1);
   EXPECT_THAT(answers_[1].joiners, IsEmpty());
+}
+
+TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(fleet_->RequestStop(now_).ok());  // nobody is let in any more
+  for (int id = 7; id <= 11; ++id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = id < 11;
+  }
+  Run(2);
+  EXPECT_EQ(Members().size(), 4);
+  int asked = 0;
+  for (int i = 1; i <= 4; ++i) {
+    for (const Member& joiner : answers_[i].joiners) {
+      EXPECT_EQ(joiner.id, PeerId{11});
+      ++asked;
+    }
+  }
+  EXPECT_EQ(asked, 3);
+}
+
+// It may be of a life that never trained, or of another fleet.
+TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107, false, {1, 90}).ok());
+  beats_[7] = Beat(7, 107);
+  Run(3);
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_EQ(answers_[7].donors.size(), 3);
+  beats_[7].ready = true;
+  Run(2);
+  EXPECT_EQ(Members().size(), 5);
+  EXPECT_EQ(answers_[7].view->resume_round, 0);
 }
 
 TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {

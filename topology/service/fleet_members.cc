@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "topology/graph.h"
 #include "topology/service/fleet.h"
@@ -134,14 +135,15 @@ void Fleet::RemoveSilent(absl::Time now) {
   int members = 0;
   for (MemberRecord& m : record_.members) {
     members += m.standing == Standing::kMember;
-    if (!Lost(m, now)) continue;
+    if (!Lost(m, now) && !SeededBug("remove-with-lease")) continue;
     if (m.standing == Standing::kJoining) {
       m.standing = Standing::kRemoved;
       ++version_;
     }
     if (!OfTheFleet(m) || m.finished) continue;
     const int suspecters = Suspecters(m.id, now);
-    if (suspecters > 0 && suspecters >= SuspectersNeeded(m.id, now)) {
+    if ((suspecters > 0 && suspecters >= SuspectersNeeded(m.id, now)) ||
+        SeededBug("remove-unsuspected")) {
       silent.push_back(m.id);
     }
   }
@@ -222,9 +224,11 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
         "--id, a larger fleet needs --peers",
         options_.expected));
   }
-  member.needs_parameters =
-      !r.has_parameters &&
-      (r.checkpoint_rounds.empty() || member.standing != Standing::kMember);
+  // The checkpoint of one that is no member may be of another fleet, or of a
+  // life that never trained.
+  const bool goes_on = known && member.standing == Standing::kMember &&
+                       !r.checkpoint_rounds.empty();
+  member.needs_parameters = !r.has_parameters && !goes_on;
   if (known && member.standing == Standing::kMember) return absl::OkStatus();
   if (member.standing == Standing::kLeaving) {
     member.standing = Standing::kRemoved;
@@ -262,7 +266,9 @@ bool Fleet::Adopted(absl::Time now) const {
 }
 
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
-  if (m.in_view || (m.needs_parameters && !live_.at(m.id).ready)) return false;
+  const bool has = !m.needs_parameters || live_.at(m.id).ready ||
+                   SeededBug("join-without-parameters");
+  if (m.in_view || !has) return false;
   if (m.standing == Standing::kMember) return true;
   return m.standing == Standing::kJoining && record_.stop.round == 0;
 }
@@ -286,7 +292,7 @@ void Fleet::LetIn(absl::Time now) {
     }
     ++version_;
   }
-  if (!joining.empty() && Adopted(now) &&
+  if (!joining.empty() && (Adopted(now) || SeededBug("join-unadopted")) &&
       CanHave(members + static_cast<int>(joining.size()),
               absl::StrCat(Names(joining), " must wait"))) {
     for (const PeerId id : joining) {
@@ -341,7 +347,11 @@ std::vector<Member> Fleet::DonorsOf(const MemberRecord& joiner,
 std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) const {
   std::vector<Member> joiners;
   for (const MemberRecord& m : record_.members) {
-    if (!m.needs_parameters || m.in_view || !HasLease(m, now)) continue;
+    // Who has them and cannot be let in yet takes no other's place.
+    if (!m.needs_parameters || m.in_view || live_.at(m.id).ready ||
+        !HasLease(m, now)) {
+      continue;
+    }
     if (m.standing != Standing::kJoining && m.standing != Standing::kMember) {
       continue;
     }
