@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/safetensors.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -72,6 +73,7 @@ absl::Status AddSnapshot(const Checkpoint& state, int before, Checkpoint& sum) {
 
 void DivideSnapshot(int count, Checkpoint& sum) {
   for (auto& [name, values] : sum.floats) {
+    if (SeededBug("sum-of-states")) continue;
     for (float& v : values) v /= static_cast<float>(count);
   }
 }

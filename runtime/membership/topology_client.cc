@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 
@@ -92,7 +93,7 @@ void TopologyClient::Rejoin(bool trained) {
 
 // Differs between any two lives, those of one process included.
 uint64_t TopologyClient::BootId() const {
-  if (rejoined_ == 0) return options_.boot_id;
+  if (rejoined_ == 0 || SeededBug("same-life")) return options_.boot_id;
   return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
 }
 

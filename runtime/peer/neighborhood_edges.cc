@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/seeded_bug.h"
 #include "runtime/peer/neighborhood.h"
 
 namespace gossamer {
@@ -78,6 +79,7 @@ void Neighborhood::BeginLife() {
   for (const auto& [peer, epoch] : last_epochs_) {
     epoch_ = std::max(epoch_, epoch);
   }
+  if (SeededBug("same-epochs")) return last_epochs_.clear();
   epoch_ = EpochAbove(epoch_, options_.epoch);
 }
 

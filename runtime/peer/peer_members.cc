@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/peer/peer.h"
@@ -59,7 +60,10 @@ void Peer::MeasureWays() {
 
 void Peer::LetGo(const View& newest) {
   for (const PeerId peer : neighborhood_.Peers()) {
-    if (newest.RankOf(peer) || newest.DepartureOf(peer)) continue;
+    if (newest.RankOf(peer) ||
+        (newest.DepartureOf(peer) && !SeededBug("drop-leavers"))) {
+      continue;
+    }
     Tell("member_removed",
          absl::StrFormat("peer %d is in no view any more; what was under way "
                          "with it is given up",
@@ -101,7 +105,7 @@ void Peer::Meet(const View& newest) {
 absl::Status Peer::MeetLeavers() {
   const ExchangeId frontier = MakeExchangeId(round_);
   for (const Departure& d : view_.departures) {
-    if (neighborhood_.Has(d.id)) continue;
+    if (neighborhood_.Has(d.id) || SeededBug("greet-no-leavers")) continue;
     GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add({.peer = d.id,
                                                 .address = d.address,
                                                 .frontier = frontier,

@@ -32,6 +32,17 @@ BUGS = {
     "no-sync-before-rename": "a checkpoint's files are not synced",
     "no-sync-after-rename": "a checkpoint's name is not synced",
     "unverified": "a damaged checkpoint counts as whole",
+    "drop-leavers": "who leaves is given up at once",
+    "leave-unanswered": "who leaves does not answer who hears of it late",
+    "greet-no-leavers": "who begins anew says nothing to those who leave",
+    "same-life": "a removed peer registers as the life that was removed",
+    "same-epochs": "a removed peer's edges go on with their epochs",
+    "sum-of-states": "who joins adds up what members gave it",
+    "remove-with-lease": "a suspected peer is removed though it has a lease",
+    "remove-unsuspected": "a missed lease alone removes a peer",
+    "lease-from-start": "leases count before the service is up for one",
+    "join-without-parameters": "who joins does not wait for parameters",
+    "join-unadopted": "who joins does not wait until the view is adopted",
 }
 SEEDS = 300
 AT_ONCE = 20
