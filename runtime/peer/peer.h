@@ -91,6 +91,12 @@ class Peer {
   std::span<const float> generator() const;
   const RoundMetrics& last_metrics() const { return metrics_; }
   Neighborhood& neighborhood() { return neighborhood_; }
+  // The latest that it goes on by itself if it waits (Waiter::next_look()), and
+  // bytes of states that it gives or gets.
+  absl::Time next_look() const { return waiter_.next_look(); }
+  size_t state_bytes() const {
+    return donor_.held() + (collector_ ? collector_->held() : 0);
+  }
 
  private:
   Peer(PeerSpec spec, Parts parts);

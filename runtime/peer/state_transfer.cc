@@ -259,6 +259,15 @@ bool StateCollector::done() const {
                              [this](PeerId p) { return over_.contains(p); });
 }
 
+size_t StateCollector::held() const {
+  size_t bytes = download_ ? download_->bytes.size() : 0;
+  for (const auto& [name, values] : sum_.floats) {
+    bytes += values.size() * sizeof(float);
+  }
+  for (const auto& [name, values] : sum_.bytes) bytes += values.size();
+  return bytes;
+}
+
 Checkpoint StateCollector::Take() {
   DivideSnapshot(given_, sum_);
   return std::move(sum_);

@@ -51,6 +51,8 @@ class StateDonor {
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
   // Forgets a snapshot that nobody has read from for a while.
   void Tick(absl::Time now);
+  // Bytes of the snapshot.
+  size_t held() const { return snapshot_ ? snapshot_->bytes.size() : 0; }
 
  private:
   struct Snapshot {
@@ -85,6 +87,8 @@ class StateCollector {
   // Every donor has given its state or failed, and one at least has given it.
   bool done() const;
   int given() const { return given_; }
+  // Bytes of the state that it gets and of the sum.
+  size_t held() const;
   // The average; once, when done().
   Checkpoint Take();
   // Why members were given up, for people.

@@ -36,6 +36,13 @@ class Waiter {
     return result;
   }
 
+  // When it looks again by itself: InfinitePast if nobody waits, InfiniteFuture
+  // if nothing but Notify() makes it look.
+  absl::Time next_look() const {
+    if (!wait_) return absl::InfinitePast();
+    return timer_ == EventLoop::TimerId{} ? absl::InfiniteFuture() : look_at_;
+  }
+
   // Something may have changed.  Never resumes inline: the caller may be in
   // the middle of the change.
   void Notify() {
@@ -69,6 +76,7 @@ class Waiter {
     absl::Time next = wait_->deadline;
     if (wait_->next_look) next = std::min(next, wait_->next_look());
     if (next == absl::InfiniteFuture() || SeededBug("no-deadline")) return;
+    look_at_ = next;
     timer_ = loop_->RunAt(next, [this] {
       timer_ = {};
       Look();
@@ -82,6 +90,7 @@ class Waiter {
   EventLoop* const loop_;
   std::optional<Wait> wait_;
   EventLoop::TimerId timer_{};
+  absl::Time look_at_;
   bool posted_ = false;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

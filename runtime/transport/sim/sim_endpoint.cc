@@ -6,10 +6,12 @@
 
 namespace gossamer::sim_internal {
 
-Endpoint::Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop)
+Endpoint::Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop,
+                   std::string address)
     : network_(network),
       self_(self),
       loop_(loop),
+      address_(std::move(address)),
       alive_(std::make_shared<Endpoint*>(this)) {}
 
 Endpoint::~Endpoint() {
@@ -29,7 +31,7 @@ void Endpoint::SetListener(TransportListener* listener) {
 }
 
 void Endpoint::Connect(PeerId peer, const std::string& address) {
-  wanted_.insert(peer);
+  wanted_.insert_or_assign(peer, address);
   network_->MaybeDial(SimNetwork::KeyOf(self_, peer), absl::ZeroDuration());
 }
 

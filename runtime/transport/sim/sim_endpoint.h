@@ -46,7 +46,8 @@ struct Connection {
 
 class Endpoint final : public Transport {
  public:
-  Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop);
+  Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop,
+           std::string address);
   ~Endpoint() override;
 
   void SetListener(TransportListener* listener) override;
@@ -61,6 +62,9 @@ class Endpoint final : public Transport {
   // Hands an item to the peer's loop.
   void Deliver(std::shared_ptr<Connection> c, int end, Item item);
   bool Wants(PeerId peer) const { return wanted_.contains(peer); }
+  // Where this end looks for a peer that it wants, and where it is itself.
+  const std::string& AddressOf(PeerId peer) const { return wanted_.at(peer); }
+  const std::string& address() const { return address_; }
   VirtualPeerLoop* loop() { return loop_; }
 
  private:
@@ -75,7 +79,8 @@ class Endpoint final : public Transport {
   const PeerId self_;
   VirtualPeerLoop* const loop_;
   TransportListener* listener_ = nullptr;
-  std::set<PeerId> wanted_;
+  const std::string address_;
+  std::map<PeerId, std::string> wanted_;
   std::map<PeerId, std::map<ConnectionId, ConnectionPtr>> up_;
   ConnectionId last_id_ = 0;
   TransportCounters counters_;

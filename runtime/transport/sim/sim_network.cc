@@ -39,8 +39,10 @@ SimNetwork::SimNetwork(VirtualLoop* loop, SimOptions options)
 SimNetwork::~SimNetwork() = default;
 
 std::unique_ptr<Transport> SimNetwork::CreateEndpoint(PeerId peer,
-                                                      VirtualPeerLoop* loop) {
-  auto endpoint = std::make_unique<sim_internal::Endpoint>(this, peer, loop);
+                                                      VirtualPeerLoop* loop,
+                                                      std::string address) {
+  auto endpoint = std::make_unique<sim_internal::Endpoint>(this, peer, loop,
+                                                           std::move(address));
   endpoints_[peer] = endpoint.get();
   return endpoint;
 }
@@ -132,6 +134,12 @@ void SimNetwork::Dial(PairKey key) {
   if (!MayConnect(key)) return;
   if (pair.closed_until > loop_.Now()) {
     MaybeDial(key, absl::ZeroDuration());
+    return;
+  }
+  const std::string& there = endpoints_.at(key.second)->address();
+  if (!there.empty() &&
+      endpoints_.at(key.first)->AddressOf(key.second) != there) {
+    MaybeDial(key, options_.redial_delay);
     return;
   }
   const RngKey draw =

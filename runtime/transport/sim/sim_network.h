@@ -75,8 +75,10 @@ class SimNetwork {
   // The transport of `peer`, on `loop`, which outlives it.  Destroying it is
   // a crash of the peer: connections break and nothing of it is heard again
   // until another is created.  At most one per peer at a time.  A connection
-  // opens when both ends have called Connect(); addresses are ignored.
-  std::unique_ptr<Transport> CreateEndpoint(PeerId peer, VirtualPeerLoop* loop);
+  // opens when both ends have called Connect(); the smaller id dials, and finds
+  // nobody if the other end is at another `address` ("": at any).
+  std::unique_ptr<Transport> CreateEndpoint(PeerId peer, VirtualPeerLoop* loop,
+                                            std::string address = "");
 
   void SetLink(PeerId from, PeerId to, SimLink link);
   void SetChaos(SimChaos chaos) { chaos_ = chaos; }

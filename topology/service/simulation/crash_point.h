@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,14 +44,20 @@ class CrashPoint {
   uint64_t left_ = 0;
 };
 
-// A transport that a dead process no longer uses.
-class MortalTransport final : public Transport {
+// A transport that a dead process no longer uses, and that knows whom it has
+// heard last.
+class MortalTransport final : public Transport, private TransportListener {
  public:
   MortalTransport(std::unique_ptr<Transport> transport, CrashPoint* crash)
       : transport_(std::move(transport)), crash_(crash) {}
 
   void SetListener(TransportListener* listener) override {
-    transport_->SetListener(listener);
+    listener_ = listener;
+    transport_->SetListener(this);
+  }
+  // The peer that the listener has been told something of since the last call.
+  std::optional<PeerId> TakeHeard() {
+    return std::exchange(heard_, std::nullopt);
   }
   void Connect(PeerId peer, const std::string& address) override {
     if (crash_->Pass()) transport_->Connect(peer, address);
@@ -70,8 +77,25 @@ class MortalTransport final : public Transport {
   TransportCounters counters() const override { return transport_->counters(); }
 
  private:
+  void OnUp(PeerId peer, ConnectionId connection) override {
+    heard_ = peer;
+    listener_->OnUp(peer, connection);
+  }
+  void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
+               Frame frame) override {
+    heard_ = peer;
+    listener_->OnFrame(peer, connection, channel, std::move(frame));
+  }
+  void OnDown(PeerId peer, ConnectionId connection,
+              const absl::Status& why) override {
+    heard_ = peer;
+    listener_->OnDown(peer, connection, why);
+  }
+
   const std::unique_ptr<Transport> transport_;
   CrashPoint* const crash_;
+  TransportListener* listener_ = nullptr;
+  std::optional<PeerId> heard_;
 };
 
 }  // namespace gossamer::simulation

@@ -10,6 +10,9 @@ namespace {
 
 // A death comes within a peer's next effects: within a round or two.
 constexpr uint64_t kMostEffects = 60;
+constexpr int kStorm = 12;  // intervals
+constexpr double kStormDeaths = 0.15;
+constexpr int kStormDowntime = 2;
 
 }  // namespace
 
@@ -36,6 +39,7 @@ FaultSwarm::~FaultSwarm() {
   network_->Heal();
   network_->SetChaos({});
   service_->SetLoss(0);
+  service_->Cut({}, {});
   service_->SetDiskError(0);
   // A frame that was lost on a connection that lives comes again only on the
   // next one (EDGE 11).
@@ -86,10 +90,19 @@ void FaultSwarm::TickLinks(RngKey draw) {
 void FaultSwarm::TickPeers(RngKey draw) {
   const Swarm& f = scenario_.swarm;
   const bool outage = draw.Uniform(0) < f.outage_rate;
+  if (draw.Fold("storm").Uniform(0) < f.storm_rate) {
+    tell_("a storm of views");
+    storm_left_ = kStorm;
+  }
+  const bool storm = storm_left_ > 0 && storm_left_-- > 0;
   for (int i = 1; i <= scenario_.peers; ++i) {
     const auto id = static_cast<uint64_t>(i);
     const RngKey own = draw.Fold(id);
     if (own.Fold("leave").Uniform(0) < f.leave_rate) leave_({id});
+    if (storm && own.Fold("storm").Uniform(0) < kStormDeaths) {
+      kill_({id}, {.effects = own.Below(kMostEffects, 1),
+                   .downtime = Intervals(kStormDowntime, own.Fold("down"))});
+    }
     if (!outage && own.Uniform(0) >= f.crash_rate) continue;
     kill_({id}, {.effects = outage ? 0 : own.Below(kMostEffects, 1),
                  .downtime = Intervals(f.longest_downtime, own.Fold("down")),
@@ -100,6 +113,7 @@ void FaultSwarm::TickPeers(RngKey draw) {
 
 void FaultSwarm::TickService(RngKey draw) {
   const Swarm& f = scenario_.swarm;
+  CutFromService(draw.Fold("cut"));
   if (draw.Uniform(0) < 0.05) service_->BackUp();
   if (!service_->up() || draw.Uniform(1) >= f.service_crash_rate) return;
   tell_("the service dies");
@@ -112,6 +126,28 @@ void FaultSwarm::TickService(RngKey draw) {
           tell_("the service is back");
         }
       });
+}
+
+void FaultSwarm::CutFromService(RngKey draw) {
+  const Swarm& f = scenario_.swarm;
+  if (service_cut_ || draw.Uniform(0) >= f.service_cut_rate) return;
+  const uint64_t way = draw.Below(3, 1);  // one, the other, both
+  std::set<PeerId> calls, answers;
+  for (int i = 1; i <= scenario_.peers; ++i) {
+    const auto id = static_cast<uint64_t>(i);
+    if (draw.Fold("who").Uniform(id) >= 0.5) continue;
+    if (way != 1) calls.insert({id});
+    if (way != 0) answers.insert({id});
+  }
+  tell_(absl::StrCat("the service is cut off: ", calls.size(),
+                     " are not heard, ", answers.size(), " hear nothing"));
+  service_->Cut(std::move(calls), std::move(answers));
+  service_cut_ = true;
+  loop_.RunAt(loop_.Now() + Intervals(f.longest_service_cut, draw.Fold("long")),
+              [this] {
+                service_->Cut({}, {});
+                service_cut_ = false;
+              });
 }
 
 }  // namespace gossamer::simulation

@@ -45,6 +45,7 @@ class FaultSwarm {
   void TickLinks(RngKey draw);
   void TickPeers(RngKey draw);
   void TickService(RngKey draw);
+  void CutFromService(RngKey draw);
   absl::Duration Intervals(int most, RngKey draw) const;
 
   VirtualLoop* const shared_;
@@ -59,6 +60,8 @@ class FaultSwarm {
   FaultInjector links_;
   uint64_t tick_ = 0;
   bool partitioned_ = false;
+  bool service_cut_ = false;
+  int storm_left_ = 0;  // intervals
 };
 
 }  // namespace gossamer::simulation

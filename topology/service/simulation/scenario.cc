@@ -145,6 +145,14 @@ void DrawFaults(Scenario& s, Draws d) {
   f.fleet_stop = d.Chance(0.15);
 }
 
+void DrawControl(Scenario& s, Draws d) {
+  Swarm& f = s.swarm;
+  if (d.Chance(0.25)) f.service_cut_rate = d.Between(0.005, 0.03);
+  f.longest_service_cut = d.Int(5, 120);
+  if (d.Chance(0.15)) f.storm_rate = d.Between(0.003, 0.01);
+  f.moves = d.Chance(0.3) || f.storm_rate > 0;
+}
+
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = d.Int(1, 2);
@@ -186,11 +194,13 @@ Scenario DrawScenario(uint64_t seed) {
   DrawTimes(s, Draws(key.Fold("times")));
   DrawFaults(s, Draws(key.Fold("faults")));
   DrawMembers(s, Draws(key.Fold("members")));
+  DrawControl(s, Draws(key.Fold("control")));
   const Swarm& f = s.swarm;
   const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
                            f.service_crash_rate > 0 || f.control_loss > 0 ||
                            f.links.freeze_rate > 0 || f.leave_rate > 0 ||
-                           s.late > 0 || f.service_disk_error > 0;
+                           s.late > 0 || f.service_disk_error > 0 ||
+                           f.service_cut_rate > 0 || f.storm_rate > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
@@ -238,6 +248,9 @@ std::string Describe(const Scenario& s) {
   if (f.service_crash_rate > 0) add("old-disk", f.service_old_disk);
   add("service-disk", f.service_disk_error);
   add("control-loss", f.control_loss);
+  add("service-cut", f.service_cut_rate);
+  add("storm", f.storm_rate);
+  if (f.moves) text += " moves";
   add("late", s.late);
   add("leave", f.leave_rate);
   if (f.fleet_stop) text += " stop";

@@ -47,8 +47,15 @@ struct Swarm {
   double service_old_disk = 0;    // share of its restarts
   double service_disk_error = 0;  // per save
   double control_loss = 0;        // per call and answer
-  bool fleet_stop = false;        // all stop, and go on
-  double leave_rate = 0;          // of each peer; it comes back
+  // Some peers reach the service no longer, or hear nothing of it, or both.
+  double service_cut_rate = 0;
+  int longest_service_cut = 0;
+  // Of the fleet: for some intervals peers die and come back at once, each
+  // somewhere else, so that view follows view.
+  double storm_rate = 0;
+  bool moves = false;       // each life of a peer has an address of its own
+  bool fleet_stop = false;  // all stop, and go on
+  double leave_rate = 0;    // of each peer; it comes back
 };
 
 struct Scenario {

@@ -12,7 +12,6 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr char kCheckpoints[] = "checkpoints";
 // As in peer_process.cc.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
@@ -121,7 +120,7 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
                 (rank == 0 ? s.slowness : 1) * s.step_time * s.steps_per_round,
                 s.step_jitter));
   transport_ = std::make_unique<MortalTransport>(
-      world_.network.CreateEndpoint(machine_.id, &loop_), &crash_);
+      world_.network.CreateEndpoint(machine_.id, &loop_, Address()), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts life ", number_));
   world_.ledger.Begin(machine_.id, number_);
   CheckSaved();
@@ -142,16 +141,9 @@ void SimLife::Violation(const std::string& what) {
                                 ", round ", round(), ": ", what));
 }
 
-// Whatever happened to the disk, a checkpoint that was saved is there.
-void SimLife::CheckSaved() {
-  CheckpointStore store(kCheckpoints, 1, files_);
-  const std::vector<uint64_t> rounds = store.Rounds();
-  if (machine_.saved_round == 0) return;
-  if (rounds.empty() || rounds.back() < machine_.saved_round) {
-    Violation(absl::StrFormat(
-        "the checkpoint of round %d was saved and is lost; the newest is %d",
-        machine_.saved_round, rounds.empty() ? 0 : rounds.back()));
-  }
+std::string SimLife::Address() const {
+  const uint64_t home = world_.scenario.swarm.moves ? number_ : 1;
+  return absl::StrCat("peer-", machine_.id.value, "-", home);
 }
 
 Task<absl::Status> SimLife::Register() {
@@ -160,7 +152,7 @@ Task<absl::Status> SimLife::Register() {
   o.run_id = "sim";
   o.peer_id = machine_.id;
   o.boot_id = key_.Fold("boot").Bits(0) | 1;
-  o.address = absl::StrCat("peer-", machine_.id.value);
+  o.address = Address();
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = kConfiguration;
   if (resume_) {
@@ -285,8 +277,11 @@ void SimLife::OnEvent(const Event& event) {
     BeginAnotherLife();
   } else if (event.kind == "left_late") {
     world_.ledger.Crash(machine_.id, number_);
+  } else if (event.kind == "state_offered") {
+    NoteGiven();
   } else if (event.kind == "state_received") {
     watch_->Accept();
+    CheckReceived();
   } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
   } else if (event.kind == "resumed") {
@@ -301,102 +296,10 @@ void SimLife::OnEvent(const Event& event) {
   }
 }
 
-void SimLife::Check() {
-  if (!peer_ || crash_.dead()) return;
-  CheckView();
-  // Side by side, as both are by peer; edges that were given up begin anew if
-  // they come back.
-  auto seen = seen_.begin();
-  peer_->neighborhood().VisitEdges([&](const Edge& e) {
-    while (seen != seen_.end() && seen->first < e.other()) {
-      seen = seen_.erase(seen);
-    }
-    if (seen == seen_.end() || e.other() < seen->first) {
-      seen = seen_.emplace_hint(seen, e.other(), Seen{});
-    }
-    CheckEdge(e, seen->second);
-    ++seen;
-  });
-  seen_.erase(seen, seen_.end());
-}
-
-void SimLife::CheckView() {
-  const View& view = client_->view();
-  if (view.epoch == 0) return;
-  if (view.generation == seen_view_.generation &&
-      view.epoch == seen_view_.epoch) {
-    return;
-  }
-  if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
-  // It will give up what it has saved later.
-  if (seen_view_.epoch == 0 && view.resume_round != 0) {
-    machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
-  }
-  seen_view_ = view;
-  const View& same =
-      world_.views.emplace(std::pair(view.generation, view.epoch), view)
-          .first->second;
-  if (same.from_round != view.from_round ||
-      same.overlap_steps != view.overlap_steps ||
-      same.members != view.members) {
-    Violation(absl::StrFormat(
-        "view %d of generation %d is not the one that others have", view.epoch,
-        view.generation));
-  }
-}
-
 void SimLife::Leave() {
   if (!joined() || crash_.dead()) return;
   leaving_ = true;
   peer_->Leave(loop_.Now() + absl::Minutes(1));
-}
-
-void SimLife::TellEdges() {
-  if (!peer_) return;
-  peer_->neighborhood().VisitEdges([this](const Edge& edge) {
-    const auto& s = edge.state();
-    world_.tell(
-        machine_.id,
-        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
-                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
-                        "theirs, epoch %d peer_epoch %d%s%s%s",
-                        round(), edge.other().value, RoundOf(s.decided),
-                        s.decided % kMaxPhases, RoundOf(s.heard),
-                        s.heard % kMaxPhases, RoundOf(s.done),
-                        s.done % kMaxPhases, RoundOf(s.peer_done),
-                        s.peer_done % kMaxPhases, RoundOf(s.told),
-                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
-                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
-                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
-  });
-}
-
-void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
-  const auto& s = edge.state();
-  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
-                    s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
-  if (now == seen) return;
-  const auto wrong = [&](const char* what) {
-    Violation(absl::StrFormat("edge to peer %d: %s", edge.other().value, what));
-  };
-  if (s.epoch != seen.epoch) {
-    if (s.epoch < seen.epoch) wrong("the epoch fell");
-    const std::string shared = world_.ledger.Own(machine_.id, s.epoch);
-    if (!shared.empty()) Violation(shared);
-  }
-  if (s.peer_epoch < seen.peer_epoch) wrong("the other end's epoch fell");
-  if (s.decided < seen.decided) wrong("what was decided is not any more");
-  if (s.epoch == seen.epoch && s.peer_epoch == seen.peer_epoch &&
-      (s.heard < seen.heard || s.done < seen.done ||
-       s.peer_done < seen.peer_done)) {
-    wrong("what was heard or complete is not any more");
-  }
-  if (s.done > s.decided || s.done > s.heard) {
-    wrong("complete beyond what both ends decided");
-  }
-  if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
-  if (s.theirs.size() > 2 * s.peer_window) wrong("holds more than 2W payloads");
-  seen = now;
 }
 
 }  // namespace gossamer::simulation

@@ -44,6 +44,8 @@ struct SimWorld {
   // Every view that a peer has had, by generation and epoch.
   std::map<std::pair<uint64_t, uint64_t>, View>& views;
   const bool& calm;  // nothing but mixing moves parameters
+  // Of every parameter, between what it was in the states that members gave.
+  std::vector<std::pair<float, float>>& given;
   // Something that must never be.
   std::function<void(const std::string&)> violation;
   // For the trace; `what` of a peer.
@@ -107,12 +109,19 @@ class SimLife final : private MetricsSink {
     friend bool operator==(const Seen&, const Seen&) = default;
   };
 
+  static constexpr char kCheckpoints[] = "checkpoints";
+
   Task<absl::Status> Main();
   Task<absl::Status> Register();
   absl::Status MakePeer();
   uint64_t NewEpoch() const;
+  void CheckEdges();
   void CheckEdge(const Edge& edge, Seen& seen);
+  void CheckMemory(const Edge& edge);
   void CheckView();
+  void NoteGiven();
+  void CheckReceived();
+  std::string Address() const;
   void CheckSaved();
   void NotePast(uint64_t round);
   void BeginAnotherLife();
@@ -134,7 +143,7 @@ class SimLife final : private MetricsSink {
   std::unique_ptr<ParameterWatch> watch_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<CheckpointStore> checkpoints_;
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<MortalTransport> transport_;
   std::unique_ptr<TopologyClient> client_;
   std::map<PeerId, std::unique_ptr<Observer>> observers_;
   std::unique_ptr<Peer> peer_;

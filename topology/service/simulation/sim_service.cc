@@ -63,18 +63,23 @@ class SimService::Calls final : public TopologyCalls {
                    });
     };
     answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {});
+    const PeerId peer{request.peer_id()};
     if (!crash_->Pass() || service_->Lost()) return;
+    if (service_->deaf_to_.contains(peer)) return;
     const absl::Duration latency = service_->options_.latency;
     service_->loop_.RunAt(
         service_->loop_.Now() + latency,
-        [service = service_, alive, method, latency,
+        [service = service_, alive, method, latency, peer,
          request = std::move(request), answer = std::move(answer)] {
           Response response;
           absl::Status status = absl::UnavailableError("connection refused");
           if (service->plane_) {
             status = (service->plane_.get()->*method)(request, response);
+            service->Told(request, status);
+            service->Watch();
           }
           if (alive.expired() || service->Lost()) return;
+          if (service->mute_to_.contains(peer)) return;
           answer(latency, std::move(status), std::move(response));
         });
   }
@@ -85,11 +90,14 @@ class SimService::Calls final : public TopologyCalls {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log)
+SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
+                       Log violation)
     : loop_(loop),
       options_(std::move(options)),
       log_(std::move(log)),
-      key_(RngKey(options_.seed).Fold("service")) {
+      violation_(std::move(violation)),
+      key_(RngKey(options_.seed).Fold("service")),
+      watch_(options_.fleet.lease) {
   loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
 }
 
@@ -110,11 +118,36 @@ absl::Status SimService::Start(bool old) {
       [this] { return loop_.Now(); }, log_);
   if (!plane.ok()) return plane.status();
   plane_ = *std::move(plane);
+  watch_.Started(fleet()->record(), loop_.Now());
+  watched_version_ = fleet()->version();
   return absl::OkStatus();
 }
 
+void SimService::Told(const wire::RegisterRequest& request,
+                      const absl::Status& status) {
+  if (status.ok()) watch_.Registered(request, loop_.Now());
+}
+
+// One that could not be saved was heard all the same.
+void SimService::Told(const wire::HeartbeatRequest& request,
+                      const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status)) {
+    watch_.Heard(request, loop_.Now());
+  }
+}
+
+void SimService::Watch() {
+  if (fleet()->version() == watched_version_) return;
+  watched_version_ = fleet()->version();
+  const std::string wrong = watch_.Changed(fleet()->record(), loop_.Now());
+  if (!wrong.empty() && violation_) violation_(wrong);
+}
+
 void SimService::Tick() {
-  if (plane_) plane_->Tick();
+  if (plane_) {
+    plane_->Tick();
+    Watch();
+  }
   loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "runtime/membership/topology_client.h"
 #include "topology/service/control_plane.h"
 #include "topology/service/simulation/crash_point.h"
+#include "topology/service/simulation/member_watch.h"
 
 namespace gossamer::simulation {
 
@@ -32,8 +34,10 @@ class SimService {
  public:
   using Log = std::function<void(const std::string&)>;
 
-  // `loop` outlives it.  Down until Start().
-  SimService(VirtualLoop* loop, SimServiceOptions options, Log log);
+  // `loop` outlives it.  Down until Start().  `violation`: members came or went
+  // as they must not.
+  SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
+             Log violation = nullptr);
 
   // From the record on its disk; `old`: from the one that a backup holds, if
   // there is one that knows every life of a peer that lives.
@@ -46,6 +50,11 @@ class SimService {
   void RequestStop();
 
   void SetLoss(double loss) { loss_ = loss; }
+  // Whose calls do not arrive, and who gets no answers, from now on.
+  void Cut(std::set<PeerId> calls, std::set<PeerId> answers) {
+    deaf_to_ = std::move(calls);
+    mute_to_ = std::move(answers);
+  }
   void SetDiskError(double rate) { disk_error_ = rate; }
 
   // The calls of one life of a peer, to be used on `loop`.  All outlive it.
@@ -56,11 +65,18 @@ class SimService {
   class Calls;
   void Tick();
   bool Lost() { return key_.Fold("loss").Uniform(calls_++) < loss_; }
+  void Told(const wire::RegisterRequest& request, const absl::Status& status);
+  void Told(const wire::HeartbeatRequest& request, const absl::Status& status);
+  void Watch();
 
   VirtualPeerLoop loop_;
   const SimServiceOptions options_;
   const Log log_;
+  const Log violation_;
   const RngKey key_;
+  MemberWatch watch_;
+  uint64_t watched_version_ = 0;
+  std::set<PeerId> deaf_to_, mute_to_;
   std::optional<FleetRecord> disk_;
   std::optional<FleetRecord> backup_;
   std::unique_ptr<ControlPlane> plane_;

@@ -65,6 +65,7 @@ class Simulation {
   double disk_error_ = 0;
   std::map<std::pair<uint64_t, uint64_t>, View> views_;
   bool calm_ = false;
+  std::vector<std::pair<float, float>> given_;
   SimWorld world_;
   std::vector<Seat> seats_;
   std::unique_ptr<FaultSwarm> swarm_;
@@ -84,8 +85,10 @@ Simulation::Simulation(const Scenario& scenario,
       key_(RngKey(scenario.seed).Fold("simulation")),
       control_(&loop_),
       network_(&loop_, NetworkOf(scenario_)),
-      service_(&loop_, ServiceOf(scenario_),
-               [this](const std::string& line) { Tell("service", line); }),
+      service_(
+          &loop_, ServiceOf(scenario_),
+          [this](const std::string& line) { Tell("service", line); },
+          [this](const std::string& what) { Violation(what); }),
       codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
       disk_error_(scenario_.swarm.disk_error),
       world_{scenario_,
@@ -97,6 +100,7 @@ Simulation::Simulation(const Scenario& scenario,
              disk_error_,
              views_,
              calm_,
+             given_,
              [this](const std::string& what) { Violation(what); },
              [this](PeerId id, const std::string& what) {
                if (trace_) Tell(absl::StrCat("peer ", id.value), what);

@@ -1,0 +1,101 @@
+#include "topology/service/simulation/member_watch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gossamer::simulation {
+namespace {
+
+bool OfTheFleet(Standing standing) {
+  return standing == Standing::kMember || standing == Standing::kLeaving;
+}
+
+}  // namespace
+
+void MemberWatch::Started(const FleetRecord& record, absl::Time now) {
+  started_ = now;
+  known_.clear();
+  for (const MemberRecord& m : record.members) {
+    known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
+  }
+}
+
+// Who was away, or has no checkpoint, begins with what it was born with.
+void MemberWatch::Registered(const wire::RegisterRequest& request,
+                             absl::Time now) {
+  const PeerId id{request.peer_id()};
+  Life& life = lives_[id];
+  life.heard = now;
+  if (life.boot_id == request.boot_id()) return;
+  const auto known = known_.find(id);
+  const bool member =
+      known != known_.end() && known->second.standing == Standing::kMember;
+  life = {.boot_id = request.boot_id(),
+          .heard = now,
+          .suspects = {},
+          .has_parameters = request.has_parameters() ||
+                            (member && request.checkpoint_rounds_size() > 0)};
+}
+
+void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
+  Life& life = lives_[{request.peer_id()}];
+  if (life.boot_id != request.boot_id()) return;
+  life.heard = now;
+  life.suspects = {request.suspected().begin(), request.suspected().end()};
+  life.has_parameters = life.has_parameters || request.ready();
+}
+
+std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
+  int under_way = 0;  // lives that were in the view, and still are
+  for (const MemberRecord& m : record.members) {
+    const auto before = known_.find(m.id);
+    under_way += before != known_.end() && before->second.in_view &&
+                 before->second.boot_id == m.boot_id &&
+                 OfTheFleet(before->second.standing);
+  }
+  std::string wrong;
+  for (const MemberRecord& m : record.members) {
+    const Known& before = known_[m.id];
+    if (m.removals > before.removals && wrong.empty()) {
+      wrong = CheckRemoval(m, now);
+    }
+    const bool entered =
+        m.in_view && (!before.in_view || before.boot_id != m.boot_id);
+    const auto life = lives_.find(m.id);
+    if (entered && under_way > 0 && life != lives_.end() &&
+        life->second.boot_id == m.boot_id && !life->second.has_parameters) {
+      wrong = absl::StrFormat(
+          "peer %d is let into a fleet under way and has no parameters of it",
+          m.id.value);
+    }
+  }
+  known_.clear();
+  for (const MemberRecord& m : record.members) {
+    known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
+  }
+  return wrong;
+}
+
+std::string MemberWatch::CheckRemoval(const MemberRecord& m,
+                                      absl::Time now) const {
+  const auto heard_within_lease = [&](PeerId id) {
+    const auto life = lives_.find(id);
+    return life != lives_.end() && now - life->second.heard <= lease_;
+  };
+  const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
+  if (heard_within_lease(m.id)) {
+    return absl::StrCat(who, " though it has renewed its lease");
+  }
+  if (now - started_ <= lease_) {
+    return absl::StrCat(who, " by a service that has not been up for a lease");
+  }
+  const bool suspected = std::ranges::any_of(lives_, [&](const auto& life) {
+    return life.first != m.id && heard_within_lease(life.first) &&
+           life.second.suspects.contains(m.id.value);
+  });
+  return suspected ? "" : absl::StrCat(who, " though no neighbour suspects it");
+}
+
+}  // namespace gossamer::simulation

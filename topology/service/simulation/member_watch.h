@@ -1,0 +1,57 @@
+// Whether members come and go as they may, from what the service was told.
+//
+// Follows the calls that reach the service and the members of its record, and
+// judges each change by the rules alone: who is removed had missed its lease
+// and was suspected; who enters a fleet under way has parameters.  Knows
+// nothing of how the service decides, so that a mistake there shows.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "proto/topology.pb.h"
+#include "topology/service/fleet_record.h"
+
+namespace gossamer::simulation {
+
+class MemberWatch {
+ public:
+  explicit MemberWatch(absl::Duration lease) : lease_(lease) {}
+
+  // The service has begun another life with this record.
+  void Started(const FleetRecord& record, absl::Time now);
+  // A call that the service has taken in.
+  void Registered(const wire::RegisterRequest& request, absl::Time now);
+  void Heard(const wire::HeartbeatRequest& request, absl::Time now);
+  // What is wrong with the members' change to `record`, "" if nothing is.
+  std::string Changed(const FleetRecord& record, absl::Time now);
+
+ private:
+  struct Life {
+    uint64_t boot_id = 0;
+    absl::Time heard = absl::InfinitePast();
+    std::set<uint64_t> suspects;
+    bool has_parameters = false;
+  };
+  struct Known {
+    uint64_t boot_id = 0;
+    bool in_view = false;
+    Standing standing = Standing::kMember;
+    uint64_t removals = 0;
+  };
+  std::string CheckRemoval(const MemberRecord& m, absl::Time now) const;
+
+  const absl::Duration lease_;
+  absl::Time started_ = absl::InfinitePast();
+  std::map<PeerId, Life> lives_;
+  std::map<PeerId, Known> known_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_

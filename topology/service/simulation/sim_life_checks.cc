@@ -1,0 +1,187 @@
+// What must hold of a life after each of its events.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "topology/service/simulation/sim_life.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// The liveness limit, and what a clock that is off makes of it.
+constexpr absl::Duration kLongestWait = absl::Minutes(11);
+// A payload is no wider than float32, a state no more than so many vectors; and
+// names and numbers around them.
+constexpr size_t kVectorsOfAState = 8;
+constexpr size_t kAround = 8192;
+
+}  // namespace
+
+// Whatever happened to the disk, a checkpoint that was saved is there.
+void SimLife::CheckSaved() {
+  CheckpointStore store(kCheckpoints, 1, files_);
+  const std::vector<uint64_t> rounds = store.Rounds();
+  if (machine_.saved_round == 0) return;
+  if (rounds.empty() || rounds.back() < machine_.saved_round) {
+    Violation(absl::StrFormat(
+        "the checkpoint of round %d was saved and is lost; the newest is %d",
+        machine_.saved_round, rounds.empty() ? 0 : rounds.back()));
+  }
+}
+
+void SimLife::Check() {
+  if (!peer_ || crash_.dead()) return;
+  if (peer_->next_look() > loop_.Now() + kLongestWait) {
+    Violation("it waits without a deadline");
+  }
+  // A snapshot that is given; one that comes, and a sum.
+  if (peer_->state_bytes() >
+      3 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
+    Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
+  }
+  CheckView();
+  // What comes of a peer moves its edge alone; all else may move any.
+  const std::optional<PeerId> heard = transport_->TakeHeard();
+  if (!heard) {
+    CheckEdges();
+  } else if (const Edge* e = edge(*heard); e != nullptr) {
+    CheckEdge(*e, seen_[*heard]);
+  }
+}
+
+void SimLife::CheckEdges() {
+  // Side by side, as both are by peer; edges that were given up begin anew if
+  // they come back.
+  auto seen = seen_.begin();
+  peer_->neighborhood().VisitEdges([&](const Edge& e) {
+    while (seen != seen_.end() && seen->first < e.other()) {
+      seen = seen_.erase(seen);
+    }
+    if (seen == seen_.end() || e.other() < seen->first) {
+      seen = seen_.emplace_hint(seen, e.other(), Seen{});
+    }
+    CheckEdge(e, seen->second);
+    ++seen;
+  });
+  seen_.erase(seen, seen_.end());
+}
+
+void SimLife::CheckView() {
+  const View& view = client_->view();
+  if (view.epoch == 0) return;
+  if (view.generation == seen_view_.generation &&
+      view.epoch == seen_view_.epoch) {
+    return;
+  }
+  if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
+  // It will give up what it has saved later.
+  if (seen_view_.epoch == 0 && view.resume_round != 0) {
+    machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
+  }
+  seen_view_ = view;
+  const View& same =
+      world_.views.emplace(std::pair(view.generation, view.epoch), view)
+          .first->second;
+  if (same.from_round != view.from_round ||
+      same.overlap_steps != view.overlap_steps ||
+      same.members != view.members) {
+    Violation(absl::StrFormat(
+        "view %d of generation %d is not the one that others have", view.epoch,
+        view.generation));
+  }
+}
+
+void SimLife::TellEdges() {
+  if (!peer_) return;
+  peer_->neighborhood().VisitEdges([this](const Edge& edge) {
+    const auto& s = edge.state();
+    world_.tell(
+        machine_.id,
+        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
+                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                        "theirs, epoch %d peer_epoch %d%s%s%s",
+                        round(), edge.other().value, RoundOf(s.decided),
+                        s.decided % kMaxPhases, RoundOf(s.heard),
+                        s.heard % kMaxPhases, RoundOf(s.done),
+                        s.done % kMaxPhases, RoundOf(s.peer_done),
+                        s.peer_done % kMaxPhases, RoundOf(s.told),
+                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
+                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
+                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
+  });
+}
+
+void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
+  const auto& s = edge.state();
+  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
+                    s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
+  if (now == seen) return;
+  const auto wrong = [&](const char* what) {
+    Violation(absl::StrFormat("edge to peer %d: %s", edge.other().value, what));
+  };
+  if (s.epoch != seen.epoch) {
+    if (s.epoch < seen.epoch) wrong("the epoch fell");
+    const std::string shared = world_.ledger.Own(machine_.id, s.epoch);
+    if (!shared.empty()) Violation(shared);
+  }
+  if (s.peer_epoch < seen.peer_epoch) wrong("the other end's epoch fell");
+  if (s.decided < seen.decided) wrong("what was decided is not any more");
+  if (s.epoch == seen.epoch && s.peer_epoch == seen.peer_epoch &&
+      (s.heard < seen.heard || s.done < seen.done ||
+       s.peer_done < seen.peer_done)) {
+    wrong("what was heard or complete is not any more");
+  }
+  if (s.done > s.decided || s.done > s.heard) {
+    wrong("complete beyond what both ends decided");
+  }
+  if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
+  if (s.theirs.size() > 2 * s.peer_window) wrong("holds more than 2W payloads");
+  CheckMemory(edge);
+  seen = now;
+}
+
+void SimLife::CheckMemory(const Edge& edge) {
+  const auto& s = edge.state();
+  const size_t payload = game_->parameters().size_bytes() + 64;
+  size_t mine = 0, theirs = 0;
+  for (const auto& held : s.mine) {
+    mine += held.token.bytes.size() + held.token.packed.size();
+  }
+  for (const auto& held : s.theirs) theirs += held.token.bytes.size();
+  if (mine > 4 * s.window * payload || theirs > 2 * s.peer_window * payload) {
+    Violation(absl::StrFormat(
+        "edge to peer %d: retains %d bytes of its own and %d of the other end",
+        edge.other().value, mine, theirs));
+  }
+}
+
+void SimLife::NoteGiven() {
+  const std::span<const float> x = parameters();
+  if (world_.given.empty()) {
+    for (const float v : x) world_.given.emplace_back(v, v);
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    auto& [low, high] = world_.given[i];
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+}
+
+// An average of states is between them.
+void SimLife::CheckReceived() {
+  const std::span<const float> x = parameters();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto& [low, high] = world_.given.at(i);
+    const float slack = 1e-5f * std::max(std::abs(low), std::abs(high));
+    if (x[i] >= low - slack && x[i] <= high + slack) continue;
+    Violation(
+        absl::StrFormat("got %g as parameter %d of members that gave %g to %g",
+                        x[i], i, low, high));
+    return;
+  }
+}
+
+}  // namespace gossamer::simulation
