@@ -104,6 +104,24 @@ class SimNetworkTest : public ::testing::Test {
   std::unique_ptr<Peer> b_;
 };
 
+// The smaller id dials.
+TEST_F(SimNetworkTest, WhoHasMovedIsFoundAtItsNewAddressOnly) {
+  network_ = std::make_unique<SimNetwork>(&loop_, SimOptions{});
+  a_ = std::make_unique<Peer>(network_.get(), &loop_, kA);
+  b_ = std::make_unique<Peer>(network_.get(), &loop_, kB);
+  b_->transport.reset();
+  b_->transport = network_->CreateEndpoint(kB, &b_->loop, "new");
+  b_->transport->SetListener(b_.get());
+  a_->transport->Connect(kB, "old");
+  b_->transport->Connect(kA, "");
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(a_->ups, SizeIs(0));
+  a_->transport->Connect(kB, "new");
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(a_->ups, SizeIs(1));
+  EXPECT_THAT(b_->ups, SizeIs(1));
+}
+
 TEST_F(SimNetworkTest, AFrameTakesLatencyAndTransmission) {
   Build({.link = {.latency = absl::Milliseconds(10),
                   .bytes_per_second = 1'000'000}});

@@ -52,8 +52,8 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
   for (const MemberRecord& m : record.members) {
     const auto before = known_.find(m.id);
     under_way += before != known_.end() && before->second.in_view &&
-                 before->second.boot_id == m.boot_id &&
-                 OfTheFleet(before->second.standing);
+                 before->second.boot_id == m.boot_id && m.in_view &&
+                 OfTheFleet(m.standing);
   }
   std::string wrong;
   for (const MemberRecord& m : record.members) {

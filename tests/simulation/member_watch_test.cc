@@ -1,0 +1,121 @@
+#include "topology/service/simulation/member_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace gossamer::simulation {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr absl::Duration kLease = absl::Seconds(4);
+
+// Three members, in the view from the start.
+class MemberWatchTest : public testing::Test {
+ protected:
+  MemberWatchTest() {
+    for (const uint64_t id : {1, 2, 3}) {
+      record_.members.push_back({.id = {id}, .boot_id = id, .in_view = true});
+      Register(id, id, /*checkpoints=*/1);
+    }
+    watch_.Started(record_, now_);
+  }
+  void Register(uint64_t id, uint64_t boot, int checkpoints) {
+    wire::RegisterRequest r;
+    r.set_peer_id(id);
+    r.set_boot_id(boot);
+    for (int i = 0; i < checkpoints; ++i) r.add_checkpoint_rounds(9);
+    watch_.Registered(r, now_);
+  }
+  void Beat(uint64_t id, std::vector<uint64_t> suspected = {},
+            bool ready = false) {
+    wire::HeartbeatRequest h;
+    h.set_peer_id(id);
+    h.set_boot_id(record_.members[id - 1].boot_id);
+    for (const uint64_t s : suspected) h.add_suspected(s);
+    h.set_ready(ready);
+    watch_.Heard(h, now_);
+  }
+  std::string Remove(uint64_t id) {
+    MemberRecord& m = record_.members[id - 1];
+    m.standing = Standing::kRemoved;
+    m.in_view = false;
+    ++m.removals;
+    return watch_.Changed(record_, now_);
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1'000);
+  FleetRecord record_;
+  MemberWatch watch_{kLease};
+};
+
+TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
+  now_ += absl::Seconds(5);
+  Beat(1);
+  Beat(2, {3});
+  EXPECT_THAT(Remove(3), IsEmpty());
+}
+
+TEST_F(MemberWatchTest, FindsOneThatNobodySuspects) {
+  now_ += absl::Seconds(5);
+  Beat(1);
+  Beat(2);
+  EXPECT_THAT(Remove(3), HasSubstr("no neighbour suspects it"));
+}
+
+TEST_F(MemberWatchTest, FindsOneThatHasRenewedItsLease) {
+  now_ += absl::Seconds(5);
+  Beat(2, {3});
+  Beat(3);
+  EXPECT_THAT(Remove(3), HasSubstr("renewed its lease"));
+}
+
+TEST_F(MemberWatchTest, FindsAServiceThatHasJustBegun) {
+  now_ += absl::Seconds(5);
+  watch_.Started(record_, now_);
+  Beat(2, {3});
+  EXPECT_THAT(Remove(3), HasSubstr("not been up for a lease"));
+}
+
+TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
+  MemberRecord& m = record_.members[2];
+  Register(3, 33, /*checkpoints=*/0);
+  m = {.id = {3}, .boot_id = 33, .in_view = false};
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+  m.in_view = true;
+  EXPECT_THAT(watch_.Changed(record_, now_), HasSubstr("no parameters"));
+  m.in_view = false;
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+  Beat(3, {}, /*ready=*/true);
+  m.in_view = true;
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+}
+
+// The last one that had them leaves: those that are left begin anew.
+TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
+  for (const uint64_t id : {1, 2}) {
+    Register(id, 10 + id, /*checkpoints=*/0);
+    record_.members[id - 1] = {.id = {id}, .boot_id = 10 + id};
+  }
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+  record_.members[2].standing = Standing::kLeft;
+  for (const uint64_t id : {1, 2}) record_.members[id - 1].in_view = true;
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+}
+
+// Where all begin anew, nobody has parameters of the fleet.
+TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNone) {
+  for (MemberRecord& m : record_.members) {
+    Register(m.id.value, 10 + m.id.value, /*checkpoints=*/0);
+    m.boot_id = 10 + m.id.value;
+    m.in_view = true;
+  }
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gossamer::simulation
