@@ -35,7 +35,10 @@ class SlotMap {
   // Null if there is none; valid until the next Insert().
   T* Find(uint64_t id) {
     const uint64_t slot = id & kSlotMask;
-    if (slot >= slots_.size() || slots_[slot].id != id) return nullptr;
+    // A free slot has id 0, which names nothing.
+    if (id == 0 || slot >= slots_.size() || slots_[slot].id != id) {
+      return nullptr;
+    }
     return &*slots_[slot].value;
   }
   // Nothing of the map changes any more once the value is destroyed.

@@ -37,11 +37,17 @@ TEST(SlotMapTest, IdsGrowAndAreNeverGivenTwice) {
   EXPECT_EQ(map.Find(a), nullptr) << "its slot is another's now";
   EXPECT_FALSE(map.Take(a));
   EXPECT_EQ(*map.Find(c), 3);
-  EXPECT_EQ(map.Find(0), nullptr);
+  map.Take(b);
+  map.Take(c);
+  EXPECT_EQ(map.Find(0), nullptr) << "also where the first slot is free";
+  EXPECT_FALSE(map.Take(0));
+  EXPECT_EQ(map.size(), 0u);
+  map.Insert(2);
+  map.Insert(3);
   EXPECT_EQ(map.Find(~uint64_t{0}), nullptr);
   std::vector<int> values;
   map.ForEach([&](int v) { values.push_back(v); });
-  EXPECT_THAT(values, ElementsAre(3, 2)) << "by slot";
+  EXPECT_THAT(values, ElementsAre(2, 3)) << "by slot";
 }
 
 }  // namespace
