@@ -42,7 +42,6 @@ BUGS = {
     "remove-unsuspected": "a missed lease alone removes a peer",
     "lease-from-start": "leases count before the service is up for one",
     "join-without-parameters": "who joins does not wait for parameters",
-    "join-unadopted": "who joins does not wait until the view is adopted",
 }
 # Where the search begins, of those that few seeds show.
 FIRST = {"drop-leavers": 161, "leave-unanswered": 161, "greet-no-leavers": 701}

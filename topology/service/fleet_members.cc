@@ -292,7 +292,7 @@ void Fleet::LetIn(absl::Time now) {
     }
     ++version_;
   }
-  if (!joining.empty() && (Adopted(now) || SeededBug("join-unadopted")) &&
+  if (!joining.empty() && Adopted(now) &&
       CanHave(members + static_cast<int>(joining.size()),
               absl::StrCat(Names(joining), " must wait"))) {
     for (const PeerId id : joining) {
