@@ -14,12 +14,20 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kLease = absl::Seconds(4);
 
+MemberRecord MemberOf(uint64_t id, uint64_t boot, bool in_view) {
+  MemberRecord m;
+  m.id = {id};
+  m.boot_id = boot;
+  m.in_view = in_view;
+  return m;
+}
+
 // Three members, in the view from the start.
 class MemberWatchTest : public testing::Test {
  protected:
   MemberWatchTest() {
     for (const uint64_t id : {1, 2, 3}) {
-      record_.members.push_back({.id = {id}, .boot_id = id, .in_view = true});
+      record_.members.push_back(MemberOf(id, id, true));
       Register(id, id, /*checkpoints=*/1);
     }
     watch_.Started(record_, now_);
@@ -84,7 +92,7 @@ TEST_F(MemberWatchTest, FindsAServiceThatHasJustBegun) {
 TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
   MemberRecord& m = record_.members[2];
   Register(3, 33, /*checkpoints=*/0);
-  m = {.id = {3}, .boot_id = 33, .in_view = false};
+  m = MemberOf(3, 33, false);
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
   m.in_view = true;
   EXPECT_THAT(watch_.Changed(record_, now_), HasSubstr("no parameters"));
@@ -99,7 +107,7 @@ TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
 TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
   for (const uint64_t id : {1, 2}) {
     Register(id, 10 + id, /*checkpoints=*/0);
-    record_.members[id - 1] = {.id = {id}, .boot_id = 10 + id};
+    record_.members[id - 1] = MemberOf(id, 10 + id, false);
   }
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
   record_.members[2].standing = Standing::kLeft;
