@@ -83,7 +83,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
-  AddTuning(tuning, &builder);
+  AddTuning(tuning, std::make_shared<StrangerGate>(8), &builder);
   grpc::AsyncGenericService service;
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();
