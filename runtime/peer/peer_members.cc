@@ -185,6 +185,8 @@ void Peer::OfferState() {
   absl::StatusOr<Checkpoint> state =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   if (!state.ok()) return;  // said at the next checkpoint
+  Tell("state_offered",
+       absl::StrFormat("as after step %d, to a peer that joins", steps_));
   // Writing it out and hashing it take as long as some rounds do when it is
   // large: the loop, which answers everybody, does not wait for them.
   struct Offer {
@@ -202,8 +204,6 @@ void Peer::OfferState() {
       },
       [this, offer, alive = std::weak_ptr<bool>(alive_)] {
         if (alive.expired()) return;
-        Tell("state_offered", absl::StrFormat("%d bytes to a peer that joins",
-                                              offer->bytes.size()));
         donor_.Offer(std::move(offer->bytes), std::move(offer->hash),
                      parts_.loop->Now());
       });
