@@ -133,6 +133,9 @@ void Peer::WatchNeighbors() {
         }
         donor_.Tick(parts_.loop->Now());
         OfferState();
+        // What is owed to a peer whose queue was full goes out though nothing
+        // else happens here: that peer may be waiting for it.
+        neighborhood_.FlushAll();
         suspected_ = detector_.suspected();
         parts_.membership->Suspect(suspected_);
       });
