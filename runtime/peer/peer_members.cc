@@ -267,9 +267,11 @@ Task<absl::Status> Peer::Rejoin() {
   rows_.clear();
   view_ = met_ = {};
   suspected_.clear();
-  if (!parts_.membership->stop().committed) {
-    parts_.membership->Rejoin(/*trained=*/true);
+  if (parts_.membership->stop().committed) {
+    stopped_ = true;  // the others end without this one
+    co_return absl::OkStatus();
   }
+  parts_.membership->Rejoin(/*trained=*/true);
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
   if (stopped_ || left_) co_return absl::OkStatus();
