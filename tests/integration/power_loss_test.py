@@ -4,7 +4,8 @@ saved, or a later one, is there and whole.
 
 A real file system loses what was not synced: ext4 in a file, shut down without
 writing its journal (EXT4_IOC_SHUTDOWN) at a random moment, then mounted again.
-Mounts a file system, so it runs as root.
+Mounts a file system, so it runs as root; in a mount namespace of its own, for a
+copy of the mount in somebody else's would keep the disk that was shut down.
 
 usage: power_loss_test.py PATH_OF_CHECKPOINT_WRITER [--points N] [--seed S]
            [--finds BUG]
@@ -123,6 +124,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--finds", metavar="BUG")
     arguments = parser.parse_args()
+    if os.environ.get("POWER_LOSS_ALONE") != "1":
+        os.environ["POWER_LOSS_ALONE"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
     if not arguments.finds:
         run(arguments.writer, arguments.points, arguments.seed)
         return
