@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/membership/protocol.h"
 
 namespace gossamer {
 namespace {
@@ -235,8 +236,11 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
 std::vector<uint64_t> Neighborhood::RoundsHeard() const {
   std::vector<uint64_t> rounds;
   for (const auto& [peer, entry] : edges_) {
-    if (entry.resting || !entry.edge->acquainted()) continue;
-    rounds.push_back(RoundOf(entry.edge->heard()));
+    const uint64_t round = RoundOf(entry.edge->heard());
+    if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
+      continue;
+    }
+    rounds.push_back(round);
   }
   std::sort(rounds.begin(), rounds.end());
   return rounds;

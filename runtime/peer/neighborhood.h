@@ -137,7 +137,8 @@ class Neighborhood final : public TransportListener {
   bool Acquainted(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
   bool Alone(ExchangeId id) const;
-  // The rounds that the neighbours have decided, as heard, ascending.
+  // The rounds that the neighbours have decided, as heard, ascending; without
+  // those that have ended.
   std::vector<uint64_t> RoundsHeard() const;
   // Those of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,

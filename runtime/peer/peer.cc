@@ -241,7 +241,9 @@ Task<absl::Status> Peer::Await(std::span<const RowEntry> row, ExchangeId id) {
   if (decisions_.replays()) co_return absl::OkStatus();
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await waiter_.Until(
-      [=, this] { return neighborhood_.Arrived(row, id, round_length_); },
+      [=, this] {
+        return neighborhood_.Arrived(row, id, round_length_) || EndedBehind();
+      },
       started + spec_.liveness_limit,
       [=, this] { return neighborhood_.NextDeadline(row, id, round_length_); });
   metrics_.seconds_waiting +=

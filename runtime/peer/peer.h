@@ -112,6 +112,7 @@ class Peer {
   absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
+  bool EndedBehind() const;
   uint64_t NextRound() const;
   uint64_t DecideNextRound();
 

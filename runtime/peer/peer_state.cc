@@ -250,14 +250,17 @@ Task<absl::Status> Peer::Finish() {
   co_await waiter_.Until(
       [&] {
         Drain();
-        if (left_ && !SeededBug("leave-unanswered")) {
+        if ((left_ || rows_.empty()) && !SeededBug("leave-unanswered")) {
           // Who learns of it late still sends: it gets its answers now.
           neighborhood_.Pass(MakeExchangeId(kMaxRound));
           neighborhood_.Complete(MakeExchangeId(kMaxRound));
         }
         neighborhood_.FlushAll();
-        settled = SeededBug("leave-early") ||
-                  (neighborhood_.Settled() && neighborhood_.Sealed());
+        // Whoever leaves resumes with nobody, and those that rest owe it no
+        // word of rounds that it has nothing in.
+        settled =
+            SeededBug("leave-early") ||
+            (neighborhood_.Settled() && (left_ || neighborhood_.Sealed()));
         const absl::Time now = parts_.loop->Now();
         if (neighborhood_.MaySettle()) connected = now;
         return settled || now - connected >= limit;

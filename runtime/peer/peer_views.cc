@@ -271,6 +271,13 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
   return row;
 }
 
+// The fleet took this peer for lost and has stopped at this round or before it:
+// nobody will answer what is under way.
+bool Peer::EndedBehind() const {
+  const StopState stop = parts_.membership->stop();
+  return stop.committed && stop.round <= round_;
+}
+
 // True if the fleet ends its run before this round (membership.h).
 Task<bool> Peer::AtStop() {
   Membership* const m = parts_.membership;
