@@ -7,16 +7,20 @@
 // of bytes per second over memcpy's of the same repetition.  Bytes are the
 // streams read plus those written; memcpy counts twice its length.  As in
 // training, x moves between two encodings.  Of what is packed, the bytes are
-// those before.
+// those before.  A codec whose two ends share a memory has no error of one
+// payload; both ends take turns here as they do on an edge, and its bits are
+// the mean over the exchanges.
 //
 //   codec_benchmark [--megabytes 64] [--repeat 9] [--markdown]
 //       [codec[:options] ...]
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,40 +81,41 @@ class Benchmark {
         layout_(LayoutOf(options.megabytes * 1000 * 1000 / sizeof(float))),
         x_(layout_.size()),
         step_(x_.size()),
-        replica_(x_.size()),
-        difference_(x_.size()),
+        other_(x_.size()),
         to_(x_.size()) {
     RngKey(1).FillGaussian(x_);
     RngKey(2).FillGaussian(step_);
+    other_ = step_;
   }
 
   Row Run(const Codec& codec) {
+    if (codec.memory() == EdgeMemory::kShared) return RunShared(codec);
     const double n = static_cast<double>(x_.size());
     const size_t size = codec.EncodedSize(codec.format());
     Row row;
     const std::unique_ptr<Packer> packer = codec.MakePacker();
     SetBitsAndError(codec, packer.get(), x_, row);
+    const bool remembers = codec.memory() != EdgeMemory::kNone;
     const bool replicas = codec.needs_replica();
     std::vector<std::byte> mine(size), theirs(size), packed(size), wire(size);
-    codec.Encode(codec.format(), step_, {}, 2, theirs);
+    codec.Encode(codec.format(), step_, {}, 3, theirs);
     const auto arrived = Pack(packer.get(), {codec.format(), theirs}, wire);
-    const std::span<float> replica =
-        replicas ? std::span<float>(replica_) : std::span<float>();
-    const std::span<float> difference =
-        replicas ? std::span<float>(difference_) : std::span<float>();
-    const double streams = replicas ? 4 : 2;
+    std::vector<float> memory(remembers ? x_.size() : 0);
+    std::vector<float> difference(replicas ? x_.size() : 0);
+    const double read = 4 * n * (remembers ? 3 : 1);
+    const double applied = 4 * n * (replicas ? 4 : 2);
     for (int r = 0; r < options_.repeat; ++r) {
       HostKernels().axpy(1e-4f, step_, x_);
       Record(
-          4 * n * (streams - 1) + static_cast<double>(size),
+          read + static_cast<double>(size),
           [&] {
-            codec.Encode(codec.format(), x_, replica, 3, mine);
+            codec.Encode(codec.format(), x_, memory, 3, mine);
             Pack(packer.get(), {codec.format(), mine}, packed);
           },
           row.encode, row.encode_share);
-      const Encoded m{codec.format(), mine}, t{codec.format(), theirs};
+      const Encoded m{codec.format(), mine, 3}, t{codec.format(), theirs, 3};
       Record(
-          4 * n * streams + 2 * static_cast<double>(size),
+          applied + 2 * static_cast<double>(size),
           [&] {
             if (arrived.size() < size) {
               packer->Unpack(codec.format(), arrived, theirs);
@@ -119,6 +124,39 @@ class Benchmark {
           },
           row.apply, row.apply_share);
     }
+    return row;
+  }
+
+  // Both ends' memories go on together; one end is timed.
+  Row RunShared(const Codec& codec) {
+    const double n = static_cast<double>(x_.size());
+    Row row;
+    row.error = std::numeric_limits<double>::quiet_NaN();
+    std::vector<float> here = codec.InitialMemory(/*upper=*/false);
+    std::vector<float> there = codec.InitialMemory(/*upper=*/true);
+    double sent = 0;
+    for (int r = 0; r < options_.repeat; ++r) {
+      HostKernels().axpy(1e-4f, step_, x_);
+      const uint64_t key = static_cast<uint64_t>(r) + 3;
+      Encoded m{codec.FormatFor(here), {}, key};
+      Encoded t{codec.FormatFor(there), {}, key};
+      std::vector<std::byte> mine(codec.EncodedSize(m.format));
+      std::vector<std::byte> theirs(codec.EncodedSize(t.format));
+      m.bytes = mine;
+      t.bytes = theirs;
+      codec.Encode(t.format, other_, there, key, theirs);
+      Record(
+          4 * n + static_cast<double>(mine.size()),
+          [&] { codec.Encode(m.format, x_, here, key, mine); }, row.encode,
+          row.encode_share);
+      Record(
+          4 * n * 2 + static_cast<double>(mine.size() + theirs.size()),
+          [&] { codec.Complete(&m, &t, 1e-6f, here, x_); }, row.apply,
+          row.apply_share);
+      codec.Complete(&t, &m, 1e-6f, there, other_);
+      sent += static_cast<double>(mine.size());
+    }
+    row.bits = 8 * sent / (n * options_.repeat);
     return row;
   }
 
@@ -142,10 +180,14 @@ class Benchmark {
 
   const Options options_;
   const ParameterLayout layout_;
-  std::vector<float> x_, step_, replica_, difference_, to_;
+  std::vector<float> x_, step_, other_, to_;
   std::vector<double> copies_;
   volatile float sink_ = 0;
 };
+
+std::string Error(const Row& row) {
+  return std::isnan(row.error) ? "" : absl::StrFormat("%.2g", row.error);
+}
 
 int Main(const Options& options) {
   Benchmark benchmark(options);
@@ -165,16 +207,16 @@ int Main(const Options& options) {
     const Row row = benchmark.Run(**codec);
     const auto print = [&](const auto& format) {
       std::cout << absl::StrFormat(format, name, (*codec)->gamma(), row.bits,
-                                   row.error, Median(row.encode),
+                                   Error(row), Median(row.encode),
                                    Median(row.encode_share), Median(row.apply),
                                    Median(row.apply_share));
     };
-    using Format = absl::FormatSpec<std::string, float, double, double, double,
-                                    double, double, double>;
+    using Format = absl::FormatSpec<std::string, float, double, std::string,
+                                    double, double, double, double>;
     options.markdown
-        ? print(Format("| `%s` | %.3g | %.3f | %.2g | %.1f | %.2f | %.1f | "
+        ? print(Format("| `%s` | %.3g | %.3f | %s | %.1f | %.2f | %.1f | "
                        "%.2f |\n"))
-        : print(Format("%-28s %6.3g %8.3f %9.2g %8.1f %6.2f %8.1f %6.2f\n"));
+        : print(Format("%-28s %6.3g %8.3f %9s %8.1f %6.2f %8.1f %6.2f\n"));
   }
   std::cout << absl::StrFormat("\n%s, arrays of %d MB, memcpy %.1f GB/s\n",
                                std::string(HostKernels().name),
