@@ -75,6 +75,8 @@ void CheckRun(const RunConfig& config, Checker& check) {
   check.Range<uint64_t>("rounds", config.rounds(), 1, uint64_t{1} << 48);
   check.Range<uint64_t>("resources.threads", config.resources().threads(), 1,
                         1024);
+  check.Range<uint64_t>("resources.connections",
+                        config.resources().connections(), 1, 8);
   const std::string& name = config.name();
   if (name.empty() || name.size() > 100 || name[0] == '.' || name[0] == '-' ||
       name.find_first_not_of(kNameLetters) != std::string::npos) {

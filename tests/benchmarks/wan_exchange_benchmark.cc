@@ -4,7 +4,8 @@
 // Run on every host of a lab at once (deploy/lab/exchange.sh does):
 //
 //   gossamer lab --scenario FILE --hosts 4 --exec 'wan_exchange_benchmark
-//       --meet FILE [--bytes N] [--rounds N] [--pauses 0,0.3,2] [--rtt-ms X]'
+//       --meet FILE [--bytes N] [--rounds N] [--pauses 0,0.3,2] [--rtt-ms X]
+//       [--certs DIR] [--lanes N]'
 //
 // Every host sends N bytes to both neighbours and waits for both neighbours' N
 // bytes.  All start together, the two ways take turns within the run, both are
@@ -31,6 +32,7 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/task.h"
+#include "runtime/identity/certificate_folder.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -58,6 +60,8 @@ struct Options {
   int raw_buffer = 0;
   int chunk = static_cast<int>(GrpcOptions().chunk_bytes);
   int window = GrpcOptions().stream_window_bytes;
+  int lanes = GrpcOptions().lanes;
+  std::string certificates;  // of all hosts, as gossamer certs issue --fleet
   double rtt_ms = 0;
   std::vector<double> pauses = {0};  // seconds
   bool json = false;
@@ -142,6 +146,13 @@ class Host {
     grpc.congestion_control = options_.congestion;
     grpc.chunk_bytes = static_cast<size_t>(options_.chunk);
     grpc.stream_window_bytes = options_.window;
+    grpc.lanes = options_.lanes;
+    if (!options_.certificates.empty()) {
+      auto folder = CertificateFolder::Open(
+          absl::StrCat(options_.certificates, "/peer-", options_.rank + 1));
+      DieUnless(folder.status());
+      grpc.certificates = *std::move(folder);
+    }
     grpc.listen_address = AddressOf(options_.rank);
     auto transport = GrpcTransport::Create(loop_, grpc);
     DieUnless(transport.status());
@@ -308,9 +319,10 @@ bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
   if (flag == "--meet") o->meet = value;
   if (flag == "--codec") o->codec = value;
   if (flag == "--congestion") o->congestion = value;
+  if (flag == "--certs") o->certificates = value;
   if (flag == "--raw-congestion") o->raw_congestion = value;
   if (flag == "--meet" || flag == "--codec" || flag == "--congestion" ||
-      flag == "--raw-congestion") {
+      flag == "--certs" || flag == "--raw-congestion") {
     return true;
   }
   if (flag == "--pauses") return ParsePauses(value, &o->pauses);
@@ -320,6 +332,7 @@ bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
                       : flag == "--warmup"     ? &o->warmup
                       : flag == "--chunk"      ? &o->chunk
                       : flag == "--window"     ? &o->window
+                      : flag == "--lanes"      ? &o->lanes
                       : flag == "--raw-buffer" ? &o->raw_buffer
                                                : nullptr;
   return number != nullptr && absl::SimpleAtoi(value, number) && *number >= 0;
@@ -335,7 +348,7 @@ Options Parse(int argc, char** argv) {
       Die("usage: wan_exchange_benchmark --meet FILE [--bytes N] [--rounds N] "
           "[--warmup N] [--pauses S,S] [--rtt-ms X] [--codec NAME] "
           "[--congestion NAME] [--raw-congestion NAME] [--raw-buffer N] "
-          "[--chunk N] [--window N] [--json]");
+          "[--chunk N] [--window N] [--lanes N] [--certs DIR] [--json]");
     }
   }
   options.hosts = absl::StrSplit(Environment("LAB_HOSTS"), ',');

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TransportHello Hello() {
-  return {.self = {2}, .target = {1}, .attempt = 7, .run_id = "run"};
+  return {.self = {2}, .target = {1}, .attempt = 7, .lane = 3, .run_id = "run"};
 }
 
 TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
@@ -24,7 +24,7 @@ TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
   FrameChunker chunker(Channel::kCollective,
                        {Payload::FromVector(BytesOf("head")),
                         Payload::FromVector(BytesOf("a body in two chunks"))},
-                       16);
+                       16, 2);
   while (!chunker.done()) {
     const Chunk chunk = chunker.Next();
     std::vector<std::byte> message(chunk.header().begin(),

@@ -1,13 +1,17 @@
 // What neighbours send before a transport has made frames of it.
 
 #include <array>
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/address.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/little_endian.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
+#include "runtime/transport/grpc/lanes.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {
@@ -62,13 +66,46 @@ void Chunks(Bytes input) {
   }
 }
 
+// A sequence of parts: a byte (lane and channel), one of how many parts, two of
+// length, the body; every seventh has a head.
+void Lanes(Bytes input) {
+  constexpr size_t kMost = 1 << 14;
+  Input in(input);
+  const auto budget = std::make_shared<ByteBudget>(kMost);
+  LaneJoiner joiner(kMaxBody, budget);
+  std::vector<ReceivedFrame> complete;
+  size_t taken = 0;
+  size_t given = 0;
+  while (!in.empty()) {
+    const uint8_t which = in.Byte();
+    ReceivedFrame part;
+    part.channel = static_cast<Channel>(which / 8 % 4);
+    part.parts = in.Byte() % (kMaxLanes + 2);
+    part.frame.body = Payload::FromVector(Copy(in.TakePiece()));
+    if (which % 7 == 0) part.frame.head = part.frame.body;
+    taken += part.frame.head.size() + part.frame.body.size();
+    complete.clear();
+    const absl::Status added =
+        joiner.Add(which % kMaxLanes, std::move(part), &complete);
+    Require(budget->used() <= kMost, "what waits is within the budget");
+    for (const ReceivedFrame& whole : complete) {
+      given += whole.frame.head.size() + whole.frame.body.size();
+      Require(whole.parts == 0, "what comes out is whole");
+    }
+    if (!added.ok()) return;
+    Require(taken == given + budget->used(), "no byte is lost or made");
+  }
+}
+
 void Address(Bytes input) { (void)IsLoopback(AbslText(input)); }
 
 }  // namespace
 
 std::span<const Target> TransportTargets() {
-  static constexpr Target kTargets[] = {
-      {"transport-hello", Hello}, {"chunks", Chunks}, {"address", Address}};
+  static constexpr Target kTargets[] = {{"transport-hello", Hello},
+                                        {"chunks", Chunks},
+                                        {"lanes", Lanes},
+                                        {"address", Address}};
   return kTargets;
 }
 

@@ -163,7 +163,7 @@ class InprocBackend : public ThreadBackend {
 
 class GrpcBackend : public ThreadBackend {
  public:
-  explicit GrpcBackend(bool both) : both_(both) {}
+  GrpcBackend(bool both, int lanes) : both_(both), lanes_(lanes) {}
   std::string address(PeerId peer) override {
     return absl::StrCat("127.0.0.1:", ports_.at(peer));
   }
@@ -176,6 +176,7 @@ class GrpcBackend : public ThreadBackend {
     options.run_id = "conformance";
     options.listen_address = absl::StrCat("127.0.0.1:", ports_[peer]);
     options.dial_from_both_ends = both_;
+    options.lanes = lanes_;
     options.initial_backoff = absl::Milliseconds(5);
     options.max_backoff = absl::Milliseconds(100);
     auto transport = GrpcTransport::Create(loop, std::move(options));
@@ -189,6 +190,7 @@ class GrpcBackend : public ThreadBackend {
 
  private:
   const bool both_;
+  const int lanes_;
   std::map<PeerId, int> ports_;
 };
 
@@ -201,10 +203,13 @@ std::unique_ptr<Backend> MakeInprocBackend() {
   return std::make_unique<InprocBackend>();
 }
 std::unique_ptr<Backend> MakeGrpcBackend() {
-  return std::make_unique<GrpcBackend>(false);
+  return std::make_unique<GrpcBackend>(false, 1);
 }
 std::unique_ptr<Backend> MakeGrpcBothDialBackend() {
-  return std::make_unique<GrpcBackend>(true);
+  return std::make_unique<GrpcBackend>(true, 1);
+}
+std::unique_ptr<Backend> MakeGrpcLanesBackend() {
+  return std::make_unique<GrpcBackend>(false, 3);
 }
 
 }  // namespace gossamer

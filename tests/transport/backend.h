@@ -84,6 +84,7 @@ std::unique_ptr<Backend> MakeSimBackend();
 std::unique_ptr<Backend> MakeInprocBackend();
 std::unique_ptr<Backend> MakeGrpcBackend();
 std::unique_ptr<Backend> MakeGrpcBothDialBackend();
+std::unique_ptr<Backend> MakeGrpcLanesBackend();
 
 }  // namespace gossamer
 

@@ -359,7 +359,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Parameter{"sim", MakeSimBackend},
                       Parameter{"inproc", MakeInprocBackend},
                       Parameter{"grpc", MakeGrpcBackend},
-                      Parameter{"grpc_both_dial", MakeGrpcBothDialBackend}),
+                      Parameter{"grpc_both_dial", MakeGrpcBothDialBackend},
+                      Parameter{"grpc_lanes", MakeGrpcLanesBackend}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

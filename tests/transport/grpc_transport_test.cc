@@ -27,9 +27,10 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-ByteVector FirstChunk(size_t body, uint64_t declared) {
-  FrameChunker chunker(
-      Channel::kEdge, {Payload(), Payload::FromVector(ByteVector(body))}, body);
+ByteVector FirstChunk(size_t body, uint64_t declared, size_t parts = 0) {
+  FrameChunker chunker(Channel::kEdge,
+                       {Payload(), Payload::FromVector(ByteVector(body))}, body,
+                       parts);
   const Chunk chunk = chunker.Next();
   ByteVector bytes(chunk.header().begin(), chunk.header().end());
   bytes.insert(bytes.end(), chunk.body.begin(), chunk.body.end());
@@ -95,6 +96,68 @@ TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
   EXPECT_THAT(refusal(hello).error_message(), HasSubstr("not a neighbour"));
   EXPECT_TRUE(node_.recorder.With([](const Seen& s) { return s.ups.empty(); }));
   ExpectStillServing();
+}
+
+TEST_F(HostileTest, ALaneOfNoConnectionIsRefused) {
+  const auto refusal = [&](uint32_t lane, uint64_t attempt) {
+    RawClient client(node_.address());
+    TransportHello hello = HelloOfB();
+    hello.lane = lane;
+    hello.attempt = attempt;
+    client.Write(EncodeHello(hello));
+    return std::string(client.Finish().error_message());
+  };
+  EXPECT_THAT(refusal(1, 1), HasSubstr("no such connection"));
+  RawClient first(node_.address());
+  first.Write(EncodeHello(HelloOfB()));
+  ASSERT_TRUE(first.Read()) << "the answer";
+  EXPECT_THAT(refusal(1, 2), HasSubstr("no such connection"));
+  EXPECT_THAT(refusal(8, 1), HasSubstr("lane 8"));
+  EXPECT_THAT(refusal(~0u, 1), HasSubstr("no such connection"));
+  RawClient lane(node_.address());
+  TransportHello hello = HelloOfB();
+  hello.lane = 1;
+  lane.Write(EncodeHello(hello));
+  ASSERT_TRUE(lane.Read()) << "the answer";
+  EXPECT_THAT(refusal(1, 1), HasSubstr("it has that lane"));
+  // What comes over the two is one frame; it needs both.
+  ASSERT_TRUE(lane.Write(FirstChunk(300, 300, 2)));
+  ASSERT_TRUE(first.Write(FirstChunk(1000, 1000, 2)));
+  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  EXPECT_TRUE(node_.recorder.With([](const Seen& s) {
+    return s.ups.size() == 1 && s.frames[0].frame.body.size() == 1300;
+  }));
+  // A lane that says what no peer says ends all of the connection.
+  ASSERT_TRUE(lane.Write(FirstChunk(300, 300)));
+  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.downs.size() == 1; }));
+  EXPECT_FALSE(first.Finish().ok());
+}
+
+// The other end takes two streams only, of the three that this one wants.
+TEST(LanesOverGrpcTest, AConnectionDoesWithoutALaneThatIsRefused) {
+  GrpcOptions few = OptionsOf(kB);
+  few.max_connections = 2;
+  few.max_body_bytes = 4 << 20;
+  Node b(few);
+  b.Connect(kA, "");
+  GrpcOptions many = OptionsOf(kA);
+  many.lanes = 3;
+  many.max_body_bytes = 4 << 20;
+  Node a(many);
+  a.Connect(kB, b.address());
+  EXPECT_TRUE(absl::IsResourceExhausted(a.AwaitProblem()));
+  for (const size_t bytes : {3'000'000u, 100u, 1'000'000u}) {
+    ASSERT_TRUE(a.Send(kB, bytes));
+    ASSERT_TRUE(b.Send(kA, bytes));
+  }
+  for (Node* node : {&a, &b}) {
+    ASSERT_TRUE(
+        node->Await([](const Seen& s) { return s.frames.size() == 3; }));
+    EXPECT_TRUE(node->recorder.With([](const Seen& s) {
+      return s.frames[0].frame.body.size() == 3'000'000 &&
+             s.frames[1].frame.body.size() == 100 && s.downs.empty();
+    }));
+  }
 }
 
 TEST_F(HostileTest, ABadChunkEndsTheConnection) {

@@ -67,8 +67,12 @@ class PieceReader {
 
 }  // namespace
 
-FrameChunker::FrameChunker(Channel channel, Frame frame, size_t chunk_bytes)
-    : channel_(channel), frame_(std::move(frame)), chunk_bytes_(chunk_bytes) {}
+FrameChunker::FrameChunker(Channel channel, Frame frame, size_t chunk_bytes,
+                           size_t parts)
+    : channel_(channel),
+      frame_(std::move(frame)),
+      chunk_bytes_(chunk_bytes),
+      parts_(parts) {}
 
 Chunk FrameChunker::Next() {
   Chunk chunk;
@@ -84,7 +88,7 @@ Chunk FrameChunker::Next() {
   const std::span<std::byte> header(chunk.header_bytes);
   Put(header, 0, static_cast<uint8_t>(channel_));
   Put(header, 1, flags);
-  Put(header, 2, uint16_t{0});
+  Put(header, 2, static_cast<uint16_t>(parts_));
   Put(header, 4, static_cast<uint32_t>(chunk.head.size() + chunk.body.size()));
   chunk.header_size = kChunkHeaderBytes;
   if (!started_) {
@@ -102,6 +106,7 @@ Chunk FrameChunker::Next() {
 struct FrameAssembler::Header {
   uint8_t channel;
   uint8_t flags;
+  uint16_t parts;
   uint32_t length;
   uint32_t crc;
   uint32_t head_size = 0;
@@ -124,6 +129,7 @@ absl::Status FrameAssembler::Begin(const Header& header) {
   }
   in_frame_ = true;
   channel_ = static_cast<Channel>(header.channel);
+  parts_ = header.parts;
   head_.resize(header.head_size);
   body_size_ = header.body_size;
   body_ = pool_->Get(body_size_);
@@ -143,12 +149,13 @@ absl::Status FrameAssembler::Add(
   reader.Copy(std::span(bytes).first(kChunkHeaderBytes), nullptr);
   Header header{.channel = Get<uint8_t>(bytes, 0),
                 .flags = Get<uint8_t>(bytes, 1),
+                .parts = Get<uint16_t>(bytes, 2),
                 .length = Get<uint32_t>(bytes, 4),
                 .crc = Get<uint32_t>(bytes, kCrcOffset)};
   size_t header_size = kChunkHeaderBytes;
   const bool first = header.flags & kFirst;
   if (header.channel >= kChannels || header.flags > (kFirst | kLast) ||
-      Get<uint16_t>(bytes, 2) != 0 || first == in_frame_) {
+      header.parts > kMaxParts || first == in_frame_) {
     return absl::DataLossError("a chunk's header is not one of this protocol");
   }
   if (first) {
@@ -160,8 +167,9 @@ absl::Status FrameAssembler::Add(
     header.head_size = Get<uint32_t>(bytes, 12);
     header.body_size = Get<uint64_t>(bytes, 16);
     if (absl::Status begun = Begin(header); !begun.ok()) return begun;
-  } else if (header.channel != static_cast<uint8_t>(channel_)) {
-    return absl::DataLossError("a frame changes its channel");
+  } else if (header.channel != static_cast<uint8_t>(channel_) ||
+             header.parts != parts_) {
+    return absl::DataLossError("a frame changes its channel or its parts");
   }
   const size_t missing = head_.size() + body_size_ - filled_;
   const bool last = header.flags & kLast;
@@ -185,9 +193,11 @@ absl::Status FrameAssembler::Add(
     in_frame_ = false;
     share_.Clear();
     const std::span<const std::byte> body(body_.get(), body_size_);
-    *complete = ReceivedFrame{
-        channel_, Frame{Payload::FromVector(std::move(head_)),
-                        Payload(body, std::exchange(body_, nullptr))}};
+    *complete =
+        ReceivedFrame{channel_,
+                      Frame{Payload::FromVector(std::move(head_)),
+                            Payload(body, std::exchange(body_, nullptr))},
+                      parts_};
     head_.clear();
   }
   return absl::OkStatus();

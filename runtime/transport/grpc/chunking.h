@@ -3,11 +3,12 @@
 // A frame travels as consecutive chunks of one stream, never mixed with those
 // of another.  Little-endian:
 //
-//   chunk      u8 channel, u8 flags, u16 zero, u32 length, u32 crc
+//   chunk      u8 channel, u8 flags, u16 parts, u32 length, u32 crc
 //   if first   u32 head bytes, u64 body bytes
 //   then       length bytes of head ++ body
 //
 // `flags` is 1 for the first chunk of a frame, 2 for the last, 3 for both.
+// `parts` is 0, or how many frames on as many lanes make one (lanes.h).
 // `length` counts the bytes of head ++ body here; `crc` is the CRC-32C of
 // everything but itself.  Knows nothing of streams or of gRPC.
 
@@ -35,6 +36,7 @@ inline constexpr size_t kFirstChunkHeaderBytes = kChunkHeaderBytes + 12;
 // Of the body, at most, in the first chunk: what comes after it is timed
 // (Transit), and that should be most of a body.
 inline constexpr size_t kFirstBodyBytes = 64 << 10;
+inline constexpr size_t kMaxParts = 8;
 // What a message of the stream holds beyond the payload of a chunk.
 inline constexpr size_t kMaxChunkOverhead =
     kFirstChunkHeaderBytes + kMaxHeadBytes;
@@ -55,7 +57,8 @@ class FrameChunker {
  public:
   // Every chunk holds `chunk_bytes` > 0 of the body, the first one at most
   // kFirstBodyBytes of them, the last one the rest.
-  FrameChunker(Channel channel, Frame frame, size_t chunk_bytes);
+  FrameChunker(Channel channel, Frame frame, size_t chunk_bytes,
+               size_t parts = 0);
 
   // Once per chunk, until done().
   Chunk Next();
@@ -66,14 +69,16 @@ class FrameChunker {
   Channel channel_;
   Frame frame_;
   size_t chunk_bytes_;
+  size_t parts_;
   size_t sent_ = 0;  // of the body
   bool started_ = false;
 };
 
-// A frame and the channel that it came on.
+// A frame, the channel that it came on, and of how many it is a part.
 struct ReceivedFrame {
   Channel channel = Channel::kEdge;
   Frame frame;
+  size_t parts = 0;
 };
 
 // Puts the chunks of one stream together.  Holds at most one frame, of at most
@@ -104,6 +109,7 @@ class FrameAssembler {
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   bool in_frame_ = false;
   Channel channel_ = Channel::kEdge;
+  size_t parts_ = 0;
   std::vector<std::byte> head_;
   std::shared_ptr<std::byte[]> body_;
   size_t body_size_ = 0;

@@ -98,6 +98,23 @@ void Connector::Dial(PeerId id) {
   Track(peer.dialling, id);
 }
 
+void Connector::DialLanes(PeerId id, ConnectionId connection) {
+  Peer& peer = peers_.at(id);
+  Connection& first = peer.up.at(connection);
+  for (size_t lane = 1; lane < static_cast<size_t>(options_.lanes); ++lane) {
+    const GrpcStreamPtr stream =
+        io_.Dial(peer.address, {.self = options_.self,
+                                .target = id,
+                                .attempt = first.attempt(),
+                                .lane = static_cast<uint32_t>(lane),
+                                .run_id = options_.run_id});
+    Stream& state = Track(stream, id);
+    state.id = connection;
+    state.lane = lane;
+    first.Add(lane, stream);
+  }
+}
+
 void Connector::DialLater(PeerId id) {
   const auto it = peers_.find(id);
   if (it == peers_.end() || it->second.redial != EventLoop::TimerId{0}) return;
@@ -119,7 +136,7 @@ void Connector::DialLater(PeerId id) {
 }
 
 // A stream that does not say hello in time is given up.
-void Connector::Track(const GrpcStreamPtr& stream, PeerId peer) {
+Connector::Stream& Connector::Track(const GrpcStreamPtr& stream, PeerId peer) {
   Stream& state = streams_[stream];
   state.peer = peer;
   state.hello_timer =
@@ -128,6 +145,7 @@ void Connector::Track(const GrpcStreamPtr& stream, PeerId peer) {
                      stream->End(absl::DeadlineExceededError(absl::StrFormat(
                          "no hello within %s", absl::FormatDuration(timeout))));
                    });
+  return state;
 }
 
 void Connector::OnAccepted(GrpcStreamPtr stream) {
@@ -176,7 +194,7 @@ void Connector::CheckAgain() {
   }
   for (const auto& [id, connection] : open) {
     const absl::Status valid =
-        CheckIdentity(*peers_.at(id).up.at(connection), id);
+        CheckIdentity(peers_.at(id).up.at(connection).first(), id);
     if (valid.ok()) continue;
     Report(id, valid);
     CloseStream(id, connection, valid);
@@ -190,10 +208,14 @@ void Connector::CheckAgain() {
 void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   const auto it = streams_.find(stream);
   if (!alive_ || it == streams_.end()) return;
-  loop_->Cancel(it->second.hello_timer);
-  const absl::Status verdict = Judge(*stream, it->second, hello);
+  Stream& state = it->second;
+  loop_->Cancel(state.hello_timer);
+  absl::Status verdict = Judge(*stream, state, hello);
+  if (verdict.ok() && hello.lane != 0) {
+    verdict = OpenLane(stream, &state, hello);
+  }
   if (!verdict.ok()) {
-    Report(stream->dialled() ? it->second.peer : hello.self, verdict);
+    Report(stream->dialled() ? state.peer : hello.self, verdict);
     stream->End(verdict);
     return;
   }
@@ -202,32 +224,72 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     stream->SendHello({.self = options_.self,
                        .target = hello.self,
                        .attempt = hello.attempt,
+                       .lane = hello.lane,
                        .run_id = options_.run_id});
   }
-  it->second.peer = hello.self;
-  it->second.id = ++last_id_;
-  Up(hello.self, stream);
+  if (hello.lane != 0) return;
+  state.peer = hello.self;
+  state.id = ++last_id_;
+  Up(hello.self, stream, hello.attempt);
 }
 
-void Connector::Up(PeerId id, const GrpcStreamPtr& stream) {
+absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
+                                 const TransportHello& hello) {
+  auto& up = peers_.at(hello.self).up;
+  auto it = up.find(state->id);
+  if (!stream->dialled()) {
+    it = std::find_if(up.begin(), up.end(), [&](const auto& connection) {
+      return connection.second.attempt() == hello.attempt &&
+             !connection.second.first().dialled();
+    });
+  }
+  if (it == up.end() || hello.lane >= kMaxLanes ||
+      it->second.IsOpen(hello.lane) ||
+      (stream->dialled() && hello.lane != state->lane)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "lane %d of connection %d of peer %d: there is no such connection, or "
+        "it has that lane",
+        hello.lane, hello.attempt, hello.self.value));
+  }
+  state->peer = hello.self;
+  state->id = it->first;
+  state->lane = hello.lane;
+  it->second.Add(hello.lane, stream);
+  it->second.Open(hello.lane);
+  return absl::OkStatus();
+}
+
+void Connector::Up(PeerId id, const GrpcStreamPtr& stream, uint64_t attempt) {
   Peer& peer = peers_.at(id);
+  const ConnectionId connection = last_id_;
   if (peer.dialling == stream) peer.dialling = nullptr;
   peer.last_up = loop_->Now();
-  peer.up.emplace(last_id_, stream);
+  peer.up.try_emplace(connection, stream, attempt, io_.limits());
   if (peer.up.size() > static_cast<size_t>(options_.max_connections_per_peer)) {
     CloseStream(id, peer.up.begin()->first,
                 absl::ResourceExhaustedError("newer connections are open"));
   }
-  listener_->OnUp(id, last_id_);
+  if (stream->dialled()) DialLanes(id, connection);
+  listener_->OnUp(id, connection);
 }
 
 void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
   const auto it = streams_.find(stream);
   if (!alive_ || it == streams_.end() || it->second.id == 0) return;
-  counters_.bytes_received +=
-      received.frame.head.size() + received.frame.body.size();
-  listener_->OnFrame(it->second.peer, it->second.id, received.channel,
-                     std::move(received.frame));
+  const Stream state = it->second;
+  auto& up = peers_.at(state.peer).up;
+  std::vector<ReceivedFrame> complete;
+  const absl::Status good =
+      up.at(state.id).Receive(state.lane, std::move(received), &complete);
+  for (ReceivedFrame& whole : complete) {
+    counters_.bytes_received +=
+        whole.frame.head.size() + whole.frame.body.size();
+    listener_->OnFrame(state.peer, state.id, whole.channel,
+                       std::move(whole.frame));
+    // What it says may make the listener end the connection.
+    if (!streams_.contains(stream)) return;
+  }
+  if (!good.ok()) Close(state.peer, state.id, good);
 }
 
 bool Connector::Send(PeerId id, Channel channel, Frame frame) {
@@ -237,9 +299,8 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
       frame.body.size() > options_.max_body_bytes) {
     return false;
   }
-  const auto& [connection, stream] = *it->second.up.rbegin();
-  const size_t bytes = frame.head.size() + frame.body.size();
-  if (!stream->Send(channel, std::move(frame))) {
+  auto& [connection, lanes] = *it->second.up.rbegin();
+  if (!lanes.Send(channel, frame)) {
     CloseStream(
         id, ConnectionId{connection},
         absl::ResourceExhaustedError(absl::StrFormat(
@@ -249,14 +310,14 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
             options_.max_bytes_in_flight)));
     return false;
   }
-  counters_.bytes_sent += bytes;
+  counters_.bytes_sent += frame.head.size() + frame.body.size();
   return true;
 }
 
 bool Connector::Idle(PeerId id) const {
   const auto it = peers_.find(id);
   return it == peers_.end() || it->second.up.empty() ||
-         it->second.up.rbegin()->second->Drained();
+         it->second.up.rbegin()->second.Drained();
 }
 
 void Connector::Close(PeerId id, ConnectionId connection,
@@ -266,14 +327,19 @@ void Connector::Close(PeerId id, ConnectionId connection,
   CloseStream(id, connection, why);
 }
 
+void Connector::Drop(Peer* peer, ConnectionId id, const absl::Status& why) {
+  const auto node = peer->up.extract(id);
+  for (const GrpcStreamPtr& stream : node.mapped().streams()) {
+    const auto tracked = streams_.extract(stream);
+    if (!tracked.empty()) loop_->Cancel(tracked.mapped().hello_timer);
+    stream->End(why);
+  }
+}
+
 void Connector::CloseStream(PeerId id, ConnectionId connection,
                             const absl::Status& why) {
   Peer& peer = peers_.at(id);
-  const auto it = peer.up.find(connection);
-  const GrpcStreamPtr stream = it->second;
-  peer.up.erase(it);
-  streams_.erase(stream);
-  stream->End(why);
+  Drop(&peer, connection, why);
   Post([id, connection, why](Connector& self) {
     self.listener_->OnDown(id, connection, why);
   });
@@ -293,7 +359,15 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   }
   Peer& peer = it->second;
   if (peer.dialling == stream) peer.dialling = nullptr;
-  const bool was_up = peer.up.erase(state.id) != 0;
+  const auto up = peer.up.find(state.id);
+  if (up != peer.up.end() && !up->second.IsOpen(state.lane)) {
+    // The connection does without a lane that could not be opened.
+    up->second.Remove(state.lane);
+    Report(state.peer, why);
+    return;
+  }
+  const bool was_up = up != peer.up.end();
+  if (was_up) Drop(&peer, state.id, why);
   if (was_up && loop_->Now() - peer.last_up > kProvenAfter) peer.failures = 0;
   if (peer.up.empty()) DialLater(state.peer);
   if (was_up) {

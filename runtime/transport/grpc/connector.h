@@ -16,6 +16,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/rng.h"
+#include "runtime/transport/grpc/connection.h"
 #include "runtime/transport/grpc/grpc_io.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -52,7 +53,7 @@ class Connector final : public GrpcStreamOwner,
  private:
   struct Peer {
     std::string address;
-    std::map<ConnectionId, GrpcStreamPtr> up;
+    std::map<ConnectionId, Connection> up;
     GrpcStreamPtr dialling;  // until its hello or its end
     EventLoop::TimerId redial{0};
     uint64_t attempt = 0;
@@ -61,21 +62,28 @@ class Connector final : public GrpcStreamOwner,
   };
   struct Stream {
     PeerId peer;          // 0 before its hello
-    ConnectionId id = 0;  // 0 before OnUp
+    ConnectionId id = 0;  // 0 before OnUp of its connection
+    size_t lane = 0;
     EventLoop::TimerId hello_timer{0};
   };
 
   template <typename F>
   void Post(F fn);
-  void Track(const GrpcStreamPtr& stream, PeerId peer);
+  Stream& Track(const GrpcStreamPtr& stream, PeerId peer);
   void Dial(PeerId peer);
+  void DialLanes(PeerId peer, ConnectionId id);
   void DialLater(PeerId peer);
   absl::Status Judge(const GrpcStream& stream, const Stream& state,
                      const TransportHello& hello) const;
   // Whether the other end has proved to be `peer`, and may still be it.
   absl::Status CheckIdentity(const GrpcStream& stream, PeerId peer) const;
   void CheckAgain();
-  void Up(PeerId peer, const GrpcStreamPtr& stream);
+  void Up(PeerId peer, const GrpcStreamPtr& stream, uint64_t attempt);
+  // A further lane of a connection of this peer: dialled, or accepted.
+  absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,
+                        const TransportHello& hello);
+  // Takes all streams of an open connection out, and ends them.
+  void Drop(Peer* peer, ConnectionId id, const absl::Status& why);
   // Ends an open connection from this end.
   void CloseStream(PeerId peer, ConnectionId id, const absl::Status& why);
   void Report(PeerId peer, const absl::Status& why);

@@ -90,11 +90,11 @@ absl::Status GrpcIo::Listen() {
   port_ = port;
   cq_ = server_queue_.get();
   accepting_ = true;
-  GrpcStream::Accept(this, Limits(), &service_, server_queue_.get());
+  GrpcStream::Accept(this, limits(), &service_, server_queue_.get());
   return absl::OkStatus();
 }
 
-GrpcStreamLimits GrpcIo::Limits() const {
+GrpcStreamLimits GrpcIo::limits() const {
   return {options_.max_body_bytes, options_.chunk_bytes,
           options_.max_queued_bytes, all_bytes_};
 }
@@ -112,7 +112,7 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   AddTuning(tuning_, &arguments);
   GrpcStreamPtr stream = GrpcStream::Dial(
-      this, Limits(),
+      this, limits(),
       grpc::CreateCustomChannel(address, dial_credentials_, arguments), cq_,
       hello);
   streams_.insert(stream);

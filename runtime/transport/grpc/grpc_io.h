@@ -45,6 +45,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   // Ends all streams; no event comes after it.  The loop no longer polls this.
   void Shutdown();
   int port() const { return port_; }
+  // Of every stream.
+  GrpcStreamLimits limits() const;
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
   // Who is at the other end of this accepted stream is no stranger any more.
@@ -61,7 +63,6 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
 
  private:
   absl::Status Listen();
-  GrpcStreamLimits Limits() const;
 
   GrpcStreamOwner* const owner_;
   const GrpcOptions options_;

@@ -177,7 +177,7 @@ void GrpcStream::SendHello(const TransportHello& hello) {
   WriteNext();
 }
 
-bool GrpcStream::Send(Channel channel, Frame frame) {
+bool GrpcStream::Send(Channel channel, Frame frame, size_t parts) {
   const size_t bytes = frame.head.size() + frame.body.size();
   // The owner has not been told yet.
   if (closing_ || write_failed_) return true;
@@ -185,7 +185,7 @@ bool GrpcStream::Send(Channel channel, Frame frame) {
       !queued_.Take(bytes)) {
     return false;
   }
-  queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes);
+  queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes, parts);
   WriteNext();
   return true;
 }

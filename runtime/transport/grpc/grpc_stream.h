@@ -66,7 +66,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   // Answers the hello of the dialling end.
   void SendHello(const TransportHello& hello);
   // False if the queue, or that of all streams, would be over its limit.
-  bool Send(Channel channel, Frame frame);
+  bool Send(Channel channel, Frame frame, size_t parts = 0);
   // All that was sent has been handed to the network.
   bool Drained() const { return queued_.held() == 0; }
   // What the other end has proved of itself; once it has said hello.

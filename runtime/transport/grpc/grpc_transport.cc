@@ -6,6 +6,7 @@
 #include "runtime/base/address.h"
 #include "runtime/transport/grpc/connector.h"
 #include "runtime/transport/grpc/grpc_io.h"
+#include "runtime/transport/grpc/lanes.h"
 
 namespace gossamer {
 namespace {
@@ -23,6 +24,10 @@ absl::Status Validate(const GrpcOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrFormat("options.chunk_bytes: %d is not in 1 to %d",
                         options.chunk_bytes, kMaxChunkBytes));
+  }
+  if (options.lanes < 1 || options.lanes > static_cast<int>(kMaxLanes)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "options.lanes: %d is not in 1 to %d", options.lanes, kMaxLanes));
   }
   if (options.max_strangers < 2) {
     return absl::InvalidArgumentError(absl::StrFormat(

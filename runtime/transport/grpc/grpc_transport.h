@@ -55,6 +55,9 @@ struct GrpcOptions {
   // Of TCP: a name that the kernel allows, empty for the machine's own, or
   // "auto", which sends a message in one burst if that is to be had.
   std::string congestion_control = "auto";
+  // Of an edge that this end dials, 1 to 8: large bodies are spread over them.
+  // They count in `max_connections`, not in `max_connections_per_peer`.
+  int lanes = 1;
   int max_connections = 256;  // open streams, both directions
   int max_connections_per_peer = 4;
   // Connections, half of them from one host, of which nobody has proved yet to

@@ -9,7 +9,7 @@ namespace gossamer {
 namespace {
 
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
-constexpr size_t kFixedBytes = 36;
+constexpr size_t kFixedBytes = 40;
 constexpr size_t kCrcBytes = 4;
 
 template <typename T>
@@ -27,6 +27,7 @@ std::vector<std::byte> EncodeHello(const TransportHello& hello) {
   Append(out, hello.self.value);
   Append(out, hello.target.value);
   Append(out, hello.attempt);
+  Append(out, hello.lane);
   Append(out, static_cast<uint32_t>(hello.run_id.size()));
   for (char c : hello.run_id) Append(out, c);
   Append(out, Crc32c(out));
@@ -47,7 +48,7 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
     return absl::DataLossError(
         absl::StrFormat("a hello has %d bytes", bytes.size()));
   }
-  const size_t run_bytes = Get<uint32_t>(bytes, 32);
+  const size_t run_bytes = Get<uint32_t>(bytes, 36);
   const size_t crc_at = bytes.size() - kCrcBytes;
   if (run_bytes != crc_at - kFixedBytes ||
       Get<uint32_t>(bytes, crc_at) != Crc32c(bytes.first(crc_at))) {
@@ -56,6 +57,7 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
   hello.self = PeerId{Get<uint64_t>(bytes, 8)};
   hello.target = PeerId{Get<uint64_t>(bytes, 16)};
   hello.attempt = Get<uint64_t>(bytes, 24);
+  hello.lane = Get<uint32_t>(bytes, 32);
   hello.run_id.assign(reinterpret_cast<const char*>(&bytes[kFixedBytes]),
                       run_bytes);
   return hello;

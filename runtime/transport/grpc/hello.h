@@ -1,8 +1,8 @@
 // The first message of a stream, each way: who speaks, to whom, in which run.
 //
 // Little-endian: u32 magic "GSMR", u32 version, u64 self, u64 target, u64
-// attempt, u32 length of the run id, the run id, u32 CRC-32C of the rest.
-// Proves nothing: identity is the business of certificates.
+// attempt, u32 lane, u32 length of the run id, the run id, u32 CRC-32C of the
+// rest. Proves nothing: identity is the business of certificates.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_HELLO_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_HELLO_H_
@@ -19,7 +19,7 @@
 
 namespace gossamer {
 
-inline constexpr uint32_t kTransportVersion = 1;
+inline constexpr uint32_t kTransportVersion = 2;
 inline constexpr size_t kMaxRunIdBytes = 128;
 
 struct TransportHello {
@@ -27,6 +27,9 @@ struct TransportHello {
   PeerId self;
   PeerId target;
   uint64_t attempt = 0;  // of the dialling end, counted over its life
+  // 0: this stream is a connection.  Otherwise a further lane of the one whose
+  // hello had this attempt.
+  uint32_t lane = 0;
   std::string run_id;
 };
 

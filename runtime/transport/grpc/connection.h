@@ -1,0 +1,63 @@
+// What a listener knows as one connection: its first stream, and further lanes
+// if the dialling end wants them.
+//
+// Internal to transport/grpc; loop only.  Knows nothing of peers, or of who
+// dials what when.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTION_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/transport/grpc/grpc_stream.h"
+#include "runtime/transport/grpc/lanes.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+class Connection {
+ public:
+  // `first` is open; `attempt` is the one of its hello.
+  Connection(GrpcStreamPtr first, uint64_t attempt,
+             const GrpcStreamLimits& limits);
+
+  uint64_t attempt() const { return attempt_; }
+  const GrpcStream& first() const { return *lanes_[0].stream; }
+
+  // A further lane, 0 < lane < kMaxLanes: under way, until it is open or gone.
+  bool Has(size_t lane) const;
+  bool IsOpen(size_t lane) const { return Has(lane) && lanes_[lane].open; }
+  void Add(size_t lane, GrpcStreamPtr stream);
+  void Open(size_t lane) { lanes_[lane].open = true; }
+  void Remove(size_t lane) { lanes_[lane] = {}; }
+
+  // Spreads a large body over the lanes that are open.  False if a queue would
+  // be over its limit: then the connection is of no further use.
+  bool Send(Channel channel, const Frame& frame);
+  // As LaneJoiner::Add.
+  absl::Status Receive(size_t lane, ReceivedFrame frame,
+                       std::vector<ReceivedFrame>* complete) {
+    return joiner_.Add(lane, std::move(frame), complete);
+  }
+  // All that was sent has been handed to the network.
+  bool Drained() const;
+  // All of its streams, those under way too.
+  std::vector<GrpcStreamPtr> streams() const;
+
+ private:
+  struct Lane {
+    GrpcStreamPtr stream;
+    bool open = false;
+  };
+
+  const uint64_t attempt_;
+  std::vector<Lane> lanes_;
+  LaneJoiner joiner_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_CONNECTION_H_

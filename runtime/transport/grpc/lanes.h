@@ -1,0 +1,63 @@
+// One connection's frames over several streams, its lanes: a large body is cut
+// into a part for every lane and put together again.
+//
+// One TCP connection gives a long link no more than its window per round trip,
+// and after a loss little of that; several of them give several times as much.
+// The first lane carries all frames, whole or as part 0, and so their order;
+// the others carry parts only, in the same order, and need no numbers.  Knows
+// nothing of streams or of gRPC.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_LANES_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_GRPC_LANES_H_
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/buffer_pool.h"
+#include "runtime/transport/grpc/byte_budget.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+inline constexpr size_t kMaxLanes = kMaxParts;
+// Of a body; smaller ones fit into the windows that a connection begins with.
+inline constexpr size_t kSmallestSplitBody = size_t{256} << 10;
+
+// `lanes` >= 1 parts, by reference: part i is for lane i, and the head goes
+// with part 0.
+std::vector<Frame> SplitFrame(const Frame& frame, size_t lanes);
+
+// The receiving end of one connection.
+class LaneJoiner {
+ public:
+  // A joined body has at most `max_body_bytes`; what waits for its other parts
+  // comes out of `budget`.
+  LaneJoiner(size_t max_body_bytes, std::shared_ptr<ByteBudget> budget)
+      : max_body_bytes_(max_body_bytes), share_(std::move(budget)) {}
+
+  // Takes what came over a lane < kMaxLanes, and appends to `complete` the
+  // frames that can be passed on now, in the order in which they were sent.
+  // kDataLoss if these are no parts of one frame, kResourceExhausted if too
+  // much waits; the joiner is then of no further use.
+  absl::Status Add(size_t lane, ReceivedFrame frame,
+                   std::vector<ReceivedFrame>* complete);
+
+ private:
+  // True if the frame at the front of the first lane has all its parts.
+  bool Ready() const;
+  absl::Status Join(std::vector<ReceivedFrame>* complete);
+
+  const size_t max_body_bytes_;
+  ByteBudget::Share share_;
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  std::array<std::deque<ReceivedFrame>, kMaxLanes> waiting_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_GRPC_LANES_H_
