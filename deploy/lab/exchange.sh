@@ -21,33 +21,39 @@ trap 'rm -rf "$work"' EXIT
 "$bin/gossamer" certs init --run benchmark --ca "$work/ca" >"$work/log"
 "$bin/gossamer" certs issue --ca "$work/ca" --fleet 4 --out "$work/certs" >"$work/log"
 
+# RTT_MS RATE BYTES TLS: one row for each pause.
+measure() {
+  printf 'name: "exchange"\ntcp: "%s"\nlink { rtt: "%sms" rate: "%s" loss: %s }\n' \
+    "${TCP:-wan}" "$1" "$2" "${LOSS:-0}" >"$work/scenario"
+  rm -rf "$work/meet" "$work/out"
+  certs=; [ "$4" = no ] || certs="--certs $work/certs"
+  if ! timeout 600 "$bin/gossamer" lab --scenario "$work/scenario" --hosts 4 \
+      --out "$work/out" --exec "$bin/wan_exchange_benchmark --meet $work/meet \
+      --json --rtt-ms $1 --bytes $3 --rounds ${ROUNDS:-10} \
+      --pauses ${PAUSES:-0,0.3} $certs $extra" >"$work/log" 2>&1; then
+    cat "$work/log" >&2
+    exit 1
+  fi
+  python3 - "$work/out/rank-0.log" "$2" "$4" <<'PY'
+import json, sys
+line = next(l for l in open(sys.argv[1]) if l.startswith('{"exchange"'))
+for c in json.loads(line)["exchange"]:
+    within = "within" if c["edge_ms"] <= c["bound_ms"] else "over"
+    print(f'| {c["rtt_ms"]:g} | {sys.argv[2]} | {c["bytes"]} | {c["pause_seconds"]:g}'
+          f' | {sys.argv[3]} | {c["raw_ms"]:.1f} | {c["edge_ms"]:.1f}'
+          f' | {c["bound_ms"]:.1f} | {within} |')
+PY
+}
+
+extra=$*
 echo "| RTT ms | rate | bytes | pause s | TLS | TCP ms | edge ms | bound ms | |"
 echo "| ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | --- |"
 for rtt in ${RTTS:-20 100 200}; do
   for rate in ${RATES:-unlimited 100mbit}; do
     for bytes in ${SIZES:-65536 4194304}; do
-     for tls in ${TLS:-no yes}; do
-      printf 'name: "exchange"\ntcp: "%s"\nlink { rtt: "%sms" rate: "%s" loss: %s }\n' \
-        "${TCP:-wan}" "$rtt" "$rate" "${LOSS:-0}" >"$work/scenario"
-      rm -f "$work/meet"
-      certs=; [ "$tls" = no ] || certs="--certs $work/certs"
-      if ! timeout 600 "$bin/gossamer" lab --scenario "$work/scenario" --hosts 4 \
-          --out "$work/out" --exec "$bin/wan_exchange_benchmark --meet $work/meet \
-          --json --rtt-ms $rtt --bytes $bytes --rounds ${ROUNDS:-10} \
-          --pauses ${PAUSES:-0,0.3} $certs $*" >"$work/log" 2>&1; then
-        cat "$work/log" >&2
-        exit 1
-      fi
-      python3 - "$work/out/rank-0.log" "$rate" "$tls" <<'PY'
-import json, sys
-line = next(l for l in open(sys.argv[1]) if l.startswith('{"exchange"'))
-for c in json.loads(line)["exchange"]:
-    within = "within" if c["edge_ms"] <= c["bound_ms"] else "over"
-    print(f'| {c["rtt_ms"]:g} | {sys.argv[2]} | {c["bytes"]} | {c["pause_seconds"]:g} | {sys.argv[3]}'
-          f' | {c["raw_ms"]:.1f} | {c["edge_ms"]:.1f} | {c["bound_ms"]:.1f} | {within} |')
-PY
-      rm -rf "$work/out"
-     done
+      for tls in ${TLS:-no yes}; do
+        measure "$rtt" "$rate" "$bytes" "$tls"
+      done
     done
   done
 done
