@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "algorithms/codec/codec.h"
 #include "topology/mixing_matrix.h"
@@ -13,6 +14,8 @@ namespace {
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
 constexpr double kFloorWithDeadlines = 5e-3;
+// Of which an exchange of `masked` averages one.
+constexpr double kMaskedValues = 16;
 
 // Of the squared distance, per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
@@ -20,6 +23,7 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
   const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
   double gamma = codec.gamma();
+  if (codec.name() == "masked") gamma /= kMaskedValues;
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
@@ -54,6 +58,9 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
     for (const float v : x) squares += static_cast<double>(v) * v;
   }
   squares /= static_cast<double>(all.size());
+  // Its dual goes on pushing while the game stands still: it has to stay
+  // finite, and that is all.
+  if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
   if (s.deadline.kind != DeadlinePolicy::Kind::kNone) {
     return before + kFloorWithDeadlines * squares;
   }

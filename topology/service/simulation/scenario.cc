@@ -91,6 +91,31 @@ void DrawTraining(Scenario& s, Draws d) {
   s.checkpoints_kept = d.Int(1, 3);
 }
 
+// The methods of algorithms/methods, within what FindMisfits of a configuration
+// allows.
+void DrawMethod(Scenario& s, Draws d) {
+  if (d.Chance(0.2)) {
+    s.codec = d.Of<const char*>({"diff-int4", "innov-topk", "qsgd",
+                                 "squeeze-int4", "squeeze-sign", "moniqua",
+                                 "power-gossip", "masked"});
+    // An exchange begins where the last one ended.
+    if ((s.codec == "power-gossip" || s.codec == "masked") &&
+        (s.overlap < 0 || s.overlap > 1)) {
+      s.overlap = 1;
+    }
+  } else if (s.schedule.schedule == "fixed" && d.Chance(0.1)) {
+    s.optimizer.name = "cold";
+    s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "dyna"});
+    s.overlap = 0;
+    s.mixing_rounds = 1;
+    s.steps_per_round = 1;
+    s.step_then_mix = true;
+    // Only curvature damps the dual, and a calm game has none: what comes late
+    // would swing it ever higher.
+    s.deadline.kind = DeadlinePolicy::Kind::kNone;
+  }
+}
+
 void DrawTimes(Scenario& s, Draws d) {
   s.step_time = absl::Milliseconds(d.Of({20, 50, 50, 200}));
   s.step_jitter = d.Of({0.0, 0.1, 0.5});
@@ -191,6 +216,7 @@ Scenario DrawScenario(uint64_t seed) {
   const RngKey key = RngKey(seed).Fold("scenario");
   DrawFleet(s, Draws(key.Fold("fleet")));
   DrawTraining(s, Draws(key.Fold("training")));
+  DrawMethod(s, Draws(key.Fold("method")));
   DrawTimes(s, Draws(key.Fold("times")));
   DrawFaults(s, Draws(key.Fold("faults")));
   DrawMembers(s, Draws(key.Fold("members")));
