@@ -1,9 +1,11 @@
 // gossamer compare: the same training with several algorithms, in several
 // networks.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -36,6 +38,9 @@ constexpr char kExamples[] = R"(examples:
       --scenarios local,deploy/lab/three_continents.textproto
   gossamer compare --config deploy/configs/quadratic.textproto \
       --methods dense,choco-int4,choco-sign,deep-squeeze,cold,dyna-cold
+  gossamer compare --config deploy/configs/quadratic.textproto \
+      --also deploy/configs/bilinear.textproto,deploy/configs/gaussian.textproto \
+      --methods dense,choco-int4,choco-sign      # several games in one report
   gossamer compare --config deploy/configs/synthetic.textproto --rehearse \
       --rtt 0ms,100ms,200ms --rate 100mbit      # predicted: no root, no lab
 
@@ -46,12 +51,13 @@ cp-oadam takes the fastest all-reduce of the network at hand.  Runs that are
 finished are kept: the same command goes on where it was ended.
 
 Leaves report.html (table, curves, samples; needs no network), comparison.png
-and report.json.  JSON keys: score_name, target, settings, a list of network,
-algorithm, seeds and the mean and deviation over seeds of images, score,
-best_score, seconds_to_target, rounds_per_second, computing_seconds_per_round,
+and report.json.  JSON keys: games, a list of game, score_name, target, settings
+and runs.  Settings are a list of network, algorithm, seeds and the mean and
+deviation over seeds of images, score, best_score, seconds_to_target,
+bytes_to_target, rounds_per_second, computing_seconds_per_round,
 waiting_seconds_per_round, exchange_seconds, bytes_per_round,
-consensus_distance, training_seconds; runs, a list of network, algorithm, seed,
-folder, images, summary (as in summary.json).)";
+consensus_distance, training_seconds; runs of network, algorithm, seed, folder,
+images, summary (as in summary.json).)";
 
 // The summary of a run that has finished with this very configuration.
 absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
@@ -95,6 +101,7 @@ std::vector<ScorePoint> ScoresOf(const std::string& folder) {
     scores.push_back(
         {.round = m.round,
          .seconds = absl::ToDoubleSeconds(m.finished - rounds[0].finished),
+         .bytes = static_cast<double>(m.bytes_sent),
          .score = *m.score});
   }
   return scores;
@@ -104,7 +111,8 @@ ComparedRun Result(const PlannedRun& run, RunSummary summary) {
   const RunConfig& config = run.config;
   const uint64_t batch =
       config.game().has_gan() ? config.game().gan().batch() : 0;
-  return {.network = run.network,
+  return {.game = run.game,
+          .network = run.network,
           .algorithm = run.algorithm,
           .seed = config.seed(),
           .folder = run.folder,
@@ -113,12 +121,12 @@ ComparedRun Result(const PlannedRun& run, RunSummary summary) {
           .scores = ScoresOf(run.folder)};
 }
 
-// "compare 3/12: dp-oadam, seed 2, in wan-100ms; about 12m left"
+// "compare 3/12: quickstart, dp-oadam, seed 2, in wan-100ms; about 12m left"
 std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
   const PlannedRun& run = plan.runs[i];
-  std::string title = absl::StrCat("compare ", i + 1, "/", plan.runs.size(),
-                                   ": ", run.algorithm, ", seed ",
-                                   run.config.seed(), ", in ", run.network);
+  std::string title = absl::StrCat(
+      "compare ", i + 1, "/", plan.runs.size(), ": ", run.game, ", ",
+      run.algorithm, ", seed ", run.config.seed(), ", in ", run.network);
   if (mean_seconds > 0) {
     const double left =
         mean_seconds * static_cast<double>(plan.runs.size() - i);
@@ -158,24 +166,31 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
   return done;
 }
 
-// Scores over rounds and over time, and consensus distances: a line for every
-// run, a colour for every algorithm and network.
+// Scores over rounds, time and bytes, and consensus distances: a line for every
+// run of one game, a colour for every algorithm and network.
 std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
   Panel by_round{.title = "", .log_y = true, .markers = true};
   Panel by_time{.title = "score over time",
                 .x_label = "seconds",
                 .log_y = true,
                 .markers = true};
+  Panel by_bytes{.title = "score over traffic",
+                 .x_label = "MB sent by a peer",
+                 .log_y = true,
+                 .log_x = true,
+                 .markers = true};
   Panel consensus{.title = "consensus distance", .log_y = true};
   for (const ComparedRun& run : runs) {
     const std::string label = run.network == runs[0].network
                                   ? run.algorithm
                                   : run.algorithm + ", " + run.network;
-    Series rounds{label, {}}, times{label, {}}, distance{label, {}};
+    Series rounds{label, {}}, times{label, {}}, bytes{label, {}},
+        distance{label, {}};
     for (const ScorePoint& p : run.scores) {
       by_round.title = run.summary.score_name + " (lower is better)";
       rounds.points.emplace_back(static_cast<double>(p.round), p.score);
       times.points.emplace_back(p.seconds, p.score);
+      bytes.points.emplace_back(1e-6 * p.bytes, p.score);
     }
     for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
       distance.points.emplace_back(static_cast<double>(s.round), s.value);
@@ -183,13 +198,14 @@ std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
     if (!rounds.points.empty()) {
       by_round.series.push_back(std::move(rounds));
       by_time.series.push_back(std::move(times));
+      by_bytes.series.push_back(std::move(bytes));
     }
     if (!distance.points.empty()) {
       consensus.series.push_back(std::move(distance));
     }
   }
   std::vector<Panel> panels;
-  for (Panel* p : {&by_round, &by_time, &consensus}) {
+  for (Panel* p : {&by_round, &by_time, &by_bytes, &consensus}) {
     if (!p->series.empty()) panels.push_back(std::move(*p));
   }
   return panels;
@@ -206,6 +222,7 @@ std::string CommandOf(const CompareOptions& o) {
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {flag, Quoted(value)});
   };
+  add("--also", absl::StrJoin(o.also, ","));
   add("--data", o.data);
   add("--runs", o.runs);
   add("--name", o.name);
@@ -224,22 +241,40 @@ std::string CommandOf(const CompareOptions& o) {
   return absl::StrJoin(words, " ");
 }
 
-Report MakeReport(const CompareOptions& options, const ComparePlan& plan,
-                  const std::vector<ComparedRun>& runs,
-                  const std::string& picture) {
+absl::StatusOr<Report> MakeReport(const CompareOptions& options,
+                                  const ComparePlan& plan,
+                                  const std::vector<ComparedRun>& all) {
   Report report{.title = std::filesystem::path(plan.folder).filename().string(),
-                .comparison = Compare(runs, options.target),
-                .curves = {{"every line is a run", picture}},
-                .samples = {},
+                .games = {},
                 .command = CommandOf(options),
-                .configuration = ToTextProto(plan.runs[0].config),
                 .machine = DescribeMachine()};
-  // One grid of each setting: of its first seed.
-  for (const ComparedRun& run : runs) {
-    if (run.seed != runs[0].seed) continue;
-    report.samples.push_back(
-        {absl::StrCat(run.algorithm, ", ", run.network, ", seed ", run.seed),
-         RunFolder(run.folder).NewestSamples()});
+  for (Comparison& comparison : Compare(all, options.target)) {
+    ReportGame& game = report.games.emplace_back();
+    std::vector<ComparedRun> runs;
+    std::ranges::copy_if(all, std::back_inserter(runs), [&](const auto& run) {
+      return run.game == comparison.game;
+    });
+    const auto first =
+        std::ranges::find(plan.runs, comparison.game, &PlannedRun::game);
+    game.configuration = ToTextProto(first->config);
+    game.comparison = std::move(comparison);
+    const bool alone = plan.runs[0].game == plan.runs.back().game;
+    const std::string& name = game.comparison.game;
+    game.curves = {
+        {"every line is a run", absl::StrCat(plan.folder, "/comparison",
+                                             alone ? "" : "-" + name, ".png")}};
+    if (const std::vector<Panel> panels = PanelsOf(runs); !panels.empty()) {
+      GOSSAMER_RETURN_IF_ERROR(DrawCurves(
+          panels, absl::StrCat(report.title, alone ? "" : ": " + name),
+          game.curves[0].path));
+    }
+    // One grid of each setting: of its first seed.
+    for (const ComparedRun& run : runs) {
+      if (run.seed != runs[0].seed) continue;
+      game.samples.push_back(
+          {absl::StrCat(run.algorithm, ", ", run.network, ", seed ", run.seed),
+           RunFolder(run.folder).NewestSamples()});
+    }
   }
   return report;
 }
@@ -252,17 +287,20 @@ int RunCompare(const CompareOptions& options) {
   }
   const auto runs = RunAll(*plan);
   if (!runs.ok()) return Complain("compare", runs.status());
-  const std::string picture = plan->folder + "/comparison.png";
-  if (const std::vector<Panel> panels = PanelsOf(*runs); !panels.empty()) {
-    const absl::Status drawn = DrawCurves(
-        panels, std::filesystem::path(plan->folder).filename().string(),
-        picture);
-    if (!drawn.ok()) return Complain("compare", drawn);
+  const absl::StatusOr<Report> report = MakeReport(options, *plan, *runs);
+  if (!report.ok()) return Complain("compare", report.status());
+  std::string table;
+  std::vector<Comparison> comparisons;
+  for (const ReportGame& game : report->games) {
+    if (report->games.size() > 1) {
+      absl::StrAppend(&table, game.comparison.game, "\n");
+    }
+    table += FormatComparison(game.comparison);
+    comparisons.push_back(game.comparison);
   }
-  const Report report = MakeReport(options, *plan, *runs, picture);
-  const std::string json = ComparisonJson(report.comparison, *runs);
+  const std::string json = ComparisonJson(comparisons, *runs);
   for (const auto& [name, text] :
-       {std::pair("report.json", json), {"report.html", ReportHtml(report)}}) {
+       {std::pair("report.json", json), {"report.html", ReportHtml(*report)}}) {
     const absl::Status written =
         WriteTextFile(absl::StrCat(plan->folder, "/", name), text);
     if (!written.ok()) return Complain("compare", written);
@@ -270,8 +308,7 @@ int RunCompare(const CompareOptions& options) {
   if (options.json) {
     std::cout << json;
   } else {
-    std::cout << FormatComparison(report.comparison) << "report   "
-              << plan->folder << "/report.html\n";
+    std::cout << table << "report   " << plan->folder << "/report.html\n";
   }
   return kOk;
 }
@@ -288,6 +325,9 @@ void AddCompare(Command& program) {
   AddTrainingOptions(command, *options,
                      "folder of this comparison in --runs; compare-NAME of "
                      "the configuration if not given");
+  command.AddOption("--also", &options->also,
+                    "configurations of further games, in the same report",
+                    {.value_name = "FILE,...", .delimiter = ','});
   command.AddOption("--algorithms", &options->algorithms,
                     "which, in order; NAME+path=value changes a setting",
                     {.show_default = true, .delimiter = ','});

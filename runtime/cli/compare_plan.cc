@@ -170,18 +170,25 @@ absl::Status CheckFolder(const PlannedRun& run) {
                    "choose another --name, or remove that folder"));
 }
 
+// One file that is compared.
+struct ComparedGame {
+  std::string file;
+  RunConfig base;
+  std::string data;    // folder; empty: it needs none
+  std::string folder;  // of its runs
+};
+
 absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
-                                   const RunConfig& base,
-                                   const std::string& data,
-                                   const std::string& folder,
+                                   const ComparedGame& game,
                                    const Network& network,
                                    const Contender& contender, uint64_t seed) {
   PlannedRun run;
+  run.game = game.base.name();
   run.network = network.name;
   run.algorithm = contender.name;
   const std::vector<std::string> changes =
-      ChangesFor(options, base.algorithm(), contender.algorithm, seed);
-  absl::StatusOr<RunConfig> config = LoadRunConfig(options.config, changes);
+      ChangesFor(options, game.base.algorithm(), contender.algorithm, seed);
+  absl::StatusOr<RunConfig> config = LoadRunConfig(game.file, changes);
   if (!config.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(contender.name, ": ", config.status().message()));
@@ -191,8 +198,8 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
       FileName(absl::StrCat(contender.name, "-seed-", seed));
   const std::string parent =
       network.name == "local"
-          ? folder
-          : absl::StrCat(folder, "/", FileName(network.name));
+          ? game.folder
+          : absl::StrCat(game.folder, "/", FileName(network.name));
   run.config.set_name(name);
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
   run.folder = absl::StrCat(parent, "/", name);
@@ -207,12 +214,12 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
     }
   }
   for (const std::string& word :
-       {std::string("--config"), options.config, std::string("--runs"), parent,
+       {std::string("--config"), game.file, std::string("--runs"), parent,
         std::string("--name"), name, std::string("--overwrite")}) {
     run.arguments.push_back(word);
   }
-  if (!data.empty()) {
-    run.arguments.insert(run.arguments.end(), {"--data", data});
+  if (!game.data.empty()) {
+    run.arguments.insert(run.arguments.end(), {"--data", game.data});
   }
   for (const std::string& change : changes) {
     run.arguments.insert(run.arguments.end(), {"--set", change});
@@ -221,37 +228,62 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   return run;
 }
 
+absl::StatusOr<std::vector<ComparedGame>> GamesOf(
+    const CompareOptions& options) {
+  std::vector<std::string> files = {options.config};
+  files.insert(files.end(), options.also.begin(), options.also.end());
+  std::vector<ComparedGame> games;
+  for (const std::string& file : files) {
+    ComparedGame game;
+    game.file = file;
+    GOSSAMER_ASSIGN_OR_RETURN(game.base, LoadRunConfig(file, options.set));
+    if (options.rehearse && game.base.game().has_gan()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file,
+          ": --rehearse compares games with a closed form (synthetic, "
+          "quadratic, bilinear): in virtual time no networks are trained.  "
+          "gossamer lab --rehearse --steps-of RUN predicts the times of one "
+          "run"));
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(game.data, DataFolder(game.base, options.data));
+    for (const ComparedGame& other : games) {
+      if (other.base.name() != game.base.name()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(other.file, " and ", file, " are both called \"",
+                       game.base.name(), "\"; give one another name"));
+    }
+    games.push_back(std::move(game));
+  }
+  return games;
+}
+
 }  // namespace
 
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
-  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig base,
-                            LoadRunConfig(options.config, options.set));
-  if (options.rehearse && base.game().has_gan()) {
-    return absl::InvalidArgumentError(
-        "--rehearse compares games with a closed form (synthetic, quadratic, "
-        "bilinear): in virtual time no networks are trained.  gossamer lab "
-        "--rehearse --steps-of RUN predicts the times of one run");
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string data,
-                            DataFolder(base, options.data));
   if (!options.rehearse && !options.step_time.empty()) {
     return absl::InvalidArgumentError("--step-time is of --rehearse");
   }
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<ComparedGame> games, GamesOf(options));
   ComparePlan plan;
   plan.folder = absl::StrCat(
       options.runs, "/",
-      options.name.empty() ? "compare-" + base.name() : options.name);
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Network> networks,
-                            NetworksOf(options, plan.folder, base.peers()));
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Contender> contenders,
-                            ContendersOf(options, base.algorithm()));
-  for (const Network& network : networks) {
-    for (const Contender& contender : contenders) {
-      for (uint64_t seed : options.seeds) {
-        GOSSAMER_ASSIGN_OR_RETURN(
-            PlannedRun run, MakeRun(options, base, data, plan.folder, network,
-                                    contender, seed));
-        plan.runs.push_back(std::move(run));
+      options.name.empty() ? "compare-" + games[0].base.name() : options.name);
+  for (ComparedGame& game : games) {
+    game.folder = games.size() == 1
+                      ? plan.folder
+                      : absl::StrCat(plan.folder, "/", game.base.name());
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const std::vector<Network> networks,
+        NetworksOf(options, plan.folder, game.base.peers()));
+    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Contender> contenders,
+                              ContendersOf(options, game.base.algorithm()));
+    for (const Network& network : networks) {
+      for (const Contender& contender : contenders) {
+        for (uint64_t seed : options.seeds) {
+          GOSSAMER_ASSIGN_OR_RETURN(
+              PlannedRun run, MakeRun(options, game, network, contender, seed));
+          plan.runs.push_back(std::move(run));
+        }
       }
     }
   }

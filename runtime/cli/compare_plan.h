@@ -1,4 +1,5 @@
-// What gossamer compare runs: every algorithm in every network with every seed.
+// What gossamer compare runs: every algorithm on every game, in every network,
+// with every seed.
 //
 // Checks everything before the first run; starts nothing.
 
@@ -17,6 +18,8 @@
 namespace gossamer {
 
 struct CompareOptions : TrainingOptions {
+  // Configurations of further games.
+  std::vector<std::string> also;
   // Names, each with changes of its own: "dp-oadam+mixing.codec=dense-f32".
   std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
                                          "cp-oadam"};
@@ -35,6 +38,7 @@ struct CompareOptions : TrainingOptions {
 };
 
 struct PlannedRun {
+  std::string game;       // the file's name of the run
   std::string network;    // "local", "100ms 100mbit", a scenario's name
   std::string algorithm;  // as given, or the method's name
   RunConfig config;       // resolved
@@ -44,7 +48,7 @@ struct PlannedRun {
 
 struct ComparePlan {
   std::string folder;
-  std::vector<PlannedRun> runs;  // by network, algorithm, seed
+  std::vector<PlannedRun> runs;  // by game, network, algorithm, seed
 };
 
 // Writes the scenarios of --rtt into the plan's folder.  kInvalidArgument: a

@@ -20,6 +20,7 @@ constexpr std::pair<const char*, Values> kMeasures[] = {
     {"score", &ComparedSetting::last_score},
     {"best_score", &ComparedSetting::best_score},
     {"seconds_to_target", &ComparedSetting::seconds_to_target},
+    {"bytes_to_target", &ComparedSetting::bytes_to_target},
     {"rounds_per_second", &ComparedSetting::rounds_per_second},
     {"computing_seconds_per_round", &ComparedSetting::computing},
     {"waiting_seconds_per_round", &ComparedSetting::waiting},
@@ -60,6 +61,7 @@ void Add(const ComparedRun& run, std::optional<double> target,
   for (const ScorePoint& p : run.scores) {
     if (p.score > *target) continue;
     setting.seconds_to_target.push_back(p.seconds);
+    setting.bytes_to_target.push_back(p.bytes);
     break;
   }
 }
@@ -87,11 +89,19 @@ std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   return s;
 }
 
-Comparison Compare(const std::vector<ComparedRun>& runs,
-                   std::optional<double> target) {
-  Comparison comparison;
-  comparison.target = target;
+std::vector<Comparison> Compare(const std::vector<ComparedRun>& runs,
+                                std::optional<double> target) {
+  std::vector<Comparison> games;
+  const auto of = [&](const ComparedRun& run) -> Comparison& {
+    const auto it = std::ranges::find(games, run.game, &Comparison::game);
+    if (it != games.end()) return *it;
+    Comparison& added = games.emplace_back();
+    added.game = run.game;
+    added.target = target;
+    return added;
+  };
   for (const ComparedRun& run : runs) {
+    Comparison& comparison = of(run);
     if (!run.summary.best_score) continue;
     comparison.score_name = run.summary.score_name;
     const double best = run.summary.best_score->value;
@@ -100,9 +110,10 @@ Comparison Compare(const std::vector<ComparedRun>& runs,
     }
   }
   for (const ComparedRun& run : runs) {
+    Comparison& comparison = of(run);
     Add(run, comparison.target, SettingOf(run, comparison));
   }
-  return comparison;
+  return games;
 }
 
 std::string FormatComparison(const Comparison& comparison) {
@@ -112,58 +123,69 @@ std::string FormatComparison(const Comparison& comparison) {
     algorithm = std::max(algorithm, static_cast<int>(s.algorithm.size()));
   }
   std::string text = absl::StrFormat(
-      "%-*s  %-*s %5s %18s %10s %9s %9s %9s %10s %10s\n", network, "network",
-      algorithm, "algorithm", "seeds",
+      "%-*s  %-*s %5s %18s %10s %10s %9s %9s %9s %10s %10s\n", network,
+      "network", algorithm, "algorithm", "seeds",
       comparison.score_name.empty() ? "score" : comparison.score_name,
-      "to target", "rounds/s", "compute", "waiting", "bytes", "consensus");
+      "to target", "sent then", "rounds/s", "compute", "waiting", "bytes",
+      "consensus");
   for (const ComparedSetting& s : comparison.settings) {
     const std::optional<Spread> bytes = SpreadOf(s.bytes_per_round);
+    const std::optional<Spread> sent = SpreadOf(s.bytes_to_target);
     absl::StrAppendFormat(
-        &text, "%-*s  %-*s %5d %18s %8s s %9s %6s ms %6s ms %10s %10s\n",
+        &text, "%-*s  %-*s %5d %18s %8s s %10s %9s %6s ms %6s ms %10s %10s\n",
         network, s.network, algorithm, s.algorithm, s.seeds.size(),
         Cell(s.last_score, true), Cell(s.seconds_to_target, false),
-        Cell(s.rounds_per_second, false), Cell(s.computing, false, 1e3),
-        Cell(s.waiting, false, 1e3), bytes ? HumanBytes(bytes->mean) : "-",
+        sent ? HumanBytes(sent->mean) : "-", Cell(s.rounds_per_second, false),
+        Cell(s.computing, false, 1e3), Cell(s.waiting, false, 1e3),
+        bytes ? HumanBytes(bytes->mean) : "-",
         Cell(s.consensus_distance, false));
   }
   if (comparison.target) {
     absl::StrAppendFormat(
         &text,
-        "target: the first time that %s is at most %.4g; compute and waiting "
-        "of a round\n",
+        "target: the first time that %s is at most %.4g, and what a peer had "
+        "sent then; compute, waiting and bytes of a round\n",
         comparison.score_name, *comparison.target);
   }
   return text;
 }
 
-std::string ComparisonJson(const Comparison& comparison,
+std::string ComparisonJson(const std::vector<Comparison>& comparisons,
                            const std::vector<ComparedRun>& runs) {
-  Json json;
-  json["score_name"] = comparison.score_name;
-  json["target"] = comparison.target ? Json(*comparison.target) : Json();
-  json["settings"] = Json::array();
-  for (const ComparedSetting& s : comparison.settings) {
-    Json entry = {
-        {"network", s.network}, {"algorithm", s.algorithm}, {"seeds", s.seeds}};
-    for (const auto& [name, values] : kMeasures) {
-      const std::optional<Spread> spread = SpreadOf(s.*values);
-      entry[absl::StrCat(name, "_mean")] = spread ? Json(spread->mean) : Json();
-      entry[absl::StrCat(name, "_deviation")] =
-          spread ? Json(spread->deviation) : Json();
+  Json games = Json::array();
+  for (const Comparison& comparison : comparisons) {
+    Json json;
+    json["game"] = comparison.game;
+    json["score_name"] = comparison.score_name;
+    json["target"] = comparison.target ? Json(*comparison.target) : Json();
+    json["settings"] = Json::array();
+    for (const ComparedSetting& s : comparison.settings) {
+      Json entry = {{"network", s.network},
+                    {"algorithm", s.algorithm},
+                    {"seeds", s.seeds}};
+      for (const auto& [name, values] : kMeasures) {
+        const std::optional<Spread> spread = SpreadOf(s.*values);
+        entry[absl::StrCat(name, "_mean")] =
+            spread ? Json(spread->mean) : Json();
+        entry[absl::StrCat(name, "_deviation")] =
+            spread ? Json(spread->deviation) : Json();
+      }
+      json["settings"].push_back(std::move(entry));
     }
-    json["settings"].push_back(std::move(entry));
+    json["runs"] = Json::array();
+    for (const ComparedRun& run : runs) {
+      if (run.game != comparison.game) continue;
+      Json entry = {{"network", run.network},
+                    {"algorithm", run.algorithm},
+                    {"seed", run.seed},
+                    {"folder", run.folder},
+                    {"images", run.images}};
+      entry["summary"] = Json::parse(ToJson(run.summary));
+      json["runs"].push_back(std::move(entry));
+    }
+    games.push_back(std::move(json));
   }
-  json["runs"] = Json::array();
-  for (const ComparedRun& run : runs) {
-    Json entry = {{"network", run.network},
-                  {"algorithm", run.algorithm},
-                  {"seed", run.seed},
-                  {"folder", run.folder},
-                  {"images", run.images}};
-    entry["summary"] = Json::parse(ToJson(run.summary));
-    json["runs"].push_back(std::move(entry));
-  }
-  return json.dump(2) + "\n";
+  return Json({{"games", std::move(games)}}).dump(2) + "\n";
 }
 
 }  // namespace gossamer

@@ -1,4 +1,4 @@
-// The numbers of several algorithms and networks side by side.
+// The numbers of several algorithms and networks side by side, game by game.
 //
 // Made from summaries and scores; knows nothing of how the runs were done.
 
@@ -17,10 +17,12 @@ namespace gossamer {
 struct ScorePoint {
   uint64_t round = 0;
   double seconds = 0;  // of training, since the first round
+  double bytes = 0;    // that the first peer has sent so far
   double score = 0;
 };
 
 struct ComparedRun {
+  std::string game;  // the configuration's name
   std::string network = "local";
   std::string algorithm;
   uint64_t seed = 0;
@@ -48,10 +50,12 @@ struct ComparedSetting {
   // communication that is not hidden), and one exchange, hidden or not.
   std::vector<double> computing, waiting, exchange;
   // Until the score first was at most the target; of the seeds that got there.
-  std::vector<double> seconds_to_target;
+  std::vector<double> seconds_to_target, bytes_to_target;
 };
 
+// Of one game.
 struct Comparison {
+  std::string game;
   std::string score_name;
   // The score that "time to quality" means: the caller's, or else the worst of
   // the runs' best, so that every run has reached it.  None without scores.
@@ -59,17 +63,18 @@ struct Comparison {
   std::vector<ComparedSetting> settings;  // in the order of first appearance
 };
 
-Comparison Compare(const std::vector<ComparedRun>& runs,
-                   std::optional<double> target);
+// One for each game, in the order of first appearance.
+std::vector<Comparison> Compare(const std::vector<ComparedRun>& runs,
+                                std::optional<double> target);
 
 // A table for people.
 std::string FormatComparison(const Comparison& comparison);
 
-// {"score_name", "target", "settings": [{"network", "algorithm", "seeds", and
-// for every list above its "..._mean" and "..._deviation"}], "runs":
-// [{"network", "algorithm", "seed", "folder", "images", "summary"}]}; null
-// where there is nothing.
-std::string ComparisonJson(const Comparison& comparison,
+// {"games": [{"game", "score_name", "target", "settings": [{"network",
+// "algorithm", "seeds", and for every list above its "..._mean" and
+// "..._deviation"}], "runs": [{"network", "algorithm", "seed", "folder",
+// "images", "summary"}]}]}; null where there is nothing.
+std::string ComparisonJson(const std::vector<Comparison>& comparisons,
                            const std::vector<ComparedRun>& runs);
 
 }  // namespace gossamer

@@ -23,7 +23,8 @@ namespace {
 constexpr char kStyle[] = R"(
 body{font:15px/1.5 system-ui,sans-serif;color:#222;background:#fff;
 margin:2rem auto;max-width:76rem;padding:0 1rem}
-h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem}
+h1{font-size:1.6rem}h2{font-size:1.25rem;margin-top:2.6rem}
+h3{font-size:1.05rem;margin-top:1.6rem}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .7rem;text-align:right;white-space:nowrap;
@@ -58,6 +59,8 @@ std::vector<Column> Columns(const std::string& score_name) {
     columns = {
         {"time to target", "s", &ComparedSetting::seconds_to_target, 1,
          Column::kLess},
+        {"sent until then", "by a peer", &ComparedSetting::bytes_to_target, 1,
+         Column::kLess, true},
         {"last score", "lower is better", &ComparedSetting::last_score, 1,
          Column::kLess},
         {"best score", "", &ComparedSetting::best_score, 1, Column::kLess}};
@@ -155,7 +158,7 @@ std::string Pictures(const std::string& heading,
                     "\"><figcaption>", Escape(p.caption),
                     "</figcaption></figure>\n");
   }
-  return html.empty() ? "" : absl::StrCat("<h2>", heading, "</h2>\n", html);
+  return html.empty() ? "" : absl::StrCat("<h3>", heading, "</h3>\n", html);
 }
 
 // The value behind `key` in a file of "key : value" lines.
@@ -170,16 +173,9 @@ std::string ValueOf(const std::string& path, const std::string& key) {
   return "unknown";
 }
 
-}  // namespace
-
-std::string ReportHtml(const Report& report) {
-  const Comparison& c = report.comparison;
-  std::string html = absl::StrCat(
-      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
-      "<meta name=viewport content=\"width=device-width\">\n<title>",
-      Escape(report.title), "</title>\n<style>", kStyle,
-      "</style></head><body>\n<h1>", Escape(report.title), "</h1>\n");
-  html += Table(c);
+std::string GameHtml(const ReportGame& game) {
+  const Comparison& c = game.comparison;
+  std::string html = Table(c);
   if (c.target) {
     absl::StrAppendFormat(
         &html,
@@ -188,18 +184,37 @@ std::string ReportHtml(const Report& report) {
         "</p>\n",
         Escape(c.score_name), *c.target);
   }
-  html += Pictures("Curves", report.curves);
-  html += Pictures("Samples", report.samples);
+  html += Pictures("Curves", game.curves);
+  return html + Pictures("Samples", game.samples);
+}
+
+}  // namespace
+
+std::string ReportHtml(const Report& report) {
+  std::string html = absl::StrCat(
+      "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\n"
+      "<meta name=viewport content=\"width=device-width\">\n<title>",
+      Escape(report.title), "</title>\n<style>", kStyle,
+      "</style></head><body>\n<h1>", Escape(report.title), "</h1>\n");
+  for (const ReportGame& game : report.games) {
+    if (report.games.size() > 1) {
+      absl::StrAppend(&html, "<h2>", Escape(game.comparison.game), "</h2>\n");
+    }
+    html += GameHtml(game);
+  }
   html += "<h2>Machine</h2>\n<table>";
   for (const auto& [name, value] : report.machine) {
     absl::StrAppend(&html, "<tr><td>", Escape(name), "</td><td>", Escape(value),
                     "</td></tr>");
   }
   absl::StrAppend(&html, "</table>\n<h2>Command</h2>\n<pre>",
-                  Escape(report.command),
-                  "</pre>\n<h2>Configuration of the first run</h2>\n<pre>",
-                  Escape(report.configuration), "</pre>\n</body></html>\n");
-  return html;
+                  Escape(report.command), "</pre>\n");
+  for (const ReportGame& game : report.games) {
+    absl::StrAppend(&html, "<h2>Configuration of the first run of ",
+                    Escape(game.comparison.game), "</h2>\n<pre>",
+                    Escape(game.configuration), "</pre>\n");
+  }
+  return html + "</body></html>\n";
 }
 
 std::vector<std::pair<std::string, std::string>> DescribeMachine() {

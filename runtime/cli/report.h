@@ -18,12 +18,17 @@ struct ReportPicture {
   std::string path;  // of a PNG; left out if it cannot be read
 };
 
-struct Report {
-  std::string title;
+// What is said of one game.
+struct ReportGame {
   Comparison comparison;
   std::vector<ReportPicture> curves, samples;
-  std::string command;        // that makes it again
-  std::string configuration;  // text, as of the first run
+  std::string configuration;  // text, as of its first run
+};
+
+struct Report {
+  std::string title;
+  std::vector<ReportGame> games;
+  std::string command;  // that makes it again
   // What it ran on: name and value.
   std::vector<std::pair<std::string, std::string>> machine;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -230,21 +231,24 @@ void DrawLegend(cairo_t* cr, const Panel& panel,
 
 void DrawPanel(cairo_t* cr, const Panel& panel) {
   std::vector<Points> series;
-  double x_low = 0, x_high = panel.x_end;
-  bool log = panel.log_y;
+  double x_low = std::numeric_limits<double>::infinity();
+  double x_high = panel.x_end;
+  bool log = panel.log_y, log_x = panel.log_x;
   for (const Series& s : panel.series) {
     series.push_back(Thin(s.points));
     for (const auto& p : series.back()) {
       x_low = std::min(x_low, p.first);
       log = log && p.second > 0;
+      log_x = log_x && p.first > 0;
     }
     // Thinning ends before the last point.
     if (!s.points.empty()) x_high = std::max(x_high, s.points.back().first);
   }
+  if (!log_x) x_low = std::min(x_low, 0.0);
   if (!(x_high > x_low)) x_high = x_low + 2;
   const Range range = YRange(series, log);
   const double right = kPanelWidth - kRight, bottom = kPanelHeight - kBottom;
-  const Axis x(x_low, x_high, false, kLeft, right);
+  const Axis x(x_low, x_high, log_x, kLeft, right);
   const Axis y(range.low, range.high, log, bottom, kTop);
   DrawFrame(cr, panel, x, y);
   const std::vector<std::string> labels = Labels(panel);

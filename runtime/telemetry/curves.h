@@ -25,8 +25,9 @@ struct Panel {
   std::string title;
   std::string x_label = "round";
   bool log_y = false;    // ignored where a value is not above 0
+  bool log_x = false;    // the same; the axis begins at the first point
   bool markers = false;  // a dot on every point
-  double x_end = 0;      // the axis goes from 0 at least this far
+  double x_end = 0;      // the axis goes at least this far
   std::vector<Series> series = {};
 };
 

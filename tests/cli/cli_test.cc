@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "runtime/telemetry/summary.h"
 #include "tests/cli/cli_program.h"
@@ -259,16 +260,19 @@ TEST_F(FleetOfScripts, ComparesAndKeepsWhatHasFinished) {
       "--algorithms dp-oadam,cp-oadam --json";
   const Result r = Run(command);
   ASSERT_EQ(r.code, 0) << r.err;
-  const auto json = ordered_json::parse(r.out);
+  const auto games = ordered_json::parse(r.out)["games"];
+  ASSERT_EQ(games.size(), 1u);
+  const auto& json = games[0];
   ASSERT_EQ(json["settings"].size(), 2u);
   ASSERT_EQ(json["runs"].size(), 4u);
   EXPECT_THAT(KeysOf(json),
-              ElementsAre("score_name", "target", "settings", "runs"));
-  EXPECT_THAT(KeysOf(json["settings"][0]),
-              testing::IsSupersetOf({"network", "algorithm", "seeds",
-                                     "score_mean", "seconds_to_target_mean",
-                                     "waiting_seconds_per_round_mean",
-                                     "bytes_per_round_deviation"}));
+              ElementsAre("game", "score_name", "target", "settings", "runs"));
+  EXPECT_THAT(
+      KeysOf(json["settings"][0]),
+      testing::IsSupersetOf({"network", "algorithm", "seeds", "score_mean",
+                             "seconds_to_target_mean", "bytes_to_target_mean",
+                             "waiting_seconds_per_round_mean",
+                             "bytes_per_round_deviation"}));
   EXPECT_THAT(KeysOf(json["runs"][0]),
               ElementsAre("network", "algorithm", "seed", "folder", "images",
                           "summary"));
@@ -288,7 +292,7 @@ TEST_F(FleetOfScripts, ComparesAndKeepsWhatHasFinished) {
   const Result again = Run(command);
   EXPECT_EQ(again.code, 0);
   EXPECT_EQ(again.out, r.out);
-  EXPECT_THAT(again.err, HasSubstr("dp-oadam, seed 1, in local: kept"));
+  EXPECT_THAT(again.err, HasSubstr("toy, dp-oadam, seed 1, in local: kept"));
 
   // Nothing of a run with another configuration is lost or mixed in.
   const Result other = Run(command + " --set mixing.gamma=0.5");
@@ -303,7 +307,7 @@ TEST_F(FleetOfScripts, ComparesVariantsOfAnAlgorithm) {
       Run("compare --config game.textproto --json --name v --algorithms "
           "dp-oadam,dp-oadam+mixing.codec=dense-f32+mixing.gamma=0.5");
   ASSERT_EQ(r.code, 0) << r.err;
-  EXPECT_EQ(ordered_json::parse(r.out)["settings"].size(), 2u);
+  EXPECT_EQ(ordered_json::parse(r.out)["games"][0]["settings"].size(), 2u);
   EXPECT_THAT(ReadAll(folder_.path() +
                       "/runs/v/dp-oadam-mixing.codec-dense-f32-mixing.gamma-"
                       "0.5-seed-1/config.textproto"),
@@ -314,8 +318,34 @@ TEST_F(FleetOfScripts, ComparesVariantsOfAnAlgorithm) {
   EXPECT_EQ(bad.code, 2);
   EXPECT_THAT(bad.err, HasSubstr("codec"));
   EXPECT_EQ(Run("compare --config game.textproto --rate 10mbit").code, 2);
+  const Result twice =
+      Run("compare --config game.textproto --also game.textproto");
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("both called \"toy\""));
   EXPECT_THAT(Run("compare --config game.textproto --rtt fast").err,
               HasSubstr("--rtt"));
+}
+
+TEST_F(FleetOfScripts, ComparesOnSeveralGamesInOneReport) {
+  const std::string toy = ReadAll(folder_.path() + "/game.textproto");
+  std::ofstream(folder_.path() + "/other.textproto")
+      << absl::StrReplaceAll(toy, {{"\"toy\"", "\"other\""}});
+  const Result r =
+      Run("compare --config game.textproto --also other.textproto --name both "
+          "--algorithms dp-oadam,cp-oadam --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto games = ordered_json::parse(r.out)["games"];
+  ASSERT_EQ(games.size(), 2u);
+  EXPECT_EQ(games[0]["game"], "toy");
+  EXPECT_EQ(games[1]["game"], "other");
+  EXPECT_EQ(games[1]["runs"].size(), 2u);
+  const std::string folder = folder_.path() + "/runs/both";
+  EXPECT_THAT(games[1]["runs"][0]["folder"].get<std::string>(),
+              testing::EndsWith("both/other/dp-oadam-seed-1"));
+  EXPECT_EQ(ReadAll(folder + "/comparison-other.png").substr(1, 3), "PNG");
+  EXPECT_THAT(ReadAll(folder + "/report.html"),
+              AllOf(HasSubstr("<h2>toy</h2>"), HasSubstr("<h2>other</h2>"),
+                    HasSubstr("--also other.textproto")));
 }
 
 }  // namespace

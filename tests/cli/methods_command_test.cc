@@ -67,7 +67,7 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
           "--json "
           "--methods cold,dense,moniqua");
   ASSERT_EQ(r.code, 0) << r.err;
-  const auto json = ordered_json::parse(r.out);
+  const auto json = ordered_json::parse(r.out)["games"][0];
   ASSERT_EQ(json["settings"].size(), 3u);
   EXPECT_EQ(json["settings"][0]["algorithm"], "cold");
   EXPECT_EQ(json["settings"][1]["algorithm"], "dense");

@@ -145,7 +145,7 @@ TEST_F(Rehearse, ComparisonsNeedNoLab) {
       Run("compare --config c.textproto --rehearse --rtt 0ms,100ms "
           "--algorithms dp-oadam,cp-oadam --json");
   ASSERT_EQ(r.code, 0) << r.err;
-  const auto settings = ordered_json::parse(r.out)["settings"];
+  const auto settings = ordered_json::parse(r.out)["games"][0]["settings"];
   ASSERT_EQ(settings.size(), 4u);
   EXPECT_EQ(settings[2]["network"], "100ms, rehearsed");
   EXPECT_GT(settings[2]["rounds_per_second_mean"].get<double>(),
