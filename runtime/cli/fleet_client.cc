@@ -3,51 +3,66 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/transport/grpc/replicas.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 
 struct FleetClient::Stub {
-  std::unique_ptr<wire::Topology::Stub> rpc;
+  const std::string addresses;
+  Replicas replicas;
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(
-      const std::string& address, absl::Duration timeout,
+      absl::Duration timeout,
       grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                    const Request&, Response*),
-      Request request) {
+      const Request& request) {
     Response response;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMilliseconds(timeout));
     const grpc::Status status =
-        (rpc.get()->*method)(&context, request, &response);
+        replicas.Ask(timeout, [&](const std::shared_ptr<grpc::Channel>& channel,
+                                  grpc::ClientContext* context) {
+          wire::Topology::Stub rpc(channel);
+          return (rpc.*method)(context, request, &response);
+        });
     if (status.ok()) return response;
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                        absl::StrCat("topology service at ", address, ": ",
+                        absl::StrCat("topology service at ", addresses, ": ",
                                      status.error_message()));
   }
 };
 
-FleetClient::FleetClient(const std::string& address,
-                         std::shared_ptr<const CertificateFolder> certificates)
-    : address_(address), stub_(std::make_unique<Stub>()) {
+namespace {
+
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& address,
+    std::shared_ptr<const CertificateFolder> certificates) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // A proxy for the web has no part in a fleet's control plane.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  stub_->rpc = wire::Topology::NewStub(grpc::CreateCustomChannel(
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
       address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
-      arguments));
+      arguments);
 }
+
+}  // namespace
+
+FleetClient::FleetClient(const std::string& addresses,
+                         std::shared_ptr<const CertificateFolder> certificates)
+    : stub_(new Stub{.addresses = addresses,
+                     .replicas = {addresses, [own = std::move(certificates)](
+                                                 const std::string& address) {
+                                    return MakeChannel(address, own);
+                                  }}}) {}
 
 FleetClient::~FleetClient() = default;
 
@@ -55,8 +70,7 @@ absl::StatusOr<wire::FleetStatus> FleetClient::GetStatus(
     const std::string& run_id, absl::Duration timeout) {
   wire::GetStatusRequest request;
   request.set_run_id(run_id);
-  return stub_->Call(address_, timeout, &wire::Topology::Stub::GetStatus,
-                     std::move(request));
+  return stub_->Call(timeout, &wire::Topology::Stub::GetStatus, request);
 }
 
 absl::StatusOr<wire::LinkSurveyStatus> FleetClient::MeasureLinks(
@@ -64,8 +78,7 @@ absl::StatusOr<wire::LinkSurveyStatus> FleetClient::MeasureLinks(
   wire::MeasureLinksRequest request;
   request.set_run_id(run_id);
   request.set_start(start);
-  return stub_->Call(address_, timeout, &wire::Topology::Stub::MeasureLinks,
-                     std::move(request));
+  return stub_->Call(timeout, &wire::Topology::Stub::MeasureLinks, request);
 }
 
 absl::StatusOr<uint64_t> FleetClient::Stop(const std::string& run_id,
@@ -74,8 +87,7 @@ absl::StatusOr<uint64_t> FleetClient::Stop(const std::string& run_id,
   request.set_run_id(run_id);
   GOSSAMER_ASSIGN_OR_RETURN(
       const wire::StopResponse response,
-      stub_->Call(address_, timeout, &wire::Topology::Stub::Stop,
-                  std::move(request)));
+      stub_->Call(timeout, &wire::Topology::Stub::Stop, request));
   return response.stop_round();
 }
 

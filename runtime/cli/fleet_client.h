@@ -19,10 +19,10 @@ namespace gossamer {
 
 class FleetClient {
  public:
-  // `address` is host:port.  With `certificates` both ends prove who they are.
-  // Connects when first asked.
+  // `addresses`: host:port[,host:port...] of the service's replicas.  With
+  // `certificates` both ends prove who they are.  Connects when first asked.
   explicit FleetClient(
-      const std::string& address,
+      const std::string& addresses,
       std::shared_ptr<const CertificateFolder> certificates = nullptr);
   ~FleetClient();
 
@@ -40,7 +40,6 @@ class FleetClient {
 
  private:
   struct Stub;
-  const std::string address_;
   const std::unique_ptr<Stub> stub_;
 };
 

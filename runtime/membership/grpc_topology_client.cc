@@ -8,6 +8,7 @@
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/transport/grpc/replicas.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -22,10 +23,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  // Reconnecting must not be slower than the retries here.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   return grpc::CreateCustomChannel(
@@ -43,16 +40,18 @@ absl::Status ToAbsl(const grpc::Status& status) {
 // of its own when a call's last reference goes while its callback returns.
 class GrpcTopologyCalls final : public TopologyCalls {
  public:
-  GrpcTopologyCalls(const std::string& address, EventLoop* loop,
+  GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
                     std::shared_ptr<const CertificateFolder> certificates,
                     absl::Duration deadline)
-      : address_(address),
-        certificates_(std::move(certificates)),
-        deadline_(deadline),
+      : deadline_(deadline),
+        replicas_(addresses,
+                  [own = std::move(certificates)](const std::string& address) {
+                    return MakeChannel(address, own);
+                  }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
     alive_.reset();
-    if (current_) current_->TryCancel();
+    replicas_.Cancel();
   }
 
   void Register(wire::RegisterRequest request,
@@ -68,16 +67,9 @@ class GrpcTopologyCalls final : public TopologyCalls {
  private:
   template <typename Request, typename Response>
   struct Call {
-    grpc::ClientContext context;
     Request request;
     Response response;
     grpc::Status status;
-  };
-
-  // Of this class's thread only, one call at a time.
-  struct Line {
-    std::unique_ptr<wire::Topology::Stub> stub;
-    bool answered = false;  // the service has believed these certificates
   };
 
   // A connection shows the certificate that was in force when it was made, and
@@ -87,24 +79,23 @@ class GrpcTopologyCalls final : public TopologyCalls {
   grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
                        grpc::ClientContext*, const Request&, Response*),
                    Call<Request, Response>& call) {
-    if (line_.stub == nullptr) {
-      line_ = {.stub = wire::Topology::NewStub(
-                   MakeChannel(address_, certificates_))};
-    }
-    const grpc::Status status = (line_.stub.get()->*method)(
-        &call.context, call.request, &call.response);
+    const grpc::Status status = replicas_.Ask(
+        deadline_, [&](const std::shared_ptr<grpc::Channel>& channel,
+                       grpc::ClientContext* context) {
+          wire::Topology::Stub stub(channel);
+          return (stub.*method)(context, call.request, &call.response);
+        });
     if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) {
-      line_.answered = line_.answered || status.ok();
+      answered_ = answered_ || status.ok();
       return status;
     }
-    const bool answered = line_.answered;
-    line_ = {};
-    if (!answered) return status;
+    replicas_.Forget();
+    if (!std::exchange(answered_, false)) return status;
     return {grpc::StatusCode::UNAVAILABLE,
             absl::StrCat(status.error_message(), "; shows its own again")};
   }
 
-  // gRPC's thread sees the call, the line and the loop, never the client.
+  // The thread sees the call, the replicas and the loop, never the client.
   template <typename Request, typename Response>
   void Start(grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                           const Request&,
@@ -112,10 +103,6 @@ class GrpcTopologyCalls final : public TopologyCalls {
              Request request, Done<Response> done) {
     auto call = std::make_shared<Call<Request, Response>>();
     call->request = std::move(request);
-    call->context.set_deadline(gpr_time_from_millis(
-        absl::ToInt64Milliseconds(deadline_), GPR_TIMESPAN));
-    // May be cancelled from the loop at any time.
-    current_ = std::shared_ptr<grpc::ClientContext>(call, &call->context);
     thread_.Run(
         [this, call, method] { call->status = Try(method, *call); },
         [weak = std::weak_ptr<bool>(alive_), call, done = std::move(done)] {
@@ -123,22 +110,20 @@ class GrpcTopologyCalls final : public TopologyCalls {
         });
   }
 
-  const std::string address_;
-  const std::shared_ptr<const CertificateFolder> certificates_;
   const absl::Duration deadline_;
-  Line line_;
+  Replicas replicas_;
+  bool answered_ = false;  // the service has believed these certificates
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::shared_ptr<grpc::ClientContext> current_;  // the last call's
-  ThreadCompute thread_;  // ends first: its work uses the line
+  ThreadCompute thread_;  // ends first: its work uses the replicas
 };
 
 }  // namespace
 
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
-    const std::string& address, EventLoop* loop,
+    const std::string& addresses, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates,
     absl::Duration deadline) {
-  return std::make_unique<GrpcTopologyCalls>(address, loop,
+  return std::make_unique<GrpcTopologyCalls>(addresses, loop,
                                              std::move(certificates), deadline);
 }
 

@@ -15,11 +15,12 @@
 
 namespace gossamer {
 
-// To the service at `address`, host:port.  With `certificates` both ends prove
-// who they are.  A call fails after `deadline`.  `loop` outlives the calls;
+// To the service at `addresses`, host:port[,host:port...] of its replicas: the
+// one that serves is found.  With `certificates` both ends prove who they are.
+// A call fails after `deadline`.  `loop` outlives the calls;
 // destroying them waits for one in flight to be cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
-    const std::string& address, EventLoop* loop,
+    const std::string& addresses, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates = nullptr,
     absl::Duration deadline = absl::Seconds(2));
 

@@ -1,0 +1,88 @@
+#include "runtime/transport/grpc/replicas.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/address.h"
+
+namespace gossamer {
+namespace {
+
+gpr_timespec Now() { return gpr_now(GPR_CLOCK_MONOTONIC); }
+
+gpr_timespec Span(absl::Duration duration) {
+  return gpr_time_from_nanos(absl::ToInt64Nanoseconds(duration), GPR_TIMESPAN);
+}
+
+bool Serves(const grpc::Status& status) {
+  return status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+         status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
+}
+
+}  // namespace
+
+Replicas::Replicas(const std::string& addresses, MakeChannel make)
+    : addresses_(SplitAddresses(addresses)),
+      make_(std::move(make)),
+      channels_(addresses_.size()) {}
+
+grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
+  const size_t count = addresses_.size();
+  const gpr_timespec end = gpr_time_add(Now(), Span(limit));
+  size_t first = 0;
+  {
+    MutexLock lock(&mu_);
+    first = first_;
+  }
+  grpc::Status status(grpc::StatusCode::UNAVAILABLE, "there is no address");
+  std::string answers;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = (first + i) % count;
+    grpc::ClientContext context;
+    const absl::Duration left = absl::Nanoseconds(
+        gpr_timespec_to_micros(gpr_time_sub(end, Now())) * 1000);
+    context.set_deadline(
+        gpr_time_add(Now(), Span(left / static_cast<int64_t>(count - i))));
+    const std::shared_ptr<grpc::Channel> channel = Enter(place, &context);
+    if (channel == nullptr) return {grpc::StatusCode::CANCELLED, "cancelled"};
+    status = call(channel, &context);
+    MutexLock lock(&mu_);
+    in_flight_.erase(&context);
+    if (Serves(status)) {
+      first_ = place;
+      return status;
+    }
+    // A channel that has failed to connect tries again in its own time, and
+    // gets on only while somebody waits for it; one that is silent may be of a
+    // machine that is gone.
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+        channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
+      channels_[place] = nullptr;
+    }
+    absl::StrAppend(&answers, i > 0 ? "; " : "", addresses_[place], ": ",
+                    status.error_message());
+  }
+  return count < 2 ? status : grpc::Status(status.error_code(), answers);
+}
+
+std::shared_ptr<grpc::Channel> Replicas::Enter(size_t place,
+                                               grpc::ClientContext* context) {
+  MutexLock lock(&mu_);
+  if (cancelled_) return nullptr;
+  if (channels_[place] == nullptr) channels_[place] = make_(addresses_[place]);
+  in_flight_.insert(context);
+  return channels_[place];
+}
+
+void Replicas::Forget() {
+  MutexLock lock(&mu_);
+  channels_.assign(addresses_.size(), nullptr);
+}
+
+void Replicas::Cancel() {
+  MutexLock lock(&mu_);
+  cancelled_ = true;
+  for (grpc::ClientContext* context : in_flight_) context->TryCancel();
+}
+
+}  // namespace gossamer
