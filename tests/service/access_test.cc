@@ -21,6 +21,7 @@
 #include "runtime/transport/grpc/tls.h"
 #include "tests/cli/temporary_folder.h"
 #include "tests/identity/test_run.h"
+#include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
 namespace gossamer {
@@ -88,7 +89,7 @@ class LockedServiceTest : public ::testing::Test {
     FleetOptions options;
     options.run_id = "run";
     options.expected = 1;
-    auto store = Store::Open(folder_.path() + "/fleet.sqlite");
+    auto store = SqliteStore::Open(folder_.path() + "/fleet.sqlite");
     const auto certificates = run_.Certificates(
         run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
@@ -168,7 +169,7 @@ TEST_F(LockedServiceTest, StrangersDoNotEvenReachIt) {
                              .Channel(Role::kTopology)),
                1)
           .ok());
-  EXPECT_EQ(service_->Tick().unfinished, 0);
+  EXPECT_EQ(service_->Tick()->unfinished, 0);
 }
 
 TEST_F(LockedServiceTest, RevocationHoldsOnOpenConnections) {
@@ -259,7 +260,7 @@ TEST_F(LockedServiceTest, APeerCannotPassForTheService) {
   options.run_id = "run";
   EXPECT_TRUE(absl::IsInvalidArgument(
       TopologyService::Create(
-          options, *Store::Open(folder_.path() + "/other.sqlite"),
+          options, *SqliteStore::Open(folder_.path() + "/other.sqlite"),
           [] { return absl::UnixEpoch(); }, [](const std::string&) {}, own)
           .status()));
 }

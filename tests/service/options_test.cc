@@ -31,7 +31,7 @@ TEST(OptionsTest, FlagsAlone) {
   EXPECT_EQ(fleet.seed, 5);
   EXPECT_EQ(fleet.configuration_hash, 0);
   EXPECT_EQ(line->options.listen, "127.0.0.1:7700");
-  EXPECT_EQ(line->options.state, "runs/r1/topology");
+  EXPECT_EQ(line->options.store.folder, "runs/r1/topology");
 }
 
 TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
@@ -57,6 +57,40 @@ TEST(OptionsTest, WhomToLetInIsPassedOn) {
   EXPECT_EQ(line->options.exposure.certificates, "certs/t");
   EXPECT_FALSE(line->options.exposure.insecure);
   EXPECT_TRUE(Parse({"--insecure"})->options.exposure.insecure);
+}
+
+TEST(OptionsTest, TheStateMayBeInEtcd) {
+  const auto line = Parse({"--store", "etcd://127.0.0.1:2379,localhost:2380",
+                           "--store-lease", "3"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.store.etcd, "127.0.0.1:2379,localhost:2380");
+  EXPECT_EQ(line->options.store.folder, "");
+  EXPECT_EQ(line->options.store.lease, absl::Seconds(3));
+  const std::string away = "etcd://127.0.0.1:2379,10.0.0.1:2379";
+  EXPECT_TRUE(Parse({"--store", away, "--store-certs", "certs"}).ok());
+  EXPECT_TRUE(Parse({"--store", away, "--insecure"}).ok());
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{"--store", away}, "--store-certs"},
+      {{"--store", away, "--certs", "c"}, "--store-certs"},
+      {{"--store", "etcd://"}, "of the form"},
+      {{"--store", "etcd://host"}, "of the form"},
+      {{"--store", "etcd://host:1,"}, "of the form"},
+      {{"--store", "etcd://host:1/path"}, "of the form"},
+      {{"--store", "etcd://host:65536"}, "of the form"},
+      {{"--store", "http://127.0.0.1:2379"}, "of the form"},
+      {{"--store", "etcd://127.0.0.1:1", "--state", "s"}, "exclude"},
+      {{"--store-certs", "certs"}, "without --store"},
+      {{"--store-lease", "0"}, "--store-lease"},
+  };
+  for (const Case& c : cases) {
+    const auto refused = Parse(c.arguments);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(c.says));
+  }
 }
 
 TEST(OptionsTest, FaultsAndHelp) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/cli/temporary_folder.h"
+#include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
 namespace gossamer {
@@ -57,7 +58,7 @@ TEST(ProgramTest, AScheduleThatCannotBeIsAnError) {
 
 TEST(ProgramTest, APortInUseIsAClearError) {
   TemporaryFolder folder;
-  auto store = Store::Open(folder.path() + "/own.sqlite");
+  auto store = SqliteStore::Open(folder.path() + "/own.sqlite");
   ASSERT_TRUE(store.ok());
   auto service = TopologyService::Create(
       {}, *std::move(store), [] { return absl::FromUnixSeconds(1); },

@@ -1,3 +1,5 @@
+// What every Store keeps, and what SQLite's says of its files.
+
 #include "topology/service/store.h"
 
 #include <gmock/gmock.h>
@@ -5,10 +7,14 @@
 #include <sqlite3.h>
 
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/membership/view_message.h"
 #include "tests/cli/temporary_folder.h"
+#include "tests/service/etcd_server.h"
+#include "topology/service/sqlite_store.h"
 
 namespace gossamer {
 namespace {
@@ -49,36 +55,79 @@ FleetRecord Sample() {
   return record;
 }
 
-Store OpenOrDie(const std::string& path) {
-  auto store = Store::Open(path);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return *std::move(store);
-}
+// Where a kind of store keeps one state.
+class Place {
+ public:
+  virtual ~Place() = default;
+  virtual absl::StatusOr<std::unique_ptr<Store>> Open() = 0;
+};
 
-TEST(StoreTest, IsEmptyAtFirst) {
-  TemporaryFolder folder;
-  Store store = OpenOrDie(folder.path() + "/fleet.sqlite");
-  const auto record = store.Load();
+class SqlitePlace final : public Place {
+ public:
+  absl::StatusOr<std::unique_ptr<Store>> Open() override {
+    StoreOptions options;
+    options.folder = folder_.path() + "/state";
+    return OpenStore(options, "run", "one");
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+class EtcdPlace final : public Place {
+ public:
+  absl::StatusOr<std::unique_ptr<Store>> Open() override {
+    StoreOptions options;
+    options.etcd = server_.address();
+    return OpenStore(options, "run", "one");
+  }
+
+ private:
+  EtcdServer server_;
+};
+
+struct Kind {
+  const char* name;
+  std::function<std::unique_ptr<Place>()> make;
+};
+
+class StoreTest : public testing::TestWithParam<Kind> {
+ protected:
+  // A later life of the same service.
+  void Reopen() {
+    store_.reset();
+    auto store = place_->Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    ASSERT_EQ(store_->Acquire(), absl::OkStatus());
+    EXPECT_EQ(store_->Held(), absl::OkStatus());
+  }
+  void SetUp() override { Reopen(); }
+
+  const std::unique_ptr<Place> place_ = GetParam().make();
+  std::unique_ptr<Store> store_;
+};
+
+TEST_P(StoreTest, IsEmptyAtFirst) {
+  const auto record = store_->Load();
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_FALSE(record->has_value());
 }
 
-TEST(StoreTest, KeepsEverythingOverReopening) {
-  TemporaryFolder folder;
-  const std::string path = folder.path() + "/fleet.sqlite";
-  FleetRecord sample = Sample();
-  {
-    Store store = OpenOrDie(path);
-    ASSERT_TRUE(store.Save({}).ok());
-    ASSERT_TRUE(store.Save(sample).ok());
-  }
-  Store store = OpenOrDie(path);
-  const auto loaded = store.Load();
+TEST_P(StoreTest, KeepsEverythingOverReopening) {
+  const FleetRecord sample = Sample();
+  ASSERT_EQ(store_->Save({}), absl::OkStatus());
+  ASSERT_EQ(store_->Save(sample), absl::OkStatus());
+  Reopen();
+  const auto loaded = store_->Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_TRUE(loaded->has_value());
   const FleetRecord& record = **loaded;
   EXPECT_EQ(record.generation, sample.generation);
   EXPECT_EQ(record.layout_fingerprint, sample.layout_fingerprint);
   EXPECT_EQ(record.configuration_hash, sample.configuration_hash);
+  EXPECT_EQ(record.assembled, sample.assembled);
+  EXPECT_EQ(record.counts, sample.counts);
   EXPECT_EQ(record.members, sample.members);
   EXPECT_EQ(record.stop.round, 1234);
   EXPECT_TRUE(record.stop.committed);
@@ -86,47 +135,60 @@ TEST(StoreTest, KeepsEverythingOverReopening) {
             ToMessage(sample.view).SerializeAsString());
 }
 
-TEST(StoreTest, TheLatestSaveCounts) {
-  TemporaryFolder folder;
-  Store store = OpenOrDie(folder.path() + "/fleet.sqlite");
+TEST_P(StoreTest, TheLatestSaveCounts) {
   FleetRecord record = Sample();
-  ASSERT_TRUE(store.Save(record).ok());
+  ASSERT_EQ(store_->Save(record), absl::OkStatus());
   record.members.pop_back();
   record.view.epoch = 4;
-  ASSERT_TRUE(store.Save(record).ok());
-  const auto loaded = store.Load();
+  ASSERT_EQ(store_->Save(record), absl::OkStatus());
+  const auto loaded = store_->Load();
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ((*loaded)->members.size(), 1);
   EXPECT_EQ((*loaded)->view.epoch, 4);
 }
 
-TEST(StoreTest, ASecondProcessIsTurnedAway) {
-  TemporaryFolder folder;
-  const std::string path = folder.path() + "/fleet.sqlite";
-  Store first = OpenOrDie(path);
-  const auto second = Store::Open(path);
-  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(second.status().message()),
-              HasSubstr("another gossamer-topology"));
+TEST_P(StoreTest, OnlyOneMaySave) {
+  ASSERT_EQ(store_->Save(Sample()), absl::OkStatus());
+  auto second = place_->Open();
+  const absl::Status turned_away =
+      second.ok() ? (*second)->Acquire() : second.status();
+  EXPECT_FALSE(turned_away.ok());
+  EXPECT_THAT(std::string(turned_away.message()),
+              testing::AnyOf(HasSubstr("another gossamer-topology"),
+                             HasSubstr("the active one is one")));
+  EXPECT_FALSE(second.ok() && (*second)->Save({}).ok());
+  const auto loaded = store_->Load();
+  ASSERT_TRUE(loaded.ok() && loaded->has_value());
+  EXPECT_EQ((*loaded)->generation, Sample().generation);
+  EXPECT_EQ(store_->Save(Sample()), absl::OkStatus());
 }
 
-TEST(StoreTest, FilesThatAreNotItsOwnAreRefused) {
+INSTANTIATE_TEST_SUITE_P(
+    All, StoreTest,
+    testing::Values(Kind{"Sqlite",
+                         [] { return std::make_unique<SqlitePlace>(); }},
+                    Kind{"Etcd", [] { return std::make_unique<EtcdPlace>(); }}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(SqliteStoreTest, FilesThatAreNotItsOwnAreRefused) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/fleet.sqlite";
   std::ofstream(path) << std::string(5000, 'x');
-  EXPECT_EQ(Store::Open(path).status().code(), absl::StatusCode::kDataLoss);
-  const auto missing = Store::Open(folder.path() + "/no/such/folder.sqlite");
+  EXPECT_EQ(SqliteStore::Open(path).status().code(),
+            absl::StatusCode::kDataLoss);
+  const auto missing =
+      SqliteStore::Open(folder.path() + "/no/such/folder.sqlite");
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(StoreTest, ANewerFormatIsRefused) {
+TEST(SqliteStoreTest, ANewerFormatIsRefused) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/fleet.sqlite";
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
   sqlite3_exec(db, "PRAGMA user_version=9", nullptr, nullptr, nullptr);
   sqlite3_close(db);
-  const auto store = Store::Open(path);
+  const auto store = SqliteStore::Open(path);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("format 9"));
 }

@@ -18,6 +18,7 @@
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/telemetry/sketch.h"
 #include "tests/cli/temporary_folder.h"
+#include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
 namespace gossamer {
@@ -35,7 +36,7 @@ class Service {
     options.run_id = "run";
     options.expected = peers;
     options.heartbeat = absl::Milliseconds(20);
-    auto store = Store::Open(state);
+    auto store = SqliteStore::Open(state);
     EXPECT_TRUE(store.ok()) << store.status();
     auto service = TopologyService::Create(
         options, *std::move(store), [this] { return clock_.Now(); },
@@ -253,7 +254,7 @@ TEST(TopologyClientTest, TheFleetAgreesOnItsEnd) {
     });
     ASSERT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
   }
-  EXPECT_TRUE(service.service().Tick().finished);
+  EXPECT_TRUE(service.service().Tick()->finished);
 }
 
 TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {

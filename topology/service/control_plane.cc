@@ -136,9 +136,13 @@ absl::Status ControlPlane::Save() {
   }
   const absl::Status saved = save_(fleet_.record());
   if (!saved.ok()) {
-    log_(absl::StrCat("warning: ", saved.message()));
+    if (!std::exchange(unsaved_told_, true)) {
+      log_(absl::StrCat("warning: cannot save, so does not answer: ",
+                        saved.message()));
+    }
     return absl::UnavailableError(saved.message());
   }
+  if (std::exchange(unsaved_told_, false)) log_("saves again");
   LogChanges(saved_);
   saved_ = fleet_.record();
   saved_version_ = fleet_.version();

@@ -83,6 +83,7 @@ class ControlPlane {
   LinkSurvey survey_;
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
+  bool unsaved_told_ = false;
 };
 
 }  // namespace gossamer

@@ -1,5 +1,7 @@
 // gossamer-topology: registers peers, hands out views, agrees on the end.
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -50,14 +53,11 @@ absl::Status WritePortFile(const std::string& path, int port) {
       absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
 }
 
-absl::StatusOr<Store> OpenStore(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot make the --state folder ", folder, ": ", error.message()));
-  }
-  return Store::Open(absl::StrCat(folder, "/fleet.sqlite"));
+// For whoever stands by and the people who read what it says.
+std::string NameOf(const std::string& listen) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(listen, ", process ", getpid(), " of ", host);
 }
 
 // True if SIGINT or SIGTERM came within a tick.
@@ -67,14 +67,17 @@ bool WaitForSignal(const sigset_t& signals) {
 }
 
 // The exit code.
-int Serve(const ServiceOptions& options, const sigset_t& signals,
-          const SteadyWallClock& clock, TopologyService& service) {
+absl::StatusOr<int> Serve(const ServiceOptions& options,
+                          const sigset_t& signals, const SteadyWallClock& clock,
+                          TopologyService& service) {
   absl::Time reminded = clock.Now();
   // A stored run that has ended is not the one to wait for: its peers come
-  // back to go on from their checkpoints.
+  // back to go on from their checkpoints.  Nor does one end that was stood by
+  // for: it has begun.
   bool began = false;
   while (!WaitForSignal(signals)) {
-    const TopologyService::Progress progress = service.Tick();
+    GOSSAMER_ASSIGN_OR_RETURN(const TopologyService::Progress progress,
+                              service.Tick());
     began = began || !progress.finished;
     if (options.exposure.insecure &&
         clock.Now() - reminded > kInsecureReminder) {
@@ -113,7 +116,9 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::shared_ptr<const CertificateFolder> certificates,
       OpenDoor(options.exposure, options.listen));
-  GOSSAMER_ASSIGN_OR_RETURN(Store store, OpenStore(options.state));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Store> store,
+      OpenStore(options.store, options.fleet.run_id, NameOf(options.listen)));
   const SteadyWallClock clock;
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::unique_ptr<TopologyService> service,
@@ -133,7 +138,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   if (!options.port_file.empty()) {
     GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
   }
-  const int code = Serve(options, signals, clock, *service);
+  const absl::StatusOr<int> code = Serve(options, signals, clock, *service);
   server.server->Shutdown(absl::ToChronoTime(absl::Now() + kShutdown));
   return code;
 }

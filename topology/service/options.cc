@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/address.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/run_config.h"
@@ -26,6 +28,12 @@ constexpr char kExamples[] = R"(Examples:
   gossamer-topology --peers 4 --graph edge-list --edges "0-1 1-2:0.3 2-3"
   gossamer-topology --listen 127.0.0.1:0 --port-file port.txt
   gossamer-topology --listen 10.0.0.1:7700 --certs certs/topology
+  gossamer-topology --listen 10.0.0.2:7700 --certs certs/topology \
+      --store etcd://10.0.1.1:2379,10.0.1.2:2379 --store-certs certs/etcd
+
+With --store the state is in etcd, and several gossamer-topology share it: one
+serves, the others stand by and take over once it has been silent for
+--store-lease. Peers get the addresses of all: --topology HOST:PORT,HOST:PORT.
 
 Graphs: ring torus random-regular erdos-renyi complete star hypercube
 one-peer-exponential edge-list.  Schedules: fixed permuted-ring
@@ -45,6 +53,8 @@ struct Flags {
   int max_peers = 0;
   double heartbeat = 1;
   double lease = 4;
+  std::string store;
+  int store_lease = 5;
   ServiceOptions service;
 };
 
@@ -77,9 +87,18 @@ void AddFlags(Command& program, Flags& f) {
                     {.show_default = true});
   program.AddOption("--port-file", &s.port_file,
                     "write the port here when ready");
-  program.AddOption("--state", &s.state,
+  program.AddOption("--state", &s.store.folder,
                     "folder of what survives a restart "
                     "[runs/<run>/topology]");
+  program.AddOption("--store", &f.store,
+                    "keep that in etcd instead, for several replicas",
+                    {.value_name = "etcd://HOST:PORT[,...]"});
+  program.AddOption("--store-certs", &s.store.certificates,
+                    "folder with ca.pem, cert.pem and key.pem for etcd",
+                    {.value_name = "DIR"});
+  program.AddOption("--store-lease", &f.store_lease,
+                    "seconds of silence until another replica takes over",
+                    {.show_default = true, .range = {{1, 60}}});
   program.AddOption("--heartbeat", &f.heartbeat, "seconds between heartbeats",
                     {.show_default = true, .range = {{0.01, 60}}});
   program.AddOption("--lease", &f.lease,
@@ -137,6 +156,40 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   return fleet;
 }
 
+// Where the state is.
+absl::Status CompleteStore(const Flags& flags, ServiceOptions& service) {
+  StoreOptions& store = service.store;
+  store.lease = absl::Seconds(flags.store_lease);
+  if (flags.store.empty()) {
+    if (!store.certificates.empty()) {
+      return absl::InvalidArgumentError(
+          "--store-certs without --store etcd://HOST:PORT");
+    }
+    if (store.folder.empty()) {
+      store.folder = absl::StrCat("runs/", service.fleet.run_id, "/topology");
+    }
+    return absl::OkStatus();
+  }
+  absl::string_view endpoints = flags.store;
+  if (!absl::ConsumePrefix(&endpoints, "etcd://") || !AreAddresses(endpoints)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--store ", flags.store,
+                     " is not of the form etcd://HOST:PORT[,HOST:PORT...]"));
+  }
+  if (!store.folder.empty()) {
+    return absl::InvalidArgumentError("--state and --store exclude each other");
+  }
+  store.etcd = std::string(endpoints);
+  if (store.certificates.empty() && !IsLoopback(store.etcd) &&
+      !service.exposure.insecure) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--store ", flags.store,
+        " is not of this machine alone: give --store-certs DIR, or --insecure "
+        "where everybody who reaches it may read and steer the run"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 FleetOptions FleetOptionsOf(const RunConfig& config) {
@@ -164,10 +217,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   }
   CommandLine line{.options = flags.service, .text = {}};
   GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
-  if (line.options.state.empty()) {
-    line.options.state =
-        absl::StrCat("runs/", line.options.fleet.run_id, "/topology");
-  }
+  GOSSAMER_RETURN_IF_ERROR(CompleteStore(flags, line.options));
   return line;
 }
 

@@ -12,6 +12,7 @@
 #include "proto/run.pb.h"
 #include "runtime/identity/certificate_folder.h"
 #include "topology/service/fleet.h"
+#include "topology/service/store.h"
 
 namespace gossamer {
 
@@ -19,7 +20,7 @@ struct ServiceOptions {
   FleetOptions fleet;
   std::string listen;     // host:port
   std::string port_file;  // empty: none
-  std::string state;      // folder
+  StoreOptions store;
   Exposure exposure;
   bool exit_when_finished = false;
 };

@@ -1,4 +1,4 @@
-#include "topology/service/store.h"
+#include "topology/service/sqlite_store.h"
 
 #include <sqlite3.h>
 
@@ -140,19 +140,20 @@ Standing StandingOf(uint64_t stored) {
 
 }  // namespace
 
-void Store::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
+void SqliteStore::Close::operator()(sqlite3* db) const { sqlite3_close(db); }
 
-absl::StatusOr<Store> Store::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
+    const std::string& path) {
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(
       path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-  Store store({db, {}}, path);
+  std::unique_ptr<SqliteStore> store(new SqliteStore({db, {}}, path));
   if (opened != SQLITE_OK) return Failure(db, path, "cannot open");
-  GOSSAMER_RETURN_IF_ERROR(store.Prepare());
+  GOSSAMER_RETURN_IF_ERROR(store->Prepare());
   return store;
 }
 
-absl::Status Store::Prepare() {
+absl::Status SqliteStore::Prepare() {
   sqlite3* db = db_.get();
   // Exclusive: two services on one file would hand out contradicting views.
   GOSSAMER_RETURN_IF_ERROR(
@@ -177,7 +178,7 @@ absl::Status Store::Prepare() {
                      .c_str());
 }
 
-absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
+absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   sqlite3* db = db_.get();
   FleetRecord record;
   Statement fleet(db,
@@ -231,7 +232,7 @@ absl::StatusOr<std::optional<FleetRecord>> Store::Load() {
   return record;
 }
 
-absl::Status Store::WriteMembers(const FleetRecord& record) {
+absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
   sqlite3* db = db_.get();
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
   for (const MemberRecord& m : record.members) {
@@ -252,7 +253,7 @@ absl::Status Store::WriteMembers(const FleetRecord& record) {
   return absl::OkStatus();
 }
 
-absl::Status Store::Save(const FleetRecord& record) {
+absl::Status SqliteStore::Save(const FleetRecord& record) {
   sqlite3* db = db_.get();
   auto write = [&]() -> absl::Status {
     Statement fleet(

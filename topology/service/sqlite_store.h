@@ -1,11 +1,11 @@
-// What the topology service keeps over a restart, in an SQLite file.
+// A Store in an SQLite file.
 //
 // A save is one transaction on a write-ahead log with synchronous=FULL: after
 // a crash or a power cut the file holds all of it or what was there before.
 // Knows nothing of what the record means.
 
-#ifndef GOSSAMER_TOPOLOGY_SERVICE_STORE_H_
-#define GOSSAMER_TOPOLOGY_SERVICE_STORE_H_
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SQLITE_STORE_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SQLITE_STORE_H_
 
 #include <memory>
 #include <optional>
@@ -13,29 +13,31 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "topology/service/fleet.h"
+#include "topology/service/store.h"
 
 struct sqlite3;
 
 namespace gossamer {
 
-class Store {
+class SqliteStore final : public Store {
  public:
   // Opens or creates the file, which one process may hold at a time.
   // kUnavailable: it cannot be opened, or another process has it;
   // kDataLoss: it is no such file, or a newer program's.
-  static absl::StatusOr<Store> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(
+      const std::string& path);
 
-  // nullopt: nothing saved yet.  kDataLoss if it does not make sense.
-  absl::StatusOr<std::optional<FleetRecord>> Load();
-  // Durable when it returns OK.
-  absl::Status Save(const FleetRecord& record);
+  // Whoever has opened the file holds it until it ends.
+  absl::Status Acquire() override { return absl::OkStatus(); }
+  absl::Status Held() const override { return absl::OkStatus(); }
+  absl::StatusOr<std::optional<FleetRecord>> Load() override;
+  absl::Status Save(const FleetRecord& record) override;
 
  private:
   struct Close {
     void operator()(sqlite3* db) const;
   };
-  Store(std::unique_ptr<sqlite3, Close> db, std::string path)
+  SqliteStore(std::unique_ptr<sqlite3, Close> db, std::string path)
       : db_(std::move(db)), path_(std::move(path)) {}
   absl::Status Prepare();
   absl::Status WriteMembers(const FleetRecord& record);
@@ -46,4 +48,4 @@ class Store {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TOPOLOGY_SERVICE_STORE_H_
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SQLITE_STORE_H_

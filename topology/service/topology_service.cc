@@ -26,7 +26,7 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
-    FleetOptions options, Store store, Clock clock, Log log,
+    FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
     std::shared_ptr<const CertificateFolder> certificates) {
   if (certificates != nullptr) {
     const Identity self{
@@ -37,22 +37,63 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
                        ", and this is ", ToUri(self)));
     }
   }
-  auto kept = std::make_shared<Store>(std::move(store));
-  GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, kept->Load());
+  // Not only once this replica is needed.
+  GOSSAMER_RETURN_IF_ERROR(CheckFleetSize(options, options.expected));
+  std::unique_ptr<TopologyService> service(new TopologyService(
+      std::move(options), std::move(store), std::move(clock), std::move(log),
+      std::move(certificates)));
+  const absl::Status active = service->TakeOver();
+  if (absl::IsAlreadyExists(active)) {
+    service->StandBy(active);
+  } else if (!active.ok()) {
+    return active;
+  }
+  return service;
+}
+
+absl::Status TopologyService::TakeOver() {
+  GOSSAMER_RETURN_IF_ERROR(store_->Acquire());
+  GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, store_->Load());
   GOSSAMER_ASSIGN_OR_RETURN(
       std::unique_ptr<ControlPlane> plane,
       ControlPlane::Create(
-          std::move(options), std::move(stored),
-          [kept](const FleetRecord& record) { return kept->Save(record); },
-          clock, log));
-  return std::unique_ptr<TopologyService>(
-      new TopologyService(std::move(plane), std::move(clock), std::move(log),
-                          std::move(certificates)));
+          options_, std::move(stored),
+          [this](const FleetRecord& record) { return store_->Save(record); },
+          clock_, log_));
+  MutexLock lock(&mu_);
+  if (!stands_by_.ok()) log_("is the active one now");
+  stands_by_ = absl::OkStatus();
+  plane_ = std::move(plane);
+  return absl::OkStatus();
 }
 
-TopologyService::Progress TopologyService::Tick() {
+void TopologyService::StandBy(const absl::Status& why) {
   MutexLock lock(&mu_);
-  return plane_->Tick();
+  plane_.reset();
+  // Why it cannot be told who is active varies from one attempt to the next.
+  const bool news = absl::IsAlreadyExists(why)
+                        ? stands_by_ != why
+                        : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
+  if (news) log_(absl::StrCat("stands by: ", why.message()));
+  stands_by_ = why;
+}
+
+absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
+  const absl::Status held = store_->Held();
+  bool was_active = false;
+  {
+    MutexLock lock(&mu_);
+    was_active = plane_ != nullptr;
+    if (was_active && held.ok()) return plane_->Tick();
+  }
+  if (was_active) StandBy(held);
+  const absl::Status active = TakeOver();
+  if (active.ok()) return Progress();
+  if (!absl::IsAlreadyExists(active) && !absl::IsUnavailable(active)) {
+    return active;
+  }
+  StandBy(active);
+  return Progress();
 }
 
 absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
@@ -103,9 +144,16 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
   absl::Status status;
   {
     MutexLock lock(&mu_);
-    status = Admit(*context, call, claimed, request.run_id());
+    status = stands_by_;
+    if (status.ok()) status = Admit(*context, call, claimed, request.run_id());
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
+    // Asked last: up to here nobody else has decided anything.
+    const absl::Status held = stands_by_.ok() ? store_->Held() : stands_by_;
+    if (!held.ok()) {
+      status =
+          absl::UnavailableError(absl::StrCat("stands by: ", held.message()));
+    }
   }
   return Finish(context, status);
 }

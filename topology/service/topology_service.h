@@ -1,6 +1,8 @@
 // The Topology service of topology.proto over gRPC and a Store.
 //
-// A lock around the control plane, which does the work.
+// A lock around the control plane, which does the work, as long as this
+// process holds the store.  Where several replicas share one, the others stand
+// by: they answer every call with UNAVAILABLE and say who is active.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_TOPOLOGY_SERVICE_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_TOPOLOGY_SERVICE_H_
@@ -29,17 +31,19 @@ class TopologyService final : public wire::Topology::CallbackService {
   using Log = ControlPlane::Log;
   using Progress = ControlPlane::Progress;
 
-  // Takes up what `store` holds.  `log` gets a line for people per event that
-  // changes the fleet, from any thread, one at a time.  Errors: of
-  // Fleet::Create and of the store.  With `certificates` callers must prove who
-  // they are, and may do what access.h lets them; without, everybody may do
-  // everything.
+  // Takes up what `store` holds, if nobody else does.  `log` gets a line for
+  // people per event that changes the fleet, from any thread, one at a time.
+  // Errors: of Fleet::Create and of the store.  With `certificates` callers
+  // must prove who they are, and may do what access.h lets them; without,
+  // everybody may do everything.
   static absl::StatusOr<std::unique_ptr<TopologyService>> Create(
-      FleetOptions options, Store store, Clock clock, Log log,
+      FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
       std::shared_ptr<const CertificateFolder> certificates = nullptr);
 
-  // To be called a few times a second: notices leases that ran out.
-  Progress Tick() ABSL_LOCKS_EXCLUDED(mu_);
+  // To be called a few times a second, from one thread: notices leases that ran
+  // out, this replica's and peers', and takes over when it can.  A replica that
+  // stands by has no progress.  Errors: Create's, of what another replica left.
+  absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,
@@ -60,12 +64,17 @@ class TopologyService final : public wire::Topology::CallbackService {
       wire::LinkSurveyStatus* response) override;
 
  private:
-  TopologyService(std::unique_ptr<ControlPlane> plane, Clock clock, Log log,
+  TopologyService(FleetOptions options, std::unique_ptr<Store> store,
+                  Clock clock, Log log,
                   std::shared_ptr<const CertificateFolder> certificates)
-      : clock_(std::move(clock)),
+      : options_(std::move(options)),
+        store_(std::move(store)),
+        clock_(std::move(clock)),
         log_(std::move(log)),
-        certificates_(std::move(certificates)),
-        plane_(std::move(plane)) {}
+        certificates_(std::move(certificates)) {}
+  // kAlreadyExists, kUnavailable: not now.
+  absl::Status TakeOver() ABSL_LOCKS_EXCLUDED(mu_);
+  void StandBy(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context, Call call, PeerId claimed,
@@ -78,11 +87,15 @@ class TopologyService final : public wire::Topology::CallbackService {
                      PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const FleetOptions options_;
+  const std::unique_ptr<Store> store_;
   const Clock clock_;
   const Log log_;
   const std::shared_ptr<const CertificateFolder> certificates_;
   Mutex mu_;
-  const std::unique_ptr<ControlPlane> plane_ ABSL_PT_GUARDED_BY(mu_);
+  std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
+      ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
+  absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Peers that train while replicas of the topology service, which share a real
+etcd, are killed and frozen.
+
+usage: replicas_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import processes_test as processes
+from processes_test import program, run, wait_for
+
+LEASE = 1  # seconds; etcd's shortest with elections as quick as below
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Etcd:
+    def __init__(self, folder):
+        self.port = free_port()
+        clients = f"http://127.0.0.1:{self.port}"
+        peers = f"http://127.0.0.1:{free_port()}"
+        try:
+            self.process = subprocess.Popen(
+                ["etcd", "--name", "one", "--data-dir", folder,
+                 "--listen-client-urls", clients,
+                 "--advertise-client-urls", clients,
+                 "--listen-peer-urls", peers,
+                 "--initial-advertise-peer-urls", peers,
+                 "--initial-cluster", f"one={peers}",
+                 "--heartbeat-interval", "10", "--election-timeout", "100"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise AssertionError("there is no etcd: deploy/setup.sh --for "
+                                 "tests installs it") from None
+        wait_for(self.listens)
+
+    def listens(self):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+
+class ReplicatedFleet(processes.Fleet):
+    """A fleet with as many replicas of the service as are started."""
+
+    def __init__(self, folder, etcd, **options):
+        super().__init__(folder, **options)
+        self.etcd, self.replicas, self.ports = etcd, [], []
+
+    def start_replica(self):
+        k = len(self.replicas)
+        port_file = os.path.join(self.folder, f"port-{k}")
+        with open(self.log_of(k), "w") as log:
+            self.replicas.append(subprocess.Popen(
+                [program("gossamer-topology"), "--listen", "127.0.0.1:0",
+                 "--port-file", port_file, "--config", self.config,
+                 "--store", f"etcd://127.0.0.1:{self.etcd.port}",
+                 "--store-lease", str(LEASE), "--heartbeat", "0.1",
+                 "--exit-when-finished"], stdout=log, stderr=log))
+        wait_for(lambda: os.path.exists(port_file) or
+                 self.replicas[k].poll() is not None)
+        with open(port_file) as f:
+            self.ports.append(int(f.read()))
+
+    def log_of(self, k):
+        return os.path.join(self.folder, f"topology-{k}.log")
+
+    def says(self, k):
+        with open(self.log_of(k)) as f:
+            return f.read()
+
+    def addresses(self, *which):
+        return ",".join(f"127.0.0.1:{self.ports[k]}"
+                        for k in which or range(len(self.ports)))
+
+    def start_peers(self):
+        # Fleet.start_peer writes one port; the others follow it.
+        self.port = ",".join([str(self.ports[0])] +
+                             [f"127.0.0.1:{p}" for p in self.ports[1:]])
+        for k in range(1, self.peers + 1):
+            self.start_peer(k)
+
+    def ask(self, *which, question="status"):
+        return run(program("gossamer"), question, "--topology",
+                   self.addresses(*which), "--json")
+
+    def active(self):
+        """The one that serves, or None."""
+        serving = [k for k in range(len(self.ports))
+                   if self.ask(k).returncode == 0]
+        return serving[0] if len(serving) == 1 else None
+
+    def members(self):
+        seen = json.loads(self.ask().stdout)
+        return [(p["peer"], p["standing"]) for p in seen["peers"]]
+
+    def kill(self):
+        super().kill()
+        for p in self.replicas:
+            if p.poll() is None:
+                p.send_signal(signal.SIGCONT)
+                p.kill()
+                p.wait()
+
+
+class ReplicasTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gossamer_it_")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.etcd = Etcd(os.path.join(self.folder, "etcd"))
+        self.addCleanup(self.etcd.kill)
+
+    def fleet(self, **options):
+        fleet = ReplicatedFleet(self.folder, self.etcd, **options)
+        self.addCleanup(fleet.kill)
+        for _ in range(2):
+            fleet.start_replica()
+        fleet.start_peers()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        return fleet
+
+    def check_nobody_waited_or_left(self, fleet):
+        for k in (1, 2, 3):
+            events = set(fleet.events(k))
+            self.assertFalse(events & {"overdue", "not_settled",
+                                       "member_removed"}, events)
+
+    def test_the_active_one_dies_and_the_other_takes_over(self):
+        fleet = self.fleet(rounds=1000000)
+        self.assertEqual(fleet.active(), 0)
+        before = fleet.members()
+        refused = fleet.ask(1)
+        self.assertIn(f"process {fleet.replicas[0].pid} of", refused.stderr)
+        fleet.replicas[0].kill()
+        fleet.replicas[0].wait()
+        rounds = fleet.round_of(1)
+        wait_for(lambda: fleet.active() == 1)
+        wait_for(lambda: fleet.round_of(1) > rounds + 200)
+        self.assertIn("resumed from the stored state: view 1 of 3 peers",
+                      fleet.says(1))
+        self.assertEqual(fleet.members(), before)
+        self.check_nobody_waited_or_left(fleet)
+        wait_for(lambda: all("connected" in
+                             fleet.log(k).split("trying again")[-1]
+                             for k in (1, 2, 3)))
+        self.assertEqual(fleet.ask(question="stop").returncode, 0)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
+        self.assertEqual(fleet.replicas[1].wait(processes.LIMIT), 0)
+
+    def test_a_frozen_one_decides_nothing_when_it_wakes(self):
+        fleet = self.fleet(rounds=1000000)
+        fleet.replicas[0].send_signal(signal.SIGSTOP)
+        wait_for(lambda: fleet.ask(1).returncode == 0)
+        # Waits for it when it wakes, before anything else can.
+        stop = subprocess.Popen(
+            [program("gossamer"), "stop", "--topology", fleet.addresses(0)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        fleet.replicas[0].send_signal(signal.SIGCONT)
+        decided, refused = stop.communicate(timeout=processes.LIMIT)
+        self.assertNotEqual(stop.returncode, 0, decided)
+        self.assertIn("stands by", refused)
+        self.assertEqual(json.loads(fleet.ask(1).stdout)["stop_round"], 0)
+        self.assertNotEqual(fleet.ask(0).returncode, 0)
+        self.assertEqual(fleet.ask(question="stop").returncode, 0)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
+        self.check_nobody_waited_or_left(fleet)
+        for replica in fleet.replicas:
+            self.assertEqual(replica.wait(processes.LIMIT), 0)
+
+    def test_etcd_is_away_and_comes_back(self):
+        fleet = self.fleet(rounds=1000000)
+        self.etcd.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: fleet.active() is None)
+        rounds = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > rounds + 200)
+        self.etcd.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: fleet.active() is not None)
+        self.check_nobody_waited_or_left(fleet)
+        for k in (0, 1):
+            self.assertLess(len(re.findall("stands by", fleet.says(k))), 5)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        for replica in fleet.replicas:
+            self.assertEqual(replica.wait(processes.LIMIT), 0)
+
+    def test_an_etcd_that_is_not_there_is_named(self):
+        done = run(program("gossamer-topology"), "--store",
+                   "etcd://127.0.0.1:1", "--listen", "127.0.0.1:0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1:1", done.stderr)
+
+
+if __name__ == "__main__":
+    processes.BIN = sys.argv.pop(1)
+    unittest.main()

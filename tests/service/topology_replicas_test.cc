@@ -1,0 +1,148 @@
+// Several topology services on one etcd: one serves, the others stand by.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/cli/fleet_client.h"
+#include "tests/service/etcd_server.h"
+#include "topology/service/etcd_store.h"
+#include "topology/service/topology_service.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+// One replica; its main thread is the test's.
+class Replica {
+ public:
+  Replica(const std::string& etcd, const std::string& name,
+          absl::Duration lease = absl::Seconds(60), int peers = 1) {
+    auto store = EtcdStore::Open({.endpoints = etcd,
+                                  .certificates = "",
+                                  .run_id = "run",
+                                  .self = name,
+                                  .lease = lease});
+    EXPECT_TRUE(store.ok()) << store.status();
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = peers;
+    auto service = TopologyService::Create(
+        options, *std::move(store), [this] { return clock_.Now(); },
+        [this](const std::string& line) { log_.push_back(line); });
+    created_ = service.status();
+    if (!service.ok()) return;
+    service_ = *std::move(service);
+    auto server = StartTopologyServer("127.0.0.1:0", service_.get());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~Replica() {
+    if (server_.server) {
+      server_.server->Shutdown(std::chrono::system_clock::now());
+    }
+  }
+
+  std::string address() const {
+    return absl::StrCat("127.0.0.1:", server_.port);
+  }
+  absl::StatusOr<wire::FleetStatus> Ask() const {
+    return FleetClient(address()).GetStatus("run");
+  }
+  bool TickUntil(std::function<bool()> condition) {
+    const absl::Time end = absl::Now() + kPatience;
+    while (!condition()) {
+      if (absl::Now() > end) return false;
+      EXPECT_TRUE(service_->Tick().ok());
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return true;
+  }
+  TopologyService& service() { return *service_; }
+  const absl::Status& created() const { return created_; }
+  const std::vector<std::string>& log() const { return log_; }
+
+ private:
+  SteadyWallClock clock_;
+  std::vector<std::string> log_;
+  absl::Status created_;
+  std::unique_ptr<TopologyService> service_;
+  TopologyServer server_;
+};
+
+std::string MessageOf(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
+  EtcdServer etcd;
+  auto first = std::make_unique<Replica>(etcd.address(), "first");
+  Replica second(etcd.address(), "second");
+  EXPECT_TRUE(first->Ask().ok());
+  EXPECT_TRUE(absl::IsUnavailable(second.Ask().status()));
+  EXPECT_THAT(MessageOf(second.Ask().status()), HasSubstr("first"));
+  ASSERT_TRUE(second.service().Tick().ok());
+  ASSERT_TRUE(second.service().Tick().ok());
+  EXPECT_EQ(second.log().size(), 1) << "it says so once";
+  FleetClient both(absl::StrCat(second.address(), ",", first->address()));
+  EXPECT_TRUE(both.GetStatus("run").ok());
+  first.reset();
+  EXPECT_TRUE(second.TickUntil([&] { return second.Ask().ok(); }));
+  EXPECT_TRUE(both.GetStatus("run").ok());
+  EXPECT_THAT(second.log(), Contains("is the active one now"));
+}
+
+// Its memory is out of date even where the store has not turned it away yet.
+TEST(TopologyReplicasTest, WhoHasLostItsLeaseAnswersNothing) {
+  EtcdServer etcd;
+  Replica first(etcd.address(), "first", absl::Seconds(1));
+  ASSERT_TRUE(first.Ask().ok());
+  etcd.Freeze();
+  absl::StatusOr<wire::FleetStatus> answer;
+  const absl::Time end = absl::Now() + kPatience;
+  while ((answer = first.Ask()).ok() && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(absl::IsUnavailable(answer.status()));
+  EXPECT_THAT(MessageOf(answer.status()), HasSubstr("stands by"));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(first.service().Tick().ok());
+  EXPECT_EQ(first.log().size(), 1) << testing::PrintToString(first.log());
+  etcd.Thaw();
+  EXPECT_TRUE(first.TickUntil([&] { return first.Ask().ok(); }));
+  EXPECT_THAT(first.log(), Contains("is the active one now"));
+}
+
+TEST(TopologyReplicasTest, WhatAnotherLeftAndCannotBeEndsAReplica) {
+  EtcdServer etcd;
+  etcd.Put("gossamer/run/fleet", "garbage");
+  Replica first(etcd.address(), "first");
+  EXPECT_TRUE(absl::IsDataLoss(first.created()));
+  etcd.PutForALease("gossamer/run/active", "somebody");
+  Replica second(etcd.address(), "second");
+  ASSERT_EQ(second.created(), absl::OkStatus());
+  etcd.EndLeaseOf("gossamer/run/active");
+  const absl::Status ended = second.service().Tick().status();
+  EXPECT_TRUE(absl::IsDataLoss(ended)) << ended;
+  EXPECT_THAT(MessageOf(ended), HasSubstr("gossamer/run/fleet"));
+}
+
+TEST(TopologyReplicasTest, AStandByIsRefusedForItsOwnFaultsAtOnce) {
+  EtcdServer etcd;
+  etcd.Put("gossamer/run/active", "somebody");
+  Replica impossible(etcd.address(), "second", absl::Seconds(60), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(impossible.created()))
+      << impossible.created();
+}
+
+}  // namespace
+}  // namespace gossamer
