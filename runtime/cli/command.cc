@@ -39,8 +39,9 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
 }
 
 void AddServiceQuestion(Command& command, ServiceQuestion& question) {
-  command.AddOption("--topology", &question.topology, "topology service",
-                    {.required = true, .value_name = "HOST:PORT"});
+  command.AddOption("--topology", &question.topology,
+                    "topology service; of several replicas all",
+                    {.required = true, .value_name = "HOST:PORT[,...]"});
   command.AddOption("--certs", &question.exposure.certificates,
                     "folder of an operator's or a peer's certificates",
                     {.value_name = "DIR"});

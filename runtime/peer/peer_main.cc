@@ -73,7 +73,8 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                 std::string& config, std::vector<std::string>& set,
                 std::string& certificates) {
   program.AddOption("--topology", &options.topology,
-                    "host:port of gossamer-topology", {.required = true});
+                    "gossamer-topology; of several replicas all",
+                    {.required = true, .value_name = "HOST:PORT[,...]"});
   program.AddOption("--config", &config,
                     "configuration file, the same at all peers",
                     {.required = true});

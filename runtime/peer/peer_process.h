@@ -26,7 +26,7 @@ namespace gossamer {
 
 struct PeerProcessOptions {
   RunConfig config;      // resolved and validated
-  std::string topology;  // host:port of the service
+  std::string topology;  // host:port[,host:port...] of the service
   uint64_t id = 0;       // 0: the service assigns one
   std::string listen = "127.0.0.1:0";
   std::string advertise;  // host:port for neighbours; empty: where it listens

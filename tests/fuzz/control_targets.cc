@@ -1,4 +1,5 @@
-// What passes between peers and the topology service, and certificates.
+// What passes between peers and the topology service, what the service keeps,
+// and certificates.
 
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "runtime/membership/view_message.h"
 #include "tests/fuzz/fuzz.h"
 #include "topology/service/control_plane.h"
+#include "topology/service/record_message.h"
 
 namespace gossamer::fuzz {
 namespace {
@@ -93,6 +95,48 @@ void ViewBytes(Bytes input) {
   }
 }
 
+// What a replica finds in etcd, and what it makes of it: peers call as if they
+// had been there, and nobody.
+void StoredFleetBytes(Bytes input) {
+  const auto record = RecordFromBytes(AbslText(input));
+  if (!record.ok()) return;
+  const auto again = RecordFromBytes(ToBytes(*record));
+  Require(again.ok() && again->members == record->members &&
+              again->view.members == record->view.members &&
+              again->generation == record->generation,
+          "a record says the same once more");
+  if (record->members.size() > kMembers) return;
+  FleetOptions options;
+  options.run_id = "run";
+  if (record->view.epoch != 0) {
+    options.run_id = record->view.run_id;
+    options.expected = static_cast<int>(record->view.members.size());
+    options.schedule = record->view.schedule;
+    options.seed = record->view.seed;
+  }
+  absl::Time now = absl::FromUnixSeconds(1'000);
+  auto plane = ControlPlane::Create(
+      options, *record, [](const FleetRecord&) { return absl::OkStatus(); },
+      [&now] { return now; }, [](const std::string&) {});
+  if (!plane.ok()) return;
+  for (const MemberRecord& m : record->members) {
+    wire::HeartbeatRequest request;
+    request.set_run_id(options.run_id);
+    request.set_peer_id(m.id.value);
+    request.set_boot_id(m.boot_id);
+    request.set_round(m.resume_round);
+    request.add_suspected(record->members.front().id.value);
+    wire::HeartbeatResponse response;
+    (void)(*plane)->Heartbeat(request, response);
+    now += absl::Seconds(3);
+    (void)(*plane)->Tick();
+  }
+  wire::StopResponse stop;
+  (void)(*plane)->Stop({}, stop);
+  wire::FleetStatus status;
+  (void)(*plane)->GetStatus({}, status);
+}
+
 void CertificateText(Bytes input) {
   static const KeyPair* const authority = new KeyPair(
       MakeAuthority("run", absl::FromUnixSeconds(0), absl::Hours(1)).value());
@@ -121,6 +165,7 @@ void IdentityText(Bytes input) {
 std::span<const Target> ControlTargets() {
   static constexpr Target kTargets[] = {{"control", Calls},
                                         {"view", ViewBytes},
+                                        {"stored-fleet", StoredFleetBytes},
                                         {"certificate", CertificateText},
                                         {"identity", IdentityText}};
   return kTargets;

@@ -10,6 +10,7 @@
 #include "runtime/membership/view_message.h"
 #include "tests/fuzz/golden_wire.h"
 #include "topology/service/fleet.h"
+#include "topology/service/record_message.h"
 
 namespace gossamer {
 namespace {
@@ -81,6 +82,29 @@ TEST(GoldenControlTest, MessagesAreAsTheyWere) {
   calls.insert(calls.end(), {std::byte{6}, std::byte{0}, std::byte{0},
                              std::byte{7}, std::byte{0}, std::byte{0}});
   ExpectGoldenWire("control/two", calls);
+}
+
+// The program of tomorrow finds in etcd what that of today has left there.
+TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
+  FleetRecord record;
+  record.generation = 3;
+  record.layout_fingerprint = 0x1234;
+  record.configuration_hash = 0x5678;
+  record.assembled = true;
+  record.stop = {.round = 50, .committed = false};
+  record.counts = {
+      .suspicions = 5, .removals = 4, .returns = 3, .joins = 2, .leaves = 1};
+  record.view = SomeView();
+  for (const Member& m : record.view.members) {
+    record.members.push_back({.id = m.id,
+                              .boot_id = 5,
+                              .address = m.address,
+                              .checkpoint_rounds = {10, 20},
+                              .in_view = true,
+                              .resume_round = 20});
+  }
+  record.members.back().standing = Standing::kLeaving;
+  ExpectGoldenWire("stored-fleet/three", BytesOf(ToBytes(record)));
 }
 
 TEST(GoldenControlTest, AnotherVersionIsRefusedWithBothNumbers) {

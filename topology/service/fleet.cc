@@ -99,9 +99,9 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
         (configuration == 0 ||
          configuration == fleet.record_.configuration_hash))) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the state folder holds run \"%s\" of %d peers, graph %s, schedule %s, "
+        "what is stored is run \"%s\" of %d peers, graph %s, schedule %s, "
         "seed %d, configuration %016x, which has not finished; start with the "
-        "same options to go on with it, or with another --state",
+        "same options to go on with it, or with another --state or --run",
         view.run_id, view.members.size(), view.schedule.graph,
         view.schedule.schedule, view.seed, fleet.record_.configuration_hash));
   }

@@ -1,0 +1,155 @@
+#include "runtime/transport/grpc/replicas.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What nobody listens at; no call of these tests goes over a wire.
+constexpr char kAddresses[] = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
+
+class ReplicasTest : public testing::Test {
+ protected:
+  Replicas::MakeChannel Maker() {
+    return [this](const std::string& address) {
+      auto channel =
+          grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+      names_[channel.get()] = address;
+      made_.push_back(address);
+      kept_.push_back(channel);
+      return channel;
+    };
+  }
+  // Asks; everybody answers as `codes_` says.
+  grpc::Status Ask(Replicas& replicas) {
+    asked_.clear();
+    limits_.clear();
+    return replicas.Ask(
+        absl::Seconds(3), [this](const auto& channel, auto* context) {
+          const std::string& name = names_.at(channel.get());
+          asked_.push_back(name.back());
+          limits_.push_back(absl::Nanoseconds(
+              gpr_timespec_to_micros(
+                  gpr_time_sub(context->raw_deadline(),
+                               gpr_now(context->raw_deadline().clock_type))) *
+              1000));
+          const auto code = codes_[name.back()];
+          return code == grpc::OK ? grpc::Status::OK
+                                  : grpc::Status(code, "says " + name);
+        });
+  }
+
+  std::map<const grpc::Channel*, std::string> names_;
+  std::vector<std::shared_ptr<grpc::Channel>> kept_;  // no address twice
+  std::vector<std::string> made_;
+  std::map<char, grpc::StatusCode> codes_;
+  std::vector<char> asked_;
+  std::vector<absl::Duration> limits_;
+};
+
+TEST_F(ReplicasTest, WhoServesIsFoundAndAskedFirstFromThenOn) {
+  Replicas replicas(kAddresses, Maker());
+  codes_['1'] = grpc::StatusCode::UNAVAILABLE;
+  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_THAT(asked_, ElementsAre('1', '2'));
+  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_THAT(asked_, ElementsAre('2'));
+  codes_['2'] = grpc::StatusCode::DEADLINE_EXCEEDED;
+  codes_['3'] = grpc::StatusCode::UNAVAILABLE;
+  codes_['1'] = grpc::StatusCode::OK;
+  EXPECT_TRUE(Ask(replicas).ok());
+  EXPECT_THAT(asked_, ElementsAre('2', '3', '1'));
+}
+
+TEST_F(ReplicasTest, ARefusalIsAnAnswer) {
+  Replicas replicas(kAddresses, Maker());
+  codes_['1'] = grpc::StatusCode::FAILED_PRECONDITION;
+  EXPECT_EQ(Ask(replicas).error_message(), "says 127.0.0.1:1");
+  EXPECT_THAT(asked_, ElementsAre('1'));
+}
+
+TEST_F(ReplicasTest, IfNobodyServesEveryAnswerIsTold) {
+  Replicas replicas(kAddresses, Maker());
+  for (const char who : {'1', '2', '3'}) {
+    codes_[who] = grpc::StatusCode::UNAVAILABLE;
+  }
+  const grpc::Status nobody = Ask(replicas);
+  EXPECT_EQ(nobody.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(nobody.error_message(),
+            "127.0.0.1:1: says 127.0.0.1:1; 127.0.0.1:2: says 127.0.0.1:2; "
+            "127.0.0.1:3: says 127.0.0.1:3");
+  Replicas one("127.0.0.1:1", Maker());
+  EXPECT_EQ(Ask(one).error_message(), "says 127.0.0.1:1");
+}
+
+TEST_F(ReplicasTest, TheSilentGetEqualShares) {
+  Replicas replicas(kAddresses, Maker());
+  for (const char who : {'1', '2', '3'}) {
+    codes_[who] = grpc::StatusCode::UNAVAILABLE;
+  }
+  Ask(replicas);
+  ASSERT_EQ(limits_.size(), 3);
+  // Nobody has taken any time: a third, a half of the rest, the rest.
+  EXPECT_LE(limits_[0], absl::Seconds(1));
+  EXPECT_LE(limits_[1], absl::Milliseconds(1500));
+  EXPECT_LE(limits_[2], absl::Seconds(3));
+}
+
+TEST_F(ReplicasTest, WhoCouldNotBeReachedGetsANewConnection) {
+  Replicas replicas(kAddresses, Maker());
+  codes_['1'] = grpc::StatusCode::UNAVAILABLE;
+  Ask(replicas);
+  codes_['2'] = grpc::StatusCode::UNAVAILABLE;
+  Ask(replicas);
+  EXPECT_THAT(made_, ElementsAre("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"));
+  codes_['1'] = codes_['2'] = grpc::StatusCode::OK;
+  codes_['3'] = grpc::StatusCode::DEADLINE_EXCEEDED;
+  Ask(replicas);
+  EXPECT_EQ(made_.back(), "127.0.0.1:1");
+  EXPECT_EQ(made_.size(), 4);
+  replicas.Forget();
+  Ask(replicas);
+  EXPECT_EQ(made_.size(), 5);
+}
+
+TEST_F(ReplicasTest, AfterCancelNothingIsAsked) {
+  Replicas replicas(kAddresses, Maker());
+  absl::Notification begun, cancelled;
+  std::thread asker([&] {
+    const grpc::Status status =
+        replicas.Ask(absl::Seconds(30), [&](const auto&, auto*) {
+          begun.Notify();
+          cancelled.WaitForNotification();
+          return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cancelled");
+        });
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  });
+  begun.WaitForNotification();
+  replicas.Cancel();
+  cancelled.Notify();
+  asker.join();
+  EXPECT_EQ(Ask(replicas).error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(ReplicasTest, NoAddressIsNoAnswer) {
+  Replicas none(",", Maker());
+  const grpc::Status status = Ask(none);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("no address"));
+}
+
+}  // namespace
+}  // namespace gossamer
