@@ -23,7 +23,8 @@ packages=(g++ cmake ninja-build ccache pkg-config python3-venv ca-certificates g
           libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
           libhwy-dev libzstd-dev libssl-dev libsqlite3-dev libpng-dev libfreetype-dev libharfbuzz-dev libcairo2-dev
           libeigen3-dev nlohmann-json3-dev libcli11-dev fonts-noto-color-emoji unicode-data)
-[ $for_tests = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-14-dev iproute2 python3 e2fsprogs mount)
+[ $for_tests = 0 ] || packages+=(libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-14-dev iproute2 python3 e2fsprogs mount openssl
+                                 etcd-server)  # 24 MB
 
 missing=()
 for p in "${packages[@]}"; do
@@ -32,6 +33,11 @@ done
 if [ ${#missing[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || { echo "setup: this is not a Debian machine; install by hand: ${missing[*]}" >&2; exit 1; }
   sudo=(); [ "$(id -u)" = 0 ] || sudo=(sudo)
+  # The tests start their own; the package would start one for good.
+  if [[ " ${missing[*]} " == *" etcd-server "* ]] && [ -d /etc/systemd/system ] && [ ! -e /etc/systemd/system/etcd.service ]; then
+    echo "setup: masking etcd.service, so that it is not started (systemctl unmask etcd)"
+    "${sudo[@]}" ln -s /dev/null /etc/systemd/system/etcd.service
+  fi
   echo "setup: installing ${#missing[@]} Debian packages (about a minute on a bare machine)"
   "${sudo[@]}" apt-get update -qq
   DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

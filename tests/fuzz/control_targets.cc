@@ -98,6 +98,7 @@ void ViewBytes(Bytes input) {
 // What a replica finds in etcd, and what it makes of it: peers call as if they
 // had been there, and nobody.
 void StoredFleetBytes(Bytes input) {
+  const google::protobuf::LogSilencer silent;
   const auto record = RecordFromBytes(AbslText(input));
   if (!record.ok()) return;
   const auto again = RecordFromBytes(ToBytes(*record));

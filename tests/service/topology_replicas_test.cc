@@ -102,26 +102,6 @@ TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
   EXPECT_THAT(second.log(), Contains("is the active one now"));
 }
 
-// Its memory is out of date even where the store has not turned it away yet.
-TEST(TopologyReplicasTest, WhoHasLostItsLeaseAnswersNothing) {
-  EtcdServer etcd;
-  Replica first(etcd.address(), "first", absl::Seconds(1));
-  ASSERT_TRUE(first.Ask().ok());
-  etcd.Freeze();
-  absl::StatusOr<wire::FleetStatus> answer;
-  const absl::Time end = absl::Now() + kPatience;
-  while ((answer = first.Ask()).ok() && absl::Now() < end) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  EXPECT_TRUE(absl::IsUnavailable(answer.status()));
-  EXPECT_THAT(MessageOf(answer.status()), HasSubstr("stands by"));
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(first.service().Tick().ok());
-  EXPECT_EQ(first.log().size(), 1) << testing::PrintToString(first.log());
-  etcd.Thaw();
-  EXPECT_TRUE(first.TickUntil([&] { return first.Ask().ok(); }));
-  EXPECT_THAT(first.log(), Contains("is the active one now"));
-}
-
 TEST(TopologyReplicasTest, WhatAnotherLeftAndCannotBeEndsAReplica) {
   EtcdServer etcd;
   etcd.Put("gossamer/run/fleet", "garbage");
