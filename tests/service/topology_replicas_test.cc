@@ -2,13 +2,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/cli/fleet_client.h"
 #include "tests/service/etcd_server.h"
@@ -100,6 +103,53 @@ TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
   EXPECT_TRUE(second.TickUntil([&] { return second.Ask().ok(); }));
   EXPECT_TRUE(both.GetStatus("run").ok());
   EXPECT_THAT(second.log(), Contains("is the active one now"));
+}
+
+// Held until it is told otherwise; keeps nothing.
+class ToldStore final : public Store {
+ public:
+  absl::Status Acquire() override { return Held(); }
+  absl::Status Held() const override {
+    MutexLock lock(&mu_);
+    return held_;
+  }
+  absl::StatusOr<std::optional<FleetRecord>> Load() override {
+    return std::nullopt;
+  }
+  absl::Status Save(const FleetRecord&) override { return absl::OkStatus(); }
+  void Tell(const absl::Status& held) {
+    MutexLock lock(&mu_);
+    held_ = held;
+  }
+
+ private:
+  mutable Mutex mu_;
+  absl::Status held_ ABSL_GUARDED_BY(mu_);
+};
+
+// Before anything but its clock tells: what it knows may be out of date, its
+// refusals included.
+TEST(TopologyReplicasTest, WhoWakesWithoutItsLeaseAnswersNothing) {
+  auto owned = std::make_unique<ToldStore>();
+  ToldStore& store = *owned;
+  FleetOptions options;
+  options.run_id = "run";
+  auto service = TopologyService::Create(
+      options, std::move(owned), [] { return absl::UnixEpoch(); },
+      [](const std::string&) {});
+  ASSERT_TRUE(service.ok()) << service.status();
+  const auto server = StartTopologyServer("127.0.0.1:0", service->get());
+  ASSERT_TRUE(server.ok()) << server.status();
+  FleetClient client(absl::StrCat("127.0.0.1:", server->port));
+  EXPECT_TRUE(client.GetStatus("run").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(client.Stop("run").status()));
+  store.Tell(absl::AbortedError("too late"));
+  for (const absl::Status& answer :
+       {client.GetStatus("run").status(), client.Stop("run").status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(answer)) << answer;
+    EXPECT_THAT(MessageOf(answer), HasSubstr("stands by: too late"));
+  }
+  server->server->Shutdown(std::chrono::system_clock::now());
 }
 
 TEST(TopologyReplicasTest, WhatAnotherLeftAndCannotBeEndsAReplica) {
