@@ -101,7 +101,11 @@ void EtcdServer::EndLeaseOf(const std::string& key) {
   EXPECT_EQ(client_->Revoke((*found)->lease()), absl::OkStatus());
 }
 
-void EtcdServer::Freeze() { kill(process_, SIGSTOP); }
+void EtcdServer::Freeze() {
+  kill(process_, SIGSTOP);
+  // Its other threads run on until all have heard of it.
+  waitpid(process_, nullptr, WUNTRACED);
+}
 void EtcdServer::Thaw() { kill(process_, SIGCONT); }
 
 }  // namespace gossamer

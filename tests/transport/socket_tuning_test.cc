@@ -9,9 +9,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "runtime/transport/grpc/stranger_gate.h"
 
 namespace gossamer {
 namespace {
