@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kFirstExchanges = 8;
 constexpr size_t kHistory = 32;
+constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);
 
 absl::Duration Median(std::vector<absl::Duration> v) {
   std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
@@ -27,23 +28,47 @@ absl::Duration DeadlineEstimator::Typical() const {
 }
 
 absl::Duration DeadlineEstimator::Limit(absl::Duration round,
+                                        const DeadlineEstimator& peer,
                                         absl::Duration possible) const {
-  if (policy_.kind == DeadlinePolicy::Kind::kFixed) {
-    return std::max(policy_.fixed, possible);
+  switch (policy_.kind) {
+    case DeadlinePolicy::Kind::kNone:
+      return absl::InfiniteDuration();
+    case DeadlinePolicy::Kind::kFixed:
+      return std::max(policy_.fixed, possible);
+    case DeadlinePolicy::Kind::kAdaptive:
+      break;
   }
-  if (policy_.kind == DeadlinePolicy::Kind::kNone ||
-      arrivals_.size() < kFirstExchanges) {
-    return absl::InfiniteDuration();
-  }
-  const std::vector<absl::Duration> all(arrivals_.begin(), arrivals_.end());
+  if (arrivals_.size() >= kFirstExchanges) return Learnt(round);
+  const absl::Duration first = peer.ForNewEdge(round);
+  if (arrivals_.empty()) return first;
+  const absl::Duration longest = *std::ranges::max_element(arrivals_);
+  return std::max(first, std::min(longest, Most(round)));
+}
+
+absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
   const absl::Duration median = Typical();
   std::vector<absl::Duration> deviations;
-  for (absl::Duration d : all)
+  for (absl::Duration d : arrivals_) {
     deviations.push_back(absl::AbsDuration(d - median));
-  const absl::Duration transfer = *std::min_element(all.begin(), all.end());
+  }
   const absl::Duration least = std::max(absl::Milliseconds(20), round / 4);
-  const absl::Duration most = std::max(absl::Seconds(1), round / 2) + transfer;
-  return std::min(std::max(median + 4 * Median(deviations), least), most);
+  const absl::Duration wanted = median + 4 * Median(deviations);
+  return std::min(std::max(wanted, least), Most(round));
+}
+
+absl::Duration DeadlineEstimator::Most(absl::Duration round) const {
+  const absl::Duration transfer = *std::ranges::min_element(arrivals_);
+  return std::max(absl::Seconds(1), round / 2) + transfer;
+}
+
+// The two ends may have been apart before, and the new one's way may be the
+// longer.  A peer that no edge has taught anything is in a fleet that begins,
+// whose first steps compile and warm up for as long as they like: it waits for
+// what is certainly wrong.
+absl::Duration DeadlineEstimator::ForNewEdge(absl::Duration round) const {
+  if (arrivals_.size() < kFirstExchanges) return kFirstOfFleet + round;
+  const absl::Duration others = Learnt(round);
+  return std::max(others, std::min(4 * others, absl::Seconds(1) + round));
 }
 
 }  // namespace gossamer

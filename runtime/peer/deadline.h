@@ -1,5 +1,5 @@
 // How long a round waits for an edge, learnt from the edge itself (the design,
-// section 4).
+// section 4), and for the first exchanges of a new one from the others.
 //
 // Pure; knows nothing of clocks or edges.
 
@@ -31,15 +31,21 @@ class DeadlineEstimator {
   absl::Duration Typical() const;
 
   // How long after its emission to wait for an exchange, given the length of
-  // a round; infinite without a deadline and for the first exchanges.
+  // a round; infinite without a deadline.
   // Fixed: at least `possible`, in which exchanges can be had at all.
   // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
   // quarter of a round, at most the larger of a second and half a round, plus
-  // the transfer (the fastest arrival).
-  absl::Duration Limit(absl::Duration round,
+  // the transfer (the fastest arrival).  Of the first 8 exchanges: what `peer`,
+  // the arrivals of all edges of this peer, says of them, or the longest of
+  // them so far within the same bound.
+  absl::Duration Limit(absl::Duration round, const DeadlineEstimator& peer,
                        absl::Duration possible = absl::ZeroDuration()) const;
 
  private:
+  absl::Duration Learnt(absl::Duration round) const;
+  absl::Duration Most(absl::Duration round) const;
+  absl::Duration ForNewEdge(absl::Duration round) const;
+
   DeadlinePolicy policy_;
   std::deque<absl::Duration> arrivals_;
 };

@@ -23,6 +23,7 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
       transport_(transport),
       x_(x),
       cache_(std::make_shared<SnapshotCache>()),
+      arrivals_(options_.deadline),
       epoch_(options_.epoch) {
   transport_->SetListener(this);
 }
@@ -215,7 +216,8 @@ absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,
   const auto it = entry.emitted.find(id);
   const absl::Time from =
       it == entry.emitted.end() ? absl::InfinitePast() : it->second;
-  const absl::Duration limit = entry.deadline.Limit(round, possible_);
+  const absl::Duration limit =
+      entry.deadline.Limit(round, arrivals_, possible_);
   if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();
   return from + limit;
 }
@@ -303,6 +305,7 @@ void Neighborhood::NoteArrivals(Entry& entry) {
   while (it != entry.emitted.end() && it->first < heard) {
     const absl::Duration took = loop_->Now() - it->second;
     entry.deadline.Record(took);
+    arrivals_.Record(took);
     exchange_time_ = std::max(exchange_time_, took);
     it = entry.emitted.erase(it);
   }

@@ -219,6 +219,7 @@ class Neighborhood final : public TransportListener {
   const std::span<float> x_;
   const std::shared_ptr<SnapshotCache> cache_;
   std::map<PeerId, Entry> edges_;
+  DeadlineEstimator arrivals_;  // of all edges, given up ones included
   uint64_t epoch_ = 0;
   // The last epoch of edges that were given up: another one to the same peer
   // begins above it.

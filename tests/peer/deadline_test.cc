@@ -15,32 +15,62 @@ void Record(DeadlineEstimator& e, int n, absl::Duration arrival) {
   for (int i = 0; i < n; ++i) e.Record(arrival);
 }
 
+// Of a peer whose edges have taught nothing.
+absl::Duration Limit(const DeadlineEstimator& e, absl::Duration round,
+                     absl::Duration possible = absl::ZeroDuration()) {
+  return e.Limit(round, Adaptive(), possible);
+}
+
 TEST(DeadlineTest, NoneNeverEnds) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kNone, {}});
   Record(e, 20, absl::Milliseconds(1));
-  EXPECT_EQ(e.Limit(kRound), absl::InfiniteDuration());
+  EXPECT_EQ(Limit(e, kRound), absl::InfiniteDuration());
 }
 
 TEST(DeadlineTest, FixedIsFixedIfItCanBeKept) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, absl::Milliseconds(7)});
-  EXPECT_EQ(e.Limit(kRound), absl::Milliseconds(7));
-  EXPECT_EQ(e.Limit(kRound, absl::Milliseconds(5)), absl::Milliseconds(7));
-  EXPECT_EQ(e.Limit(kRound, absl::Milliseconds(9)), absl::Milliseconds(9));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(7));
+  EXPECT_EQ(Limit(e, kRound, absl::Milliseconds(5)), absl::Milliseconds(7));
+  EXPECT_EQ(Limit(e, kRound, absl::Milliseconds(9)), absl::Milliseconds(9));
 }
 
-TEST(DeadlineTest, FirstEightExchangesHaveNone) {
+// Steps that compile take as long as they like, but not for ever.
+TEST(DeadlineTest, FirstExchangesOfAFleetHaveTime) {
   DeadlineEstimator e = Adaptive();
+  EXPECT_EQ(Limit(e, absl::ZeroDuration()), absl::Seconds(30));
   Record(e, 7, absl::Milliseconds(50));
-  EXPECT_EQ(e.Limit(kRound), absl::InfiniteDuration());
+  EXPECT_EQ(Limit(e, kRound), absl::Seconds(30) + kRound);
   e.Record(absl::Milliseconds(50));
-  EXPECT_EQ(e.Limit(kRound), absl::Milliseconds(50));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(50));
+}
+
+TEST(DeadlineTest, FirstExchangesOfAnEdgeHaveFourTimesWhatOthersNeed) {
+  DeadlineEstimator peer = Adaptive();
+  Record(peer, 8, absl::Milliseconds(50));
+  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Milliseconds(200));
+  // At most a second over the round, unless the others need more.
+  Record(peer, 32, absl::Milliseconds(900));
+  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(1) + kRound);
+  Record(peer, 32, absl::Seconds(3));
+  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(3));
+}
+
+// A longer way is not late eight times; one long silence teaches no patience.
+TEST(DeadlineTest, FirstExchangesTeach) {
+  DeadlineEstimator peer = Adaptive(), e = Adaptive();
+  Record(peer, 32, absl::Milliseconds(5));
+  EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(100));
+  e.Record(absl::Milliseconds(300));
+  EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(300));
+  e.Record(absl::Minutes(1));
+  EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(1300));
 }
 
 TEST(DeadlineTest, IsAtLeastTwentyMillisecondsAndAQuarterRound) {
   DeadlineEstimator e = Adaptive();
   Record(e, 10, absl::Milliseconds(1));
-  EXPECT_EQ(e.Limit(absl::Milliseconds(10)), absl::Milliseconds(20));
-  EXPECT_EQ(e.Limit(absl::Milliseconds(400)), absl::Milliseconds(100));
+  EXPECT_EQ(Limit(e, absl::Milliseconds(10)), absl::Milliseconds(20));
+  EXPECT_EQ(Limit(e, absl::Milliseconds(400)), absl::Milliseconds(100));
 }
 
 TEST(DeadlineTest, FollowsSpreadAndForgets) {
@@ -49,16 +79,16 @@ TEST(DeadlineTest, FollowsSpreadAndForgets) {
     e.Record(absl::Milliseconds(i % 2 ? 100 : 120));
   }
   // Median 120, median deviation 20.
-  EXPECT_EQ(e.Limit(kRound), absl::Milliseconds(200));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(200));
   Record(e, 32, absl::Milliseconds(30));
-  EXPECT_EQ(e.Limit(kRound), absl::Milliseconds(30));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(30));
 }
 
 TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
   DeadlineEstimator e = Adaptive();
   for (int i = 0; i < 32; ++i) e.Record(absl::Seconds(1 + i));
-  EXPECT_EQ(e.Limit(kRound), absl::Seconds(2));
-  EXPECT_EQ(e.Limit(absl::Seconds(20)), absl::Seconds(11));
+  EXPECT_EQ(Limit(e, kRound), absl::Seconds(2));
+  EXPECT_EQ(Limit(e, absl::Seconds(20)), absl::Seconds(11));
 }
 
 }  // namespace

@@ -99,6 +99,19 @@ TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
   }
 }
 
+// So many peers on a random ring that hardly an edge has learnt its deadline
+// when the run ends.
+TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
+  SimFleetOptions o = QuadraticFleet(16, 24);
+  o.codec = "innov-int4";
+  o.schedule.schedule = "permuted-ring";
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  const uint64_t bits = Record(o, 3);
+  EXPECT_GT(Lines("done"), 0u);
+  EXPECT_GT(Lines("skip"), 0u);
+  EXPECT_EQ(Repeat(o, 30, 3), bits);
+}
+
 // The log matters: without one of its lines other bits come out, or none.
 TEST_F(ReplayTest, ALineThatIsMissingIsMissed) {
   SimFleetOptions o = QuadraticFleet(5, 120);

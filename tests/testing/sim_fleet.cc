@@ -48,10 +48,18 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
   const auto slow = options_.slowness.find(rank);
   const double factor = slow == options_.slowness.end() ? 1 : slow->second;
   const RngKey key = RngKey(options_.seed).Fold("duration");
+  VirtualCompute::DurationOf usual =
+      VirtualCompute::Around(key.Fold(static_cast<uint64_t>(rank)),
+                             factor * options_.step_time, options_.step_jitter);
+  const auto first = options_.first_step.find(rank);
+  const bool warms_up = first != options_.first_step.end();
   seat->compute = std::make_unique<VirtualCompute>(
-      seat->loop.get(), VirtualCompute::Around(
-                            key.Fold(static_cast<uint64_t>(rank)),
-                            factor * options_.step_time, options_.step_jitter));
+      seat->loop.get(),
+      [usual = std::move(usual),
+       first = warms_up ? first->second : absl::ZeroDuration(),
+       warms_up](uint64_t call) mutable {
+        return warms_up && call == 0 ? first : usual(call);
+      });
   seat->transport = network_.CreateEndpoint(IdOf(rank), seat->loop.get());
   seat->membership = fleet_.Join(IdOf(rank), seat->loop.get());
   if (options_.membership) {

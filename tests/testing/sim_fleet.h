@@ -29,7 +29,7 @@ struct SimFleetOptions {
   ScheduleSpec schedule;
   std::string codec = "dense-f32";
   std::string gradient_codec = "dense-f32";
-  PeerSpec peer;               // self, run_id, epoch and seed are filled in
+  PeerSpec peer;  // self, run_id, epoch and seed are filled in
   LocalStepSpec step;
   // The game of a rank.
   std::function<std::unique_ptr<Game>(int rank)> game;
@@ -37,7 +37,9 @@ struct SimFleetOptions {
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
   std::map<int, double> slowness;  // by rank: factor on step_time
-  std::string checkpoints;         // folder; empty: none
+  // By rank: how long its first step takes.
+  std::map<int, absl::Duration> first_step;
+  std::string checkpoints;  // folder; empty: none
   uint64_t resume_round = 0;
   uint64_t boot = 1;  // differs between lives of the fleet
   // Of a rank; null: not kept.

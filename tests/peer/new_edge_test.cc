@@ -1,0 +1,156 @@
+// Edges that teach no deadline yet: who dies just then costs the others a
+// bounded wait, and who warms up is not taken for late.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+// A view to come, for all members at once.
+struct NextView {
+  View view;
+  bool known = false;
+  std::vector<std::function<void()>> tell;
+  void Announce(uint64_t from_round) {
+    view.from_round = from_round;
+    known = true;
+    for (const auto& f : tell) f();
+  }
+};
+
+class RegroupedFleet final : public Membership {
+ public:
+  RegroupedFleet(std::unique_ptr<Membership> fleet, NextView* next)
+      : fleet_(std::move(fleet)), next_(next) {}
+  const View& view() const override {
+    return next_->known ? next_->view : fleet_->view();
+  }
+  std::optional<uint64_t> fleet_round() const override {
+    return fleet_->fleet_round();
+  }
+  std::optional<uint64_t> second_round() const override {
+    return fleet_->second_round();
+  }
+  std::optional<double> fleet_busy() const override {
+    return fleet_->fleet_busy();
+  }
+  StopState stop() const override { return fleet_->stop(); }
+  void BeginRound(uint64_t round) override { fleet_->BeginRound(round); }
+  void AcknowledgeStop(uint64_t round) override {
+    fleet_->AcknowledgeStop(round);
+  }
+  void RequestStop() override { fleet_->RequestStop(); }
+  void Report(const PeerReport& report) override { fleet_->Report(report); }
+  void SetOnChange(std::function<void()> f) override {
+    if (f != nullptr) next_->tell.push_back(f);
+    fleet_->SetOnChange(std::move(f));
+  }
+
+ private:
+  const std::unique_ptr<Membership> fleet_;
+  NextView* const next_;
+};
+
+SimFleetOptions AdaptiveFleet(int peers, uint64_t rounds) {
+  SimFleetOptions o = QuadraticFleet(peers, rounds);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  o.peer.liveness_limit = absl::Minutes(2);
+  return o;
+}
+
+// Between two rounds of a peer, from the `from`-th to the `to`-th.
+absl::Duration LongestGap(SimFleet& fleet, int rank, size_t from, size_t to) {
+  const std::vector<RoundMetrics>& rounds = fleet.recorder(rank).rounds;
+  absl::Duration longest;
+  for (size_t i = from; i < std::min(to, rounds.size()); ++i) {
+    longest = std::max(longest, rounds[i].finished - rounds[i - 1].finished);
+  }
+  return longest;
+}
+
+// The others' bound is four times what their old edges needed, here 100 ms.
+// Nobody removes the dead one from the view.
+TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
+  constexpr int kPeers = 6, kDead = 2;
+  constexpr uint64_t kFrom = 60;
+  for (const int overlap : {0, 1, 3}) {
+    for (const int early : {0, 1, 2}) {
+      SCOPED_TRACE(testing::Message() << "h=" << overlap << " -" << early);
+      NextView next;
+      SimFleetOptions o = AdaptiveFleet(kPeers, 300);
+      o.peer.overlap_steps = overlap;
+      o.membership = [&](std::unique_ptr<Membership> fleet) {
+        return std::make_unique<RegroupedFleet>(std::move(fleet), &next);
+      };
+      SimFleet fleet(o);
+      next.view = fleet.fleet().view();
+      next.view.epoch = 2;
+      std::vector<Member> others;
+      for (const int rank : {0, 2, 4, 1, 3, 5}) {
+        others.push_back(next.view.members[static_cast<size_t>(rank)]);
+      }
+      next.view.members = others;
+      fleet.Start();
+      const auto at = [&](uint64_t round) {
+        return fleet.loop().RunUntil(
+            [&] { return fleet.peer(kDead).round() >= round; },
+            absl::Minutes(1));
+      };
+      ASSERT_TRUE(at(kFrom - 20));
+      next.Announce(kFrom);
+      ASSERT_TRUE(at(kFrom + 1 - static_cast<uint64_t>(early)));
+      fleet.network().Freeze(SimFleet::IdOf(kDead), absl::InfiniteFuture());
+      fleet.loop().RunFor(absl::Seconds(20));
+      for (int rank = 0; rank < kPeers; ++rank) {
+        if (rank == kDead) continue;
+        ASSERT_EQ(fleet.peer(rank).round(), 301u) << rank;
+        EXPECT_LE(LongestGap(fleet, rank, kFrom - 10, 300),
+                  absl::Milliseconds(150))
+            << rank;
+      }
+    }
+  }
+}
+
+// Before anything is learnt: half a minute, not the liveness limit.
+TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
+  SimFleetOptions o = AdaptiveFleet(5, 100);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(15));
+  fleet.network().Freeze(SimFleet::IdOf(1), absl::InfiniteFuture());
+  fleet.loop().RunFor(absl::Seconds(29));
+  EXPECT_LT(fleet.peer(0).round(), 5u);
+  fleet.loop().RunFor(absl::Seconds(21));
+  for (int rank = 0; rank < 5; ++rank) {
+    if (rank == 1) continue;
+    EXPECT_EQ(fleet.peer(rank).round(), 101u) << rank;
+  }
+}
+
+TEST(NewEdgeTest, AFleetThatWarmsUpMissesNoDeadline) {
+  for (const char* schedule : {"fixed", "permuted-ring"}) {
+    SimFleetOptions o = AdaptiveFleet(6, 100);
+    o.schedule.schedule = schedule;
+    o.first_step = {{1, absl::Seconds(20)}, {4, absl::Seconds(3)}};
+    SimFleet fleet(o);
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    for (int rank = 0; rank < 6; ++rank) {
+      EXPECT_EQ(fleet.peer(rank).last_metrics().late, 0u) << rank;
+      EXPECT_EQ(fleet.peer(rank).last_metrics().skipped, 0u) << rank;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
