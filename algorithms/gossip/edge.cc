@@ -269,6 +269,13 @@ void Edge::ExtendRecord() {
   if (record_ && !sealed_) sealed_ = end_.ExtendRecord(record_->record);
 }
 
+bool Edge::Unsealable() const {
+  if (!record_ || sealed_ || !acquainted()) return false;
+  const ProductionEnd::Record& r = record_->record;
+  const ProductionEnd::State& s = end_.state();
+  return r.epoch != s.epoch || r.peer_epoch != s.peer_epoch;
+}
+
 std::optional<SavedEdge> Edge::TakeRecord() {
   if (!sealed_) record_.reset();
   sealed_ = false;

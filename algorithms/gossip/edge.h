@@ -148,6 +148,8 @@ class Edge {
   void BeginRecord(ExchangeId cut);
   // The record holds both payloads of every exchange below the cut.
   bool sealed() const { return sealed_; }
+  // It never will: the incarnation that it is of has ended.
+  bool Unsealable() const;
   // The sealed record, once; nullopt if it is not sealed.
   std::optional<SavedEdge> TakeRecord();
 

@@ -195,6 +195,7 @@ class Neighborhood final : public TransportListener {
   // The entry of a row; null if the edge has been given up.
   const Entry* Find(const RowEntry& r) const;
   static bool Waits(const Entry& entry);
+  static bool Sealed(const Entry& entry);
   void ForgetRested();
   // Sends the edge's frames.
   void Send(Entry& entry);

@@ -147,12 +147,15 @@ void Neighborhood::BeginRecord(ExchangeId cut) {
   FlushAll();
 }
 
-// A resting edge's other end may be at rest already: its record is not waited
-// for.
+// A resting edge's other end may be at rest already, and one that has begun
+// anew knows nothing of the cut: their records are not waited for.
+bool Neighborhood::Sealed(const Entry& entry) {
+  return entry.resting || entry.edge->sealed() || entry.edge->Unsealable();
+}
+
 bool Neighborhood::Sealed() const {
-  return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
-    return e.second.resting || e.second.edge->sealed();
-  });
+  return std::all_of(edges_.begin(), edges_.end(),
+                     [](const auto& e) { return Sealed(e.second); });
 }
 
 std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
@@ -174,8 +177,7 @@ bool Neighborhood::Settled(bool resting) const {
 bool Neighborhood::MaySettle() const {
   return std::all_of(edges_.begin(), edges_.end(), [](const auto& e) {
     const Edge& edge = *e.second.edge;
-    const bool sealed = e.second.resting || edge.sealed();
-    return edge.state().ready || (edge.settled() && sealed);
+    return edge.state().ready || (edge.settled() && Sealed(e.second));
   });
 }
 

@@ -195,6 +195,33 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   EXPECT_FALSE(edge.TakeRecord().has_value());
 }
 
+// The other end's new life does not know of the cut: nobody may wait for it.
+TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
+  EdgePair pair(PairCodec("innov-int4"), Start());
+  pair.Connect(1);
+  for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
+  Edge& edge = *pair.edge[0];
+  edge.Pass(MakeExchangeId(6));
+  edge.BeginRecord(MakeExchangeId(6));
+  EXPECT_FALSE(edge.Unsealable());
+  pair.Disconnect();
+  EXPECT_FALSE(edge.Unsealable()) << "it may come back as it was";
+  EdgeOptions again = PairOptions(1);
+  again.epoch = MakeEpoch(5000, 18);
+  pair.edge[1] =
+      std::make_unique<Edge>(again, PairCodec("innov-int4"), pair.x[1],
+                             std::make_shared<SnapshotCache>());
+  pair.Connect(2);
+  EXPECT_TRUE(edge.Unsealable());
+  pair.edge[1]->Pass(MakeExchangeId(6));
+  pair.edge[1]->Announce();
+  pair.Pump();
+  EXPECT_EQ(edge.heard(), MakeExchangeId(6));
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Unsealable()) << "there is none any more";
+}
+
 TEST(EdgeRecordTest, RefusesReplicasAndPayloadsThatDoNotFit) {
   for (const std::string_view codec : {"diff-int8", "innov-int4"}) {
     EdgePair pair(PairCodec(codec), Start(), 2);
