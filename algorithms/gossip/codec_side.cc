@@ -1,6 +1,7 @@
 #include "algorithms/gossip/codec_side.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -160,6 +161,10 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
   std::span<float> difference;
+  if (codec.memory() == EdgeMemory::kShared) {
+    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference = difference_;
+  }
   if (codec.needs_replica()) {
     difference_.resize(x_.size());
     difference = std::span(difference_).subspan(offset, size);
@@ -176,10 +181,10 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
-  const std::span<float> x = x_.subspan(offset, size);
-  if (codec.memory() == EdgeMemory::kShared) {
-    return CompleteShared(id, mine, theirs, c);
+  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0) {
+    return CompleteApart(id, mine, theirs, c, difference);
   }
+  const std::span<float> x = x_.subspan(offset, size);
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
   if (SeededBug("apply-twice") && c > 0) {
     codec.Complete(&m, &t, c, difference, x);
@@ -192,19 +197,38 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
 }
 
-// Into zeros first: observers are told what was added, bit for bit.
-void CodecSide::CompleteShared(ExchangeId id, const EdgeMessage* mine,
-                               const EdgeMessage* theirs, float c) {
-  if (difference_.empty()) difference_ = codec_->InitialMemory(upper_);
+// Into zeros first: what is added is known before it is added, to be clipped,
+// and observers are told it, bit for bit.
+void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
+                              const EdgeMessage* theirs, float c,
+                              std::span<float> memory) {
+  const Codec& codec = CodecOf(id);
+  const auto [offset, size] = codec.extent();
+  const std::span<float> increment = cache_->Zeros(size);
+  Encoded m, t;
+  if (mine) m = mine->encoded(id);
+  if (theirs) t = theirs->encoded(id);
+  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, memory,
+                 increment);
   if (mine == nullptr || theirs == nullptr) return;
-  const std::span<float> increment = cache_->Zeros(x_.size());
-  const Encoded m = mine->encoded(id), t = theirs->encoded(id);
-  codec_->Complete(&m, &t, c, difference_, increment);
-  HostKernels().axpy(1, increment, x_);
+  if (clip_radius_ > 0) Clip(c, increment);
+  HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
   for (CorrectionObserver* o : observers_) {
     o->OnCorrection(id, *mine, *theirs, 1, increment);
   }
+}
+
+// The increment is c·D.  The norm's order of summation is fixed and squares
+// know no sign: the factor is the same at both ends.
+void CodecSide::Clip(float c, std::span<float> increment) {
+  const double length = std::sqrt(HostKernels().squared_norm(increment) /
+                                  static_cast<double>(increment.size())) /
+                        c;
+  clipping_.longest = std::max(clipping_.longest, length);
+  if (!(length > clip_radius_)) return;
+  ++clipping_.clipped;
+  HostKernels().scale(static_cast<float>(clip_radius_ / length), increment);
 }
 
 CodecSide::Saved CodecSide::Save() const {

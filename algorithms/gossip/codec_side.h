@@ -87,10 +87,18 @@ class CorrectionObserver {
   virtual ~CorrectionObserver() = default;
   // The exchange's fragment of x has just been changed by min(c)·D.
   // `difference`, of that fragment, is empty with a stateless codec; of one
-  // with shared memory it is the increment itself, and c is 1.
+  // with shared memory, and where corrections are clipped, it is the increment
+  // itself, and c is 1.
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
                             std::span<const float> difference) = 0;
+};
+
+// What clipping saw of an edge: lengths are root mean squares, so that a
+// fragment's and a whole vector's compare.
+struct Clipping {
+  uint64_t clipped = 0;  // corrections so far that were shortened
+  double longest = 0;    // the longest D since it was last taken
 };
 
 class CodecSide {
@@ -110,6 +118,13 @@ class CodecSide {
   // Of the next emissions, one of the codec's choices.
   void set_format(WireFormat format) { format_ = format; }
   WireFormat format() const { return format_; }
+  // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1): from here on a
+  // correction is c·D·min(1, radius/‖D‖), ‖D‖ being the root mean square of D.
+  // Both ends have D up to its sign, and so the same factor to the bit.  0: no
+  // clipping.
+  void set_clip_radius(double radius) { clip_radius_ = radius; }
+  const Clipping& clipping() const { return clipping_; }
+  double TakeLongest() { return std::exchange(clipping_.longest, 0); }
   // Outlives this.
   void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
   const Codec& codec() const { return *codec_; }
@@ -149,8 +164,10 @@ class CodecSide {
   bool Restore(const Saved& saved);
 
  private:
-  void CompleteShared(ExchangeId id, const EdgeMessage* mine,
-                      const EdgeMessage* theirs, float c);
+  void CompleteApart(ExchangeId id, const EdgeMessage* mine,
+                     const EdgeMessage* theirs, float c,
+                     std::span<float> memory);
+  void Clip(float c, std::span<float> increment);
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
   const Codec& CodecOf(ExchangeId id) const {
@@ -170,6 +187,8 @@ class CodecSide {
   std::vector<CorrectionObserver*> observers_;
   float c_ = 0;
   uint64_t corrections_ = 0;
+  double clip_radius_ = 0;
+  Clipping clipping_;
   // Empty with a stateless codec, and until first used.  Memory that both ends
   // share is in difference_.
   std::vector<float> replica_;

@@ -37,15 +37,17 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
 }  // namespace
 
 Edge::Edge(EdgeOptions options, ProductionEnd end)
-    : options_(std::move(options)), end_(std::move(end)) {}
+    : options_(std::move(options)), end_(std::move(end)) {
+  end_.side().set_clip_radius(options_.clip_radius);
+}
 
 Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            std::span<float> x, std::shared_ptr<SnapshotCache> cache)
-    : options_(std::move(options)),
-      end_(CodecSide(std::move(codec), x, std::move(cache),
-                     EdgeHash(options_.self, options_.other),
-                     options_.self > options_.other),
-           options_.epoch, options_.frontier, options_.window) {}
+    : Edge(options,
+           ProductionEnd(CodecSide(std::move(codec), x, std::move(cache),
+                                   EdgeHash(options.self, options.other),
+                                   options.self > options.other),
+                         options.epoch, options.frontier, options.window)) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,

@@ -58,6 +58,7 @@ struct EdgeOptions {
   ExchangeId frontier = 1;  // first exchange that this end decides
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
+  double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
 };
 
 class Edge {
@@ -91,6 +92,7 @@ class Edge {
   uint64_t corrections() const { return end_.side().corrections(); }
   const ProductionEnd::State& state() const { return end_.state(); }
   const CodecSide& side() const { return end_.side(); }
+  double TakeLongest() { return end_.side().TakeLongest(); }
   void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
 
   // With a codec that leaves a choice: the format that this end wishes to get,

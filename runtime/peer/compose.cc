@@ -90,6 +90,7 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.chebyshev = mixing.gossip() == "chebyshev";
   spec.step_then_mix = mixing.order() == "step-then-mix";
   spec.gamma = mixing.gamma();
+  spec.clip_radius = mixing.clip_radius();
   spec.replica_memory = mixing.replica_memory_mb() * 1'000'000;
   GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
   GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,

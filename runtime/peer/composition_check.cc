@@ -1,6 +1,8 @@
 #include "runtime/peer/composition_check.h"
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,6 +27,7 @@ class Composition {
     CheckSchedule();
     centralized_ ? CheckCentralized() : CheckGossip();
     CheckCodec();
+    if (mixing_.clip_radius() > 0) CheckClipping();
     if (config_.step().optimizer() == "cold") CheckDual();
     return std::move(problems_);
   }
@@ -127,6 +130,56 @@ class Composition {
              "\", whose step shrinks whatever the parameters do: only "
              "algorithm dyna-cold converges as fast; take innov-sign");
     }
+  }
+
+  // Whose corrections are shortened by itself, and outvoted by others.
+  void CheckClipping() {
+    constexpr size_t kFewestNeighbors = 4;
+    const auto refuse = [this](const auto&... why) {
+      Refuse("mixing.clip_radius", "is ", mixing_.clip_radius(), ", but ",
+             why..., ": leave it out");
+    };
+    if (centralized_) {
+      return refuse(
+          "cp-oadam's all-reduce is a sum already when a peer gets it, with a "
+          "liar in it at full length");
+    }
+    if (config_.step().optimizer() == "cold") {
+      refuse(
+          "optimizer cold follows differences as they are: its dual would "
+          "grow by what is cut off");
+    }
+    if (mixing_.gossip() == "chebyshev") {
+      refuse(
+          "chebyshev gossip amplifies what mixing has moved, a liar's share "
+          "with it");
+    }
+    const size_t fewest = FewestNeighbors();
+    if (fewest >= kFewestNeighbors) return;
+    refuse("a peer of this graph mixes with only ", fewest,
+           " others: one liar is too large a part of what it hears; take a "
+           "graph of degree ",
+           kFewestNeighbors,
+           " or more (torus of 9 or more peers, "
+           "random-regular, complete), or a random schedule of 5 or more "
+           "peers");
+  }
+
+  // Over all rounds: a random schedule meets everybody.
+  size_t FewestNeighbors() const {
+    const size_t others = config_.peers() - 1;
+    if (schedule_.period() == 0) return others;
+    size_t fewest = others;
+    for (int rank = 0; rank < schedule_.size(); ++rank) {
+      std::set<int> met;
+      for (uint64_t round = 1; round <= schedule_.period(); ++round) {
+        for (const Neighbor& n : schedule_.Row(rank, round).neighbors) {
+          met.insert(n.rank);
+        }
+      }
+      fewest = std::min(fewest, met.size());
+    }
+    return fewest;
   }
 
   // What the primal-dual rule needs (Peer::Create), and what keeps it stable:

@@ -109,6 +109,7 @@ void Neighborhood::Complete(ExchangeId limit) {
       decisions_->TellDone(peer, boundary_, entry.edge->done());
     }
     entry.behind = behind;
+    TellClipped(entry);
   }
 }
 
@@ -268,6 +269,16 @@ uint64_t Neighborhood::corrections() const {
   uint64_t n = 0;
   for (const auto& [peer, entry] : edges_) n += entry.edge->corrections();
   return n;
+}
+
+std::optional<Clipping> Neighborhood::TakeClipping() {
+  if (options_.clip_radius == 0) return std::nullopt;
+  Clipping all{.clipped = clipped_};
+  for (auto& [peer, entry] : edges_) {
+    all.clipped += entry.edge->side().clipping().clipped;
+    all.longest = std::max(all.longest, entry.edge->TakeLongest());
+  }
+  return all;
 }
 
 absl::Duration Neighborhood::TakeExchangeTime() {

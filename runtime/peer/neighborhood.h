@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -24,24 +25,10 @@
 #include "runtime/peer/deadline.h"
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/format_chooser.h"
+#include "runtime/peer/neighborhood_options.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
-
-struct NeighborhoodOptions {
-  PeerId self;
-  std::string run_id;
-  uint64_t epoch = 0;  // MakeEpoch
-  int window = 1;  // the largest overlap that a view may ask for, at least 1
-  uint64_t layout = 0;
-  DeadlinePolicy deadline;
-};
-
-// A neighbour in one round's row.
-struct RowEntry {
-  PeerId peer;
-  float coefficient = 0;  // γ·w
-};
 
 class Neighborhood final : public TransportListener {
  public:
@@ -162,6 +149,9 @@ class Neighborhood final : public TransportListener {
   uint64_t corrections() const;
   uint64_t skipped() const { return skipped_; }
   uint64_t late() const { return late_; }
+  // Of all edges; nullopt without a clip radius.  The longest D since the last
+  // call.
+  std::optional<Clipping> TakeClipping();
   // The longest that an exchange took, from its emission to the other end's
   // part, of those that ended since the last call.
   absl::Duration TakeExchangeTime();
@@ -190,6 +180,7 @@ class Neighborhood final : public TransportListener {
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
     int violations = 0;
+    uint64_t told_clipped = 0;  // corrections, in the last event
   };
 
   // The entry of a row; null if the edge has been given up.
@@ -202,6 +193,7 @@ class Neighborhood final : public TransportListener {
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
   void TellLost(Entry& entry) const;
+  void TellClipped(Entry& entry) const;
   void TellFormat(Entry& entry, ExchangeId id) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
@@ -237,6 +229,7 @@ class Neighborhood final : public TransportListener {
   int overlap_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
+  uint64_t clipped_ = 0;  // of edges that were given up
   absl::Duration exchange_time_;
   absl::Duration possible_;
   absl::Duration busy_;

@@ -34,6 +34,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   o.frontier = added.frontier;
   o.window = options_.window;
   o.layout = options_.layout;
+  o.clip_radius = options_.clip_radius;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
     auto resumed =
@@ -69,6 +70,7 @@ void Neighborhood::Drop(PeerId peer) {
   const auto it = edges_.find(peer);
   if (it == edges_.end()) return;
   last_epochs_[peer] = it->second.edge->state().epoch;
+  clipped_ += it->second.edge->side().clipping().clipped;
   edges_.erase(it);
   transport_->Disconnect(peer);
   Changed();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/peer/neighborhood.h"
 
@@ -68,6 +69,21 @@ void Neighborhood::TellLost(Entry& entry) const {
                                     absl::StrAppend(out, RoundOf(id));
                                   }),
                     " may have been applied at one end only"));
+}
+
+// At the first, the tenth, the hundredth correction, and so on: a neighbour
+// that is always too far away must not fill the disk.
+void Neighborhood::TellClipped(Entry& entry) const {
+  const Clipping& seen = entry.edge->side().clipping();
+  if (seen.clipped == 0 || seen.clipped < 10 * entry.told_clipped) return;
+  entry.told_clipped = seen.clipped;
+  Tell("edge_clipped",
+       absl::StrFormat("peer %d: %d of %d corrections so far were shortened to "
+                       "mixing.clip_radius %g; its difference is up to %.3g a "
+                       "parameter (root mean square)",
+                       entry.edge->other().value, seen.clipped,
+                       entry.edge->corrections(), options_.clip_radius,
+                       seen.longest));
 }
 
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,

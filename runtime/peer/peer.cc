@@ -30,7 +30,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
                                    ? kMaxOverlap
                                    : std::max(1, spec_.overlap_steps),
                      .layout = parts_.game->layout().fingerprint(),
-                     .deadline = spec_.deadline},
+                     .deadline = spec_.deadline,
+                     .clip_radius = spec_.clip_radius},
                     parts_.loop, parts_.transport, parts_.game->parameters()),
       all_reducer_(parts_.transport),
       detector_(spec_.suspect_after),

@@ -33,6 +33,9 @@ struct PeerSpec {
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
+  // Root mean square above which a neighbour's difference is shortened to it
+  // (CodecSide::set_clip_radius); 0: never.
+  double clip_radius = 0;
   // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
   uint64_t replica_memory = 0;
   DeadlinePolicy deadline;

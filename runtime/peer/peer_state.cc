@@ -82,6 +82,9 @@ void Peer::Publish(absl::Time started) {
   metrics_.corrections = neighborhood_.corrections();
   metrics_.skipped = neighborhood_.skipped();
   metrics_.late = neighborhood_.late();
+  if (const auto clipping = neighborhood_.TakeClipping()) {
+    metrics_.clipping = {clipping->clipped, clipping->longest};
+  }
   parts_.metrics->OnRound(metrics_);
 
   SketchNow();

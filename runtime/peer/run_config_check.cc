@@ -163,6 +163,7 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   check.OneOf("mixing.all_reduce", mixing.all_reduce(), all_reduces);
   check.OneOf("mixing.gossip", mixing.gossip(), {"plain", "chebyshev"});
   check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
+  check.NotNegative("mixing.clip_radius", mixing.clip_radius());
   check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
   check.Range<uint64_t>("mixing.replica_memory_mb", mixing.replica_memory_mb(),
                         0, uint64_t{1} << 32);

@@ -13,6 +13,14 @@
 
 namespace gossamer {
 
+// Of the corrections of a peer with mixing.clip_radius.
+struct ClipMetrics {
+  uint64_t clipped = 0;  // shortened, since start
+  // The longest difference between a neighbour and this peer among those of
+  // the round, shortened or not: root mean square over parameters.
+  double longest = 0;
+};
+
 struct RoundMetrics {
   uint64_t round = 0;
   uint64_t steps = 0;  // local steps so far
@@ -24,13 +32,14 @@ struct RoundMetrics {
   // The longest exchange that ended in this round, from its emission to the
   // other end's part; with overlap most of it is hidden behind steps.
   double seconds_exchanging = 0;
-  uint64_t bytes_sent = 0;       // since start
+  uint64_t bytes_sent = 0;  // since start
   uint64_t bytes_received = 0;
   // Exchanges, since start: completed with two payloads, skipped by this end,
   // completed after their deadline.
   uint64_t corrections = 0;
   uint64_t skipped = 0;
   uint64_t late = 0;
+  std::optional<ClipMetrics> clipping = {};
   std::optional<double> score;  // of this round, if it was evaluated
   std::string score_name;       // "proxy-fid"; empty without a score
 };

@@ -51,6 +51,10 @@ std::string ToJsonLine(const RoundMetrics& m) {
                {"corrections", m.corrections},
                {"skipped", m.skipped},
                {"late", m.late}};
+  if (m.clipping) {
+    json["clipped"] = m.clipping->clipped;
+    json["longest_difference"] = m.clipping->longest;
+  }
   if (m.score) {
     json["score"] = *m.score;
     json["score_name"] = m.score_name;
@@ -90,6 +94,9 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
   m.corrections = Count(json, "corrections");
   m.skipped = Count(json, "skipped");
   m.late = Count(json, "late");
+  if (json.contains("clipped")) {
+    m.clipping = {Count(json, "clipped"), Number(json, "longest_difference")};
+  }
   const double score = Number(json, "score");
   if (!std::isfinite(score)) return m;
   m.score = score;

@@ -113,6 +113,15 @@ double GetNumber(const Json& json, const char* key) {
                                   : std::numeric_limits<double>::quiet_NaN();
 }
 
+// 0 of none.
+double MedianOf(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle =
+      values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace
 
 RunSummary Summarize(const std::vector<Rounds>& peers) {
@@ -122,7 +131,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
   s.rounds = s.steps = std::numeric_limits<uint64_t>::max();
   s.rounds_per_second = std::numeric_limits<double>::infinity();
   const double peer_count = static_cast<double>(peers.size());
-  std::vector<double> exchanges;
+  std::vector<double> exchanges, differences;
   for (const Rounds& rounds : peers) {
     s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
@@ -142,18 +151,19 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
         Sum(rounds, &RoundMetrics::seconds_waiting) / peer_count;
     for (const RoundMetrics& m : rounds) {
       if (m.seconds_exchanging > 0) exchanges.push_back(m.seconds_exchanging);
+      if (m.clipping) differences.push_back(m.clipping->longest);
+    }
+    if (const auto& c = rounds.back().clipping) {
+      if (!s.clipping) s.clipping.emplace();
+      s.clipping->clipped += c->clipped;
     }
     s.corrections += Total(rounds, &RoundMetrics::corrections);
     s.skipped += Total(rounds, &RoundMetrics::skipped);
     s.late += Total(rounds, &RoundMetrics::late);
   }
   if (!std::isfinite(s.rounds_per_second)) s.rounds_per_second = 0;
-  if (!exchanges.empty()) {
-    const auto middle =
-        exchanges.begin() + static_cast<ptrdiff_t>(exchanges.size() / 2);
-    std::nth_element(exchanges.begin(), middle, exchanges.end());
-    s.exchange_seconds = *middle;
-  }
+  s.exchange_seconds = MedianOf(exchanges);
+  if (s.clipping) s.clipping->longest = MedianOf(differences);
   s.generator_loss = MeanOfLastTenth(peers, &RoundMetrics::generator_loss);
   s.discriminator_loss =
       MeanOfLastTenth(peers, &RoundMetrics::discriminator_loss);
@@ -186,6 +196,10 @@ std::string ToJson(const RunSummary& s) {
   json["corrections"] = s.corrections;
   json["skipped"] = s.skipped;
   json["late"] = s.late;
+  if (s.clipping) {
+    json["clipped"] = s.clipping->clipped;
+    json["longest_difference"] = s.clipping->longest;
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -219,6 +233,10 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     s.corrections = json.at("corrections").get<uint64_t>();
     s.skipped = json.at("skipped").get<uint64_t>();
     s.late = json.at("late").get<uint64_t>();
+    if (json.contains("clipped")) {
+      s.clipping = {json.at("clipped").get<uint64_t>(),
+                    GetNumber(json, "longest_difference")};
+    }
   } catch (const Json::exception& e) {
     // The library reports by throwing; nothing else does.
     return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));

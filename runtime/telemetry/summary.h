@@ -49,6 +49,10 @@ struct RunSummary {
   uint64_t corrections = 0;
   uint64_t skipped = 0;
   uint64_t late = 0;
+  // With mixing.clip_radius, else without a key: corrections that were
+  // shortened, and the longest difference of a round, median over rounds and
+  // peers.
+  std::optional<ClipMetrics> clipping;
 };
 
 // Fills in all that follows from the rounds of each peer; the rest is the

@@ -3,8 +3,10 @@
 #include "algorithms/gossip/edge.h"
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +89,56 @@ TEST(EdgeTest, HelloOfAnotherRunLayoutOrCodecNamesBoth) {
               AllOf(HasSubstr("without"), HasSubstr("innov-int4")));
   EXPECT_THAT(refusal({int4, int8}, [](auto&) {}),
               AllOf(HasSubstr("with replicas"), HasSubstr("diff-int8")));
+}
+
+// Of every correction, as it was added.
+class Increments final : public CorrectionObserver {
+ public:
+  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float c,
+                    std::span<const float> difference) override {
+    EXPECT_EQ(c, 1);
+    all.emplace_back(difference.begin(), difference.end());
+  }
+  std::vector<std::vector<float>> all;
+};
+
+double RootMeanSquare(std::span<const float> v) {
+  double sum = 0;
+  for (const float x : v) sum += double{x} * x;
+  return std::sqrt(sum / static_cast<double>(v.size()));
+}
+
+TEST(EdgeTest, ClippedCorrectionsAreShortAndOppositeToTheBit) {
+  constexpr double kRadius = 0.3;
+  for (const std::string_view codec :
+       {"dense-f32", "diff-int8", "innov-int4", "innov-sign",
+        "innov-int4:fragments=3", "power-gossip", "masked:rate=4",
+        "squeeze-int4"}) {
+    SCOPED_TRACE(codec);
+    std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
+    for (EdgeOptions& o : options) o.clip_radius = kRadius;
+    EdgePair pair(PairCodec(codec), Start(), options);
+    std::array<Increments, 2> increments;
+    for (int e : {0, 1}) pair.edge[e]->add_observer(&increments[e]);
+    pair.Connect(1);
+    for (uint64_t round = 1; round <= 60; ++round) {
+      pair.Mix(MakeExchangeId(round), kC);
+    }
+    ASSERT_EQ(increments[0].all.size(), 60u);
+    for (size_t i = 0; i < 60; ++i) {
+      const std::vector<float>& here = increments[0].all[i];
+      const std::vector<float>& there = increments[1].all[i];
+      EXPECT_LE(RootMeanSquare(here), (1 + 1e-6) * kC * kRadius);
+      ASSERT_EQ(here.size(), there.size());
+      for (size_t k = 0; k < here.size(); ++k) ASSERT_EQ(here[k], -there[k]);
+    }
+    const Clipping& seen = pair.edge[0]->side().clipping();
+    EXPECT_GT(seen.clipped, 0u);
+    EXPECT_EQ(seen.clipped, pair.edge[1]->side().clipping().clipped);
+    EXPECT_EQ(seen.longest, pair.edge[1]->side().clipping().longest);
+    EXPECT_GT(pair.edge[0]->TakeLongest(), kRadius);
+    EXPECT_EQ(pair.edge[0]->side().clipping().longest, 0);
+  }
 }
 
 TEST(EdgeTest, ADisconnectLosesNothing) {

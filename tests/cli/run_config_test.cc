@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/peer/config_text.h"
@@ -308,6 +309,37 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("only algorithm dyna-cold"));
   EXPECT_THAT(Error("rounds: 10 step { decay_from_round: 11 }"),
               HasSubstr("after the last round (10)"));
+}
+
+TEST(Validate, ClippingNeedsEnoughNeighbours) {
+  const auto with = [](const std::string& mixing, int peers = 9,
+                       const std::string& more = "") {
+    return absl::StrCat("peers: ", peers, " ", more,
+                        " mixing { clip_radius: 0.1 ", mixing, " }");
+  };
+  Parse(with("graph: \"torus\""));
+  Parse(with("graph: \"complete\"", 5));
+  Parse(with("graph: \"random-regular\" degree: 4"));
+  Parse(with("schedule: \"permuted-ring\""));
+  Parse(with("schedule: \"random-matching\"", 8));
+  EXPECT_THAT(Error(with("")),
+              HasSubstr("a peer of this graph mixes with only 2 others: one "
+                        "liar is too large a part of what it hears"));
+  EXPECT_THAT(Error(with("graph: \"torus\"", 8)), HasSubstr("only 3 others"));
+  EXPECT_THAT(Error(with("graph: \"complete\"", 4)),
+              HasSubstr("only 3 others"));
+  EXPECT_THAT(Error(with("graph: \"star\"")), HasSubstr("only 1 others"));
+  EXPECT_THAT(Error(with("", 9, "algorithm: \"cp-oadam\"")),
+              HasSubstr("all-reduce is a sum already"));
+  EXPECT_THAT(Error(with("graph: \"torus\"", 9, "algorithm: \"cold\"")),
+              HasSubstr("its dual would grow"));
+  EXPECT_THAT(Error(with("graph: \"torus\" gossip: \"chebyshev\" "
+                         "mixing_rounds: 2 codec: \"dense-f32\"")),
+              HasSubstr("amplifies"));
+  EXPECT_THAT(Error("mixing { clip_radius: -1 }"),
+              HasSubstr("mixing.clip_radius is -1; it must be 0 or more"));
+  EXPECT_THAT(Error("mixing { clip_radius: nan }"),
+              HasSubstr("it must be 0 or more"));
 }
 
 TEST(Validate, RangesAndNames) {

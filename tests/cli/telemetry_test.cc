@@ -77,6 +77,23 @@ TEST(MetricsLog, KeysAreStable) {
             R"("kind":"edge_lost","detail":"peer 2"})");
 }
 
+TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
+  RoundMetrics m = Round(2);
+  m.clipping = {3, 0.5};
+  EXPECT_THAT(ToJsonLine(m),
+              HasSubstr(R"("late":0,"clipped":3,"longest_difference":0.5})"));
+  const auto back = ParseMetricsLine(ToJsonLine(m));
+  EXPECT_EQ(ToJsonLine(*back), ToJsonLine(m));
+  RoundMetrics far = Round(3);
+  far.clipping = {4, 2.5};
+  const RunSummary s = Summarize({{m, far}, {m, far}});
+  EXPECT_EQ(s.clipping->clipped, 8u);
+  EXPECT_EQ(s.clipping->longest, 2.5);
+  EXPECT_EQ(ToJson(*ParseSummary(ToJson(s))), ToJson(s));
+  EXPECT_THAT(ToJson(s), HasSubstr(R"("longest_difference": 2.5)"));
+  EXPECT_THAT(ToJson(Summarize({{Round(1)}})), Not(HasSubstr("clipped")));
+}
+
 TEST(MetricsLog, WhatIsNotFiniteIsNull) {
   RoundMetrics m = Round(1);
   m.generator_loss = std::numeric_limits<double>::quiet_NaN();

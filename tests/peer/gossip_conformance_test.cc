@@ -61,6 +61,7 @@ struct Method {
   const char* optimizer = "oadam";
   double gamma = 0;        // 0: the codec's
   double contraction = 1;  // of the consensus distance, by 400 rounds alone
+  double clip_radius = 0;  // 0: no clipping
 };
 
 constexpr Method kMethods[] = {
@@ -78,6 +79,13 @@ constexpr Method kMethods[] = {
     {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
     {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
     {"masked", "masked:rate=4", 1, "fixed", "oadam", 0, 0.5},
+    {"clipped", "innov-int4", 1, "fixed", "oadam", 0, 1e-5, 0.1},
+    {"clipped_deep", "innov-int4", 3, "fixed", "oadam", 0, 1e-3, 0.1},
+    {"clipped_stateless", "diff-int8", 1, "permuted-ring", "oadam", 0, 0.02,
+     0.1},
+    {"clipped_fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0,
+     0.05, 0.1},
+    {"clipped_shared", "power-gossip", 1, "fixed", "oadam", 0, 0.6, 0.01},
     {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
 };
@@ -100,6 +108,7 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
     o.peer.overlap_steps = m.overlap;
     o.peer.step_then_mix = std::string(m.optimizer) == "cold";
     o.peer.gamma = m.gamma;
+    o.peer.clip_radius = m.clip_radius;
     o.codec = m.codec;
     o.schedule.graph = "ring";
     o.schedule.schedule = m.schedule;
@@ -134,6 +143,12 @@ TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
   EXPECT_LT(std::sqrt(drift / static_cast<double>(before.size())), 2e-6);
   EXPECT_LT(std::sqrt(fleet.ConsensusDistance() / apart),
             GetParam().contraction);
+  const auto& clipping = fleet.peer(0).last_metrics().clipping;
+  ASSERT_EQ(clipping.has_value(), GetParam().clip_radius > 0);
+  if (!clipping) return;
+  EXPECT_GT(clipping->clipped, 0u);
+  EXPECT_EQ(fleet.recorder(0).rounds[0].clipping->clipped > 0,
+            fleet.recorder(0).rounds[0].corrections > 0);
 }
 
 TEST_P(GossipConformanceTest, NoTimingChangesABit) {

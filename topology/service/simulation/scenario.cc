@@ -178,6 +178,11 @@ void DrawControl(Scenario& s, Draws d) {
   f.moves = d.Chance(0.3) || f.storm_rate > 0;
 }
 
+// Short enough that corrections are shortened while peers are apart.
+void DrawClipping(Scenario& s, Draws d) {
+  if (d.Chance(0.2)) s.clip_radius = d.Between(0.01, 0.3);
+}
+
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = d.Int(1, 2);
@@ -221,6 +226,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFaults(s, Draws(key.Fold("faults")));
   DrawMembers(s, Draws(key.Fold("members")));
   DrawControl(s, Draws(key.Fold("control")));
+  DrawClipping(s, Draws(key.Fold("clipping")));
   const Swarm& f = s.swarm;
   const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
                            f.service_crash_rate > 0 || f.control_loss > 0 ||
@@ -255,6 +261,7 @@ std::string Describe(const Scenario& s) {
   const auto add = [&text](const char* name, double value) {
     if (value > 0) absl::StrAppendFormat(&text, " %s %.3g", name, value);
   };
+  add("clip", s.clip_radius);
   add("break", f.links.break_rate);
   add("stall", f.links.stall_rate);
   add("freeze", f.links.freeze_rate);

@@ -64,6 +64,7 @@ struct Scenario {
   int late = 0;  // of them, that join when the others have begun
   ScheduleSpec schedule;
   std::string codec;
+  double clip_radius = 0;
   int overlap = 1;  // h, or kAutoOverlap
   int mixing_rounds = 1;
   bool step_then_mix = false;

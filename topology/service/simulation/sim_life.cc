@@ -199,6 +199,7 @@ absl::Status SimLife::MakePeer() {
   spec.mixing_rounds = s.mixing_rounds;
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
+  spec.clip_radius = s.clip_radius;
   spec.suspect_after = s.suspect_after;
   spec.steps_per_round = s.steps_per_round;
   spec.checkpoint_every = s.checkpoint_every;
