@@ -26,7 +26,8 @@ consensus_distance and consensus_round (null: not known yet), and peers: a list
 of peer, address, round, steps, rounds_per_second, generator_loss,
 discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
 finished, standing (member, joining, leaving, removed, left), suspected_by,
-removals.  A peer's round is the one it is at.  And suspicions, removals,
+removals, spoilt (how often it lost its parameters and took the members'
+average).  A peer's round is the one it is at.  And suspicions, removals,
 returns, joins, leaves: how often members came and went.)";
 
 constexpr char kStopExamples[] = R"(examples:
@@ -69,6 +70,7 @@ Json ToJson(const wire::FleetStatus& s) {
     peer["standing"] = p.standing();
     peer["suspected_by"] = p.suspected_by();
     peer["removals"] = p.removals();
+    peer["spoilt"] = p.spoilt();
     json["peers"].push_back(std::move(peer));
   }
   return json;
@@ -98,10 +100,11 @@ int RunStatus(const Options& options) {
       status->suspicions(), status->removals(), status->returns(),
       status->joins(), status->leaves());
   for (const wire::PeerStatus& p : status->peers()) {
-    if (p.standing() == "member" && p.suspected_by() == 0) continue;
+    const bool well = p.suspected_by() == 0 && p.spoilt() == 0;
+    if (p.standing() == "member" && well) continue;
     std::cout << absl::StrFormat(
-        "peer %d: %s, suspected by %d, removed %d times\n", p.peer_id(),
-        p.standing(), p.suspected_by(), p.removals());
+        "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
+        p.peer_id(), p.standing(), p.suspected_by(), p.removals(), p.spoilt());
   }
   return kOk;
 }

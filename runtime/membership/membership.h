@@ -1,7 +1,7 @@
 // What a peer knows of its fleet: the view, the fleet's round, when to stop.
 //
 // A fleet whose members never change needs nothing of outside(), Rejoin(),
-// RequestLeave() and Suspect().
+// BeginAnew(), RequestLeave() and Suspect().
 //
 // The round loop reads it at round boundaries and never waits for it once it
 // trains: with the service gone it goes on with the last view.  Knows nothing
@@ -52,6 +52,7 @@ struct PeerReport {
   uint64_t bytes_sent = 0;      // since start
   std::vector<double> sketch;   // count-sketch of x; empty: none yet
   uint64_t sketch_round = 0;    // the boundary it was taken at
+  uint64_t spoilt = 0;          // how often it lost its parameters, since start
 };
 
 // How the fleet agrees on one last round (all peers stop there, none before).
@@ -93,6 +94,10 @@ class Membership {
   // `trained`: it goes on with its parameters, else it begins as it would have
   // begun.
   virtual void Rejoin(bool trained) {}
+  // The same for a member whose parameters are spoilt, though it is in the
+  // view: as after a crash that lost the disk, donors() will come.  False if
+  // this fleet has no way to do it, or does not know this peer now.
+  virtual bool BeginAnew() { return false; }
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}

@@ -91,6 +91,16 @@ void TopologyClient::Rejoin(bool trained) {
   SendAt(loop_->Now() + wait_);
 }
 
+bool TopologyClient::BeginAnew() {
+  if (phase_ != Phase::kRegistered) return false;
+  outside_ = true;
+  wait_ = absl::ZeroDuration();
+  trained_ = false;
+  options_.checkpoint_rounds.clear();
+  Rejoin(/*trained=*/false);
+  return true;
+}
+
 // Differs between any two lives, those of one process included.
 uint64_t TopologyClient::BootId() const {
   if (rejoined_ == 0 || SeededBug("same-life")) return options_.boot_id;
@@ -211,6 +221,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_busy_seconds(report_.tempo.busy_seconds);
   request.set_exchange_seconds(report_.tempo.exchange_seconds);
   request.set_tempo_rounds(report_.tempo.rounds);
+  request.set_spoilt(report_.spoilt);
   request.set_generator_loss(report_.generator_loss);
   request.set_discriminator_loss(report_.discriminator_loss);
   if (report_.score) request.set_score(*report_.score);

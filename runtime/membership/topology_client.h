@@ -100,6 +100,7 @@ class TopologyClient final : public Membership {
   StopState stop() const override { return stop_; }
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
+  bool BeginAnew() override;
   void RequestLeave() override;
   std::vector<Member> donors() const override { return donors_; }
   void SetReady() override;

@@ -20,6 +20,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   const auto it = edges_.find(peer);
   if (it != edges_.end()) {
     it->second.resting = false;
+    it->second.violations = 0;  // it may be another life
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }

@@ -114,6 +114,12 @@ Task<absl::Status> Peer::Run() {
     const absl::Time started = parts_.loop->Now();
     Task<absl::Status> round = Round();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
+    ++rounds_since_life_;
+    if (Sick()) {
+      Task<absl::Status> healed = Heal();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await healed.result());
+      if (rounds_since_life_ == 0) continue;
+    }
     Task<bool> evaluated = Evaluate();
     co_await evaluated.result();
     Publish(started);
@@ -290,6 +296,7 @@ void Peer::LocalSteps() {
 }
 
 void Peer::NoteStep(const absl::StatusOr<Losses>& losses) {
+  steps_skipped_ = losses.ok() ? 0 : steps_skipped_ + 1;
   if (losses.ok()) {
     metrics_.generator_loss = losses->generator;
     metrics_.discriminator_loss = losses->discriminator;
@@ -365,12 +372,12 @@ void Peer::TellAllReduce() {
 
 // A payload with an infinity would spoil the neighbours: an edge skips it.
 bool Peer::CheckFinite() {
-  const bool finite = HostKernels().all_finite(parts_.game->parameters());
-  if (!finite) {
+  finite_ = HostKernels().all_finite(parts_.game->parameters());
+  if (!finite_) {
     Tell("nonfinite_parameters",
          "this peer's parameters are not finite; it contributes nothing");
   }
-  return finite;
+  return finite_;
 }
 
 }  // namespace gossamer

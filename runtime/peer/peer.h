@@ -129,7 +129,10 @@ class Peer {
   SendState SendStateFrames();
   Task<absl::Status> GetState();
   bool Leaves() const;
+  void BeginLife();
   Task<absl::Status> Rejoin();
+  bool Sick() const;
+  Task<absl::Status> Heal();
 
   // One round (peer.cc).
   Task<absl::Status> Round();
@@ -199,7 +202,12 @@ class Peer {
   bool stopped_ = false;
   bool left_ = false;
   bool leaves_now_ = false;
-  bool ends_ = false;  // waits only until its neighbours have all they need
+  bool ends_ = false;   // waits only until its neighbours have all they need
+  bool finite_ = true;  // x, as last looked at
+  uint64_t steps_skipped_ = 0;    // one after the other
+  uint64_t spoilt_ = 0;           // how often it lost its parameters,
+  uint64_t spoilt_in_a_row_ = 0;  // and without many good rounds between
+  uint64_t rounds_since_life_ = 0;
   // Of the rounds whose exchanges are not due yet.
   std::map<uint64_t, std::vector<RowEntry>> rows_;
   absl::Duration round_length_;  // moving average

@@ -13,6 +13,16 @@
 #include "runtime/peer/peer.h"
 
 namespace gossamer {
+namespace {
+
+// Mixing may bring back a peer that cannot step, for a while.
+constexpr uint64_t kSkippedRounds = 100;
+// Who loses its parameters this often, with fewer good rounds between, will not
+// get well.
+constexpr uint64_t kMostSpoilt = 3;
+constexpr uint64_t kHealthyRounds = 1000;
+
+}  // namespace
 
 // As soon as a view is known, long before its round comes: who is gone is not
 // waited for (without deadlines that round would never come), and who is new
@@ -185,6 +195,7 @@ void Peer::ServeJoiners() {
 // that waits for the very one that joins can give it.
 void Peer::OfferState() {
   if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
+  if (!HostKernels().all_finite(parts_.game->parameters())) return;
   absl::StatusOr<Checkpoint> state =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   if (!state.ok()) return;  // said at the next checkpoint
@@ -256,17 +267,69 @@ bool Peer::Leaves() const {
   return round && round_ >= *round;
 }
 
+void Peer::BeginLife() {
+  decisions_.TellMembers(round_);
+  neighborhood_.BeginLife();
+  rows_.clear();
+  view_ = met_ = {};
+  suspected_.clear();
+  rounds_since_life_ = 0;
+}
+
+bool Peer::Sick() const {
+  if (spec_.centralized || decisions_.replays()) return false;
+  const uint64_t most =
+      kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
+  return !finite_ || steps_skipped_ >= most;
+}
+
+// Its parameters are lost, not its process: it becomes another life, as after a
+// crash that lost the disk, and gets what members have.  Without them it goes
+// on, and contributes nothing.
+Task<absl::Status> Peer::Heal() {
+  if (rounds_since_life_ > kHealthyRounds) spoilt_in_a_row_ = 0;
+  if (spoilt_in_a_row_ == kMostSpoilt) {
+    co_return absl::DataLossError(absl::StrFormat(
+        "round %d: this peer's %s again, though it took the members' average "
+        "%d times; look at its step_skipped events, its data and its machine, "
+        "or at the learning rates if all peers end like this",
+        round_, finite_ ? "steps have all failed" : "parameters are not finite",
+        kMostSpoilt));
+  }
+  const bool finite = finite_;
+  const StopState stop = parts_.membership->stop();
+  if (stop.committed || !parts_.membership->BeginAnew()) {
+    co_return absl::OkStatus();
+  }
+  ++spoilt_;
+  ++spoilt_in_a_row_;
+  Tell("spoilt",
+       absl::StrFormat("%s; this peer gives its edges up and begins anew with "
+                       "the average of members (%d of at most %d times in a "
+                       "row)",
+                       finite ? "no step has succeeded for long"
+                              : "its parameters are not finite",
+                       spoilt_in_a_row_, kMostSpoilt));
+  checkpoint_.reset();
+  has_state_ = false;
+  finite_ = true;
+  steps_ = steps_skipped_ = 0;
+  BeginLife();
+  Task<absl::Status> join = Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  if (stopped_ || left_) co_return absl::OkStatus();
+  Tell("rejoined",
+       absl::StrFormat("at round %d of view %d", round_, view_.epoch));
+  co_return absl::OkStatus();
+}
+
 // It was silent for so long that the others went on without it: it becomes
 // another life, with the parameters that it has.
 Task<absl::Status> Peer::Rejoin() {
   Tell("outside",
        "the fleet has gone on without this peer; it registers again "
        "with the parameters that it has");
-  decisions_.TellMembers(round_);
-  neighborhood_.BeginLife();
-  rows_.clear();
-  view_ = met_ = {};
-  suspected_.clear();
+  BeginLife();
   if (parts_.membership->stop().committed) {
     stopped_ = true;  // the others end without this one
     co_return absl::OkStatus();

@@ -102,6 +102,7 @@ void Peer::Publish(absl::Time started) {
   report.bytes_sent = bytes.bytes_sent;
   report.sketch = std::move(sketch_);
   report.sketch_round = sketch_round_;
+  report.spoilt = spoilt_;
   parts_.membership->Report(report);
 }
 
@@ -118,6 +119,7 @@ void Peer::SketchNow() {
     sketch_every_ /= 2;
   }
   sketched_ = now;
+  if (!HostKernels().all_finite(parts_.game->parameters())) return;
   sketch_ = parts_.sketch(parts_.game->parameters());
   sketch_round_ = round_;
 }
@@ -151,6 +153,13 @@ void Peer::TakeState() {
                   .round = round_,
                   .layout_fingerprint = parts_.game->layout().fingerprint(),
                   .configuration_hash = spec_.configuration_hash};
+  // The end of a run waits for the records, with a checkpoint or without.
+  neighborhood_.BeginRecord(MakeExchangeId(round_));
+  if (!HostKernels().all_finite(parts_.game->parameters())) {
+    Tell("checkpoint_failed",
+         "this peer's parameters are not finite; the checkpoints before stay");
+    return;
+  }
   absl::StatusOr<Checkpoint> taken =
       TakeCheckpoint(std::move(id), [this](StateVisitor& v) { VisitState(v); });
   if (!taken.ok()) {
@@ -158,7 +167,6 @@ void Peer::TakeState() {
     return;
   }
   checkpoint_ = *std::move(taken);
-  neighborhood_.BeginRecord(MakeExchangeId(round_));
 }
 
 // Saves the checkpoint in hand if its edges are sealed, or if it has waited

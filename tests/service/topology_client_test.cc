@@ -119,6 +119,7 @@ class Peer {
   uint32_t registered_ = 0;
   absl::Status refused_;
   std::vector<absl::Status> service_changes_;
+  size_t donors_ = 0;
   int views_refused_ = 0;
 
  private:
@@ -128,6 +129,7 @@ class Peer {
     stop_ = client_->stop();
     fleet_round_ = client_->fleet_round();
     registered_ = client_->registered();
+    donors_ = client_->donors().size();
     changed_.SignalAll();
   }
 
@@ -162,6 +164,34 @@ TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
     c.Report(report);
   });
   EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+}
+
+// As after a crash that lost the disk, in one process; and status says so.
+TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11), two(service.address(), 2, 12);
+  one.Do([](TopologyClient& c) {
+    EXPECT_FALSE(c.BeginAnew()) << "the service does not know it yet";
+  });
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  PeerReport report;
+  report.round = 42;
+  for (Peer* peer : {&one, &two}) {
+    peer->Do([&](TopologyClient& c) { c.Report(report); });
+  }
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+  report.spoilt = 1;
+  one.Do([&](TopologyClient& c) {
+    c.Report(report);
+    EXPECT_TRUE(c.BeginAnew());
+    EXPECT_EQ(c.view().epoch, 0u);
+  });
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.donors_ == 1; }));
+  one.Do([](TopologyClient& c) { c.SetReady(); });
+  ASSERT_TRUE(one.WaitForView(1));
+  EXPECT_EQ(StatusOf(service).peers(0).spoilt(), 1u);
 }
 
 TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {

@@ -42,6 +42,7 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   report.bytes_sent = m.bytes_sent();
   report.sketch = FromBytes(m.sketch());
   report.sketch_round = m.sketch_round();
+  report.spoilt = m.spoilt();
   return report;
 }
 
@@ -77,6 +78,7 @@ void Fill(const FleetPeer& peer, wire::PeerStatus* status) {
   status->set_standing(std::string(NameOf(peer.standing)));
   status->set_suspected_by(static_cast<uint32_t>(peer.suspected_by));
   status->set_removals(static_cast<uint32_t>(peer.removals));
+  status->set_spoilt(peer.report.spoilt);
 }
 
 }  // namespace

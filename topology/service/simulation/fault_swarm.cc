@@ -18,7 +18,7 @@ constexpr int kStormDowntime = 2;
 
 FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
                        SimService* service, const Scenario& scenario, Kill kill,
-                       Leave leave, Tell tell)
+                       Act leave, Act spoil, Tell tell)
     : shared_(loop),
       loop_(loop),
       network_(network),
@@ -26,6 +26,7 @@ FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
       scenario_(scenario),
       kill_(std::move(kill)),
       leave_(std::move(leave)),
+      spoil_(std::move(spoil)),
       tell_(std::move(tell)),
       key_(RngKey(scenario.seed).Fold("swarm")),
       links_(loop, network, scenario.swarm.links) {
@@ -99,6 +100,7 @@ void FaultSwarm::TickPeers(RngKey draw) {
     const auto id = static_cast<uint64_t>(i);
     const RngKey own = draw.Fold(id);
     if (own.Fold("leave").Uniform(0) < f.leave_rate) leave_({id});
+    if (own.Fold("spoil").Uniform(0) < f.spoil_rate) spoil_({id});
     if (storm && own.Fold("storm").Uniform(0) < kStormDeaths) {
       kill_({id}, {.effects = own.Below(kMostEffects, 1),
                    .downtime = Intervals(kStormDowntime, own.Fold("down"))});

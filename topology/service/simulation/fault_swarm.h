@@ -30,13 +30,14 @@ struct Death {
 class FaultSwarm {
  public:
   using Kill = std::function<void(PeerId, const Death&)>;
-  using Leave = std::function<void(PeerId)>;
+  using Act = std::function<void(PeerId)>;
   using Tell = std::function<void(const std::string&)>;
 
   // All outlive it.  Faults come from now on until it is destroyed, which
   // heals the network and starts the service.
   FaultSwarm(VirtualLoop* loop, SimNetwork* network, SimService* service,
-             const Scenario& scenario, Kill kill, Leave leave, Tell tell);
+             const Scenario& scenario, Kill kill, Act leave, Act spoil,
+             Tell tell);
   ~FaultSwarm();
   FaultSwarm(const FaultSwarm&) = delete;
 
@@ -54,7 +55,8 @@ class FaultSwarm {
   SimService* const service_;
   const Scenario& scenario_;
   const Kill kill_;
-  const Leave leave_;
+  const Act leave_;
+  const Act spoil_;
   const Tell tell_;
   const RngKey key_;
   FaultInjector links_;

@@ -183,6 +183,10 @@ void DrawClipping(Scenario& s, Draws d) {
   if (d.Chance(0.2)) s.clip_radius = d.Between(0.01, 0.3);
 }
 
+void DrawSickness(Scenario& s, Draws d) {
+  if (d.Chance(0.15)) s.swarm.spoil_rate = d.Between(0.0005, 0.005);
+}
+
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = d.Int(1, 2);
@@ -227,12 +231,13 @@ Scenario DrawScenario(uint64_t seed) {
   DrawMembers(s, Draws(key.Fold("members")));
   DrawControl(s, Draws(key.Fold("control")));
   DrawClipping(s, Draws(key.Fold("clipping")));
+  DrawSickness(s, Draws(key.Fold("sickness")));
   const Swarm& f = s.swarm;
-  const bool may_be_late = f.crash_rate > 0 || f.outage_rate > 0 ||
-                           f.service_crash_rate > 0 || f.control_loss > 0 ||
-                           f.links.freeze_rate > 0 || f.leave_rate > 0 ||
-                           s.late > 0 || f.service_disk_error > 0 ||
-                           f.service_cut_rate > 0 || f.storm_rate > 0;
+  const bool may_be_late =
+      f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||
+      f.control_loss > 0 || f.links.freeze_rate > 0 || f.leave_rate > 0 ||
+      s.late > 0 || f.service_disk_error > 0 || f.service_cut_rate > 0 ||
+      f.storm_rate > 0 || f.spoil_rate > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
@@ -286,6 +291,7 @@ std::string Describe(const Scenario& s) {
   if (f.moves) text += " moves";
   add("late", s.late);
   add("leave", f.leave_rate);
+  add("spoil", f.spoil_rate);
   if (f.fleet_stop) text += " stop";
   return text;
 }

@@ -1,6 +1,7 @@
 #include "topology/service/simulation/sim_life.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 constexpr uint64_t kConfiguration = 1;
+// Of a life; as many as a peer bears in a row (Peer::Heal).
+constexpr int kMostSpoils = 3;
 
 // A game that stands still once the fleet is calm.
 class CalmingGame final : public Game {
@@ -274,7 +277,10 @@ void SimLife::OnEvent(const Event& event) {
   if (crash_.dead()) return;
   world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", event.kind,
                                         ": ", event.detail));
-  if (event.kind == "outside") {
+  const bool sick =
+      event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
+  if (sick && spoilt_) return;
+  if (event.kind == "outside" || event.kind == "spoilt") {
     BeginAnotherLife();
   } else if (event.kind == "left_late") {
     world_.ledger.Crash(machine_.id, number_);
@@ -283,6 +289,7 @@ void SimLife::OnEvent(const Event& event) {
   } else if (event.kind == "state_received") {
     watch_->Accept();
     CheckReceived();
+    spoilt_ = false;
   } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
   } else if (event.kind == "resumed") {
@@ -290,11 +297,18 @@ void SimLife::OnEvent(const Event& event) {
     machine_.saved_round = std::min(machine_.saved_round, event.round);
     NotePast(event.round);
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
-             event.kind == "step_skipped" ||
-             event.kind == "nonfinite_parameters" ||
-             (event.kind == "not_settled" && world_.calm)) {
+             sick || (event.kind == "not_settled" && world_.calm)) {
     Violation(absl::StrCat(event.kind, ": ", event.detail));
   }
+}
+
+void SimLife::Spoil() {
+  if (!joined() || crash_.dead() || spoils_ == kMostSpoils) return;
+  ++spoils_;
+  spoilt_ = true;
+  world_.tell(machine_.id, "its parameters are spoilt");
+  game_->parameters()[0] = std::numeric_limits<float>::quiet_NaN();
+  watch_->Accept();
 }
 
 void SimLife::Leave() {

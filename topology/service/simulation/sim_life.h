@@ -81,9 +81,12 @@ class SimLife final : private MetricsSink {
   bool left() const { return peer_ && peer_->left(); }
   // As a signal that the machine is to be taken away.
   void Leave();
+  // As by a bit that memory lost; not so often in one life that it gives up.
+  void Spoil();
+  bool spoilt() const { return spoilt_; }
   // A member of its view, and trains by it.
   bool joined() const {
-    return peer_ && !leaving_ && !client_->outside() &&
+    return peer_ && !leaving_ && !spoilt_ && !client_->outside() &&
            client_->view().RankOf(machine_.id) &&
            peer_->round() >= client_->view().from_round;
   }
@@ -149,6 +152,8 @@ class SimLife final : private MetricsSink {
   std::unique_ptr<Peer> peer_;
   absl::Status refused_;
   bool leaving_ = false;
+  bool spoilt_ = false;  // and not healed yet
+  int spoils_ = 0;
   std::map<PeerId, Seen> seen_;
   View seen_view_;
   Task<absl::Status> main_;

@@ -358,6 +358,14 @@ Outcome Simulation::Run() {
       [this](PeerId id) {
         if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
       },
+      [this](PeerId id) {
+        // One at a time: a fleet without any parameters cannot go on.
+        const bool other = std::ranges::any_of(seats_, [](const auto& seat) {
+          return seat.life && seat.life->spoilt();
+        });
+        const auto& life = seats_[id.value - 1].life;
+        if (life && !other) life->Spoil();
+      },
       [this](const std::string& what) { Tell("swarm", what); });
   const absl::Time begin = loop_.Now();
   give_up_ = begin + kLongestFaults * scenario_.interval();

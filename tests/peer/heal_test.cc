@@ -1,0 +1,241 @@
+// A peer whose parameters are spoilt comes back by itself, as another life with
+// the average of members; one that never gets well ends with the reason.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kPeers = 5, kSick = 2;
+
+// What a service does for a member that begins anew: everybody else gives it a
+// state, and a view a little ahead lets it in.
+struct Clinic {
+  EventLoop* loop = nullptr;
+  View view;
+  uint64_t furthest = 0;
+  std::optional<PeerId> patient;
+  std::vector<std::function<void()>> tell;
+
+  void Tell() {
+    loop->Post([this] {
+      for (const auto& f : tell) f();
+    });
+  }
+};
+
+class ClinicMembership final : public Membership {
+ public:
+  ClinicMembership(std::unique_ptr<Membership> fleet, PeerId self,
+                   Clinic* clinic)
+      : fleet_(std::move(fleet)), self_(self), clinic_(clinic) {}
+  const View& view() const override {
+    return clinic_->patient == self_ ? none_ : clinic_->view;
+  }
+  std::optional<uint64_t> fleet_round() const override {
+    return fleet_->fleet_round();
+  }
+  std::optional<uint64_t> second_round() const override {
+    return fleet_->second_round();
+  }
+  std::optional<double> fleet_busy() const override {
+    return fleet_->fleet_busy();
+  }
+  StopState stop() const override { return fleet_->stop(); }
+  void BeginRound(uint64_t round) override {
+    clinic_->furthest = std::max(clinic_->furthest, round);
+    fleet_->BeginRound(round);
+  }
+  void AcknowledgeStop(uint64_t round) override {
+    fleet_->AcknowledgeStop(round);
+  }
+  void RequestStop() override { fleet_->RequestStop(); }
+  void Report(const PeerReport& report) override { fleet_->Report(report); }
+  bool BeginAnew() override {
+    clinic_->patient = self_;
+    clinic_->Tell();
+    return true;
+  }
+  std::vector<Member> donors() const override {
+    std::vector<Member> others;
+    if (clinic_->patient != self_) return others;
+    for (const Member& m : clinic_->view.members) {
+      if (m.id != self_) others.push_back(m);
+    }
+    return others;
+  }
+  std::vector<Member> joiners() const override {
+    if (!clinic_->patient || clinic_->patient == self_) return {};
+    return {{*clinic_->patient, ""}};
+  }
+  void SetReady() override {
+    clinic_->patient.reset();
+    ++clinic_->view.epoch;
+    clinic_->view.from_round = clinic_->furthest + 3;
+    clinic_->Tell();
+  }
+  void SetOnChange(std::function<void()> f) override {
+    if (f != nullptr) clinic_->tell.push_back(f);
+    fleet_->SetOnChange(std::move(f));
+  }
+
+ private:
+  const std::unique_ptr<Membership> fleet_;
+  const PeerId self_;
+  Clinic* const clinic_;
+  const View none_;
+};
+
+// Calls `harm` before each gradient, with how many there were; a status that is
+// not OK is the gradient's.
+class HarmedGame final : public Game {
+ public:
+  using Harm =
+      std::function<absl::Status(uint64_t call, std::span<float> parameters)>;
+  HarmedGame(std::unique_ptr<Game> game, Harm harm)
+      : game_(std::move(game)), harm_(std::move(harm)) {}
+  const ParameterLayout& layout() const override { return game_->layout(); }
+  std::span<float> parameters() override { return game_->parameters(); }
+  std::span<const float> gradients() const override {
+    return game_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    const absl::Status status = harm_(calls_++, parameters());
+    if (!status.ok()) return status;
+    return game_->Gradient(players, key);
+  }
+
+ private:
+  const std::unique_ptr<Game> game_;
+  const Harm harm_;
+  uint64_t calls_ = 0;
+};
+
+void Spoil(std::span<float> parameters) {
+  parameters[3] = std::numeric_limits<float>::quiet_NaN();
+}
+
+class HealTest : public testing::Test {
+ protected:
+  void Begin(uint64_t rounds, HarmedGame::Harm harm, bool clinic = true) {
+    SimFleetOptions o = QuadraticFleet(kPeers, rounds);
+    o.codec = "innov-int4";
+    o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+    o.peer.liveness_limit = absl::Minutes(2);
+    o.game = [harm](int rank) -> std::unique_ptr<Game> {
+      auto game = Quadratic(rank, kPeers, 0.1, 0.5);
+      if (rank != kSick) return game;
+      return std::make_unique<HarmedGame>(std::move(game), harm);
+    };
+    if (clinic) {
+      o.membership = [this, rank = 0](std::unique_ptr<Membership> m) mutable {
+        return std::make_unique<ClinicMembership>(
+            std::move(m), SimFleet::IdOf(rank++), &clinic_);
+      };
+    }
+    fleet_.emplace(o);
+    clinic_.loop = &fleet_->loop();
+    clinic_.view = fleet_->fleet().view();
+  }
+
+  void ExpectTheOthersFine() {
+    for (int rank = 0; rank < kPeers; ++rank) {
+      if (rank == kSick) continue;
+      EXPECT_TRUE(fleet_->StatusOf(rank).ok()) << fleet_->StatusOf(rank);
+      EXPECT_EQ(fleet_->recorder(rank).Count("edge_refused"), 0);
+      for (const float v : fleet_->game(rank).parameters()) {
+        ASSERT_TRUE(std::isfinite(v));
+      }
+    }
+  }
+
+  Clinic clinic_;
+  std::optional<SimFleet> fleet_;
+};
+
+TEST_F(HealTest, WhoseParametersAreSpoiltComesBack) {
+  Begin(300, [](uint64_t call, std::span<float> x) {
+    if (call == 100) Spoil(x);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EventRecorder& sick = fleet_->recorder(kSick);
+  EXPECT_EQ(sick.Count("spoilt"), 1);
+  EXPECT_EQ(sick.Count("rejoined"), 1);
+  EXPECT_EQ(fleet_->fleet().reports().at(SimFleet::IdOf(kSick)).spoilt, 1u);
+  EXPECT_EQ(fleet_->peer(kSick).round(), 301u);
+  EXPECT_LT(fleet_->ConsensusDistance(), 0.05);
+  for (int rank = 0; rank < kPeers; ++rank) {
+    if (rank == kSick) continue;
+    // Both neighbours miss it once, or twice if it is hardly back.
+    EXPECT_LE(fleet_->peer(rank).last_metrics().late, 2u) << rank;
+    const std::vector<RoundMetrics>& rounds = fleet_->recorder(rank).rounds;
+    ASSERT_GT(rounds.size(), 290u);
+    for (size_t i = 50; i < rounds.size(); ++i) {
+      EXPECT_LT(rounds[i].finished - rounds[i - 1].finished,
+                absl::Milliseconds(150))
+          << rank << " " << i;
+    }
+  }
+}
+
+TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
+  Begin(1500, [](uint64_t call, std::span<float> x) {
+    if (call >= 50 && call % 20 == 0) Spoil(x);
+    return absl::OkStatus();
+  });
+  EXPECT_FALSE(fleet_->Run());
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 3);
+  EXPECT_EQ(fleet_->StatusOf(kSick).code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(fleet_->StatusOf(kSick).message()),
+              HasSubstr("parameters are not finite again, though it took the "
+                        "members' average 3 times"));
+}
+
+TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {
+  Begin(300, [](uint64_t call, std::span<float>) {
+    if (call < 20 || call >= 120) return absl::OkStatus();
+    return absl::DataLossError("the gradient is not finite");
+  });
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("step_skipped"), 100);
+  EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 1);
+  EXPECT_EQ(fleet_->recorder(kSick).Count("rejoined"), 1);
+}
+
+// Nobody could let it in again: it says so and contributes nothing.
+TEST_F(HealTest, WithoutAServiceItContributesNothing) {
+  Begin(
+      100,
+      [](uint64_t call, std::span<float> x) {
+        if (call == 30) Spoil(x);
+        return absl::OkStatus();
+      },
+      /*clinic=*/false);
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 0);
+  EXPECT_GT(fleet_->recorder(kSick).Count("nonfinite_parameters"), 60);
+  EXPECT_EQ(fleet_->peer(kSick).last_metrics().round, 100u);
+}
+
+}  // namespace
+}  // namespace gossamer
