@@ -181,6 +181,7 @@ void DrawControl(Scenario& s, Draws d) {
 // Short enough that corrections are shortened while peers are apart.
 void DrawClipping(Scenario& s, Draws d) {
   if (d.Chance(0.2)) s.clip_radius = d.Between(0.01, 0.3);
+  if (s.optimizer.name == "cold") s.clip_radius = 0;
 }
 
 void DrawSickness(Scenario& s, Draws d) {
