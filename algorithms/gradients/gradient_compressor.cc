@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/gradients/adacomp.h"
+#include "algorithms/gradients/learned_gradients.h"
 #include "algorithms/gradients/method_options.h"
 #include "algorithms/gradients/quantized_gradients.h"
 #include "algorithms/gradients/sparse_gradients.h"
@@ -51,25 +52,38 @@ Made MakeExact(const MethodName& name, const ParameterLayout& layout,
   return std::make_unique<ExactGradients>(layout.size());
 }
 
+template <Made (*make)(const MethodName&, const ParameterLayout&,
+                       const Kernels&)>
+Made WithoutCoder(const MethodName& name, const ParameterLayout& layout,
+                  const Kernels& kernels, const ValueCoderMaker&) {
+  return make(name, layout, kernels);
+}
+
 struct Method {
   std::string_view name;
-  Made (*make)(const MethodName&, const ParameterLayout&, const Kernels&);
+  Made (*make)(const MethodName&, const ParameterLayout&, const Kernels&,
+               const ValueCoderMaker&);
 };
-constexpr Method kMethods[] = {{GradientCompressor::kExact, MakeExact},
-                               {"qsgd", MakeQuantized},
-                               {"top-k", MakeTopK},
-                               {"scalecom", MakeScaleCom},
-                               {"adacomp", MakeAdaComp}};
+constexpr Method kMethods[] = {
+    {GradientCompressor::kExact, WithoutCoder<MakeExact>},
+    {"qsgd", WithoutCoder<MakeQuantized>},
+    {"top-k", WithoutCoder<MakeTopK>},
+    {"scalecom", WithoutCoder<MakeScaleCom>},
+    {"adacomp", WithoutCoder<MakeAdaComp>},
+    {"lgc", MakeLearned}};
 
 }  // namespace
 
 Made GradientCompressor::Create(std::string_view name,
                                 const ParameterLayout& layout,
-                                const Kernels& kernels) {
+                                const Kernels& kernels,
+                                const ValueCoderMaker& coders) {
   const MethodName parts = SplitMethodName(name);
   std::vector<std::string> names;
   for (const Method& method : kMethods) {
-    if (method.name == parts.base) return method.make(parts, layout, kernels);
+    if (method.name == parts.base) {
+      return method.make(parts, layout, kernels, coders);
+    }
     names.emplace_back(method.name);
   }
   return absl::InvalidArgumentError(

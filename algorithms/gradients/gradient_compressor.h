@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/collective/all_reduce_form.h"
+#include "algorithms/gradients/value_coder.h"
 #include "algorithms/kernels/kernels.h"
 #include "runtime/base/parameter_layout.h"
 #include "runtime/base/payload.h"
@@ -36,10 +37,12 @@ class GradientCompressor {
  public:
   // A name of Names(), and its options: "scalecom:rate=100,beta=0.1".
   // kInvalidArgument names the known ones and what they may be.  An empty
-  // layout is enough to ask whether a name is right.
+  // layout is enough to ask whether a name is right.  Methods that learn an
+  // autoencoder get it from `coders`.
   static absl::StatusOr<std::unique_ptr<GradientCompressor>> Create(
       std::string_view name, const ParameterLayout& layout,
-      const Kernels& kernels = HostKernels());
+      const Kernels& kernels = HostKernels(),
+      const ValueCoderMaker& coders = nullptr);
   static std::vector<std::string_view> Names();
   // The one that sends all floats as they are.
   static constexpr std::string_view kExact = "dense-f32";

@@ -71,10 +71,11 @@ LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
 }
 
 absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
-    const RunConfig& config, const ParameterLayout& layout) {
+    const RunConfig& config, const ParameterLayout& layout,
+    const ValueCoderMaker& coders) {
   const std::string& method = config.mixing().gradient_codec();
   if (method == GradientCompressor::kExact) return nullptr;
-  return GradientCompressor::Create(method, layout);
+  return GradientCompressor::Create(method, layout, HostKernels(), coders);
 }
 
 absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {

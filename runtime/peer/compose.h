@@ -25,9 +25,11 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
 
-// What cp-oadam's gradients travel in; null: floats.
+// What cp-oadam's gradients travel in; null: floats.  Without `coders` lgc is
+// refused.
 absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
-    const RunConfig& config, const ParameterLayout& layout);
+    const RunConfig& config, const ParameterLayout& layout,
+    const ValueCoderMaker& coders = nullptr);
 
 // Everything but who and where: self, epoch and folders are the caller's.
 absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/compose.h"
@@ -54,6 +55,11 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
   return std::make_unique<PacedGame>(
       std::move(made), step_time,
       game.synthetic().pace() == "sleep" ? Pace::kSleep : Pace::kBurn);
+}
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeGradients(
+    const RunConfig& config, const ParameterLayout& layout) {
+  return GradientCompressorOf(config, layout, MakeLearnedCoder);
 }
 
 }  // namespace gossamer

@@ -1,4 +1,5 @@
-// From a resolved RunConfig to the game that a peer trains.
+// From a resolved RunConfig to the game that a peer trains, and to what else
+// needs networks.
 //
 // Apart from compose.h because a game of networks brings torch along.  Knows
 // nothing of how it is trained.
@@ -11,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/game/game.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "proto/run.pb.h"
 
 namespace gossamer {
@@ -21,6 +23,10 @@ namespace gossamer {
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
                                                int shard);
+
+// GradientCompressorOf, with the autoencoders of this build's networks.
+absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeGradients(
+    const RunConfig& config, const ParameterLayout& layout);
 
 }  // namespace gossamer
 

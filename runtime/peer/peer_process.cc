@@ -98,7 +98,7 @@ absl::Status PeerProcess::Prepare() {
       Codec::Create(options_.config.mixing().codec(), game_->layout())
           .status());
   GOSSAMER_RETURN_IF_ERROR(
-      GradientCompressorOf(options_.config, game_->layout()).status());
+      MakeGradients(options_.config, game_->layout()).status());
   if (id_ != 0) return Listen();
   if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
     return absl::InvalidArgumentError(
@@ -227,9 +227,8 @@ absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(
       std::shared_ptr<const Codec> codec,
       Codec::Create(options_.config.mixing().codec(), game_->layout()));
-  GOSSAMER_ASSIGN_OR_RETURN(
-      std::unique_ptr<GradientCompressor> gradients,
-      GradientCompressorOf(options_.config, game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
+                            MakeGradients(options_.config, game_->layout()));
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec),
                           {.loop = &loop_,

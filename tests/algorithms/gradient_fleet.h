@@ -19,6 +19,7 @@
 #include "algorithms/collective/collective_message.h"
 #include "algorithms/gradients/gradient_compressor.h"
 #include "runtime/base/rng.h"
+#include "tests/algorithms/linear_coder.h"
 
 namespace gossamer {
 
@@ -59,10 +60,12 @@ class GradientFleet {
   using Vectors = std::vector<std::vector<float>>;
 
   GradientFleet(std::string_view method, const ParameterLayout& layout,
-                int size, std::string_view schedule = "")
+                int size, std::string_view schedule = "",
+                const ValueCoderMaker& coders = MakeLinearCoder)
       : size_(size), sent_(size) {
     for (int r = 0; r < size; ++r) {
-      auto made = GradientCompressor::Create(method, layout);
+      auto made =
+          GradientCompressor::Create(method, layout, HostKernels(), coders);
       MustHold(made.ok(), "the method can be made", r);
       ranks_.push_back(*std::move(made));
     }

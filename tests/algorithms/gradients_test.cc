@@ -28,6 +28,11 @@ GradientFleet::Vectors Gradients(int size, size_t n, RngKey key) {
   return g;
 }
 
+// LGC whose codes travel after three steps, as the worst are good enough.
+constexpr char kCodesSoon[] = "lgc:rate=20,full=0,learn=1,worst=0.99,again=3";
+constexpr char kCodesOfAServer[] =
+    "lgc:rate=20,full=1,learn=1,worst=0.99,server=1,novel=8";
+
 class GradientMethodTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(GradientMethodTest, GivesTheSameBitsAtAllRanksInAnyOrder) {
@@ -83,11 +88,11 @@ TEST_P(GradientMethodTest, WithoutAGradientARankAddsNothingAndForgetsNothing) {
       const auto g = Gradients(2, n, RngKey(5).Fold(step));
       fleet.Step(g), silent.Step(g);
     }
-    const auto before = silent.Save(without).floats;
+    const auto before = silent.Residual(without);
     auto g = Gradients(2, n, RngKey(6));
     g[without].clear();
     const auto mean = silent.Step(g);
-    EXPECT_EQ(silent.Save(without).floats, before);
+    EXPECT_EQ(silent.Residual(without), before);
     // As if it had been left out: the other's alone, halved.
     double squares = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -169,13 +174,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "top-k:rate=65", "top-k:rate=20,beta=0.1",
                     "scalecom:rate=100", "scalecom:rate=65,beta=0.1",
                     "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
-                    "adacomp", "adacomp:bin=64,conv=300,most=2"));
+                    "adacomp", "adacomp:bin=64,conv=300,most=2", kCodesSoon,
+                    kCodesOfAServer, "lgc:rate=20,full=2,learn=2"));
 
 INSTANTIATE_TEST_SUITE_P(Gradients, ErrorFeedbackTest,
                          testing::Values("top-k:rate=65", "scalecom:rate=100",
                                          "scalecom:rate=30,ahead=1",
                                          "scalecom:rate=400,flat=1", "adacomp",
-                                         "adacomp:bin=64,conv=300,most=2"));
+                                         "adacomp:bin=64,conv=300,most=2",
+                                         kCodesSoon, kCodesOfAServer));
 
 INSTANTIATE_TEST_SUITE_P(Gradients, GradientPayloadTest,
                          testing::Values("qsgd", "qsgd:levels=1,coding=omega",
@@ -188,7 +195,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
     EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << name;
     EXPECT_THAT(std::string(made.status().message()), HasSubstr(why)) << name;
   };
-  refused("clt-k", "known: dense-f32, qsgd, top-k, scalecom, adacomp");
+  refused("clt-k", "known: dense-f32, qsgd, top-k, scalecom, adacomp, lgc");
   refused("", "unknown gradient method \"\"");
   refused("dense-f32:rate=2", "has no option \"rate\"; known: none");
   refused("top-k:rate=1", "a whole number from 2 to 65536");

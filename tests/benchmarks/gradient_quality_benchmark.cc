@@ -8,7 +8,11 @@
 // Of each method: the score at the end (energy distance of the Gaussian
 // mixture, distance to the solution of the quadratic game, proxy-fid of
 // pictures; smaller is better), its mean and standard deviation over the seeds,
-// and the bytes that a rank sends a round, alone and of the whole gradient's.
+// and the bytes that a rank sends a round of the later half, alone and of the
+// whole gradient's;
+// and the processor time of the method and its sums, of that of the gradients.
+
+#include <time.h>
 
 #include <cmath>
 #include <cstdio>
@@ -20,6 +24,7 @@
 #include "absl/strings/str_join.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/optim/local_step.h"
+#include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
@@ -68,7 +73,15 @@ struct Result {
   double score = 0;
   double bytes = 0;  // of a rank and round
   double share = 0;  // of the gradient's floats
+  double work = 0;   // of the gradients' processor time
 };
+
+// Of this thread, which computes all there is.
+double CpuSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
                              uint64_t seed) {
@@ -87,12 +100,26 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
     steps.push_back(std::move(step));
   }
   const ParameterLayout& layout = games[0]->layout();
-  GOSSAMER_RETURN_IF_ERROR(GradientCompressor::Create(method, layout).status());
-  GradientFleet fleet(method, layout, s.peers);
+  GOSSAMER_RETURN_IF_ERROR(GradientCompressor::Create(
+                               method, layout, HostKernels(), MakeLearnedCoder)
+                               .status());
+  GradientFleet fleet(method, layout, s.peers, "", MakeLearnedCoder);
   const auto generator =
       games[0]->parameters().first(layout.extent(Player::kGenerator).size);
   std::vector<float> average(generator.begin(), generator.end());
+  double computing = 0, averaging = 0;
+  const auto sent = [&] {
+    double bytes = 0;
+    for (int r = 0; r < s.peers; ++r) {
+      bytes += static_cast<double>(fleet.bytes_sent(r)) / s.peers;
+    }
+    return bytes;
+  };
+  double sent_before = 0;
+  const int later = s.rounds / 2;
   for (int round = 0; round < s.rounds; ++round) {
+    if (round == later) sent_before = sent();
+    const double start = CpuSeconds();
     const auto step = static_cast<uint64_t>(round);
     GradientFleet::Vectors gradients;
     for (int r = 0; r < s.peers; ++r) {
@@ -101,7 +128,10 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
       const auto g = games[r]->gradients();
       gradients.emplace_back(g.begin(), g.end());
     }
+    const double computed = CpuSeconds();
     const std::vector<float> mean = fleet.Step(gradients);
+    computing += computed - start;
+    averaging += CpuSeconds() - computed;
     for (auto& local : steps) local->Apply(step, step + 1, mean);
     HostKernels().ema(static_cast<float>(1 - s.ema), generator, average);
   }
@@ -111,17 +141,16 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   GOSSAMER_ASSIGN_OR_RETURN(
       result.score,
       games[0]->evaluator()->Score(closed ? generator : average, RngKey(7)));
-  for (int r = 0; r < s.peers; ++r) {
-    result.bytes += static_cast<double>(fleet.bytes_sent(r));
-  }
-  result.bytes /= double(s.peers) * s.rounds;
+  result.bytes = (sent() - sent_before) / (s.rounds - later);
+  result.work = averaging / computing;
   result.share = result.bytes / (4.0 * static_cast<double>(layout.size()));
   return result;
 }
 
 int Main(const Settings& s) {
   std::printf(
-      "| method | score | bytes | of 4n |\n| --- | --- | --- | --- |\n");
+      "| method | score | bytes | of 4n | time |\n"
+      "| --- | --- | --- | --- | --- |\n");
   for (const std::string& method : s.methods) {
     double sum = 0, squares = 0;
     Result last;
@@ -140,9 +169,10 @@ int Main(const Settings& s) {
     const auto n = static_cast<double>(s.seeds.size());
     const double deviation = std::sqrt(std::max(0.0, squares - sum * sum / n) /
                                        std::max(1.0, n - 1));
-    std::printf("| `%s` | %.4g ± %.2g (%s) | %.0f | %.4g |\n", method.c_str(),
-                sum / n, deviation, absl::StrJoin(all, ", ").c_str(),
-                last.bytes, last.share);
+    std::printf("| `%s` | %.4g ± %.2g (%s) | %.0f | %.4g | %.3g |\n",
+                method.c_str(), sum / n, deviation,
+                absl::StrJoin(all, ", ").c_str(), last.bytes, last.share,
+                last.work);
     std::fflush(stdout);
   }
   return 0;

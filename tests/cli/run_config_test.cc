@@ -275,10 +275,23 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_EQ(all_reduce_of("adacomp:bin=500"), "all-gather");
   EXPECT_EQ(all_reduce_of("top-k:rate=100"), "all-gather");
   EXPECT_EQ(all_reduce_of("scalecom:rate=100,beta=0.1"), "mesh");
+  EXPECT_EQ(all_reduce_of("lgc:rate=100"), "mesh");
+  EXPECT_EQ(all_reduce_of("lgc:server=1"), "all-gather");
   EXPECT_EQ(all_reduce_of("dense-f32"), "mesh");
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"scalecom:beta=2\" }"),
               HasSubstr("beta of \"scalecom\" is \"2\""));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
+                    "mixing { gradient_codec: \"lgc:learn=0\" }"),
+              HasSubstr("learn of \"lgc\" is \"0\""));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "
+                    "mixing { gradient_codec: \"lgc\" }"),
+              HasSubstr("needs both players' gradients in every step"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { gradient_codec: "
+                    "\"lgc:server=1\" all_reduce: \"ring\" }"),
+              HasSubstr("encoded again at every hop"));
+  EXPECT_THAT(Error("mixing { gradient_codec: \"lgc\" }"),
+              HasSubstr("dp-oadam sends no gradients"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "
                     "mixing { gradient_codec: \"scalecom\" }"),
               HasSubstr("needs both players' gradients in every step"));

@@ -1,6 +1,7 @@
 // What ranks send in an all-reduce of compressed gradients: a leader's word,
 // payloads, and the names of methods.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -8,15 +9,29 @@
 #include <vector>
 
 #include "algorithms/gradients/gradient_compressor.h"
+#include "runtime/base/rng.h"
+#include "tests/algorithms/linear_coder.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {
 namespace {
 
+// LGC once codes travel.
+constexpr char kCodes[] = "lgc:rate=20,full=0,learn=1,worst=0.99,again=0";
+constexpr char kCodesOfAServer[] =
+    "lgc:rate=20,full=0,learn=1,worst=0.99,again=0,server=1,novel=8";
+// Whose messages come: some have been.
+constexpr uint64_t kStep = 8;
+
 // By the first byte of an input; new ones go to the end.
-constexpr std::array kMethods = {"scalecom:rate=100", "top-k:rate=65",
-                                 "adacomp",           "adacomp:bin=50,conv=300",
-                                 "qsgd:coding=gamma", "scalecom:flat=1"};
+constexpr std::array kMethods = {"scalecom:rate=100",
+                                 "top-k:rate=65",
+                                 "adacomp",
+                                 "adacomp:bin=50,conv=300",
+                                 "qsgd:coding=gamma",
+                                 "scalecom:flat=1",
+                                 kCodes,
+                                 kCodesOfAServer};
 
 // Layers of four and of two dimensions, and a small one.
 const ParameterLayout& GradientLayout() {
@@ -27,11 +42,30 @@ const ParameterLayout& GradientLayout() {
   return layout;
 }
 
+void StepAlone(GradientCompressor& method, uint64_t step) {
+  std::vector<float> gradient(GradientLayout().size());
+  RngKey(1).Fold(step).FillGaussian(gradient);
+  const AllReduceForm form = method.Form(step, 1);
+  std::vector<float> vector(form.floats);
+  method.Begin({step, 0, 1}, gradient);
+  const Payload word = form.leader == 0 ? method.Lead() : Payload();
+  const Payload own = method.Contribute(word, vector);
+  if (form.payloads != nullptr) {
+    std::ranges::fill(vector, 0.0f);
+    form.payloads->Add(form.payloads->Accept(own)->bytes(), vector);
+  }
+  method.Finish(vector);
+}
+
 const std::vector<std::unique_ptr<GradientCompressor>>& Methods() {
   static const auto* const methods = [] {
     auto* all = new std::vector<std::unique_ptr<GradientCompressor>>;
     for (const char* name : kMethods) {
-      all->push_back(*GradientCompressor::Create(name, GradientLayout()));
+      all->push_back(*GradientCompressor::Create(
+          name, GradientLayout(), HostKernels(), MakeLinearCoder));
+      for (uint64_t step = 0; step < kStep; ++step) {
+        StepAlone(*all->back(), step);
+      }
     }
     return all;
   }();
@@ -47,8 +81,14 @@ void Word(GradientCompressor& method, const AllReduceForm& form, Bytes word) {
   if (!form.check_lead(word).ok()) return;
   const std::vector<float> gradient(GradientLayout().size(), 0.5f);
   std::vector<float> vector(form.floats);
-  method.Begin({0, 1, 2}, gradient);
-  method.Contribute(Payload::FromVector(Copy(word)), vector);
+  method.Begin({kStep, 1, 2}, gradient);
+  const Payload own =
+      method.Contribute(Payload::FromVector(Copy(word)), vector);
+  if (form.payloads != nullptr) {
+    const auto accepted = form.payloads->Accept(own);
+    Require(accepted.ok(), "what a word asks for can be said");
+    form.payloads->Add(accepted->bytes(), vector);
+  }
   Finite(method.Finish(vector), "what a word asks for is there");
 }
 
@@ -56,9 +96,11 @@ void GradientMessage(Bytes input) {
   Input in(input);
   const size_t which = in.Byte() % kMethods.size();
   GradientCompressor& method = *Methods()[which];
-  const AllReduceForm form = method.Form(0, 2);
+  const AllReduceForm form = method.Form(kStep, 2);
+  const bool both = form.check_lead && form.payloads != nullptr;
+  const bool word = both ? in.Byte() % 2 == 0 : form.check_lead != nullptr;
   const Bytes bytes = in.Rest();
-  if (form.check_lead) return Word(method, form, bytes);
+  if (word) return Word(method, form, bytes);
   const auto payload = form.payloads->Accept(Payload::FromVector(Copy(bytes)));
   if (!payload.ok()) return;
   std::vector<float> sum(form.floats);
@@ -68,7 +110,8 @@ void GradientMessage(Bytes input) {
 }
 
 void GradientMethodName(Bytes input) {
-  const auto method = GradientCompressor::Create(Text(input), GradientLayout());
+  const auto method = GradientCompressor::Create(
+      Text(input), GradientLayout(), HostKernels(), MakeLinearCoder);
   if (!method.ok()) return;
   Require((*method)->Form(0, 2).floats > 0, "a method averages something");
 }

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/algorithms/linear_coder.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
 
@@ -31,8 +32,14 @@ SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
   o.peer.overlap_steps = 0;
   o.schedule.graph = "complete";
   o.gradient_codec = method;
+  o.coders = MakeLinearCoder;
   return o;
 }
+
+// Codes begin, and learning goes on, within a run of 30 rounds.
+constexpr char kLgc[] = "lgc:rate=50,full=3,learn=4,worst=0.9,again=3";
+constexpr char kLgcServer[] =
+    "lgc:rate=50,full=3,learn=4,worst=0.9,again=3,server=1,novel=4";
 
 class CompressedGradientsTest : public testing::TestWithParam<const char*> {
  protected:
@@ -93,8 +100,8 @@ TEST_P(CompressedGradientsTest, StoppedAndResumedFleetIsBitExact) {
 INSTANTIATE_TEST_SUITE_P(Methods, CompressedGradientsTest,
                          testing::Values("qsgd", "top-k:rate=50",
                                          "scalecom:rate=50,beta=0.3",
-                                         "scalecom:rate=50,ahead=1",
-                                         "adacomp"));
+                                         "scalecom:rate=50,ahead=1", "adacomp",
+                                         kLgc, kLgcServer));
 
 // A step costs the leader's word, one latency before the two of mesh; said
 // ahead, it arrives while gradients are computed.
@@ -149,7 +156,8 @@ class FaintGame final : public Game {
 
 // Also while that peer leads.
 TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
-  for (const char* const method : {"scalecom:rate=50", "adacomp", "qsgd"}) {
+  for (const char* const method :
+       {"scalecom:rate=50", "adacomp", "qsgd", kLgc, kLgcServer}) {
     SimFleetOptions o = CompressedFleet(method, 40);
     o.game = [](int rank) -> std::unique_ptr<Game> {
       if (rank != 1) return LargeGame(rank);

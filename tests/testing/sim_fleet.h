@@ -29,6 +29,7 @@ struct SimFleetOptions {
   ScheduleSpec schedule;
   std::string codec = "dense-f32";
   std::string gradient_codec = "dense-f32";
+  ValueCoderMaker coders = nullptr;  // for gradient_codec
   PeerSpec peer;  // self, run_id, epoch and seed are filled in
   LocalStepSpec step;
   // The game of a rank.

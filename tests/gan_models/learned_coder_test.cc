@@ -1,0 +1,196 @@
+// The autoencoder of LGC against differences of its loss, and on gradients of a
+// GAN that trains.
+
+#include "gan_models/learned_coder.h"
+
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "gan_models/make_game.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/rng.h"
+#include "tests/algorithms/gradient_fleet.h"
+
+namespace gossamer {
+namespace {
+
+std::unique_ptr<ValueCoder> Make(size_t values, size_t code = 4) {
+  auto made = MakeLearnedCoder(values, code);
+  EXPECT_TRUE(made.ok()) << made.status();
+  return *std::move(made);
+}
+
+// Near 1, as in the leader's units.
+std::vector<float> Values(size_t n, RngKey key, float spread = 0.3f) {
+  std::vector<float> v(n);
+  key.FillGaussian(v);
+  for (float& x : v) x = 1 + spread * x;
+  return v;
+}
+
+double Loss(ValueCoder& coder, std::span<const float> v) {
+  std::vector<float> code(coder.code_size()), restored(v.size());
+  EXPECT_TRUE(coder.Encode(v, code).ok());
+  coder.Decode(code, restored);
+  double loss = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    loss += std::pow(double{v[i]} - restored[i], 2);
+  }
+  return loss;
+}
+
+TEST(LearnedCoderTest, ItsGradientIsThatOfTheLoss) {
+  for (const size_t n : {32, 77}) {
+    const auto coder = Make(n, 3);
+    const auto v = Values(n, RngKey(n));
+    std::vector<float> gradient(coder->parameters().size());
+    ASSERT_TRUE(coder->Gradient(v, gradient).ok());
+    const std::span<float> p = coder->parameters();
+    // Where a unit is at the kink of its leaky ReLU there is no gradient: the
+    // median of some directions is of none.
+    std::vector<double> errors;
+    for (int d = 0; d < 15; ++d) {
+      std::vector<float> direction(p.size()), start(p.begin(), p.end());
+      RngKey(5).Fold(d).FillGaussian(direction);
+      const auto at = [&](float step) {
+        for (size_t i = 0; i < p.size(); ++i) {
+          p[i] = start[i] + step * direction[i];
+        }
+        return Loss(*coder, v);
+      };
+      constexpr float kStep = 1e-3f;
+      const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
+      std::ranges::copy(start, p.begin());
+      double along = 0;
+      for (size_t i = 0; i < p.size(); ++i) along += gradient[i] * direction[i];
+      errors.push_back(std::abs(along - difference));
+    }
+    double norm = 0;
+    for (const float g : gradient) norm += g * g;
+    std::ranges::nth_element(errors, errors.begin() + 7);
+    EXPECT_LT(errors[7], 0.01 * std::sqrt(norm)) << n << " values";
+  }
+}
+
+TEST(LearnedCoderTest, CodesAreOfTheirSizeAndDecodingIsLinear) {
+  for (const size_t n : {1, 15, 16, 17, 1000}) {
+    for (const size_t code : {1, 4, 8}) {
+      const auto coder = Make(n, code);
+      ASSERT_EQ(coder->code_size(), (n + 15) / 16 * code);
+      const auto a = Values(n, RngKey(1)), b = Values(n, RngKey(2));
+      std::vector<float> za(coder->code_size()), zb(za), sum(za);
+      ASSERT_TRUE(coder->Encode(a, za).ok());
+      ASSERT_TRUE(coder->Encode(b, zb).ok());
+      for (size_t i = 0; i < za.size(); ++i) sum[i] = za[i] + zb[i];
+      std::vector<float> da(n), db(n), dsum(n);
+      coder->Decode(za, da), coder->Decode(zb, db), coder->Decode(sum, dsum);
+      for (size_t i = 0; i < n; ++i) EXPECT_NEAR(dsum[i], da[i] + db[i], 1e-5);
+      // And the same again.
+      std::vector<float> again(za.size());
+      ASSERT_TRUE(Make(n, code)->Encode(a, again).ok());
+      EXPECT_EQ(again, za);
+    }
+  }
+}
+
+TEST(LearnedCoderTest, RefusesWhatCannotBe) {
+  for (const auto& [values, code] :
+       {std::pair{0, 4}, std::pair{16, 0}, std::pair{16, 9}}) {
+    EXPECT_EQ(MakeLearnedCoder(values, code).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+// Gradients of a small WGAN-GP on the mixture of Gaussians, of two ranks.
+class TrainingTest : public testing::Test {
+ protected:
+  static constexpr int kSize = 2;
+
+  TrainingTest() {
+    GanSpec gan;
+    gan.model = "mlp";
+    gan.width = 64;
+    gan.latent = 16;
+    gan.gradient_penalty = 1;
+    gan.batch = 32;
+    gan.data.name = "gaussian-mixture";
+    LocalStepSpec spec;
+    spec.generator = {.name = "oadam", .learning_rate = 1e-3};
+    spec.discriminator = spec.generator;
+    for (int r = 0; r < kSize; ++r) {
+      games_.push_back(*MakeGan(gan, r, kSize, /*seed=*/1, /*threads=*/1));
+      steps_.push_back(*LocalStep::Create(spec, games_.back().get()));
+    }
+  }
+  // A step of training whose gradients are `scale` as large where i % 4 == 0.
+  void Step(GradientFleet& fleet, float scale = 1) {
+    const uint64_t step = fleet.step();
+    GradientFleet::Vectors g;
+    for (int r = 0; r < kSize; ++r) {
+      ASSERT_TRUE(steps_[r]->Gradient(step, RngKey(r).Fold(step)).ok());
+      const auto own = games_[r]->gradients();
+      g.emplace_back(own.begin(), own.end());
+      for (size_t i = 0; i < g.back().size(); i += 4 * kRate) {
+        for (size_t k = i; k < std::min(i + kRate, g.back().size()); ++k) {
+          g.back()[k] *= scale;
+        }
+      }
+    }
+    const auto mean = fleet.Step(g);
+    for (auto& local : steps_) local->Apply(step, step + 1, mean);
+  }
+  double Score() {
+    return *games_[0]->evaluator()->Score(
+        games_[0]->parameters().first(
+            games_[0]->layout().extent(Player::kGenerator).size),
+        RngKey(7));
+  }
+  static constexpr size_t kRate = 20;
+  std::vector<std::unique_ptr<Game>> games_;
+  std::vector<std::unique_ptr<LocalStep>> steps_;
+};
+
+TEST_F(TrainingTest, CodesOfRealGradientsTravelAndRanksStayEqual) {
+  GradientFleet fleet("lgc:rate=20,full=20,learn=80,worst=0.6,again=10",
+                      games_[0]->layout(), kSize, "", MakeLearnedCoder);
+  size_t learning = 0, coded = 0;
+  while (fleet.step() < 400) {
+    const size_t floats = fleet.rank(0).Form(fleet.step(), kSize).floats;
+    if (fleet.step() == 30) learning = floats;
+    if (fleet.step() > 30 && floats < learning / 2) ++coded;
+    Step(fleet);
+  }
+  EXPECT_GT(coded, 200u);
+  EXPECT_TRUE(std::isfinite(Score()));
+  const auto one = fleet.Save(0).floats["coder"];
+  const auto other = fleet.Save(1).floats["coder"];
+  EXPECT_TRUE(std::ranges::equal(one, other, {}, std::bit_cast<uint32_t, float>,
+                                 std::bit_cast<uint32_t, float>));
+  for (size_t i = 0; i < games_[0]->parameters().size(); ++i) {
+    ASSERT_EQ(games_[0]->parameters()[i], games_[1]->parameters()[i]);
+  }
+}
+
+TEST_F(TrainingTest, GoesOnAfterTheDistributionHasChanged) {
+  GradientFleet fleet("lgc:rate=20,full=20,learn=80,worst=0.45,again=10",
+                      games_[0]->layout(), kSize, "", MakeLearnedCoder);
+  while (fleet.step() < 200) Step(fleet);
+  const size_t coded = fleet.rank(0).Form(fleet.step() + 2, kSize).floats;
+  bool fell_back = false;
+  while (fleet.step() < 600) {
+    Step(fleet, /*scale=*/20);
+    fell_back =
+        fell_back || fleet.rank(0).Form(fleet.step(), kSize).floats > 2 * coded;
+  }
+  EXPECT_TRUE(fell_back);
+  EXPECT_TRUE(std::isfinite(Score()));
+}
+
+}  // namespace
+}  // namespace gossamer
