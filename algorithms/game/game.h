@@ -63,6 +63,8 @@ class Game {
 
   // State beside the parameters: normalisation statistics.
   virtual void VisitState(StateVisitor& visitor) {}
+  // The peers that this one mixes with are others now; between two steps.
+  virtual void OnNewMembers() {}
   // Null if nobody can look at this game.
   virtual Evaluator* evaluator() { return nullptr; }
 };

@@ -96,7 +96,8 @@ void LocalStep::OnCorrection(float c, std::span<const float> difference) {
       c, Part(difference, layout.extent(Player::kDiscriminator)));
 }
 
-void LocalStep::ResetDual() {
+void LocalStep::OnNewMembers() {
+  game_->OnNewMembers();
   generator_->ResetDual();
   discriminator_->ResetDual();
 }

@@ -48,13 +48,16 @@ class LocalStep {
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
 
+  // The peers that this one mixes with are others now: what it has in common
+  // with the old ones, the game's or a rule's, begins anew.
+  void OnNewMembers();
+
   // Of rules with a dual variable, see Optimizer.  `difference` is that of all
   // parameters.
   bool has_dual() const {
     return generator_->has_dual() || discriminator_->has_dual();
   }
   void OnCorrection(float c, std::span<const float> difference);
-  void ResetDual();
 
   void VisitState(StateVisitor& visitor);
 

@@ -6,6 +6,7 @@
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
+#include "algorithms/game/tracked_game.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/run_config.h"
 
@@ -30,6 +31,12 @@ absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
 }
 
 }  // namespace
+
+std::unique_ptr<Game> GameFor(const RunConfig& config,
+                              std::unique_ptr<Game> game) {
+  if (config.algorithm() != "gradient-tracking") return game;
+  return std::make_unique<TrackedGame>(std::move(game));
+}
 
 absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
     const RunConfig& config, int shard) {

@@ -18,8 +18,12 @@
 
 namespace gossamer {
 
-// The game of shard `shard` of config.peers(), as fast as it goes.
-// kInvalidArgument: it is not bilinear, quadratic or synthetic.
+// `game`, or what the algorithm makes of it.
+std::unique_ptr<Game> GameFor(const RunConfig& config,
+                              std::unique_ptr<Game> game);
+
+// The game of shard `shard` of config.peers(), as fast as it goes, without
+// GameFor.  kInvalidArgument: it is not bilinear, quadratic or synthetic.
 absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
     const RunConfig& config, int shard);
 

@@ -40,12 +40,16 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                int shard) {
   const GameConfig& game = config.game();
   if (game.has_gan()) {
-    return MakeGan(GanSpecOf(config, data), shard,
-                   static_cast<int>(config.peers()), config.seed(),
-                   static_cast<int>(config.resources().threads()));
+    GOSSAMER_ASSIGN_OR_RETURN(
+        std::unique_ptr<Game> gan,
+        MakeGan(GanSpecOf(config, data), shard,
+                static_cast<int>(config.peers()), config.seed(),
+                static_cast<int>(config.resources().threads())));
+    return GameFor(config, std::move(gan));
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Game> made,
                             MakeClosedFormGame(config, shard));
+  made = GameFor(config, std::move(made));
   if (!game.has_synthetic() || game.synthetic().step_time() == "0") {
     return made;
   }

@@ -29,6 +29,7 @@ class Composition {
     CheckCodec();
     if (mixing_.clip_radius() > 0) CheckClipping();
     if (config_.step().optimizer() == "cold") CheckDual();
+    if (config_.algorithm() == "gradient-tracking") CheckTracking();
     return std::move(problems_);
   }
 
@@ -223,6 +224,34 @@ class Composition {
       refuse("mixing.codec", absl::StrCat("\"", mixing_.codec(), "\""),
              "is stable with innov-int8, innov-int4 or dyna, whole: coarser "
              "innovations lag behind the dual, and others have no replica");
+    }
+  }
+
+  // What keeps the sum of tracked gradients that of the gradients, and the
+  // step along them stable.
+  void CheckTracking() {
+    for (const char* const coarse :
+         {"auto", "innov-sign", "innov-topk", "squeeze-sign", "squeeze-topk"}) {
+      if (!absl::StartsWith(mixing_.codec(), coarse)) continue;
+      Refuse("mixing.codec", "is \"", mixing_.codec(),
+             "\", but what signs and top-k lag behind grows in "
+             "gradient-tracking: take innov-int8, innov-int4 or innov-lm2");
+    }
+    if (config_.step().n_critic() > 1) {
+      Refuse("step.n_critic", "is ", config_.step().n_critic(),
+             ", but gradient-tracking follows both players' gradients in every "
+             "step: set it to 1");
+    }
+    if (config_.step().optimizer() == "cold") {
+      Refuse("step.optimizer",
+             "is cold, which corrects gradients that are tracked already: "
+             "leave it out, or take algorithm cold");
+    }
+    if (mixing_.deadline() != "none") {
+      Refuse("mixing.deadline", "is ", mixing_.deadline(),
+             ", but gradient-tracking begins anew when members change, and "
+             "what was late would then have changed one end only: leave it "
+             "out");
     }
   }
 

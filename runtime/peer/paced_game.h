@@ -36,6 +36,7 @@ class PacedGame final : public Game {
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }
+  void OnNewMembers() override { game_->OnNewMembers(); }
   Evaluator* evaluator() override { return game_->evaluator(); }
 
  private:

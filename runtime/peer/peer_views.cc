@@ -122,9 +122,11 @@ absl::Status Peer::AdoptView() {
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
-  // Duals of members that left, or began anew, are lost: without them the sum
-  // of the rest would pull the mean for ever.
-  if (others || (first && newest.resume_round == 0)) parts_.step->ResetDual();
+  // Duals and tracked gradients of members that left, or began anew, are lost:
+  // without them the sum of the rest would pull the mean for ever.
+  if (others || (first && newest.resume_round == 0)) {
+    parts_.step->OnNewMembers();
+  }
   view_ = newest;
   rank_ = *rank;
   LetGo(view_);

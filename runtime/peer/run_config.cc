@@ -47,8 +47,8 @@ absl::Status Join(const std::vector<Problem>& problems,
 }  // namespace
 
 std::vector<std::string_view> AlgorithmNames() {
-  return {"dposg",    "dp-oadam", "rand-dp-oadam",
-          "cp-oadam", "cold",     "dyna-cold"};
+  return {"dposg", "dp-oadam",  "rand-dp-oadam",    "cp-oadam",
+          "cold",  "dyna-cold", "gradient-tracking"};
 }
 
 absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text) {
@@ -113,7 +113,10 @@ void ResolveRunConfig(RunConfig& config) {
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {
-    step.set_optimizer(algorithm == "dposg" ? "osg" : dual ? "cold" : "oadam");
+    step.set_optimizer(algorithm == "dposg"               ? "osg"
+                       : algorithm == "gradient-tracking" ? "ogda"
+                       : dual                             ? "cold"
+                                                          : "oadam");
   }
   FillDefaults(config);
 }

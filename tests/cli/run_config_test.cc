@@ -298,6 +298,18 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"dposg\" "
                     "mixing { order: \"step-then-mix\" }"),
               HasSubstr("extrapolates from the mixed point"));
+  EXPECT_EQ(Parse("algorithm: \"gradient-tracking\"").step().optimizer(),
+            "ogda");
+  EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
+                    "step { n_critic: 2 optimizer: \"cold\" } "
+                    "mixing { deadline: \"auto\" codec: \"auto\" }"),
+              AllOf(HasSubstr("what signs and top-k lag behind grows"),
+                    HasSubstr("step.n_critic is 2, but gradient-tracking"),
+                    HasSubstr("corrects gradients that are tracked already"),
+                    HasSubstr("mixing.deadline is auto, but")));
+  EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
+                    "mixing { gradient_codec: \"lgc\" }"),
+              HasSubstr("gradient-tracking sends no gradients"));
   const RunConfig cold = Parse("algorithm: \"cold\"");
   EXPECT_EQ(cold.step().optimizer(), "cold");
   EXPECT_EQ(cold.mixing().order(), "step-then-mix");

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/game/tracked_game.h"
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
@@ -53,6 +54,11 @@ class MatrixGame final : public Game {
   const std::vector<float> still_;
 };
 
+std::unique_ptr<Game> Of(std::unique_ptr<Game> game, bool tracked) {
+  if (!tracked) return game;
+  return std::make_unique<TrackedGame>(std::move(game));
+}
+
 struct Method {
   const char* name;
   const char* codec;
@@ -62,6 +68,7 @@ struct Method {
   double gamma = 0;        // 0: the codec's
   double contraction = 1;  // of the consensus distance, by 400 rounds alone
   double clip_radius = 0;  // 0: no clipping
+  bool tracked = false;
 };
 
 constexpr Method kMethods[] = {
@@ -86,6 +93,10 @@ constexpr Method kMethods[] = {
     {"clipped_fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0,
      0.05, 0.1},
     {"clipped_shared", "power-gossip", 1, "fixed", "oadam", 0, 0.6, 0.01},
+    {"tracking", "innov-int4", 1, "fixed", "ogda", 0, 1e-5, 0, true},
+    {"tracking_deep", "innov-int8", 3, "fixed", "ogda", 0, 1e-4, 0, true},
+    {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5,
+     true},
     {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
 };
@@ -115,7 +126,7 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
     o.step.generator = {.name = m.optimizer, .learning_rate = rate};
     o.step.discriminator = o.step.generator;
     o.game = [=](int rank) {
-      return std::make_unique<MatrixGame>(rank, noise, still);
+      return Of(std::make_unique<MatrixGame>(rank, noise, still), m.tracked);
     };
     return o;
   }
@@ -193,15 +204,15 @@ struct Distances {
 Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
   Distances d;
   const std::vector<double> mean = fleet.Mean();
-  for (size_t i = 0; i < mean.size(); ++i) {
+  for (size_t i = 0; i < solution.size(); ++i) {
     d.mean += std::pow(mean[i] - solution[i], 2);
     for (int r = 0; r < fleet.size(); ++r) {
       d.peers += std::pow(fleet.game(r).parameters()[i] - solution[i], 2) /
                  fleet.size();
     }
   }
-  d.mean = std::sqrt(d.mean / static_cast<double>(mean.size()));
-  d.peers = std::sqrt(d.peers / static_cast<double>(mean.size()));
+  d.mean = std::sqrt(d.mean / static_cast<double>(solution.size()));
+  d.peers = std::sqrt(d.peers / static_cast<double>(solution.size()));
   return d;
 }
 
@@ -243,6 +254,49 @@ TEST(PrimalDualTest, ConvergesToTheExactSolutionWhereGossipStops) {
         run(optimizer, dense ? "innov-int8" : codec, gamma, rounds);
     EXPECT_LT(d.mean, floor) << codec;
     EXPECT_LT(d.peers, floor) << codec;
+  }
+}
+
+// The headline of gradient tracking, with compression BEER's (theorem 1): the
+// exact solution at a constant learning rate however much games differ, behind
+// an exchange that hides, and with partners drawn anew, where gossip stops at a
+// distance.
+TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
+  const auto run = [](bool tracked, const char* optimizer, const char* codec,
+                      int overlap, const char* schedule, double rate) {
+    SimFleetOptions o;
+    o.peers = kPeers;
+    o.peer.rounds = 1500;
+    o.peer.overlap_steps = overlap;
+    o.codec = codec;
+    o.schedule.graph = "ring";
+    o.schedule.schedule = schedule;
+    o.step.generator = {.name = optimizer, .learning_rate = rate};
+    o.step.discriminator = o.step.generator;
+    o.game = [=](int rank) {
+      return Of(std::make_unique<MatrixGame>(rank, 0, false), tracked);
+    };
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    const MatrixGame game(0, 0, false);
+    const std::span<const double> s = game.solution();
+    return DistancesOf(fleet, {s.begin(), s.end()});
+  };
+  for (const auto& [optimizer, codec, overlap, schedule, rate] :
+       {std::tuple("sgd", "innov-int8", 1, "fixed", 0.03),
+        {"sgd", "innov-int4", 1, "fixed", 0.03},
+        {"ogda", "innov-int4", 1, "fixed", 0.03},
+        {"ogda", "innov-int4", 0, "fixed", 0.03},
+        {"ogda", "innov-int8", 3, "fixed", 0.02},
+        {"ogda", "innov-int4", 1, "permuted-ring", 0.03}}) {
+    SCOPED_TRACE(testing::Message() << optimizer << " " << codec << " "
+                                    << overlap << " " << schedule);
+    const Distances gossip =
+        run(false, optimizer, codec, overlap, schedule, rate);
+    EXPECT_GT(gossip.peers, 0.03);
+    const Distances d = run(true, optimizer, codec, overlap, schedule, rate);
+    EXPECT_LT(d.mean, 1e-5);
+    EXPECT_LT(d.peers, 1e-5);
   }
 }
 

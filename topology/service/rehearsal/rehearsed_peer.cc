@@ -43,6 +43,7 @@ class RehearsedPeer::TimedGame final : public Game {
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }
+  void OnNewMembers() override { game_->OnNewMembers(); }
   Evaluator* evaluator() override { return game_->evaluator(); }
 
   absl::Duration Take() { return std::exchange(taken_, absl::ZeroDuration()); }
@@ -115,7 +116,8 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   const RunConfig& config = options_.config;
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Game> game,
                             MakeClosedFormGame(config, options_.rank));
-  game_ = std::make_unique<TimedGame>(std::move(game), options_.step_time);
+  game_ = std::make_unique<TimedGame>(GameFor(config, std::move(game)),
+                                      options_.step_time);
   GOSSAMER_ASSIGN_OR_RETURN(
       step_, LocalStep::Create(LocalStepSpecOf(config), game_.get()));
   const ParameterLayout& layout = game_->layout();

@@ -37,6 +37,7 @@ class CalmingGame final : public Game {
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }
+  void OnNewMembers() override { game_->OnNewMembers(); }
 
  private:
   const std::unique_ptr<Game> game_;
