@@ -81,11 +81,12 @@ std::span<const Target> EdgeTargets();
 std::span<const Target> GradientTargets();
 std::span<const Target> ControlTargets();
 std::span<const Target> FileTargets();
+std::span<const Target> VoteTargets();
 
 inline std::vector<Target> AllTargets() {
   std::vector<Target> all;
   for (const auto part : {TransportTargets(), EdgeTargets(), GradientTargets(),
-                          ControlTargets(), FileTargets()}) {
+                          ControlTargets(), FileTargets(), VoteTargets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

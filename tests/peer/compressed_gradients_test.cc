@@ -1,6 +1,7 @@
 // The centralized baseline on compressed gradients: whole fleets in virtual
 // time.
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -153,6 +154,47 @@ class FaintGame final : public Game {
   const std::unique_ptr<Game> healthy_;
   int calls_ = 0;
 };
+
+// Finite gradients at all peers, once so large that their sum is not.
+class OverflowingGame final : public Game {
+ public:
+  explicit OverflowingGame(std::unique_ptr<Game> inner)
+      : inner_(std::move(inner)), large_(inner_->layout().size(), 3e38f) {}
+  const ParameterLayout& layout() const override { return inner_->layout(); }
+  std::span<float> parameters() override { return inner_->parameters(); }
+  std::span<const float> gradients() const override {
+    return calls_ == 7 ? large_ : inner_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    ++calls_;
+    return inner_->Gradient(players, key);
+  }
+
+ private:
+  const std::unique_ptr<Game> inner_;
+  const std::vector<float> large_;
+  int calls_ = 0;
+};
+
+TEST(CentralizedStepTest, AMeanThatIsNotFiniteIsSkippedByAll) {
+  SimFleetOptions o = CompressedFleet("dense-f32", 12);
+  o.game = [](int rank) {
+    return std::make_unique<OverflowingGame>(LargeGame(rank));
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (int r = 0; r < kPeers; ++r) {
+    EXPECT_EQ(fleet.recorder(r).Count("step_skipped"), 1);
+    EXPECT_EQ(fleet.peer(r).last_metrics().round, 12u);
+    EXPECT_TRUE(HostKernels().all_finite(fleet.game(r).parameters()));
+    EXPECT_THAT(fleet.game(r).parameters(),
+                testing::ElementsAreArray(fleet.game(0).parameters()));
+  }
+  const auto& events = fleet.recorder(2).events;
+  EXPECT_TRUE(std::ranges::any_of(events, [](const Event& e) {
+    return e.detail == "the mean gradient is not finite";
+  }));
+}
 
 // Also while that peer leads.
 TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
