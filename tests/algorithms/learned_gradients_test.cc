@@ -190,6 +190,37 @@ TEST(LearnedGradientsTest, FallsBackWhenTheCoderIsStaleAndRecovers) {
   EXPECT_LT(train_until(900, Second).first, 4 * before);
 }
 
+// Of 160,000 values, in the mean over a turn of all leaders.
+TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
+  const ParameterLayout layout({{"w", Player::kGenerator, {400, 400}, {}}});
+  const double k = 160000.0 / 100;
+  const std::string soon = "lgc:full=0,learn=1,worst=0.99,again=0";
+  for (const int size : {4, 16, 64}) {
+    const auto per_step = [&](const std::string& method) {
+      GradientFleet fleet(method, layout, size);
+      GradientFleet::Vectors g(size, std::vector<float>(layout.size()));
+      for (int r = 0; r < size; ++r) RngKey(r).FillGaussian(g[r]);
+      const auto sent = [&] {
+        size_t all = 0;
+        for (int r = 0; r < size; ++r) all += fleet.bytes_sent(r);
+        return static_cast<double>(all);
+      };
+      for (int i = 0; i < 12; ++i) fleet.Step(g);
+      const double before = sent();
+      fleet.Step(g);
+      return (sent() - before) / size;
+    };
+    const double share = (size - 1.0) / size;
+    // A place and a sign of each value, a scale, and 4 floats of 16 values.
+    const double word = share * (k * 7 / 8 + k / 8 + 4 + 32);
+    EXPECT_NEAR(per_step(soon),
+                word + share * 8 * (k / 4 + 2) + 2 * (size - 1) * 32, 8);
+    // The code is in the word; 16 novel values.
+    EXPECT_NEAR(per_step(soon + ",server=1"),
+                word + share * k + (size - 1) * (14 + 4 * (3 + 16) + 32), 8);
+  }
+}
+
 // Whatever it is asked, it fails, or says something that is useless.
 class UselessCoder final : public ValueCoder {
  public:
