@@ -95,7 +95,7 @@ constexpr Method kMethods[] = {
     {"clipped_shared", "power-gossip", 1, "fixed", "oadam", 0, 0.6, 0.01},
     {"tracking", "innov-int4", 1, "fixed", "ogda", 0, 1e-5, 0, true},
     {"tracking_deep", "innov-int8", 3, "fixed", "ogda", 0, 1e-4, 0, true},
-    {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5,
+    {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5, 0,
      true},
     {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},

@@ -257,6 +257,27 @@ TEST_F(FleetMembersTest, IfTheFleetCannotBeWithoutOneItStops) {
               testing::Contains(HasSubstr("peer 1 cannot leave, all stop")));
 }
 
+// It may be waiting for answers of peers that stand at that stop.
+TEST_F(FleetMembersTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
+  Assemble(5);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 4);
+  const uint64_t departs = *fleet_->record().view.DepartureOf({2});
+  Run(30);
+  const auto stop = fleet_->RequestStop(now_);
+  ASSERT_TRUE(stop.ok());
+  ASSERT_GT(*stop, departs);
+  for (const int i : {1, 3, 4}) beats_[i].acknowledged_stop = *stop;
+  fleet_->Tick(now_);
+  Run(1);
+  EXPECT_FALSE(fleet_->record().stop.committed) << "peer 5 has a part in it";
+  beats_[5].acknowledged_stop = *stop;
+  Run(1);
+  EXPECT_TRUE(fleet_->record().stop.committed);
+}
+
 TEST_F(FleetMembersTest, WhoVanishesWhileItLeavesIsRemoved) {
   Assemble(5);
   Run(10);

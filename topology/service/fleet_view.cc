@@ -53,6 +53,10 @@ void Fleet::AdvanceStop(absl::Time now) {
   bool all = true;
   for (const MemberRecord& m : record_.members) {
     if (m.finished || !OfTheFleet(m)) continue;
+    // Who leaves by then has no part in that round; it may be waiting for the
+    // last answers of those that stand there.
+    const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
+    if (departure && *departure <= stop.round) continue;
     const Live& live = live_.at(m.id);
     if (live.round_begun >= stop.round) {
       // Too late for this one: a later round for all.
