@@ -338,8 +338,10 @@ std::vector<Member> Fleet::DonorsOf(const MemberRecord& joiner,
   }
   if (able.empty()) return able;
   // Different joiners ask different members.
-  std::ranges::rotate(able, able.begin() + static_cast<ptrdiff_t>(
-                                               joiner.id.value % able.size()));
+  std::rotate(
+      able.begin(),
+      able.begin() + static_cast<ptrdiff_t>(joiner.id.value % able.size()),
+      able.end());
   if (able.size() > kMaxDonors) able.resize(kMaxDonors);
   return able;
 }
