@@ -63,10 +63,10 @@ size_t MaskedAverageCodec::LargestChange(std::span<const float> x,
   size_t best = due;
   float largest = -1;
   for (size_t i = first; i < end; ++i) {
-    const float change = std::abs(x[i] - last[i]);
-    if (i == due || !(change > largest)) continue;
-    largest = change;
-    best = i;
+    // Selects, not branches: which change is the largest cannot be foreseen.
+    const float change = i == due ? -1 : std::abs(x[i] - last[i]);
+    best = change > largest ? i : best;
+    largest = change > largest ? change : largest;
   }
   return best - first;
 }
