@@ -277,7 +277,8 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 // nobody will answer what is under way.
 bool Peer::EndedBehind() const {
   const StopState stop = parts_.membership->stop();
-  return stop.committed && stop.round <= round_;
+  return stop.committed && stop.round <= round_ &&
+         !SeededBug("wait-for-the-stopped");
 }
 
 // True if the fleet ends its run before this round (membership.h).

@@ -7,8 +7,9 @@
 //       --meet FILE [--bytes N] [--rounds N] [--pauses 0,0.3,2] [--rtt-ms X]
 //       [--certs DIR] [--lanes N]'
 //
-// Every host sends N bytes to both neighbours and waits for both neighbours' N
-// bytes.  All start together, the two ways take turns within the run, both are
+// Every host sends N bytes of floats to both neighbours and waits for theirs;
+// with a --codec the edges send its payload of them, and so many bytes go over
+// TCP.  All start together, the two ways take turns within the run, both are
 // warm.  A pause is what a training step is to a connection: nothing is sent.
 // Prints over all hosts and rounds the median and the least of both, the
 // bound 0.5 RTT + 1.25 (raw - 0.5 RTT) + 4 ms of the medians, and what an
@@ -96,8 +97,7 @@ class Host {
                   Player::kGenerator,
                   {options.bytes / static_cast<int>(sizeof(float)), 1},
                   {}}}),
-        x_(layout_.size()),
-        raw_bytes_(static_cast<size_t>(options.bytes)) {
+        x_(layout_.size()) {
     RngKey(static_cast<uint64_t>(options.rank)).FillGaussian(x_);
   }
 
@@ -159,6 +159,7 @@ class Host {
     transport_ = *std::move(transport);
     auto codec = Codec::Create(options_.codec, layout_);
     DieUnless(codec.status());
+    raw_bytes_.resize((*codec)->EncodedSize((*codec)->format()));
     neighborhood_ = std::make_unique<Neighborhood>(
         NeighborhoodOptions{.self = grpc.self,
                             .run_id = "benchmark",
@@ -226,7 +227,7 @@ class Host {
   Waiter waiter_;
   const ParameterLayout layout_;
   std::vector<float> x_;
-  const std::vector<std::byte> raw_bytes_;
+  std::vector<std::byte> raw_bytes_;
   std::unique_ptr<RawRing> raw_;
   std::unique_ptr<GrpcTransport> transport_;
   std::unique_ptr<Neighborhood> neighborhood_;
