@@ -124,6 +124,7 @@ absl::Status PeerProcess::Listen() {
   grpc.allow_insecure_remote = options_.insecure;
   grpc.certificates = options_.certificates;
   grpc.lanes = static_cast<int>(options_.config.resources().connections());
+  grpc.max_connections *= grpc.lanes;
   grpc.seed = boot_id_;
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
     Log(absl::StrCat("connection to peer ", peer.value, ": ",
