@@ -62,12 +62,10 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     }
     entry.emitted.emplace(id, loop_->Now());
     if (entry.emitted.size() > kMaxPendingArrivals) {
-      // It has taken at least so long.  With a fixed deadline, which follows
-      // what is possible, a peer that never counted what it has outrun would
-      // go on outrunning.
-      if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
-        entry.deadline.Record(loop_->Now() - entry.emitted.begin()->second);
-      }
+      // It has taken at least so long.  Who was behind found all answers there
+      // already and has learnt a deadline that nobody can keep: if it never
+      // counted what it outruns, it would go on outrunning.
+      entry.deadline.Record(loop_->Now() - entry.emitted.begin()->second);
       entry.emitted.erase(entry.emitted.begin());
     }
     NoteArrivals(entry);
