@@ -306,7 +306,7 @@ class ProcessTest(unittest.TestCase):
             fleet.certs_of(w) for w in ("topology", "peer-1", "peer-2")))
         self.assertEqual(fleet.wait(3), [1])
         self.assertIn("revoked", fleet.log(3))
-        wait_for(lambda: "connection_refused" in fleet.events(1))
+        wait_for(lambda: "member_removed" in fleet.events(1))
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 50)
         stop = run(program("gossamer"), "stop", "--topology",
