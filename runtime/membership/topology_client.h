@@ -98,6 +98,7 @@ class TopologyClient final : public Membership {
   }
   std::optional<double> fleet_busy() const override { return fleet_busy_; }
   StopState stop() const override { return stop_; }
+  uint64_t acknowledged_stop() const { return acknowledged_stop_; }
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
   bool BeginAnew() override;

@@ -277,8 +277,7 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 // nobody will answer what is under way.
 bool Peer::EndedBehind() const {
   const StopState stop = parts_.membership->stop();
-  return stop.committed && stop.round <= round_ &&
-         !SeededBug("wait-for-the-stopped");
+  return stop.committed && stop.round <= round_;
 }
 
 // True if the fleet ends its run before this round (membership.h).

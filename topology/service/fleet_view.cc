@@ -56,8 +56,7 @@ void Fleet::AdvanceStop(absl::Time now) {
     // Who leaves by then has no part in that round; it may be waiting for the
     // last answers of those that stand there.
     const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
-    const bool gone = departure && *departure <= stop.round;
-    if (gone && !SeededBug("stop-waits-for-leavers")) continue;
+    if (departure && *departure <= stop.round) continue;
     const Live& live = live_.at(m.id);
     if (live.round_begun >= stop.round) {
       // Too late for this one: a later round for all.

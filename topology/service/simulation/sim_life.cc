@@ -246,6 +246,13 @@ void SimLife::OnRound(const RoundMetrics& metrics) {
   if (crash_.dead()) return;
   ++machine_.rounds_done;
   world_.note(metrics.round);
+  const StopState stop = client_->stop();
+  if (stop.committed && client_->acknowledged_stop() == stop.round &&
+      metrics.round >= stop.round) {
+    Violation(absl::StrFormat(
+        "it has trained in round %d, before which all have agreed to stop",
+        stop.round));
+  }
 }
 
 // A checkpoint has just been restored: what it holds counts as applied.
