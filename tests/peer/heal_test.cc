@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
@@ -39,33 +40,18 @@ struct Clinic {
   }
 };
 
-class ClinicMembership final : public Membership {
+class ClinicMembership final : public ForwardingMembership {
  public:
   ClinicMembership(std::unique_ptr<Membership> fleet, PeerId self,
                    Clinic* clinic)
-      : fleet_(std::move(fleet)), self_(self), clinic_(clinic) {}
+      : ForwardingMembership(std::move(fleet)), self_(self), clinic_(clinic) {}
   const View& view() const override {
     return clinic_->patient == self_ ? none_ : clinic_->view;
   }
-  std::optional<uint64_t> fleet_round() const override {
-    return fleet_->fleet_round();
-  }
-  std::optional<uint64_t> second_round() const override {
-    return fleet_->second_round();
-  }
-  std::optional<double> fleet_busy() const override {
-    return fleet_->fleet_busy();
-  }
-  StopState stop() const override { return fleet_->stop(); }
   void BeginRound(uint64_t round) override {
     clinic_->furthest = std::max(clinic_->furthest, round);
-    fleet_->BeginRound(round);
+    ForwardingMembership::BeginRound(round);
   }
-  void AcknowledgeStop(uint64_t round) override {
-    fleet_->AcknowledgeStop(round);
-  }
-  void RequestStop() override { fleet_->RequestStop(); }
-  void Report(const PeerReport& report) override { fleet_->Report(report); }
   bool BeginAnew() override {
     clinic_->patient = self_;
     clinic_->Tell();
@@ -91,11 +77,10 @@ class ClinicMembership final : public Membership {
   }
   void SetOnChange(std::function<void()> f) override {
     if (f != nullptr) clinic_->tell.push_back(f);
-    fleet_->SetOnChange(std::move(f));
+    ForwardingMembership::SetOnChange(std::move(f));
   }
 
  private:
-  const std::unique_ptr<Membership> fleet_;
   const PeerId self_;
   Clinic* const clinic_;
   const View none_;

@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
@@ -28,36 +29,19 @@ struct NextView {
   }
 };
 
-class RegroupedFleet final : public Membership {
+class RegroupedFleet final : public ForwardingMembership {
  public:
   RegroupedFleet(std::unique_ptr<Membership> fleet, NextView* next)
-      : fleet_(std::move(fleet)), next_(next) {}
+      : ForwardingMembership(std::move(fleet)), next_(next) {}
   const View& view() const override {
-    return next_->known ? next_->view : fleet_->view();
+    return next_->known ? next_->view : ForwardingMembership::view();
   }
-  std::optional<uint64_t> fleet_round() const override {
-    return fleet_->fleet_round();
-  }
-  std::optional<uint64_t> second_round() const override {
-    return fleet_->second_round();
-  }
-  std::optional<double> fleet_busy() const override {
-    return fleet_->fleet_busy();
-  }
-  StopState stop() const override { return fleet_->stop(); }
-  void BeginRound(uint64_t round) override { fleet_->BeginRound(round); }
-  void AcknowledgeStop(uint64_t round) override {
-    fleet_->AcknowledgeStop(round);
-  }
-  void RequestStop() override { fleet_->RequestStop(); }
-  void Report(const PeerReport& report) override { fleet_->Report(report); }
   void SetOnChange(std::function<void()> f) override {
     if (f != nullptr) next_->tell.push_back(f);
-    fleet_->SetOnChange(std::move(f));
+    ForwardingMembership::SetOnChange(std::move(f));
   }
 
  private:
-  const std::unique_ptr<Membership> fleet_;
   NextView* const next_;
 };
 

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
@@ -87,24 +88,14 @@ TEST(OverlapTest, StepSizeFollowsTheAgeOfSnapshots) {
 
 // A service that changes its mind about the overlap: each peer hears of a view
 // only shortly before its round.
-class ChangingOverlap final : public Membership {
+class ChangingOverlap final : public ForwardingMembership {
  public:
   ChangingOverlap(std::unique_ptr<Membership> fleet,
                   std::vector<std::pair<uint64_t, int>> plan)
-      : fleet_(std::move(fleet)), plan_(std::move(plan)) {}
+      : ForwardingMembership(std::move(fleet)), plan_(std::move(plan)) {}
   const View& view() const override { return view_; }
-  std::optional<uint64_t> fleet_round() const override {
-    return fleet_->fleet_round();
-  }
-  std::optional<uint64_t> second_round() const override {
-    return fleet_->second_round();
-  }
-  std::optional<double> fleet_busy() const override {
-    return fleet_->fleet_busy();
-  }
-  StopState stop() const override { return fleet_->stop(); }
   void BeginRound(uint64_t round) override {
-    fleet_->BeginRound(round);
+    ForwardingMembership::BeginRound(round);
     for (const auto& [from, overlap] : plan_) {
       if (from != round + 1) continue;
       view_.epoch += 1;
@@ -112,21 +103,15 @@ class ChangingOverlap final : public Membership {
       view_.overlap_steps = overlap;
     }
   }
-  void AcknowledgeStop(uint64_t round) override {
-    fleet_->AcknowledgeStop(round);
-  }
-  void RequestStop() override { fleet_->RequestStop(); }
-  void Report(const PeerReport& report) override { fleet_->Report(report); }
   void SetOnChange(std::function<void()> f) override {
-    fleet_->SetOnChange([this, f = std::move(f)] {
-      if (view_.epoch == 0) view_ = fleet_->view();
+    ForwardingMembership::SetOnChange([this, f = std::move(f)] {
+      if (view_.epoch == 0) view_ = ForwardingMembership::view();
       f();
     });
-    view_ = fleet_->view();
+    view_ = ForwardingMembership::view();
   }
 
  private:
-  const std::unique_ptr<Membership> fleet_;
   const std::vector<std::pair<uint64_t, int>> plan_;
   View view_;
 };

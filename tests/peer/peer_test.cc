@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "runtime/transport/sim/fault_plan.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
@@ -314,20 +315,10 @@ TEST(PeerTest, SlowPeerJumps) {
 }
 
 // Knows of its fleet's end only once it is past it.
-class LateToHear final : public Membership {
+class LateToHear final : public ForwardingMembership {
  public:
   LateToHear(std::unique_ptr<Membership> fleet, uint64_t stop, uint64_t hears)
-      : fleet_(std::move(fleet)), stop_(stop), hears_(hears) {}
-  const View& view() const override { return fleet_->view(); }
-  std::optional<uint64_t> fleet_round() const override {
-    return fleet_->fleet_round();
-  }
-  std::optional<uint64_t> second_round() const override {
-    return fleet_->second_round();
-  }
-  std::optional<double> fleet_busy() const override {
-    return fleet_->fleet_busy();
-  }
+      : ForwardingMembership(std::move(fleet)), stop_(stop), hears_(hears) {}
   StopState stop() const override {
     if (begun_ < hears_) return {};
     return {.round = stop_, .committed = true};
@@ -335,13 +326,8 @@ class LateToHear final : public Membership {
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override { ADD_FAILURE() << round; }
   void RequestStop() override {}
-  void Report(const PeerReport& report) override { fleet_->Report(report); }
-  void SetOnChange(std::function<void()> f) override {
-    fleet_->SetOnChange(std::move(f));
-  }
 
  private:
-  const std::unique_ptr<Membership> fleet_;
   const uint64_t stop_, hears_;
   uint64_t begun_ = 0;
 };
