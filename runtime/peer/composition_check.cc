@@ -138,22 +138,22 @@ class Composition {
     constexpr size_t kFewestNeighbors = 4;
     const auto refuse = [this](const auto&... why) {
       Refuse("mixing.clip_radius", "is ", mixing_.clip_radius(), ", but ",
-             why..., ": leave it out");
+             why...);
     };
     if (centralized_) {
       return refuse(
           "cp-oadam's all-reduce is a sum already when a peer gets it, with a "
-          "liar in it at full length");
+          "liar in it at full length: leave it out");
     }
     if (config_.step().optimizer() == "cold") {
       refuse(
           "optimizer cold follows differences as they are: its dual would "
-          "grow by what is cut off");
+          "grow by what is cut off: leave it out");
     }
     if (mixing_.gossip() == "chebyshev") {
       refuse(
           "chebyshev gossip amplifies what mixing has moved, a liar's share "
-          "with it");
+          "with it: leave it out");
     }
     const size_t fewest = FewestNeighbors();
     if (fewest >= kFewestNeighbors) return;
@@ -162,8 +162,8 @@ class Composition {
            "graph of degree ",
            kFewestNeighbors,
            " or more (torus of 9 or more peers, "
-           "random-regular, complete), or a random schedule of 5 or more "
-           "peers");
+           "random-regular, complete), a random schedule of 5 or more peers, "
+           "or leave it out");
   }
 
   // Over all rounds: a random schedule meets everybody.
