@@ -1,6 +1,9 @@
 #include "algorithms/game/synthetic_game.h"
 
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/game/saddle_game.h"
@@ -66,26 +69,40 @@ SyntheticGame::SyntheticGame(const SyntheticSpec& spec, int rank, int peers,
 absl::StatusOr<Losses> SyntheticGame::Gradient(Players players, RngKey key) {
   const size_t half = layout_.extent(Player::kDiscriminator).size;
   const size_t v0 = layout_.extent(Player::kDiscriminator).offset;
-  const auto from_solution = [this](size_t i) {
-    return parameters_[i] - own_solution_[i];
+  const auto x = [this](size_t i) { return parameters_[i] - own_solution_[i]; };
+  const auto y = [&x, v0](size_t i) { return x(v0 + i); };
+  // As many sums as let it run at the speed of memory: one is a chain of
+  // additions that takes four times as long.
+  std::array<double, 8> values = {};
+  const size_t whole = half - half % values.size();
+  const auto term = [&](size_t i) {
+    return 0.5F * (x(i) * x(i) - y(i) * y(i)) + x(i) * y(i);
   };
-  double value = 0;
-  for (size_t i = 0; i < v0; ++i) {
-    const float u = from_solution(i);
-    const float v = i < half ? from_solution(v0 + i) : 0;
-    value += 0.5 * (u * u - v * v) + u * v;
+  for (size_t i = 0; i < whole; i += values.size()) {
+    for (size_t lane = 0; lane < values.size(); ++lane) {
+      values[lane] += term(i + lane);
+    }
   }
+  for (size_t i = whole; i < half; ++i) values[i - whole] += term(i);
+  // An odd size: the last of u has no partner.
+  for (size_t i = half; i < v0; ++i) values[0] += 0.5F * x(i) * x(i);
+  const double value = std::accumulate(values.begin(), values.end(), 0.0);
   if (!std::isfinite(value)) {
     return absl::DataLossError("the loss is not finite: the game has diverged");
   }
-  // ∇_u f = (u − a) + (v − b);  ∇_v(−f) = (v − b) − (u − a).
-  for (size_t i = 0; i < half; ++i) {
-    gradients_[v0 + i] = from_solution(v0 + i) - from_solution(i);
-  }
+  // ∇_u f = x + y;  ∇_v(−f) = y − x.
+  float* const du = gradients_.data();
+  float* const dv = du + v0;
   if (players == Players::kBoth) {
-    for (size_t i = 0; i < v0; ++i) {
-      gradients_[i] = from_solution(i) + (i < half ? from_solution(v0 + i) : 0);
+    for (size_t i = 0; i < half; ++i) {
+      const float of_u = x(i);
+      const float of_v = y(i);
+      du[i] = of_u + of_v;
+      dv[i] = of_v - of_u;
     }
+    for (size_t i = half; i < v0; ++i) du[i] = x(i);
+  } else {
+    for (size_t i = 0; i < half; ++i) dv[i] = y(i) - x(i);
   }
   return Losses{.generator = value, .discriminator = -value};
 }
