@@ -99,7 +99,7 @@ TEST_F(FleetTest, SendsAViewOnlyToThoseWhoDoNotKnowIt) {
   Assemble(2);
   FleetHeartbeat h = Beat(1, 101);
   EXPECT_TRUE(Hear(h).view);
-  h.view_generation = 1;
+  h.view_generation = fleet_->record().generation;
   h.view_epoch = 1;
   EXPECT_FALSE(Hear(h).view);
 }
@@ -284,14 +284,30 @@ TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   EXPECT_EQ(answer.stop.round, 0);
 }
 
+// Both would call their next view the same, and peers would keep apart.
+TEST_F(FleetTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
+  Assemble(2);
+  const FleetRecord backup = fleet_->record();
+  Begin(2, backup);
+  const uint64_t first = fleet_->record().generation;
+  now_ += absl::Seconds(1);
+  Begin(2, backup);
+  EXPECT_GT(fleet_->record().generation, first);
+  now_ -= absl::Hours(1);  // a clock that is put back
+  Begin(2, backup);
+  EXPECT_GT(fleet_->record().generation, backup.generation);
+}
+
 TEST_F(FleetTest, ARestartedServiceGoesOnUnnoticed) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
   const FleetRecord kept = fleet_->record();
   Begin(3, kept);
-  EXPECT_EQ(fleet_->record().generation, 2);
+  const uint64_t generation = fleet_->record().generation;
+  EXPECT_GT(generation, kept.generation);
   FleetHeartbeat h = Beat(1, 101, 60);
-  h.view_generation = h.view_epoch = 1;
+  h.view_generation = kept.generation;
+  h.view_epoch = 1;
   EXPECT_FALSE(Hear(h).view);
   // A view made now is newer than any of the service's earlier life.
   Registration r = Peer(2, 202, "elsewhere:1");
@@ -299,7 +315,7 @@ TEST_F(FleetTest, ARestartedServiceGoesOnUnnoticed) {
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
   const FleetAnswer answer = Hear(h);
   ASSERT_TRUE(answer.view);
-  EXPECT_EQ(answer.view->generation, 2);
+  EXPECT_EQ(answer.view->generation, generation);
   EXPECT_EQ(answer.view->epoch, 2);
 }
 

@@ -69,6 +69,14 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   return absl::OkStatus();
 }
 
+// Larger than that of the life before, though the disk may be one of earlier
+// and forget lives between: two of them must not name two views alike.
+uint64_t NextGeneration(uint64_t stored, absl::Time now) {
+  const int64_t clock = absl::ToUnixMillis(now);
+  return std::max(stored + 1,
+                  static_cast<uint64_t>(std::max<int64_t>(clock, 0)));
+}
+
 }  // namespace
 
 Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
@@ -87,7 +95,7 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
   }
   FleetRecord record;
   if (stored) record = *std::move(stored);
-  ++record.generation;
+  record.generation = NextGeneration(record.generation, now);
   if (record.members.empty()) {
     record.configuration_hash = options.configuration_hash;
   }

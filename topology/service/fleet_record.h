@@ -57,7 +57,7 @@ struct FleetCounts {
 };
 
 struct FleetRecord {
-  uint64_t generation = 0;  // of this life of the service
+  uint64_t generation = 0;  // of this life of the service, Fleet::Create
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<MemberRecord> members;  // by id
