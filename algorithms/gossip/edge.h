@@ -107,9 +107,11 @@ class Edge {
   void set_insist(bool insist) { end_.set_insist(insist); }
   bool HasRoom() const { return end_.HasRoom(); }
   // The other end is sure to say something: it has not come yet, or owes an
-  // answer to a payload.  Exchanges that it jumps over it does not mention.
+  // answer to a payload.  Exchanges that it jumps over, and those for which
+  // there was no room here, it does not mention.
   bool ExpectsAnswer() const {
-    return !acquainted() || !end_.state().mine.empty();
+    const ProductionEnd::State& s = end_.state();
+    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.heard);
   }
   // An own payload below `limit` is not complete here; or not answered.
   bool IncompleteBelow(ExchangeId limit) const;
