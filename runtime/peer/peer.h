@@ -119,7 +119,7 @@ class Peer {
   // Members that come and go (peer_members.cc).
   void OnMembership();
   void Meet(const View& newest);
-  absl::Status MeetLeavers();
+  absl::Status GreetOthers();
   void LetGo(const View& newest);
   void WatchNeighbors();
   void LeaveNow();

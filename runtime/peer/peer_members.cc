@@ -110,17 +110,28 @@ void Peer::Meet(const View& newest) {
   if (!connected.ok()) Tell("meet_failed", std::string(connected.message()));
 }
 
-// Of a life that begins.  Who leaves would wait for what the life before owed
-// it in rounds that this one does not take part in: it is told so.
-absl::Status Peer::MeetLeavers() {
-  const ExchangeId frontier = MakeExchangeId(round_);
+// Of a life that begins in a fleet under way.  Whoever mixed with the life
+// before, in a view that it has not left yet or until it leaves, would wait for
+// what that life owed it in rounds that this one does not take part in.  This
+// one does not know who they are, so it tells everybody.
+absl::Status Peer::GreetOthers() {
+  const bool together =
+      view_.from_round <= std::max<uint64_t>(view_.resume_round, 1);
+  if (spec_.centralized || together || SeededBug("greet-nobody")) {
+    return absl::OkStatus();
+  }
+  std::vector<Member> others = view_.members;
   for (const Departure& d : view_.departures) {
-    if (neighborhood_.Has(d.id) || SeededBug("greet-no-leavers")) continue;
-    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add({.peer = d.id,
-                                                .address = d.address,
+    others.push_back({.id = d.id, .address = d.address});
+  }
+  const ExchangeId frontier = MakeExchangeId(round_);
+  for (const Member& other : others) {
+    if (other.id == spec_.self || neighborhood_.Has(other.id)) continue;
+    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add({.peer = other.id,
+                                                .address = other.address,
                                                 .frontier = frontier,
                                                 .codec = parts_.codec}));
-    neighborhood_.Rest(d.id, frontier);
+    neighborhood_.Rest(other.id, frontier);
   }
   return absl::OkStatus();
 }

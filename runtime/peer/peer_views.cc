@@ -142,7 +142,7 @@ absl::Status Peer::AdoptView() {
     }
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
-  return first ? MeetLeavers() : absl::OkStatus();
+  return first ? GreetOthers() : absl::OkStatus();
 }
 
 absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
