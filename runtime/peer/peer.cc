@@ -249,7 +249,8 @@ Task<absl::Status> Peer::Await(std::span<const RowEntry> row, ExchangeId id) {
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await waiter_.Until(
       [=, this] {
-        return neighborhood_.Arrived(row, id, round_length_) || EndedBehind();
+        return neighborhood_.Arrived(row, id, round_length_) || EndedBehind() ||
+               asked_in_vain_;
       },
       started + spec_.liveness_limit,
       [=, this] { return neighborhood_.NextDeadline(row, id, round_length_); });

@@ -204,6 +204,7 @@ class Peer {
   bool leaves_now_ = false;
   bool ends_ = false;   // waits only until its neighbours have all they need
   bool finite_ = true;  // x, as last looked at
+  bool asked_in_vain_ = false;    // for a state, while x was not finite
   uint64_t steps_skipped_ = 0;    // one after the other
   uint64_t spoilt_ = 0;           // how often it lost its parameters,
   uint64_t spoilt_in_a_row_ = 0;  // and without many good rounds between

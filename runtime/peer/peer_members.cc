@@ -206,7 +206,14 @@ void Peer::ServeJoiners() {
 // that waits for the very one that joins can give it.
 void Peer::OfferState() {
   if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
-  if (!HostKernels().all_finite(parts_.game->parameters())) return;
+  if (!HostKernels().all_finite(parts_.game->parameters())) {
+    // Who asks may be whom this peer waits for: it must not wait any longer,
+    // but get well, or begin anew with all others.
+    finite_ = false;
+    asked_in_vain_ = true;
+    waiter_.Notify();
+    return;
+  }
   absl::StatusOr<Checkpoint> state =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   if (!state.ok()) return;  // said at the next checkpoint
@@ -298,6 +305,7 @@ bool Peer::Sick() const {
 // crash that lost the disk, and gets what members have.  Without them it goes
 // on, and contributes nothing.
 Task<absl::Status> Peer::Heal() {
+  asked_in_vain_ = false;
   if (rounds_since_life_ > kHealthyRounds) spoilt_in_a_row_ = 0;
   if (spoilt_in_a_row_ == kMostSpoilt) {
     co_return absl::DataLossError(absl::StrFormat(

@@ -99,7 +99,8 @@ Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
         if (!patient && !neighborhood_.Alone(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
-        return neighborhood_.Acquainted(row) || parts_.loop->Now() >= awaited;
+        return neighborhood_.Acquainted(row) || asked_in_vain_ ||
+               parts_.loop->Now() >= awaited;
       },
       limit, [&] { return awaited; });
 }
