@@ -28,8 +28,9 @@ Neighborhood::Neighborhood(NeighborhoodOptions options, EventLoop* loop,
   transport_->SetListener(this);
 }
 
-void Neighborhood::SetOverlap(int h) {
+void Neighborhood::SetOverlap(int h, double stable) {
   overlap_ = h;
+  stable_ = stable;
   for (auto& [peer, entry] : edges_) entry.edge->set_overlap(h);
 }
 
@@ -56,7 +57,10 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->use_format(*format);
     }
     TellFormat(entry, id);
-    if (!entry.edge->Emit(id, it->coefficient, pays)) {
+    const float damped =
+        it->coefficient *
+        static_cast<float>(entry.damping->Factor(stable_, overlap_));
+    if (!entry.edge->Emit(id, damped, pays)) {
       ++skipped_;
       decisions_->TellSkip(peer, id);
     }
@@ -102,6 +106,7 @@ void Neighborhood::Complete(ExchangeId limit) {
   ++boundary_;
   for (auto& [peer, entry] : edges_) {
     entry.edge->Complete(decisions_->Done(peer, boundary_).value_or(limit));
+    entry.damping->Completed(limit);
     const bool behind = entry.edge->IncompleteBelow(limit);
     if (behind || entry.behind) {
       decisions_->TellDone(peer, boundary_, entry.edge->done());

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "algorithms/gossip/edge.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/peer/damping.h"
 #include "runtime/peer/deadline.h"
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/format_chooser.h"
@@ -80,8 +81,9 @@ class Neighborhood final : public TransportListener {
   // The edge is in no row from `id` on.  It is waited for no longer, completes
   // what is under way, and is forgotten some time after.
   void Rest(PeerId peer, ExchangeId id);
-  // h from here on, on all edges.
-  void SetOverlap(int h);
+  // From here on, on all edges: h, and the step size that would be stable if
+  // nothing were late over the one in use (damping.h).
+  void SetOverlap(int h, double stable);
 
   // Who is told of the corrections of an edge, from its first one on; asked
   // once for each edge that is added.  Before any edge is.
@@ -167,6 +169,7 @@ class Neighborhood final : public TransportListener {
 
  private:
   struct Entry {
+    std::unique_ptr<Damping> damping;  // the edge observes by it
     std::unique_ptr<Edge> edge;
     std::shared_ptr<const Codec> codec;
     DeadlineEstimator deadline;
@@ -227,6 +230,7 @@ class Neighborhood final : public TransportListener {
   std::map<Channel, FrameHandler> on_frame_;
   std::function<void(PeerId)> on_up_;
   int overlap_ = 1;
+  double stable_ = 1;
   uint64_t skipped_ = 0;
   uint64_t late_ = 0;
   uint64_t clipped_ = 0;  // of edges that were given up

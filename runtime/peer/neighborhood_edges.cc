@@ -48,7 +48,10 @@ absl::Status Neighborhood::Add(NewEdge added) {
   edge->set_overlap(overlap_);
   edge->set_insist(decisions_->replays());
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
-  Entry entry{std::move(edge),
+  auto damping = std::make_unique<Damping>();
+  edge->add_observer(damping.get());
+  Entry entry{std::move(damping),
+              std::move(edge),
               std::move(added.codec),
               DeadlineEstimator(options_.deadline),
               {}};

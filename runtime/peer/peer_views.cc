@@ -19,6 +19,10 @@ namespace {
 // deadlines; and while one that has been met waits for this peer.
 constexpr absl::Duration kMeetLimit = absl::Seconds(5);
 constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
+// Of the largest step size that is stable, as much is used.
+constexpr double kMargin = 2.0 / 3;
+// And of what is late, whose age is taken as the worst that was seen.
+constexpr double kDampedMargin = 0.9;
 
 // Of edges whose replicas do not fit.
 std::string ReplicalessOf(const Codec& codec) {
@@ -245,7 +249,8 @@ absl::Status Peer::AdoptOverlap(int overlap) {
     omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
                               spec_.mixing_rounds);
   }
-  neighborhood_.SetOverlap(overlap_);
+  neighborhood_.SetOverlap(
+      overlap_, kDampedMargin * StableStepSize(*schedule_, /*age=*/0) / gamma_);
   return absl::OkStatus();
 }
 
@@ -256,13 +261,13 @@ absl::StatusOr<float> Peer::StepSize() const {
   if (spec_.centralized || age < 1) return wanted;
   const double bound = StableStepSize(*schedule_, age);
   if (spec_.gamma == 0) {
-    return std::min(wanted, static_cast<float>(bound * 2 / 3));
+    return std::min(wanted, static_cast<float>(bound * kMargin));
   }
   if (spec_.gamma < bound) return wanted;
   return absl::InvalidArgumentError(absl::StrCat(
       "mixing.gamma ", spec_.gamma, " is not stable with overlap_steps ",
       overlap_, " on this schedule: it must be below ", bound,
-      "; leave it out to get ", bound * 2 / 3));
+      "; leave it out to get ", bound * kMargin));
 }
 
 std::vector<RowEntry> Peer::RowOf(uint64_t round) const {

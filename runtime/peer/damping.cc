@@ -1,0 +1,38 @@
+#include "runtime/peer/damping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "runtime/base/seeded_bug.h"
+
+namespace gossamer {
+namespace {
+
+// Who was away for longer is as good as new.
+constexpr uint64_t kMostLate = 16;
+
+}  // namespace
+
+void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
+                           const EdgeMessage& /*theirs*/, float /*c*/,
+                           std::span<const float> /*difference*/) {
+  oldest_ = std::min(oldest_.value_or(id), id);
+}
+
+void Damping::Completed(ExchangeId limit) {
+  if (!oldest_) return;
+  const uint64_t late = RoundOf(limit - 1) - RoundOf(*oldest_);
+  oldest_.reset();
+  lateness_ = std::max(static_cast<int>(std::min(late, kMostLate)),
+                       lateness_ - (lateness_ + 3) / 4);
+}
+
+double Damping::Factor(double stable, int overlap) const {
+  if (lateness_ == 0 || SeededBug("undamped")) return 1;
+  const int age = std::max(overlap, 1) - 1 + lateness_;
+  return std::min(1.0, stable * std::sin(std::numbers::pi / (4 * age + 2)));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,49 @@
+// Keeps mixing stable on an edge whose corrections come late.
+//
+// A correction acts on what x was when its exchange began, `age` steps ago, and
+// mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
+// (mixing_matrix.h, StableStepSize).  γ is chosen for exchanges that are on
+// time.  Deadlines let peers fall rounds behind each other, and then the fleet
+// would diverge, first where partners are random.  So an end lowers its
+// coefficient by what is stable at the ages that it has seen lately; both ends
+// use the smaller one (EDGE 10), which leaves the mean where it is.  A function
+// of what was completed when, so a replay gives the same.
+//
+// Knows nothing of clocks, deadlines and other edges.
+
+#ifndef GOSSAMER_RUNTIME_PEER_DAMPING_H_
+#define GOSSAMER_RUNTIME_PEER_DAMPING_H_
+
+#include <optional>
+#include <span>
+
+#include "algorithms/gossip/codec_side.h"
+#include "runtime/base/ids.h"
+
+namespace gossamer {
+
+class Damping final : public CorrectionObserver {
+ public:
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override;
+  // All exchanges below `limit` that could be have been completed; those of
+  // the round before `limit` are on time.
+  void Completed(ExchangeId limit);
+
+  // Rounds that corrections are late by: the most, decaying by a quarter with
+  // each.
+  int lateness() const { return lateness_; }
+  // What to multiply the coefficient by, in (0, 1]; 1 as long as nothing is
+  // late.  `stable`: the step size that is safe at age 0 over the one in use;
+  // `overlap`: h.
+  double Factor(double stable, int overlap) const;
+
+ private:
+  std::optional<ExchangeId> oldest_;  // since Completed()
+  int lateness_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_DAMPING_H_
