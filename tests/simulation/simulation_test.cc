@@ -64,7 +64,7 @@ TEST(Simulation, ScenariosAreWithinTheirBounds) {
     peers += s.peers;
     EXPECT_GE(s.peers, kFewestPeers);
     EXPECT_LE(s.peers, kMostPeers);
-    EXPECT_LE(2 * s.dimension, kMostParameters);
+    EXPECT_LE((s.tracked ? 4 : 2) * s.dimension, kMostParameters);
     EXPECT_TRUE(MakeSchedule(s.schedule, s.peers, s.seed).ok()) << Describe(s);
   }
   EXPECT_GT(peers / kSeeds, 8);

@@ -2,6 +2,7 @@
 
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
+#include "algorithms/game/tracked_game.h"
 
 namespace gossamer::simulation {
 
@@ -29,7 +30,9 @@ SimServiceOptions ServiceOf(const Scenario& s) {
   return options;
 }
 
-std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
+namespace {
+
+std::unique_ptr<Game> MakePlainGame(const Scenario& s, int rank) {
   if (s.game == "bilinear") {
     return *BilinearGame::Create({.dimension = s.dimension, .noise = s.noise},
                                  s.seed);
@@ -38,6 +41,14 @@ std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
                                  .noise = s.noise,
                                  .heterogeneity = s.heterogeneity},
                                 rank, s.peers, s.seed);
+}
+
+}  // namespace
+
+std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
+  std::unique_ptr<Game> game = MakePlainGame(s, rank);
+  if (!s.tracked) return game;
+  return std::make_unique<TrackedGame>(std::move(game));
 }
 
 }  // namespace gossamer::simulation

@@ -113,6 +113,11 @@ void DrawMethod(Scenario& s, Draws d) {
     // Only curvature damps the dual, and a calm game has none: what comes late
     // would swing it ever higher.
     s.deadline.kind = DeadlinePolicy::Kind::kNone;
+  } else if (d.Chance(0.08)) {
+    s.tracked = true;
+    s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "innov-lm2"});
+    s.dimension = std::min(s.dimension, kMostParameters / 4);
+    s.deadline.kind = DeadlinePolicy::Kind::kNone;
   }
 }
 
@@ -260,8 +265,9 @@ std::string Describe(const Scenario& s) {
       : s.deadline.kind == Kind::kAdaptive
           ? "auto"
           : absl::FormatDuration(s.deadline.fixed),
-      s.game, s.dimension, s.optimizer.name, s.steps_per_round,
-      absl::FormatDuration(s.step_time), s.slowness,
+      s.game, s.dimension,
+      absl::StrCat(s.optimizer.name, s.tracked ? " tracked" : ""),
+      s.steps_per_round, absl::FormatDuration(s.step_time), s.slowness,
       absl::FormatDuration(s.link.latency), s.fault_rounds, s.calm_rounds,
       s.checkpoint_every);
   const auto add = [&text](const char* name, double value) {

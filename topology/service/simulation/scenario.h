@@ -76,6 +76,7 @@ struct Scenario {
   double noise = 0;
   double heterogeneity = 0;
   OptimizerSpec optimizer;
+  bool tracked = false;  // gradient-tracking: twice as many parameters
   // Faults stop when the first peer has got to `fault_rounds`; once all peers
   // are there again, nothing but mixing moves parameters for `calm_rounds`.
   uint64_t fault_rounds = 0;
