@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/privacy/topagg.h"
 #include "gan_models/compute.h"
@@ -35,9 +36,14 @@ constexpr double kTeacherDeviation = 0.02;
 // would have to be voted away.
 constexpr double kGrey = 0.1;
 
+// In place; of a tensor that owns all its storage in order.
+std::span<float> ValuesOf(const at::Tensor& t) {
+  return {t.data_ptr<float>(), static_cast<size_t>(t.numel())};
+}
+
 at::Tensor Normal(RngKey key, std::vector<int64_t> shape, double deviation) {
   at::Tensor t = at::zeros(shape);
-  key.FillGaussian({t.data_ptr<float>(), static_cast<size_t>(t.numel())});
+  key.FillGaussian(ValuesOf(t));
   return t.mul_(deviation);
 }
 
@@ -65,9 +71,9 @@ class AdamOf {
   }
   void Step(const std::vector<at::Tensor>& gradients) {
     constexpr double kBeta1 = 0.5, kBeta2 = 0.9, kEpsilon = 1e-8;
-    ++steps_;
-    const double one = 1 - std::pow(kBeta1, steps_);
-    const double two = 1 - std::pow(kBeta2, steps_);
+    const auto steps = static_cast<double>(++steps_);
+    const double one = 1 - std::pow(kBeta1, steps);
+    const double two = 1 - std::pow(kBeta2, steps);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& g = gradients[i];
       first_[i].mul_(kBeta1).add_(g, 1 - kBeta1);
@@ -76,11 +82,20 @@ class AdamOf {
       parameters_[i].addcdiv_(first_[i], scale, -rate_ / one);
     }
   }
+  // Also of the parameters.
+  void VisitState(StateVisitor& visitor) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      visitor.Floats(absl::StrCat("parameter-", i), ValuesOf(parameters_[i]));
+      visitor.Floats(absl::StrCat("first-moment-", i), ValuesOf(first_[i]));
+      visitor.Floats(absl::StrCat("second-moment-", i), ValuesOf(second_[i]));
+    }
+    visitor.Counter("steps", steps_);
+  }
 
  private:
   std::vector<at::Tensor> parameters_, first_, second_;
   double rate_;
-  int steps_ = 0;
+  uint64_t steps_ = 0;
 };
 
 // One hidden layer of ReLUs, and its gradients by hand.
@@ -164,6 +179,9 @@ class Teachers : public TeacherGroup {
     UseThreads(1);
     return GuardTorch([&] { return Step(step, batch); });
   }
+  void VisitState(StateVisitor& visitor) override {
+    adam_->VisitState(visitor);
+  }
 
  private:
   absl::StatusOr<std::vector<int16_t>> Step(uint64_t step,
@@ -241,11 +259,9 @@ class DenseStudent : public Student {
         classes_(classes),
         net_(RngKey(s.seed).Fold("student"), s.latent + classes,
              s.student_width, dimensions),
-        average_(net_),
-        adam_(net_.parameters(), s.student_rate) {
-    average_ = TwoLayers(RngKey(s.seed).Fold("student"), s.latent + classes,
-                         s.student_width, dimensions);
-  }
+        average_(RngKey(s.seed).Fold("student"), s.latent + classes,
+                 s.student_width, dimensions),
+        adam_(net_.parameters(), s.student_rate) {}
 
   absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
     UseThreads(1);
@@ -291,6 +307,13 @@ class DenseStudent : public Student {
       return Generate(average_, RngKey(seed).Fold("samples"),
                       std::move(labels));
     });
+  }
+  void VisitState(StateVisitor& visitor) override {
+    adam_.VisitState(visitor);
+    const std::vector<at::Tensor> mean = average_.parameters();
+    for (size_t i = 0; i < mean.size(); ++i) {
+      visitor.Floats(absl::StrCat("average-", i), ValuesOf(mean[i]));
+    }
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "algorithms/privacy/vote_message.h"
+#include "runtime/base/state.h"
 
 namespace gossamer {
 
@@ -28,6 +29,8 @@ class TeacherGroup {
   // how teachers are spread over groups does not change their votes.
   virtual absl::StatusOr<std::vector<int16_t>> Vote(
       uint64_t step, const ImageBatch& batch) = 0;
+  // All that Vote changes.
+  virtual void VisitState(StateVisitor& visitor) = 0;
 };
 
 class Student {
@@ -39,6 +42,8 @@ class Student {
   virtual absl::Status Learn(std::span<const int8_t> direction) = 0;
   // `count` images of classes 0, 1, ... in turn, by the averaged parameters.
   virtual absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) = 0;
+  // All that steps change and that lasts from one to the next.
+  virtual void VisitState(StateVisitor& visitor) = 0;
 };
 
 }  // namespace gossamer

@@ -1,10 +1,12 @@
 #include "algorithms/privacy/settings.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "algorithms/privacy/topagg.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
@@ -68,19 +70,51 @@ absl::Status CheckSettings(const DataLensSettings& s, int dimensions,
       s.budget.epsilon, allowed, s.batch));
 }
 
+std::string SettingsText(const DataLensSettings& s) {
+  std::string text;
+  const auto number = [&](const char* name, double value) {
+    // Digits enough to tell any two apart.
+    absl::StrAppendFormat(&text, "%s %.17g\n", name, value);
+  };
+  const auto whole = [&](const char* name, uint64_t value) {
+    absl::StrAppend(&text, name, " ", value, "\n");
+  };
+  number("epsilon", s.budget.epsilon);
+  number("delta", s.budget.delta);
+  whole("teachers", s.teachers);
+  whole("top", s.top);
+  number("clip", s.clip);
+  number("sigma", s.sigma);
+  number("threshold", s.threshold);
+  number("step-size", s.step_size);
+  whole("batch", s.batch);
+  whole("discriminator-steps", s.discriminator_steps);
+  whole("student-steps", s.student_steps);
+  number("teacher-rate", s.teacher_rate);
+  number("student-rate", s.student_rate);
+  number("average", s.average);
+  whole("teacher-width", s.teacher_width);
+  whole("student-width", s.student_width);
+  whole("latent", s.latent);
+  whole("seed", s.seed);
+  return text;
+}
+
+std::string DifferenceOf(std::string_view here, std::string_view there) {
+  const std::vector<absl::string_view> ours =
+      absl::StrSplit(absl::string_view(here.data(), here.size()), '\n');
+  const std::vector<absl::string_view> theirs =
+      absl::StrSplit(absl::string_view(there.data(), there.size()), '\n');
+  for (size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    const absl::string_view a = i < ours.size() ? ours[i] : "";
+    const absl::string_view b = i < theirs.size() ? theirs[i] : "";
+    if (a != b) return absl::StrCat("\"", a, "\" here, \"", b, "\" there");
+  }
+  return "";
+}
+
 uint64_t FingerprintOf(const DataLensSettings& s) {
-  RngKey key = RngKey(0).Fold("datalens 1");
-  for (const double value :
-       {s.budget.epsilon, s.budget.delta, s.clip, s.sigma, s.threshold,
-        s.step_size, s.teacher_rate, s.student_rate, s.average}) {
-    key = key.Fold(std::bit_cast<uint64_t>(value));
-  }
-  for (const int value :
-       {s.teachers, s.top, s.batch, s.discriminator_steps, s.student_steps,
-        s.teacher_width, s.student_width, s.latent}) {
-    key = key.Fold(static_cast<uint64_t>(value));
-  }
-  return key.Fold(s.seed).Bits(0);
+  return RngKey(0).Fold("datalens 2").Fold(SettingsText(s)).Bits(0);
 }
 
 }  // namespace gossamer

@@ -7,6 +7,8 @@
 #define GOSSAMER_ALGORITHMS_PRIVACY_SETTINGS_H_
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "algorithms/privacy/rdp_accountant.h"
@@ -43,7 +45,11 @@ absl::Status CheckSettings(const DataLensSettings& s, int dimensions,
 // can turn all its k votes around.
 double VoteSensitivity(const DataLensSettings& s);
 
-// What student and teachers must agree on, as 64 bits.
+// What student and teachers must agree on: a line "name value" for each.
+std::string SettingsText(const DataLensSettings& s);
+// The first line in which two such texts differ, for people; empty: none.
+std::string DifferenceOf(std::string_view here, std::string_view there);
+// The settings as 64 bits.
 uint64_t FingerprintOf(const DataLensSettings& s);
 
 }  // namespace gossamer

@@ -27,6 +27,7 @@ std::vector<std::byte> Encode(const VoteHead& head) {
   Put(bytes, 16, head.step);
   Put(bytes, 24, head.first);
   Put(bytes, 28, head.count);
+  Put(bytes, 32, uint64_t{head.keep});
   return bytes;
 }
 
@@ -35,15 +36,16 @@ absl::StatusOr<VoteHead> DecodeVoteHead(std::span<const std::byte> bytes) {
     return WrongSize("a head", bytes.size(), kVoteHeadBytes);
   }
   const auto kind = Get<uint32_t>(bytes, 4);
-  if (Get<uint32_t>(bytes, 0) != kMagic || kind < 1 || kind > 4 ||
-      Get<uint64_t>(bytes, 32) != 0) {
+  const auto keep = Get<uint64_t>(bytes, 32);
+  if (Get<uint32_t>(bytes, 0) != kMagic || kind < 1 || kind > 5 || keep > 1) {
     return absl::DataLossError("a head that is not of a DataLens message");
   }
   return VoteHead{.kind = static_cast<VoteHead::Kind>(kind),
                   .fingerprint = Get<uint64_t>(bytes, 8),
                   .step = Get<uint64_t>(bytes, 16),
                   .first = Get<uint32_t>(bytes, 24),
-                  .count = Get<uint32_t>(bytes, 28)};
+                  .count = Get<uint32_t>(bytes, 28),
+                  .keep = keep == 1};
 }
 
 std::vector<std::byte> EncodeImages(const ImageBatch& batch) {
@@ -105,6 +107,32 @@ absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
     sums[j] += Get<int16_t>(bytes, sizeof(int16_t) * j);
   }
   return absl::OkStatus();
+}
+
+std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps) {
+  std::vector<std::byte> bytes(sizeof(uint64_t) * steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Put(bytes, sizeof(uint64_t) * i, steps[i]);
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<uint64_t>> DecodeSteps(
+    std::span<const std::byte> bytes) {
+  const size_t count = bytes.size() / sizeof(uint64_t);
+  if (bytes.size() % sizeof(uint64_t) != 0 || count < 1 || count > kMostSteps) {
+    return absl::DataLossError(
+        absl::StrFormat("steps of %d bytes", bytes.size()));
+  }
+  std::vector<uint64_t> steps;
+  for (size_t i = 0; i < count; ++i) {
+    const auto step = Get<uint64_t>(bytes, sizeof(uint64_t) * i);
+    if (!steps.empty() && step <= steps.back()) {
+      return absl::DataLossError("steps that do not ascend");
+    }
+    steps.push_back(step);
+  }
+  return steps;
 }
 
 }  // namespace gossamer

@@ -30,15 +30,20 @@ struct VoteHead {
     kVotes = 2,     // body: sums as int16, [labels, dimensions]
     kEnd = 3,       // no body: the student has ended, in good order
     kRefusal = 4,   // body: why a teacher cannot go on, text
+    kReady = 5,     // body: steps after which a group can go on
   };
   Kind kind = Kind::kQuestion;
   uint64_t fingerprint = 0;  // of the settings
   uint64_t step = 0;         // from 1 on
   uint32_t first = 0;        // teachers that a sum is of
   uint32_t count = 0;
+  // In a question: the state after it is to be durable before the answer goes
+  // out.  In a kReady: this group can do that.
+  bool keep = false;
 };
 inline constexpr size_t kVoteHeadBytes = 40;
 inline constexpr size_t kMostRefusalBytes = 1024;
+inline constexpr size_t kMostSteps = 8;  // that a group may offer
 
 std::vector<std::byte> Encode(const VoteHead& head);
 // kDataLoss: not such a head.
@@ -54,6 +59,12 @@ std::vector<std::byte> EncodeVotes(std::span<const int16_t> sums);
 // kDataLoss: another size, or a sum that `teachers` cannot have.
 absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
                       std::span<int32_t> sums);
+
+// `steps` ascend, and are at most kMostSteps.
+std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps);
+// kDataLoss: none, too many, half a step, or steps that do not ascend.
+absl::StatusOr<std::vector<uint64_t>> DecodeSteps(
+    std::span<const std::byte> bytes);
 
 }  // namespace gossamer
 

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gan_models/data/digits.h"
 #include "gan_models/datalens.h"
 #include "runtime/base/rng.h"
+#include "runtime/checkpoint/checkpoint.h"
 
 namespace gossamer {
 namespace {
@@ -98,6 +100,50 @@ TEST(DataLensNetworksTest, GroupsAddUpToTheWhole) {
     }
     ASSERT_TRUE(student->Learn(direction).ok());
   }
+}
+
+// A student and its teachers, and a step of both.
+struct Pair {
+  explicit Pair(const DataLensSettings& s)
+      : teachers(MakeTeacherGroup(s, Halves(60, 1), 2, 0, s.teachers).value()),
+        student(MakeStudent(s, kPixels, 2)) {}
+  std::vector<int16_t> Step(uint64_t step) {
+    const auto batch = student->Ask(step);
+    std::vector<int16_t> votes = teachers->Vote(step, *batch).value();
+    std::vector<int8_t> direction;
+    for (const int16_t v : votes) {
+      direction.push_back(static_cast<int8_t>((v > 0) - (v < 0)));
+    }
+    EXPECT_TRUE(student->Learn(direction).ok());
+    return votes;
+  }
+  void VisitState(StateVisitor& visitor) {
+    PrefixedVisitor first(visitor, "teachers."), second(visitor, "student.");
+    teachers->VisitState(first);
+    student->VisitState(second);
+  }
+  std::unique_ptr<TeacherGroup> teachers;
+  std::unique_ptr<Student> student;
+};
+
+// The state that is shown is all there is: who is given it does the same from
+// there on, whatever it did before.
+TEST(DataLensNetworksTest, GoesOnFromItsStateBitForBit) {
+  const DataLensSettings s = Settings();
+  Pair whole(s), other(s);
+  for (uint64_t step = 1; step <= 4; ++step) whole.Step(step);
+  for (uint64_t step = 11; step <= 12; ++step) other.Step(step);
+  const auto state =
+      TakeCheckpoint({}, [&](StateVisitor& v) { whole.VisitState(v); });
+  ASSERT_TRUE(state.ok()) << state.status();
+  const absl::Status restored =
+      RestoreCheckpoint(*state, [&](StateVisitor& v) { other.VisitState(v); });
+  ASSERT_TRUE(restored.ok()) << restored;
+  for (uint64_t step = 5; step <= 8; ++step) {
+    EXPECT_EQ(other.Step(step), whole.Step(step)) << step;
+  }
+  EXPECT_EQ(other.student->Sample(20, 1)->images,
+            whole.student->Sample(20, 1)->images);
 }
 
 // Only the teacher that holds an example may vote otherwise for it.

@@ -64,6 +64,7 @@ class FormulaTeachers : public TeacherGroup {
     }
     return sums;
   }
+  void VisitState(StateVisitor& visitor) override {}
   int votes() const { return votes_; }
 
  private:
@@ -89,6 +90,9 @@ class TableStudent : public Student {
   }
   absl::StatusOr<ImageBatch> Sample(int, uint64_t) override {
     return absl::UnimplementedError("no samples");
+  }
+  void VisitState(StateVisitor& visitor) override {
+    visitor.Floats("table", table);
   }
   std::vector<float> table =
       std::vector<float>(Settings().batch * size_t{kDimensions});

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <set>
 #include <vector>
 
 #include "algorithms/privacy/rdp_accountant.h"
@@ -210,6 +211,36 @@ TEST(SettingsTest, NamesWhatCannotBe) {
   DataLensSettings other;
   other.sigma += 1;
   EXPECT_NE(FingerprintOf(other), FingerprintOf({}));
+  EXPECT_EQ(DifferenceOf(SettingsText(other), SettingsText({})),
+            "\"sigma 201\" here, \"sigma 200\" there");
+  EXPECT_EQ(DifferenceOf(SettingsText(other), SettingsText(other)), "");
+  EXPECT_EQ(DifferenceOf("a 1\n", "a 1\nb 2\n"), "\"\" here, \"b 2\" there");
+}
+
+// Any number that is changed, by however little, is another run.
+TEST(SettingsTest, EveryNumberCounts) {
+  std::vector<DataLensSettings> all(19);
+  all[1].budget.epsilon = std::nextafter(10.0, 11.0);
+  all[2].budget.delta = std::nextafter(1e-5, 1.0);
+  ++all[3].teachers;
+  ++all[4].top;
+  all[5].clip = std::nextafter(1e-5, 1.0);
+  all[6].sigma = std::nextafter(200.0, 201.0);
+  all[7].threshold = 0.1;
+  all[8].step_size = std::nextafter(0.05, 1.0);
+  ++all[9].batch;
+  ++all[10].discriminator_steps;
+  ++all[11].student_steps;
+  all[12].teacher_rate = std::nextafter(3e-3, 1.0);
+  all[13].student_rate = std::nextafter(5e-3, 1.0);
+  all[14].average = std::nextafter(0.9, 1.0);
+  ++all[15].teacher_width;
+  ++all[16].student_width;
+  ++all[17].latent;
+  ++all[18].seed;
+  std::set<uint64_t> fingerprints;
+  for (const DataLensSettings& s : all) fingerprints.insert(FingerprintOf(s));
+  EXPECT_EQ(fingerprints.size(), all.size());
 }
 
 TEST(VoteMessageTest, SaysTheSameAtTheOtherEnd) {
@@ -217,9 +248,11 @@ TEST(VoteMessageTest, SaysTheSameAtTheOtherEnd) {
                       .fingerprint = 77,
                       .step = 9,
                       .first = 3,
-                      .count = 5};
+                      .count = 5,
+                      .keep = true};
   const auto read = DecodeVoteHead(Encode(head));
   ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read->keep);
   EXPECT_EQ(Encode(*read), Encode(head));
   const ImageBatch batch{.labels = {1, 9}, .images = {0, 1, -1, 0.5f}};
   const auto images = DecodeImages(EncodeImages(batch), 2, 2, 10);
@@ -229,6 +262,8 @@ TEST(VoteMessageTest, SaysTheSameAtTheOtherEnd) {
   std::vector<int32_t> sums = {10, 20};
   EXPECT_TRUE(AddVotes(EncodeVotes(std::vector<int16_t>{-5, 4}), 5, sums).ok());
   EXPECT_EQ(sums, (std::vector<int32_t>{5, 24}));
+  const std::vector<uint64_t> steps = {0, 10, uint64_t{1} << 60};
+  EXPECT_EQ(DecodeSteps(EncodeSteps(steps)).value(), steps);
 }
 
 TEST(VoteMessageTest, RefusesHostileBytes) {
@@ -255,6 +290,12 @@ TEST(VoteMessageTest, RefusesHostileBytes) {
     EXPECT_TRUE(absl::IsDataLoss(AddVotes(EncodeVotes(votes), 5, sums)));
   }
   EXPECT_EQ(sums, (std::vector<int32_t>{1, 2}));
+  for (const std::vector<uint64_t>& steps :
+       {std::vector<uint64_t>{}, {1, 1}, {2, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8}}) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodeSteps(EncodeSteps(steps)).status()));
+  }
+  EXPECT_TRUE(
+      absl::IsDataLoss(DecodeSteps(std::vector<std::byte>(12)).status()));
 }
 
 }  // namespace

@@ -46,11 +46,20 @@ void Votes(Bytes input) {
   }
 }
 
+void Steps(Bytes input) {
+  const auto steps = DecodeSteps(input);
+  if (!steps.ok()) return;
+  Require(std::ranges::equal(EncodeSteps(*steps), input),
+          "steps that are taken are written the same");
+}
+
 }  // namespace
 
 std::span<const Target> VoteTargets() {
-  static constexpr Target kTargets[] = {
-      {"vote-head", Head}, {"vote-images", Images}, {"vote-sums", Votes}};
+  static constexpr Target kTargets[] = {{"vote-head", Head},
+                                        {"vote-images", Images},
+                                        {"vote-steps", Steps},
+                                        {"vote-sums", Votes}};
   return kTargets;
 }
 
