@@ -1,5 +1,6 @@
 #include "algorithms/privacy/vote_message.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -107,6 +108,17 @@ absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
     sums[j] += Get<int16_t>(bytes, sizeof(int16_t) * j);
   }
   return absl::OkStatus();
+}
+
+std::vector<std::byte> EncodeText(std::string_view text) {
+  std::vector<std::byte> bytes(std::min(text.size(), kMostRefusalBytes));
+  std::memcpy(bytes.data(), text.data(), bytes.size());
+  return bytes;
+}
+
+std::string TextOf(std::span<const std::byte> bytes) {
+  const size_t size = std::min(bytes.size(), kMostRefusalBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), size};
 }
 
 std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps) {

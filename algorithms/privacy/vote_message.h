@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,7 +30,7 @@ struct VoteHead {
     kQuestion = 1,  // body: labels, then images as float32
     kVotes = 2,     // body: sums as int16, [labels, dimensions]
     kEnd = 3,       // no body: the student has ended, in good order
-    kRefusal = 4,   // body: why a teacher cannot go on, text
+    kRefusal = 4,   // body: why the sender cannot go on, text
     kReady = 5,     // body: steps after which a group can go on
   };
   Kind kind = Kind::kQuestion;
@@ -59,6 +60,10 @@ std::vector<std::byte> EncodeVotes(std::span<const int16_t> sums);
 // kDataLoss: another size, or a sum that `teachers` cannot have.
 absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
                       std::span<int32_t> sums);
+
+// Of a refusal: as much of `text` as it may carry, and what came, at most that.
+std::vector<std::byte> EncodeText(std::string_view text);
+std::string TextOf(std::span<const std::byte> bytes);
 
 // `steps` ascend, and are at most kMostSteps.
 std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps);

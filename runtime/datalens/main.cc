@@ -15,11 +15,14 @@ constexpr char kAbout[] =
     "Trains a generator on private images through votes of teachers that each\n"
     "see a shard of their own, within a budget of (epsilon, "
     "delta)-differential\n"
-    "privacy (DataLens, CCS 2021).  When the budget is spent, training stops.";
+    "privacy (DataLens, CCS 2021).  When the budget is spent, training stops.\n"
+    "With --checkpoints a run that was stopped or killed goes on, and what it\n"
+    "spent stays spent.";
 
 constexpr char kExamples[] = R"(Examples:
   gossamer-datalens train --epsilon 10 --samples digits.png
   gossamer-datalens train --epsilon 1 --sigma 2000 --seed 2 --json
+  gossamer-datalens train --checkpoints runs/digits   # and again, to go on
   gossamer-datalens student --listen 127.0.0.1:7900 --groups 2
   gossamer-datalens teachers --student 127.0.0.1:7900 --groups 2 --group 0
   gossamer-datalens teachers --student 127.0.0.1:7900 --groups 2 --group 1
@@ -28,10 +31,21 @@ Student and teachers take the same settings and seed; what differs is refused.
 deploy/digits.sh fetches the data.  Beyond this machine everybody needs --certs
 of one authority (gossamer certs): the student is peer 1, group g peer g + 2.
 
+Ctrl-C and SIGTERM end train and student after the step under way: state is kept,
+what is spent is printed, and the exit status is 0; a second one ends them at
+once. The same command with the same --checkpoints goes on after the newest step
+that student and teachers share; the student says when all keep their state.
+Before votes are released, their price is on disk: after a crash the step under
+way counts as spent, and steps that are taken again are paid for again. A run
+whose budget is spent needs no teachers: it says so, draws its samples, exits 0.
+Other settings, noise or data than the folder's are refused. Who deletes the
+folder forgets what was spent; the data do not.
+
 JSON keys: steps, images_asked_about, epsilon (spent), delta, epsilon_budget,
-budget_spent, private (false with --noise-seed), teachers, images_per_teacher,
-accuracy (of a classifier that learnt from samples, on held_out real images),
-held_out, samples (path of the picture or "").)";
+budget_spent, stopped (by a signal), private (false with --noise-seed),
+teachers, images_per_teacher, accuracy (of a classifier that learnt from
+samples, on held_out real images), held_out, samples (path of the picture or
+"").)";
 
 int Report(const absl::Status& status) {
   if (status.ok()) return 0;
@@ -73,11 +87,18 @@ void AddSettings(Command& c, DataLensRun& run) {
   c.AddOption("--groups", &run.groups, "that the teachers sit in", shown);
   c.AddOption("--patience", &run.patience, "seconds to wait for the others",
               {.show_default = true, .range = {{0.1, 86400}}});
+  c.AddOption("--checkpoints", &run.checkpoints,
+              "keep state here, and go on from what is there",
+              {.value_name = "DIR"});
   c.AddOption("--quiet", &run.quiet, "no progress");
 }
 
 void AddResults(Command& c, DataLensRun& run) {
-  c.AddOption("--steps", &run.steps, "at most so many; 0: the whole budget",
+  c.AddOption("--steps", &run.steps,
+              "at most so many, over all lives; 0: the whole budget",
+              {.show_default = true});
+  c.AddOption("--checkpoint-every", &run.checkpoint_every,
+              "steps; 0: only when stopped and at the end",
               {.show_default = true});
   c.AddOption("--noise-seed", &run.noise_seed,
               "for tests: the noise can be repeated, and so taken off");

@@ -17,6 +17,8 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/datalens/run_files.h"
+#include "runtime/datalens/stop_signals.h"
 #include "runtime/datalens/student_peer.h"
 #include "runtime/datalens/teacher_peer.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -90,24 +92,42 @@ class Progress {
   absl::Time next_ = absl::InfinitePast();
 };
 
-StudentOptions OptionsOf(const DataLensRun& run, Progress* progress) {
+StudentOptions OptionsOf(const DataLensRun& run, const RunFiles& files,
+                         Progress* progress) {
   return {
       .settings = run.settings,
       .dimensions = kDigitPixels,
       .classes = kDigitClasses,
       .groups = run.groups,
       .noise = NoiseOf(run),
+      .noise_repeats = run.noise_seed.has_value(),
       .most_steps = run.steps,
+      .kept = files.kept.get(),
+      .ledger = files.ledger.get(),
+      .keep_every = run.checkpoint_every,
       .patience = absl::Seconds(run.patience),
       .on_step = [progress](const StudentProgress& p) { progress->Step(p); }};
 }
 
-TeacherOptions TeacherOptionsOf(const DataLensRun& run) {
+// Takes up what is kept, and says so.
+absl::Status Restore(const DataLensRun& run, StudentPeer& peer) {
+  GOSSAMER_RETURN_IF_ERROR(peer.Restore());
+  const StudentProgress& p = peer.progress();
+  if (!run.quiet && p.queries > 0) {
+    std::fprintf(stderr, "%s: after step %d; epsilon %.4g of %g is spent\n",
+                 run.checkpoints.c_str(), static_cast<int>(p.step), p.epsilon,
+                 run.settings.budget.epsilon);
+  }
+  return absl::OkStatus();
+}
+
+TeacherOptions TeacherOptionsOf(const DataLensRun& run, const RunFiles& files) {
   return {.settings = run.settings,
           .dimensions = kDigitPixels,
           .classes = kDigitClasses,
           .student = run.student,
-          .patience = absl::Seconds(run.patience)};
+          .patience = absl::Seconds(run.patience),
+          .kept = files.kept.get()};
 }
 
 absl::Status WriteSamples(const ImageBatch& batch, const std::string& path) {
@@ -120,6 +140,15 @@ absl::Status WriteSamples(const ImageBatch& batch, const std::string& path) {
     }
   }
   return WritePng(ImageGrid(colours, kSide, kColumns, kScale), path);
+}
+
+const char* HowItEnded(const DataLensRun& run, const StudentPeer& peer) {
+  if (peer.budget_spent()) {
+    return "the privacy budget does not allow another batch";
+  }
+  if (!peer.stopped()) return "all steps are made";
+  return run.checkpoints.empty() ? "told to stop"
+                                 : "told to stop; the same command goes on";
 }
 
 // Scores the student's samples and prints all.
@@ -143,6 +172,7 @@ absl::Status Report(const DataLensRun& run, const Digits& digits,
         {"delta", run.settings.budget.delta},
         {"epsilon_budget", run.settings.budget.epsilon},
         {"budget_spent", peer.budget_spent()},
+        {"stopped", peer.stopped()},
         {"private", !run.noise_seed.has_value()},
         {"teachers", run.settings.teachers},
         {"images_per_teacher", digits.train.labels.size() /
@@ -158,10 +188,8 @@ absl::Status Report(const DataLensRun& run, const Digits& digits,
       "privacy   (%.4g, %g)-DP of %g%s\n"
       "accuracy  %.3f on %d held-out images, of a classifier that learnt from "
       "%d samples (chance is 0.1)\n",
-      peer.budget_spent() ? "the privacy budget does not allow another batch"
-                          : "all steps are made",
-      p.step, p.queries, p.epsilon, run.settings.budget.delta,
-      run.settings.budget.epsilon,
+      HowItEnded(run, peer), p.step, p.queries, p.epsilon,
+      run.settings.budget.delta, run.settings.budget.epsilon,
       run.noise_seed ? ", were the noise's seed not known" : "", accuracy,
       digits.held_out.labels.size(), kSamples);
   if (!run.samples.empty()) absl::PrintF("samples   %s\n", run.samples);
@@ -212,6 +240,7 @@ absl::StatusOr<std::unique_ptr<GrpcTransport>> Connected(
 
 // A group of teachers on a loop and a thread of its own.
 struct Seat {
+  RunFiles files;
   RealLoop loop;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<TeacherGroup> teachers;
@@ -221,7 +250,9 @@ struct Seat {
 }  // namespace
 
 absl::Status TrainHere(const DataLensRun& run) {
+  StopSignals signals;
   GOSSAMER_ASSIGN_OR_RETURN(const Digits digits, Load(run));
+  GOSSAMER_ASSIGN_OR_RETURN(const RunFiles files, OpenStudentFiles(run));
   InprocNetwork network;
   RealLoop loop;
   Progress progress(run, &loop);
@@ -229,29 +260,37 @@ absl::Status TrainHere(const DataLensRun& run) {
   const auto transport = network.CreateEndpoint(kStudentId, &loop);
   absl::Status ended;
   StudentPeer peer(&loop, transport.get(), student.get(),
-                   OptionsOf(run, &progress), [&](absl::Status status) {
+                   OptionsOf(run, files, &progress), [&](absl::Status status) {
                      ended = std::move(status);
                      loop.Stop();
                    });
   transport->SetListener(&peer);
+  GOSSAMER_RETURN_IF_ERROR(Restore(run, peer));
   std::vector<std::unique_ptr<Seat>> seats;
   for (int g = 0; g < run.groups; ++g) {
     auto seat = std::make_unique<Seat>();
     GOSSAMER_ASSIGN_OR_RETURN(seat->teachers, GroupOf(run, digits.train, g));
+    GOSSAMER_ASSIGN_OR_RETURN(seat->files,
+                              OpenTeacherFiles(run, digits.train, g));
     seat->transport = network.CreateEndpoint(TeacherGroupId(g), &seat->loop);
     seat->peer = std::make_unique<TeacherPeer>(
         &seat->loop, seat->transport.get(), seat->teachers.get(),
-        TeacherOptionsOf(run), [s = seat.get()](const absl::Status&) {
+        TeacherOptionsOf(run, seat->files),
+        [s = seat.get()](const absl::Status&) {
           s->loop.Post([s] { s->transport.reset(); });
         });
     seat->transport->SetListener(seat->peer.get());
+    GOSSAMER_RETURN_IF_ERROR(seat->peer->Restore());
     seats.push_back(std::move(seat));
   }
   for (const auto& seat : seats) {
     seat->loop.Post([s = seat.get()] { s->peer->Start(); });
     seat->loop.Start();
   }
-  loop.Post([&] { peer.Start(); });
+  loop.Post([&] {
+    signals.Watch(&loop, [&] { peer.Stop(); });
+    peer.Start();
+  });
   loop.Run();
   for (const auto& seat : seats) {
     seat->loop.PostAndWait([s = seat.get()] { s->transport.reset(); },
@@ -264,7 +303,9 @@ absl::Status TrainHere(const DataLensRun& run) {
 }
 
 absl::Status RunStudent(const DataLensRun& run) {
+  StopSignals signals;
   GOSSAMER_ASSIGN_OR_RETURN(const Digits digits, Load(run));
+  GOSSAMER_ASSIGN_OR_RETURN(const RunFiles files, OpenStudentFiles(run));
   RealLoop loop;
   Progress progress(run, &loop);
   const auto student = MakeStudent(run.settings, kDigitPixels, kDigitClasses);
@@ -273,11 +314,12 @@ absl::Status RunStudent(const DataLensRun& run) {
       Connected(run, &loop, kStudentId, run.listen, run.listen));
   absl::Status ended;
   StudentPeer peer(&loop, transport.get(), student.get(),
-                   OptionsOf(run, &progress), [&](absl::Status status) {
+                   OptionsOf(run, files, &progress), [&](absl::Status status) {
                      ended = std::move(status);
                      loop.Stop();
                    });
   transport->SetListener(&peer);
+  GOSSAMER_RETURN_IF_ERROR(Restore(run, peer));
   if (!run.port_file.empty()) {
     std::ofstream file(run.port_file);
     file << transport->port() << "\n";
@@ -286,7 +328,10 @@ absl::Status RunStudent(const DataLensRun& run) {
           absl::StrCat("--port-file ", run.port_file, ": cannot be written"));
     }
   }
-  loop.Post([&] { peer.Start(); });
+  loop.Post([&] {
+    signals.Watch(&loop, [&] { peer.Stop(); });
+    peer.Start();
+  });
   loop.Run();
   GOSSAMER_RETURN_IF_ERROR(ended);
   return Report(run, digits, peer, *student);
@@ -296,17 +341,20 @@ absl::Status RunTeachers(const DataLensRun& run) {
   GOSSAMER_ASSIGN_OR_RETURN(const Digits digits, Load(run));
   GOSSAMER_ASSIGN_OR_RETURN(const auto teachers,
                             GroupOf(run, digits.train, run.group));
+  GOSSAMER_ASSIGN_OR_RETURN(const RunFiles files,
+                            OpenTeacherFiles(run, digits.train, run.group));
   RealLoop loop;
   GOSSAMER_ASSIGN_OR_RETURN(
       const auto transport,
       Connected(run, &loop, TeacherGroupId(run.group), "", run.student));
   absl::Status ended;
   TeacherPeer peer(&loop, transport.get(), teachers.get(),
-                   TeacherOptionsOf(run), [&](absl::Status status) {
+                   TeacherOptionsOf(run, files), [&](absl::Status status) {
                      ended = std::move(status);
                      loop.Stop();
                    });
   transport->SetListener(&peer);
+  GOSSAMER_RETURN_IF_ERROR(peer.Restore());
   loop.Post([&] { peer.Start(); });
   loop.Run();
   if (ended.ok() && !run.quiet) {

@@ -19,12 +19,14 @@ struct DataLensRun {
   DataLensSettings settings;
   std::string data;    // digits.csv
   int groups = 1;      // of teachers
-  uint64_t steps = 0;  // 0: until the budget is spent
+  uint64_t steps = 0;  // over all lives; 0: until the budget is spent
   // Anybody who knows it can take the noise off: for tests.  Left out: drawn
   // from the system, and kept nowhere.
   std::optional<uint64_t> noise_seed;
-  std::string samples;   // a PNG; empty: none
-  double patience = 60;  // seconds
+  std::string checkpoints;         // a folder; empty: nothing is kept
+  uint64_t checkpoint_every = 10;  // steps; 0: only when stopped and at the end
+  std::string samples;             // a PNG; empty: none
+  double patience = 60;            // seconds
   bool json = false;
   bool quiet = false;
   // Of student and teachers in processes of their own.
@@ -37,6 +39,8 @@ struct DataLensRun {
 };
 
 // Trains in this process, a thread for every group; prints what it came to.
+// SIGINT and SIGTERM end it, and a student, after the step under way, in good
+// order.  With checkpoints each goes on from where it was.
 absl::Status TrainHere(const DataLensRun& run);
 // The student alone, at run.listen, or the teachers of run.group, who dial
 // run.student.

@@ -1,10 +1,12 @@
 #include "runtime/datalens/student_peer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "algorithms/privacy/topagg.h"
 #include "runtime/base/status_macros.h"
 
@@ -13,6 +15,14 @@ namespace {
 
 // For groups to hear of the end before the transport goes.
 constexpr absl::Duration kFarewell = absl::Seconds(2);
+
+int GroupNumber(PeerId peer) {
+  return static_cast<int>(peer.value - TeacherGroupId(0).value);
+}
+
+bool Has(const std::vector<uint64_t>& steps, uint64_t step) {
+  return std::find(steps.begin(), steps.end(), step) != steps.end();
+}
 
 }  // namespace
 
@@ -28,20 +38,87 @@ StudentPeer::StudentPeer(EventLoop* loop, Transport* transport,
       accountant_(*RdpAccountant::Create(VoteSensitivity(options_.settings),
                                          options_.settings.sigma)) {}
 
+void StudentPeer::VisitState(StateVisitor& visitor) {
+  visitor.Counter("step", progress_.step);
+  visitor.Counter("queries", progress_.queries);
+  PrefixedVisitor own(visitor, "student.");
+  student_->VisitState(own);
+}
+
+absl::Status StudentPeer::Restore() {
+  if (options_.kept == nullptr) return absl::OkStatus();
+  const std::set<uint64_t>& steps = options_.kept->steps();
+  if (!steps.empty()) return GoTo(*steps.rbegin());
+  Charge();
+  return absl::OkStatus();
+}
+
+absl::Status StudentPeer::GoTo(uint64_t step) {
+  whole_ = false;
+  GOSSAMER_RETURN_IF_ERROR(
+      options_.kept->GoTo(step, [this](StateVisitor& v) { VisitState(v); }));
+  if (progress_.queries > options_.ledger->spent()) {
+    return absl::DataLossError(absl::StrFormat(
+        "the state after step %d was paid for with %d images, of which the "
+        "ledger knows %d: it is missing or not this run's, and without it "
+        "nobody knows what is spent. Bring back its folder",
+        step, progress_.queries, options_.ledger->spent()));
+  }
+  Charge();
+  whole_ = true;
+  return absl::OkStatus();
+}
+
+// A step that is taken again blurs the same votes with other noise: both count.
+void StudentPeer::Charge() {
+  if (!options_.noise_repeats) progress_.queries = options_.ledger->spent();
+  accountant_ = *RdpAccountant::Create(VoteSensitivity(options_.settings),
+                                       options_.settings.sigma);
+  accountant_.Spend(progress_.queries);
+  progress_.epsilon = accountant_.Epsilon(options_.settings.budget.delta);
+}
+
+absl::Status StudentPeer::Keep() {
+  if (options_.kept == nullptr || !whole_ ||
+      options_.kept->steps().contains(progress_.step)) {
+    return absl::OkStatus();
+  }
+  return options_.kept->Save(progress_.step,
+                             [this](StateVisitor& v) { VisitState(v); });
+}
+
 void StudentPeer::Start() {
   for (int g = 0; g < options_.groups; ++g) {
+    waiting_.insert(TeacherGroupId(g));
     transport_->Connect(TeacherGroupId(g), "");  // groups dial
   }
-  NextStep();
+  if (AtTheEnd()) {
+    End(absl::OkStatus());
+  } else {
+    SetTimer(options_.patience);
+  }
+}
+
+void StudentPeer::Stop() {
+  stopping_ = true;
+  if (ended_ || begun_) return;  // after the step under way
+  AtTheEnd();
+  End(absl::OkStatus());
+}
+
+bool StudentPeer::AtTheEnd() {
+  const DataLensSettings& s = options_.settings;
+  budget_spent_ =
+      accountant_.Epsilon(s.budget.delta, s.batch) > s.budget.epsilon;
+  const bool steps_made =
+      options_.most_steps > 0 && progress_.step >= options_.most_steps;
+  stopped_ = stopping_ && !budget_spent_ && !steps_made;
+  return stopped_ || budget_spent_ || steps_made;
 }
 
 void StudentPeer::NextStep() {
   if (ended_) return;
-  const DataLensSettings& s = options_.settings;
-  budget_spent_ =
-      accountant_.Epsilon(s.budget.delta, s.batch) > s.budget.epsilon;
-  if (budget_spent_ ||
-      (options_.most_steps > 0 && progress_.step == options_.most_steps)) {
+  if (AtTheEnd()) {
     End(absl::OkStatus());
     return;
   }
@@ -50,7 +127,6 @@ void StudentPeer::NextStep() {
     End(batch.status());
     return;
   }
-  ++progress_.step;
   question_ = Payload::FromVector(EncodeImages(*batch));
   sums_.assign(batch->images.size(), 0);
   for (int g = 0; g < options_.groups; ++g) waiting_.insert(TeacherGroupId(g));
@@ -58,82 +134,192 @@ void StudentPeer::NextStep() {
   for (const PeerId peer : waiting_) SendQuestion(peer);
 }
 
+bool StudentPeer::KeepsAfter(uint64_t step) const {
+  return options_.kept != nullptr && options_.keep_every > 0 &&
+         step % options_.keep_every == 0;
+}
+
 void StudentPeer::SendQuestion(PeerId peer) {
-  if (!up_.contains(peer)) return;  // asked when it is up
+  const auto link = links_.find(peer);
+  if (link == links_.end() || link->second.steps.empty()) {
+    return;  // asked when it has said where it is
+  }
+  const uint64_t step = progress_.step + 1;
   // One that does not get through is asked again on the next connection.
   (void)transport_->Send(
       peer, Channel::kCollective,
-      {.head = Payload::FromVector(Encode(
-           VoteHead{.fingerprint = fingerprint_, .step = progress_.step})),
+      {.head = Payload::FromVector(Encode(VoteHead{.fingerprint = fingerprint_,
+                                                   .step = step,
+                                                   .keep = KeepsAfter(step)})),
        .body = question_});
 }
 
-void StudentPeer::OnUp(PeerId peer, ConnectionId) {
-  up_.insert(peer);
-  if (!ended_ && waiting_.contains(peer)) SendQuestion(peer);
+void StudentPeer::OnUp(PeerId peer, ConnectionId connection) {
+  links_[peer].open.insert(connection);
+  if (ended_) SendEnd(peer);
 }
 
-void StudentPeer::OnDown(PeerId peer, ConnectionId, const absl::Status&) {
-  up_.erase(peer);
-  if (ended_ && up_.empty()) Finish();
+void StudentPeer::OnDown(PeerId peer, ConnectionId connection,
+                         const absl::Status&) {
+  const auto link = links_.find(peer);
+  if (link == links_.end()) return;
+  link->second.open.erase(connection);
+  if (!link->second.open.empty()) {
+    // The question may have gone with it.
+    if (!ended_ && begun_ && waiting_.contains(peer)) SendQuestion(peer);
+    return;
+  }
+  links_.erase(link);
+  if (!begun_) waiting_.insert(peer);
+  if (ended_) FinishIfAllAreGone();
 }
 
 void StudentPeer::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                           Frame frame) {
   if (ended_ || channel != Channel::kCollective) return;
   const absl::StatusOr<VoteHead> head = DecodeVoteHead(frame.head.bytes());
-  const absl::Status counted =
-      head.ok() ? Count(peer, *head, frame) : head.status();
-  if (absl::IsDataLoss(counted)) {
-    transport_->Close(peer, connection, counted);
-  } else if (!counted.ok()) {
-    End(counted);
+  const absl::Status read =
+      head.ok() ? Read(peer, connection, *head, frame) : head.status();
+  if (absl::IsDataLoss(read)) {
+    transport_->Close(peer, connection, read);
+  } else if (!read.ok()) {
+    End(read);
   }
+}
+
+absl::Status StudentPeer::Read(PeerId peer, ConnectionId connection,
+                               const VoteHead& head, const Frame& frame) {
+  const int group = GroupNumber(peer);
+  if (head.kind == VoteHead::Kind::kRefusal) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "teachers of group ", group, " refuse: ", TextOf(frame.body.bytes())));
+  }
+  if (head.fingerprint != fingerprint_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the student and group ", group,
+        " have different settings or seeds; give all the same options"));
+  }
+  const int teachers = options_.settings.teachers;
+  const int first = FirstTeacher(teachers, group, options_.groups);
+  const int count = FirstTeacher(teachers, group + 1, options_.groups) - first;
+  if (head.first != static_cast<uint32_t>(first) ||
+      head.count != static_cast<uint32_t>(count)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "group %d has teachers %d to %d, not %d to %d; give all the same "
+        "--groups",
+        group, head.first, int64_t{head.first} + head.count - 1, first,
+        first + count - 1));
+  }
+  switch (head.kind) {
+    case VoteHead::Kind::kReady: {
+      ConnectionId& said_on = links_[peer].said_on;
+      if (connection < said_on) return absl::OkStatus();  // of a former life
+      said_on = connection;
+      return Welcome(peer, head, frame);
+    }
+    case VoteHead::Kind::kVotes:
+      return Count(peer, head, frame);
+    default:
+      return absl::DataLossError("a message that no group sends");
+  }
+}
+
+absl::Status StudentPeer::Welcome(PeerId peer, const VoteHead& head,
+                                  const Frame& frame) {
+  Link& link = links_[peer];
+  GOSSAMER_ASSIGN_OR_RETURN(link.steps, DecodeSteps(frame.body.bytes()));
+  if (options_.kept != nullptr && !head.keep) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("group ", GroupNumber(peer),
+                     " keeps no state, and the student does: start its "
+                     "teachers with --checkpoints, too"));
+  }
+  if (!begun_) {
+    waiting_.erase(peer);
+    return waiting_.empty() ? Begin() : absl::OkStatus();
+  }
+  if (!Has(link.steps, progress_.step)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "group ", GroupNumber(peer), " came back after step ",
+        link.steps.back(), ", and the student is after step ", progress_.step,
+        options_.kept != nullptr
+            ? ": start again what has ended, and all go on from the newest "
+              "step that they share"
+            : ": start all again"));
+  }
+  if (waiting_.contains(peer)) SendQuestion(peer);
+  return absl::OkStatus();
+}
+
+// Every step takes every group, so no group has a state of another past than
+// the student's under a number that both have.
+absl::StatusOr<uint64_t> StudentPeer::CommonStep() const {
+  std::set<uint64_t> own = {progress_.step};
+  if (options_.kept != nullptr) own.merge(std::set(options_.kept->steps()));
+  for (auto step = own.rbegin(); step != own.rend(); ++step) {
+    if (std::all_of(links_.begin(), links_.end(), [&](const auto& link) {
+          return Has(link.second.steps, *step);
+        })) {
+      return *step;
+    }
+  }
+  std::string who = absl::StrCat("the student can go on after step ",
+                                 absl::StrJoin(own, ", "));
+  for (const auto& [peer, link] : links_) {
+    absl::StrAppend(&who, "; group ", GroupNumber(peer), " after step ",
+                    absl::StrJoin(link.steps, ", "));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no step is common to all: ", who,
+      ". Give each the folder of --checkpoints that it had, or start all again "
+      "without one; what was spent on the same data stays spent"));
+}
+
+absl::Status StudentPeer::Begin() {
+  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t step, CommonStep());
+  if (step != progress_.step) {
+    GOSSAMER_RETURN_IF_ERROR(OwnError(GoTo(step)));
+  }
+  GOSSAMER_RETURN_IF_ERROR(OwnError(Keep()));
+  begun_ = true;
+  NextStep();
+  return absl::OkStatus();
 }
 
 absl::Status StudentPeer::Count(PeerId peer, const VoteHead& head,
                                 const Frame& frame) {
-  const int group = static_cast<int>(peer.value - TeacherGroupId(0).value);
-  if (head.kind == VoteHead::Kind::kRefusal) {
-    const auto text = frame.body.bytes().first(
-        std::min(frame.body.size(), kMostRefusalBytes));
-    return absl::FailedPreconditionError(absl::StrCat(
-        "teachers of group ", group, " refuse: ",
-        absl::string_view(reinterpret_cast<const char*>(text.data()),
-                          text.size())));
-  }
-  const DataLensSettings& s = options_.settings;
-  const int first = FirstTeacher(s.teachers, group, options_.groups);
-  const int count =
-      FirstTeacher(s.teachers, group + 1, options_.groups) - first;
-  if (head.kind != VoteHead::Kind::kVotes || head.fingerprint != fingerprint_ ||
-      head.first != static_cast<uint32_t>(first) ||
-      head.count != static_cast<uint32_t>(count)) {
-    return absl::DataLossError(absl::StrFormat(
-        "group %d sent votes of teachers %d to %d of another run, not of %d "
-        "to %d",
-        group, head.first, int64_t{head.first} + head.count - 1, first,
-        first + count - 1));
-  }
   // A repeated answer, after a reconnect.
-  if (head.step != progress_.step || !waiting_.contains(peer)) {
+  if (!begun_ || head.step != progress_.step + 1 || !waiting_.contains(peer)) {
     return absl::OkStatus();
   }
-  GOSSAMER_RETURN_IF_ERROR(AddVotes(frame.body.bytes(), count, sums_));
+  GOSSAMER_RETURN_IF_ERROR(
+      AddVotes(frame.body.bytes(), static_cast<int>(head.count), sums_));
   waiting_.erase(peer);
-  return waiting_.empty() ? EndStep() : absl::OkStatus();
+  return waiting_.empty() ? OwnError(EndStep()) : absl::OkStatus();
 }
 
 absl::Status StudentPeer::EndStep() {
   const DataLensSettings& s = options_.settings;
-  // First the price, then what it buys.
-  accountant_.Spend(static_cast<uint64_t>(s.batch));
+  const auto batch = static_cast<uint64_t>(s.batch);
+  // First the price, on disk, then what it buys: whoever dies between the two
+  // has paid for nothing, and nobody has anything that is not paid for.
+  if (options_.ledger != nullptr) {
+    GOSSAMER_RETURN_IF_ERROR(options_.ledger->Spend(progress_.queries + batch));
+  }
+  accountant_.Spend(batch);
   progress_.queries = accountant_.spent();
   progress_.epsilon = accountant_.Epsilon(s.budget.delta);
+  const uint64_t step = progress_.step + 1;
   std::vector<int8_t> direction(sums_.size());
-  Release(sums_, s.sigma, s.threshold * s.teachers,
-          options_.noise.Fold(progress_.step), direction);
+  Release(sums_, s.sigma, s.threshold * s.teachers, options_.noise.Fold(step),
+          direction);
+  whole_ = false;
   GOSSAMER_RETURN_IF_ERROR(student_->Learn(direction));
+  progress_.step = step;
+  whole_ = true;
+  if (KeepsAfter(step)) {
+    GOSSAMER_RETURN_IF_ERROR(Keep());
+  }
   if (options_.on_step) options_.on_step(progress_);
   loop_->Post([this] { NextStep(); });
   return absl::OkStatus();
@@ -145,37 +331,58 @@ void StudentPeer::SetTimer(absl::Duration after) {
     timer_ = {};
     if (ended_) {
       Finish();
-      return;
+    } else {
+      End(Missing());
     }
-    std::string missing;
-    for (const PeerId peer : waiting_) {
-      absl::StrAppend(&missing, missing.empty() ? "" : ", ",
-                      peer.value - TeacherGroupId(0).value,
-                      up_.contains(peer) ? "" : " (not connected)");
-    }
-    End(absl::DeadlineExceededError(absl::StrCat(
-        "no votes within ", absl::FormatDuration(options_.patience),
-        " on step ", progress_.step, " from group ", missing,
-        "; teachers keep their networks in memory, so start the run again")));
   });
+}
+
+absl::Status StudentPeer::Missing() const {
+  std::string missing;
+  for (const PeerId peer : waiting_) {
+    absl::StrAppend(&missing, missing.empty() ? "" : ", ", GroupNumber(peer),
+                    links_.contains(peer) ? "" : " (not connected)");
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "no ",
+      begun_ ? absl::StrCat("votes on step ", progress_.step + 1) : "sign",
+      " within ", absl::FormatDuration(options_.patience), " from group ",
+      missing,
+      options_.kept != nullptr
+          ? "; start again what has ended: all go on from the newest step that "
+            "they share"
+          : "; teachers keep their networks in memory, so start the run again "
+            "(with --checkpoints it could go on)"));
 }
 
 void StudentPeer::End(absl::Status status) {
   ended_ = true;
-  status_ = std::move(status);
-  if (up_.empty()) {
-    Finish();
-    return;
-  }
-  for (const PeerId peer : up_) {
-    (void)transport_->Send(peer, Channel::kCollective,
-                           {.head = Payload::FromVector(
-                                Encode(VoteHead{.kind = VoteHead::Kind::kEnd,
-                                                .fingerprint = fingerprint_,
-                                                .step = progress_.step})),
-                            .body = {}});
-  }
+  const absl::Status kept = Keep();
+  status_ = status.ok() ? kept : std::move(status);
+  for (const auto& [peer, link] : links_) SendEnd(peer);
+  // Groups that are on their way are to hear of it, too.
   SetTimer(kFarewell);
+  FinishIfAllAreGone();
+}
+
+void StudentPeer::SendEnd(PeerId peer) {
+  told_.insert(peer);
+  (void)transport_->Send(
+      peer, Channel::kCollective,
+      {.head = Payload::FromVector(
+           Encode(VoteHead{.kind = status_.ok() ? VoteHead::Kind::kEnd
+                                                : VoteHead::Kind::kRefusal,
+                           .fingerprint = fingerprint_,
+                           .step = progress_.step})),
+       .body =
+           Payload::FromVector(EncodeText(std::string(status_.message())))});
+}
+
+void StudentPeer::FinishIfAllAreGone() {
+  if (links_.empty() &&
+      (begun_ || told_.size() == static_cast<size_t>(options_.groups))) {
+    Finish();
+  }
 }
 
 void StudentPeer::Finish() {

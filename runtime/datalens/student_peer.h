@@ -1,6 +1,7 @@
 // The student's side of a DataLens run: asks every group of teachers about a
 // batch of images, blurs the sum of their votes, learns from it, and stops
-// when the budget is spent.
+// when the budget is spent.  Where state is kept, all go on from the newest
+// step after which everybody can.
 //
 // Holds no private example.  Knows nothing of networks or of what carries the
 // frames.
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +24,9 @@
 #include "algorithms/privacy/settings.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/payload.h"
 #include "runtime/base/rng.h"
+#include "runtime/datalens/kept_state.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -37,9 +41,15 @@ inline int FirstTeacher(int teachers, int group, int groups) {
   return static_cast<int>(int64_t{teachers} * group / groups);
 }
 
+// An error of this side, whatever its code: no frame is to blame for it, so it
+// ends the run and not a connection.
+inline absl::Status OwnError(const absl::Status& status) {
+  return status.ok() ? status : absl::InternalError(status.message());
+}
+
 struct StudentProgress {
   uint64_t step = 0;
-  uint64_t queries = 0;  // images that votes were released on
+  uint64_t queries = 0;  // images that votes may have been released on
   double epsilon = 0;    // spent, at the budget's delta
 };
 
@@ -50,25 +60,40 @@ struct StudentOptions {
   int groups = 1;
   // Whoever knows it can take the noise off again.
   RngKey noise = RngKey(0);
-  uint64_t most_steps = 0;  // 0: until the budget is spent
+  // The noise is the same in every life.  A step that is taken again then says
+  // what it said before, and costs nothing.
+  bool noise_repeats = false;
+  uint64_t most_steps = 0;  // over all lives; 0: until the budget is spent
+  // Both or none.
+  KeptState* kept = nullptr;
+  PrivacyLedger* ledger = nullptr;
+  uint64_t keep_every = 0;  // steps; 0: only when stopped and at the end
   // For a group's answer.
   absl::Duration patience = absl::Seconds(60);
   std::function<void(const StudentProgress&)> on_step = {};  // may be empty
 };
 
-// All calls on the loop, but the constructor's.
+// All calls on the loop, but the constructor's and Restore().
 class StudentPeer : public TransportListener {
  public:
   // All outlive it.  `done` is called once, at the end: OK when the budget is
-  // spent or the steps are made; kDeadlineExceeded names the groups that did
-  // not answer; what a group refused with, kFailedPrecondition.
+  // spent, the steps are made or it was told to stop; kDeadlineExceeded names
+  // the groups that did not answer; kFailedPrecondition: what a group refused
+  // with, or that there is no step after which all can go on.
   StudentPeer(EventLoop* loop, Transport* transport, Student* student,
               StudentOptions options, std::function<void(absl::Status)> done);
 
+  // Takes up the newest state that is kept, before Start().  kDataLoss: more
+  // was spent than the ledger knows, or the state does not fit.
+  absl::Status Restore();
   void Start();
+  // After the step under way.
+  void Stop();
   const StudentProgress& progress() const { return progress_; }
   // The run ended because one more batch would have cost too much.
   bool budget_spent() const { return budget_spent_; }
+  // It ended because of Stop().
+  bool stopped() const { return stopped_; }
 
   void OnUp(PeerId peer, ConnectionId connection) override;
   void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
@@ -77,12 +102,34 @@ class StudentPeer : public TransportListener {
               const absl::Status& why) override;
 
  private:
+  // A group that is connected.
+  struct Link {
+    std::set<ConnectionId> open;
+    std::vector<uint64_t> steps;  // after which it can go on; empty: not said
+    ConnectionId said_on = 0;
+  };
+
+  absl::Status GoTo(uint64_t step);
+  void Charge();
+  absl::Status Keep();
+  bool KeepsAfter(uint64_t step) const;
+  void VisitState(StateVisitor& visitor);
+  // Says why no further step may begin.
+  bool AtTheEnd();
   void NextStep();
   absl::Status EndStep();
   void SendQuestion(PeerId peer);
+  absl::Status Read(PeerId peer, ConnectionId connection, const VoteHead& head,
+                    const Frame& frame);
+  absl::Status Welcome(PeerId peer, const VoteHead& head, const Frame& frame);
+  absl::Status Begin();
+  absl::StatusOr<uint64_t> CommonStep() const;
   absl::Status Count(PeerId peer, const VoteHead& head, const Frame& frame);
+  absl::Status Missing() const;
   void SetTimer(absl::Duration after);
   void End(absl::Status status);
+  void SendEnd(PeerId peer);
+  void FinishIfAllAreGone();
   void Finish();
 
   EventLoop* const loop_;
@@ -94,12 +141,16 @@ class StudentPeer : public TransportListener {
   RdpAccountant accountant_;
   StudentProgress progress_;
   bool budget_spent_ = false;
-  std::set<PeerId> up_;
-  std::set<PeerId> waiting_;  // for their votes on the step
+  bool stopping_ = false, stopped_ = false;
+  bool begun_ = false;  // all are after the same step
+  bool whole_ = true;   // the state is one between two steps
+  std::map<PeerId, Link> links_;
+  std::set<PeerId> waiting_;  // for their steps, then for votes on a question
   Payload question_;
   std::vector<int32_t> sums_;
   EventLoop::TimerId timer_{};
   bool ended_ = false;
+  std::set<PeerId> told_;  // of the end
   absl::Status status_;
 };
 

@@ -1,8 +1,8 @@
 #include "runtime/datalens/teacher_peer.h"
 
-#include <algorithm>
-#include <cstring>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -25,74 +25,125 @@ TeacherPeer::TeacherPeer(EventLoop* loop, Transport* transport,
       fingerprint_(FingerprintOf(options_.settings)),
       done_(std::move(done)) {}
 
+void TeacherPeer::VisitState(StateVisitor& visitor) {
+  visitor.Counter("answered", answered_);
+  visitor.Bytes("answer", last_);
+  PrefixedVisitor own(visitor, "teachers.");
+  teachers_->VisitState(own);
+}
+
+absl::Status TeacherPeer::Restore() {
+  if (options_.kept == nullptr) return absl::OkStatus();
+  const std::set<uint64_t>& steps = options_.kept->steps();
+  return steps.empty() ? Keep() : GoTo(*steps.rbegin());
+}
+
+absl::Status TeacherPeer::GoTo(uint64_t step) {
+  return options_.kept->GoTo(step, [this](StateVisitor& v) { VisitState(v); });
+}
+
+absl::Status TeacherPeer::Keep() {
+  if (options_.kept == nullptr || options_.kept->steps().contains(answered_)) {
+    return absl::OkStatus();
+  }
+  return options_.kept->Save(answered_,
+                             [this](StateVisitor& v) { VisitState(v); });
+}
+
 void TeacherPeer::Start() {
   transport_->Connect(kStudentId, options_.student);
   SetTimer();
+}
+
+void TeacherPeer::OnUp(PeerId, ConnectionId) {
+  std::set<uint64_t> steps = {answered_};
+  if (answered_ > 0) steps.insert(answered_ - 1);  // it has the answer
+  if (options_.kept != nullptr) {
+    steps.merge(std::set(options_.kept->steps()));
+  }
+  Send(VoteHead::Kind::kReady,
+       EncodeSteps(std::vector(steps.begin(), steps.end())));
 }
 
 void TeacherPeer::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                           Frame frame) {
   if (!done_ || refused_ || channel != Channel::kCollective) return;
   const absl::StatusOr<VoteHead> head = DecodeVoteHead(frame.head.bytes());
-  const absl::Status answered =
-      head.ok() ? Answer(*head, frame) : head.status();
-  if (answered.ok()) return;
-  if (absl::IsDataLoss(answered)) {
-    transport_->Close(peer, connection, answered);
+  const absl::Status read = head.ok() ? Read(*head, frame) : head.status();
+  if (read.ok()) return;
+  if (absl::IsDataLoss(read)) {
+    transport_->Close(peer, connection, read);
     return;
   }
-  std::string why(answered.message());
-  why.resize(std::min(why.size(), kMostRefusalBytes));
-  std::vector<std::byte> text(why.size());
-  std::memcpy(text.data(), why.data(), why.size());
-  Send(VoteHead::Kind::kRefusal, Payload::FromVector(std::move(text)));
+  Send(VoteHead::Kind::kRefusal, EncodeText(std::string(read.message())));
   // It goes out first.
   refused_ = true;
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
-  timer_ = loop_->RunAt(loop_->Now() + kRefusalGoesOut, [this, answered] {
+  timer_ = loop_->RunAt(loop_->Now() + kRefusalGoesOut, [this, read] {
     timer_ = {};
-    Finish(answered);
+    Finish(read);
   });
 }
 
-absl::Status TeacherPeer::Answer(const VoteHead& head, const Frame& frame) {
+absl::Status TeacherPeer::Read(const VoteHead& head, const Frame& frame) {
   if (head.fingerprint != fingerprint_) {
     return absl::FailedPreconditionError(
         "student and teachers have different settings or seeds; give all the "
         "same options");
   }
-  if (head.kind == VoteHead::Kind::kEnd) {
-    Finish(absl::OkStatus());
-    return absl::OkStatus();
+  switch (head.kind) {
+    case VoteHead::Kind::kEnd:
+      KeepAndFinish(absl::OkStatus());
+      return absl::OkStatus();
+    case VoteHead::Kind::kRefusal:
+      KeepAndFinish(absl::FailedPreconditionError(
+          absl::StrCat("the student ended: ", TextOf(frame.body.bytes()))));
+      return absl::OkStatus();
+    case VoteHead::Kind::kQuestion:
+      SetTimer();
+      return Answer(head, frame);
+    default:
+      return absl::DataLossError("a message that no student sends");
   }
-  if (head.kind != VoteHead::Kind::kQuestion) {
-    return absl::DataLossError("a message that no student sends");
+}
+
+absl::Status TeacherPeer::Answer(const VoteHead& head, const Frame& frame) {
+  if (head.keep && options_.kept == nullptr) {
+    return absl::FailedPreconditionError(
+        "asked to keep its state, and was started without --checkpoints");
   }
-  SetTimer();
-  if (answered_ > 0 && head.step == answered_) {
-    Send(VoteHead::Kind::kVotes, last_);
-    return absl::OkStatus();
+  if (head.step == 0) return absl::DataLossError("a question of step 0");
+  if (head.step != answered_) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const ImageBatch batch,
+        DecodeImages(frame.body.bytes(), options_.settings.batch,
+                     options_.dimensions, options_.classes));
+    if (head.step != answered_ + 1) {
+      GOSSAMER_RETURN_IF_ERROR(GoBackTo(head.step - 1));
+    }
+    auto votes = teachers_->Vote(head.step, batch);
+    if (!votes.ok()) return OwnError(votes.status());
+    last_ = EncodeVotes(*votes);
+    answered_ = head.step;
   }
-  if (head.step != answered_ + 1) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "asked for step ", head.step, " after step ", answered_,
-        ": this group or its student has been started anew; start all again"));
+  // What the student is told it may go on from, it can.
+  if (head.keep) {
+    GOSSAMER_RETURN_IF_ERROR(OwnError(Keep()));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const ImageBatch batch,
-      DecodeImages(frame.body.bytes(), options_.settings.batch,
-                   options_.dimensions, options_.classes));
-  auto votes = teachers_->Vote(head.step, batch);
-  if (!votes.ok()) {
-    return absl::InternalError(votes.status().message());
-  }
-  last_ = Payload::FromVector(EncodeVotes(*votes));
-  answered_ = head.step;
   Send(VoteHead::Kind::kVotes, last_);
   return absl::OkStatus();
 }
 
-void TeacherPeer::Send(VoteHead::Kind kind, const Payload& body) {
+absl::Status TeacherPeer::GoBackTo(uint64_t step) {
+  if (options_.kept != nullptr && options_.kept->steps().contains(step)) {
+    return OwnError(GoTo(step));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "asked for step ", step + 1, " after step ", answered_,
+      ": this group or its student has been started anew; start all again"));
+}
+
+void TeacherPeer::Send(VoteHead::Kind kind, std::vector<std::byte> body) {
   // What does not get through is asked for again.
   (void)transport_->Send(
       kStudentId, Channel::kCollective,
@@ -101,19 +152,25 @@ void TeacherPeer::Send(VoteHead::Kind kind, const Payload& body) {
                    .fingerprint = fingerprint_,
                    .step = answered_,
                    .first = static_cast<uint32_t>(teachers_->first()),
-                   .count = static_cast<uint32_t>(teachers_->count())})),
-       .body = body});
+                   .count = static_cast<uint32_t>(teachers_->count()),
+                   .keep = options_.kept != nullptr})),
+       .body = Payload::FromVector(std::move(body))});
 }
 
 void TeacherPeer::SetTimer() {
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
   timer_ = loop_->RunAt(loop_->Now() + options_.patience, [this] {
     timer_ = {};
-    Finish(absl::DeadlineExceededError(absl::StrCat(
+    KeepAndFinish(absl::DeadlineExceededError(absl::StrCat(
         "no question from the student within ",
         absl::FormatDuration(options_.patience), " after step ", answered_,
         "; is it running, and reachable at ", options_.student, "?")));
   });
+}
+
+void TeacherPeer::KeepAndFinish(const absl::Status& status) {
+  const absl::Status kept = Keep();
+  Finish(status.ok() ? kept : status);
 }
 
 void TeacherPeer::Finish(absl::Status status) {

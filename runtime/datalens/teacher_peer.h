@@ -1,5 +1,7 @@
 // The teachers' side of a DataLens run: a group that answers the student's
-// questions with the sum of its votes, each question once.
+// questions with the sum of its votes, each question once.  Where state is
+// kept, the group follows the student: asked about step n, it goes to its state
+// after step n - 1.
 //
 // Knows nothing of networks or of what carries the frames.
 
@@ -9,13 +11,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/privacy/roles.h"
 #include "algorithms/privacy/settings.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/payload.h"
+#include "runtime/base/state.h"
+#include "runtime/datalens/kept_state.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -27,21 +31,25 @@ struct TeacherOptions {
   std::string student;  // host:port
   // For the next question.
   absl::Duration patience = absl::Minutes(5);
+  KeptState* kept = nullptr;  // may be null
 };
 
-// All calls on the loop, but the constructor's.
+// All calls on the loop, but the constructor's and Restore().
 class TeacherPeer : public TransportListener {
  public:
   // All outlive it.  `done` is called once, at the end: OK when the student
   // says so; kDeadlineExceeded if it falls silent; kFailedPrecondition if it
-  // is of another run, or asks what this group cannot answer any more.
+  // failed, is of another run, or asks what this group cannot answer any more.
   TeacherPeer(EventLoop* loop, Transport* transport, TeacherGroup* teachers,
               TeacherOptions options, std::function<void(absl::Status)> done);
 
+  // Takes up the newest state that is kept, or keeps the first one; before
+  // Start().
+  absl::Status Restore();
   void Start();
   uint64_t answered() const { return answered_; }  // steps
 
-  void OnUp(PeerId peer, ConnectionId connection) override {}
+  void OnUp(PeerId peer, ConnectionId connection) override;
   void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
                Frame frame) override;
   void OnDown(PeerId peer, ConnectionId connection,
@@ -49,9 +57,15 @@ class TeacherPeer : public TransportListener {
 
  private:
   // kDataLoss: what came is damaged; other errors end the run.
+  absl::Status Read(const VoteHead& head, const Frame& frame);
   absl::Status Answer(const VoteHead& head, const Frame& frame);
-  void Send(VoteHead::Kind kind, const Payload& body);
+  absl::Status GoTo(uint64_t step);
+  absl::Status GoBackTo(uint64_t step);
+  absl::Status Keep();
+  void VisitState(StateVisitor& visitor);
+  void Send(VoteHead::Kind kind, std::vector<std::byte> body);
   void SetTimer();
+  void KeepAndFinish(const absl::Status& status);
   void Finish(absl::Status status);
 
   EventLoop* const loop_;
@@ -61,7 +75,8 @@ class TeacherPeer : public TransportListener {
   const uint64_t fingerprint_;
   std::function<void(absl::Status)> done_;
   uint64_t answered_ = 0;
-  Payload last_;  // what was answered, for a student that did not get it
+  // What was answered, for a student that did not get it.
+  std::vector<std::byte> last_;
   bool refused_ = false;
   EventLoop::TimerId timer_{};
 };

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "algorithms/privacy/topagg.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/virtual_loop.h"
 #include "runtime/datalens/student_peer.h"
@@ -21,90 +18,12 @@
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/inproc/inproc_network.h"
 #include "runtime/transport/sim/sim_network.h"
+#include "tests/datalens/formula_run.h"
 
 namespace gossamer {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int kDimensions = 12;
-constexpr int kClasses = 3;
-
-DataLensSettings Settings() {
-  DataLensSettings s;
-  s.teachers = 17;
-  s.top = 4;
-  s.sigma = 20;
-  s.batch = 5;
-  s.budget.epsilon = 8;
-  return s;
-}
-
-class FormulaTeachers : public TeacherGroup {
- public:
-  FormulaTeachers(int first, int count) : first_(first), count_(count) {}
-  int first() const override { return first_; }
-  int count() const override { return count_; }
-  absl::StatusOr<std::vector<int16_t>> Vote(uint64_t step,
-                                            const ImageBatch& batch) override {
-    ++votes_;
-    std::vector<int16_t> sums(batch.images.size());
-    for (int t = first_; t < first_ + count_; ++t) {
-      std::vector<float> gradient(kDimensions);
-      for (size_t i = 0; i < batch.labels.size(); ++i) {
-        for (size_t j = 0; j < kDimensions; ++j) {
-          gradient[j] = std::sin(static_cast<float>(t + 1) * (j + 1)) -
-                        batch.images[i * kDimensions + j] + batch.labels[i];
-        }
-        const absl::Status added =
-            AddVote(gradient, 4, 1e-5, RngKey(5).Fold(t).Fold(step).Fold(i),
-                    std::span(sums).subspan(i * kDimensions, kDimensions));
-        if (!added.ok()) return added;
-      }
-    }
-    return sums;
-  }
-  void VisitState(StateVisitor& visitor) override {}
-  int votes() const { return votes_; }
-
- private:
-  const int first_, count_;
-  int votes_ = 0;
-};
-
-class TableStudent : public Student {
- public:
-  absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
-    ImageBatch batch;
-    for (int i = 0; i < Settings().batch; ++i) {
-      batch.labels.push_back(static_cast<uint8_t>((step + i) % kClasses));
-    }
-    batch.images = table;
-    return batch;
-  }
-  absl::Status Learn(std::span<const int8_t> direction) override {
-    for (size_t j = 0; j < table.size(); ++j) {
-      table[j] = std::clamp(table[j] + 0.1f * direction[j], -1.0f, 1.0f);
-    }
-    return absl::OkStatus();
-  }
-  absl::StatusOr<ImageBatch> Sample(int, uint64_t) override {
-    return absl::UnimplementedError("no samples");
-  }
-  void VisitState(StateVisitor& visitor) override {
-    visitor.Floats("table", table);
-  }
-  std::vector<float> table =
-      std::vector<float>(Settings().batch * size_t{kDimensions});
-};
-
-StudentOptions OptionsFor(int groups) {
-  return {.settings = Settings(),
-          .dimensions = kDimensions,
-          .classes = kClasses,
-          .groups = groups,
-          .noise = RngKey(9)};
-}
 
 struct Outcome {
   absl::Status student;
@@ -113,13 +32,6 @@ struct Outcome {
   StudentProgress progress;
   bool budget_spent = false;
 };
-
-std::unique_ptr<FormulaTeachers> TeachersOf(int group, int groups) {
-  const int n = Settings().teachers;
-  const int first = FirstTeacher(n, group, groups);
-  return std::make_unique<FormulaTeachers>(
-      first, FirstTeacher(n, group + 1, groups) - first);
-}
 
 // All in virtual time; `meddle` may do something to the network.
 Outcome InVirtualTime(int groups, StudentOptions options,
@@ -176,13 +88,6 @@ Outcome InVirtualTime(int groups, StudentOptions options,
   outcome.progress = peer.progress();
   outcome.budget_spent = peer.budget_spent();
   return outcome;
-}
-
-TeacherOptions TeachersFor() {
-  return {.settings = Settings(),
-          .dimensions = kDimensions,
-          .classes = kClasses,
-          .student = "127.0.0.1:1"};
 }
 
 Outcome Plain(int groups) {

@@ -1,0 +1,56 @@
+#include "runtime/datalens/run_files.h"
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/datalens/student_peer.h"
+
+namespace gossamer {
+namespace {
+
+absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
+  RunFiles files;
+  GOSSAMER_ASSIGN_OR_RETURN(files.lock, FolderLock::Take(options.folder));
+  GOSSAMER_ASSIGN_OR_RETURN(files.kept, KeptState::Open(options));
+  for (const auto& [step, why] : files.kept->damaged()) {
+    std::fprintf(stderr, "passed over %s\n", why.c_str());
+  }
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<RunFiles> OpenStudentFiles(const DataLensRun& run) {
+  if (run.checkpoints.empty()) return RunFiles();
+  KeptOptions options = {
+      .folder = run.checkpoints + "/student",
+      .peer = kStudentId,
+      .settings = absl::StrCat(
+          SettingsText(run.settings), "noise-seed ",
+          run.noise_seed ? absl::StrCat(*run.noise_seed) : "none", "\n")};
+  GOSSAMER_ASSIGN_OR_RETURN(RunFiles files, Open(options));
+  options.folder += "/spent";
+  GOSSAMER_ASSIGN_OR_RETURN(files.ledger, PrivacyLedger::Open(options));
+  return files;
+}
+
+absl::StatusOr<RunFiles> OpenTeacherFiles(const DataLensRun& run,
+                                          const ImageBatch& train, int group) {
+  if (run.checkpoints.empty()) return RunFiles();
+  const uint32_t data =
+      ExtendCrc32c(Crc32c(std::as_bytes(std::span(train.labels))),
+                   std::as_bytes(std::span(train.images)));
+  return Open({.folder = absl::StrCat(run.checkpoints, "/teachers-", group),
+               .peer = TeacherGroupId(group),
+               .settings = absl::StrFormat("%sgroups %d\ndata %08x\n",
+                                           SettingsText(run.settings),
+                                           run.groups, data)});
+}
+
+}  // namespace gossamer
