@@ -10,7 +10,7 @@
 namespace gossamer {
 namespace {
 
-constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
 
 }  // namespace
 

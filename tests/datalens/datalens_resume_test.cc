@@ -26,6 +26,7 @@
 namespace gossamer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kEvery = 4;
@@ -206,7 +207,7 @@ class World {
 
   const Options options_;
   VirtualLoop loop_;
-  SimNetwork network_{&loop_, SimOptions{}};
+  SimNetwork network_{&loop_, {.link = {}, .double_dial = 0.5}};
   std::unique_ptr<StudentSeat> student_;
   std::vector<std::unique_ptr<TeacherSeat>> groups_;
 };
@@ -256,23 +257,26 @@ TEST(DataLensResumeTest, TwoLivesAreOneBitForBit) {
   }
 }
 
+// Also where teachers have kept a step that the student has not.
 TEST(DataLensResumeTest, DeathsChangeNoBitWhereTheNoiseIsKept) {
   const Result whole = Whole({});
-  for (int dies = 1; dies <= 9; ++dies) {
-    SCOPED_TRACE(dies);
-    Disks disks;
-    const World::Options o = {.disks = &disks};
-    for (int life = 0; life < 2; ++life) {
-      World world(o);
-      world.StartAll();
-      world.RunToStep(dies);
-      // Into the next step, a little farther in every case.
-      world.RunFor(absl::Microseconds(500) * dies);
+  for (const uint64_t every : {1, 4}) {
+    for (int dies = 1; dies <= 9; ++dies) {
+      SCOPED_TRACE(absl::StrCat(dies, " of ", every));
+      Disks disks;
+      const World::Options o = {.disks = &disks, .every = every};
+      for (int life = 0; life < 2; ++life) {
+        World world(o);
+        world.StartAll();
+        world.RunToStep(dies);
+        // Into the next step, a little farther in every case.
+        world.RunFor(absl::Microseconds(300) * dies);
+      }
+      const Result last = Whole(o);
+      ASSERT_TRUE(last.status.ok()) << last.status;
+      EXPECT_EQ(last.table, whole.table);
+      EXPECT_EQ(last.progress.queries, whole.progress.queries);
     }
-    const Result last = Whole(o);
-    ASSERT_TRUE(last.status.ok()) << last.status;
-    EXPECT_EQ(last.table, whole.table);
-    EXPECT_EQ(last.progress.queries, whole.progress.queries);
   }
 }
 
@@ -430,6 +434,7 @@ TEST(DataLensResumeTest, NothingIsReleasedThatIsNotPaidFor) {
     EXPECT_GE(releases + 1, AllowedSteps());
     EXPECT_LE(world.student().progress().epsilon, Settings().budget.epsilon);
   }
+  RecordProperty("power_cuts", points);
   EXPECT_GT(points, 60);
   EXPECT_GT(between, 5) << "deaths between the price and what it buys";
 }
@@ -483,6 +488,48 @@ TEST(DataLensResumeTest, OtherSettingsAreNamed) {
     EXPECT_THAT(Message(status),
                 HasSubstr("\"sigma 21\" here, \"sigma 20\" there"));
   }
+}
+
+TEST(KeptStateTest, GoingBackForgetsTheOtherPast) {
+  Disks disks;
+  simulation::CrashPoint lives;
+  const auto files = disks.Session(0, &lives);
+  const KeptOptions options = {.folder = "kept",
+                               .peer = kStudentId,
+                               .settings = "a 1\n",
+                               .files = files.get()};
+  uint64_t value = 0;
+  const auto visit = [&](StateVisitor& v) { v.Counter("value", value); };
+  {
+    const auto kept = KeptState::Open(options);
+    ASSERT_TRUE(kept.ok()) << kept.status();
+    for (value = 1; value <= 3; ++value) {
+      ASSERT_TRUE((*kept)->Save(value, visit).ok());
+    }
+    EXPECT_THAT((*kept)->steps(), ElementsAre(2, 3));
+    ASSERT_TRUE((*kept)->GoTo(2, visit).ok());
+    EXPECT_EQ(value, 2u);
+    EXPECT_THAT((*kept)->steps(), ElementsAre(2));
+  }
+  EXPECT_THAT((*KeptState::Open(options))->steps(), ElementsAre(2));
+}
+
+// A death may leave half of an entry that was to go.
+TEST(PrivacyLedgerTest, OnlyTheLastEntryCounts) {
+  Disks disks;
+  simulation::CrashPoint lives;
+  const auto files = disks.Session(0, &lives);
+  const KeptOptions options = {.folder = "spent",
+                               .peer = kStudentId,
+                               .settings = "a 1\n",
+                               .files = files.get()};
+  const auto ledger = PrivacyLedger::Open(options);
+  ASSERT_TRUE(ledger.ok() && (*ledger)->Spend(20).ok());
+  disks.of(0).Write("spent/round-10", nullptr);
+  ASSERT_TRUE(PrivacyLedger::Open(options).ok());
+  EXPECT_EQ((*PrivacyLedger::Open(options))->spent(), 20u);
+  disks.of(0).Write("spent/round-30", nullptr);
+  EXPECT_TRUE(absl::IsDataLoss(PrivacyLedger::Open(options).status()));
 }
 
 TEST(FolderLockTest, AFolderIsOfOneProcess) {
