@@ -33,7 +33,8 @@ of one authority (gossamer certs): the student is peer 1, group g peer g + 2.
 
 Ctrl-C and SIGTERM end train and student after the step under way: state is kept,
 what is spent is printed, and the exit status is 0; a second one ends them at
-once. The same command with the same --checkpoints goes on after the newest step
+once. Teachers keep their state, too: started again before --patience is over,
+they are asked on. The same command with the same --checkpoints goes on after the newest step
 that student and teachers share; the student says when all keep their state.
 Before votes are released, their price is on disk: after a crash the step under
 way counts as spent, and steps that are taken again are paid for again. A run

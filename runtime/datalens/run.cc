@@ -338,6 +338,7 @@ absl::Status RunStudent(const DataLensRun& run) {
 }
 
 absl::Status RunTeachers(const DataLensRun& run) {
+  StopSignals signals;
   GOSSAMER_ASSIGN_OR_RETURN(const Digits digits, Load(run));
   GOSSAMER_ASSIGN_OR_RETURN(const auto teachers,
                             GroupOf(run, digits.train, run.group));
@@ -355,7 +356,10 @@ absl::Status RunTeachers(const DataLensRun& run) {
                    });
   transport->SetListener(&peer);
   GOSSAMER_RETURN_IF_ERROR(peer.Restore());
-  loop.Post([&] { peer.Start(); });
+  loop.Post([&] {
+    signals.Watch(&loop, [&] { peer.Stop(); });
+    peer.Start();
+  });
   loop.Run();
   if (ended.ok() && !run.quiet) {
     std::fprintf(stderr, "teachers %d to %d answered %d questions\n",

@@ -39,8 +39,8 @@ struct DataLensRun {
 };
 
 // Trains in this process, a thread for every group; prints what it came to.
-// SIGINT and SIGTERM end it, and a student, after the step under way, in good
-// order.  With checkpoints each goes on from where it was.
+// SIGINT and SIGTERM end each of the three in good order, after the step or
+// answer under way.  With checkpoints each goes on from where it was.
 absl::Status TrainHere(const DataLensRun& run);
 // The student alone, at run.listen, or the teachers of run.group, who dial
 // run.student.

@@ -1,7 +1,6 @@
 #include "runtime/datalens/student_peer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +17,6 @@ constexpr absl::Duration kFarewell = absl::Seconds(2);
 
 int GroupNumber(PeerId peer) {
   return static_cast<int>(peer.value - TeacherGroupId(0).value);
-}
-
-bool Has(const std::vector<uint64_t>& steps, uint64_t step) {
-  return std::find(steps.begin(), steps.end(), step) != steps.end();
 }
 
 }  // namespace
@@ -101,7 +96,15 @@ void StudentPeer::Start() {
 
 void StudentPeer::Stop() {
   stopping_ = true;
-  if (ended_ || begun_) return;  // after the step under way
+  StopUnlessUnderWay();
+}
+
+// A step whose votes cannot all come is not waited for: it released nothing.
+void StudentPeer::StopUnlessUnderWay() {
+  const bool under_way =
+      begun_ && std::all_of(waiting_.begin(), waiting_.end(),
+                            [this](PeerId g) { return links_.contains(g); });
+  if (!stopping_ || ended_ || under_way) return;
   AtTheEnd();
   End(absl::OkStatus());
 }
@@ -171,6 +174,7 @@ void StudentPeer::OnDown(PeerId peer, ConnectionId connection,
   }
   links_.erase(link);
   if (!begun_) waiting_.insert(peer);
+  StopUnlessUnderWay();
   if (ended_) FinishIfAllAreGone();
 }
 
@@ -238,7 +242,7 @@ absl::Status StudentPeer::Welcome(PeerId peer, const VoteHead& head,
     waiting_.erase(peer);
     return waiting_.empty() ? Begin() : absl::OkStatus();
   }
-  if (!Has(link.steps, progress_.step)) {
+  if (!std::ranges::binary_search(link.steps, progress_.step)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "group ", GroupNumber(peer), " came back after step ",
         link.steps.back(), ", and the student is after step ", progress_.step,
@@ -257,8 +261,8 @@ absl::StatusOr<uint64_t> StudentPeer::CommonStep() const {
   std::set<uint64_t> own = {progress_.step};
   if (options_.kept != nullptr) own.merge(std::set(options_.kept->steps()));
   for (auto step = own.rbegin(); step != own.rend(); ++step) {
-    if (std::all_of(links_.begin(), links_.end(), [&](const auto& link) {
-          return Has(link.second.steps, *step);
+    if (std::ranges::all_of(links_, [&](const auto& link) {
+          return std::ranges::binary_search(link.second.steps, *step);
         })) {
       return *step;
     }

@@ -87,7 +87,7 @@ class StudentPeer : public TransportListener {
   // was spent than the ledger knows, or the state does not fit.
   absl::Status Restore();
   void Start();
-  // After the step under way.
+  // After the step under way, unless a group that it waits for is gone.
   void Stop();
   const StudentProgress& progress() const { return progress_; }
   // The run ended because one more batch would have cost too much.
@@ -116,6 +116,7 @@ class StudentPeer : public TransportListener {
   void VisitState(StateVisitor& visitor);
   // Says why no further step may begin.
   bool AtTheEnd();
+  void StopUnlessUnderWay();
   void NextStep();
   absl::Status EndStep();
   void SendQuestion(PeerId peer);

@@ -55,6 +55,10 @@ void TeacherPeer::Start() {
   SetTimer();
 }
 
+void TeacherPeer::Stop() {
+  if (!refused_) KeepAndFinish(absl::OkStatus());
+}
+
 void TeacherPeer::OnUp(PeerId, ConnectionId) {
   std::set<uint64_t> steps = {answered_};
   if (answered_ > 0) steps.insert(answered_ - 1);  // it has the answer

@@ -47,6 +47,8 @@ class TeacherPeer : public TransportListener {
   // Start().
   absl::Status Restore();
   void Start();
+  // Keeps the state and ends; the student may wait until it is back.
+  void Stop();
   uint64_t answered() const { return answered_; }  // steps
 
   void OnUp(PeerId peer, ConnectionId connection) override;

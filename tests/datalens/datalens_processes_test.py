@@ -159,8 +159,19 @@ class DataLens(unittest.TestCase):
         for group in teachers:
             self.assertEqual(end(group)[0], 0)
 
-        # All again; then the student alone dies and comes back.
+        # All again; this time teachers first, as a Ctrl-C may have it.
         student, port = self.start_student("b.png", "0", *NOISE)
+        teachers = self.start_teachers(port)
+        self.until_step(result["steps"] + 2 * EVERY, student)
+        for process in (*teachers, student):
+            process.send_signal(signal.SIGINT)
+        for process in (*teachers, student):
+            code, result = end(process)
+            self.assertEqual(code, 0, result)
+        self.assertTrue(result["stopped"])
+
+        # Then the student alone dies and comes back.
+        student, port = self.start_student("c.png", "0", *NOISE)
         teachers = self.start_teachers(port)
         self.until_step(result["steps"] + 2 * EVERY, student)
         student.kill()
