@@ -50,8 +50,9 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 // Payloads of small models travel in bf16, which a stateless codec makes the
 // floor.  Where peers wait for each other, mixing contracts as its matrices say
 // (the root of it: momentum, delay and rounds apart take their share).  Where
-// they do not, an edge between a slow and a fast one mixes only now and then;
-// clipped, peers that are far apart come closer by steps of one length.
+// they do not, an edge between a slow and a fast one mixes only now and then,
+// and several corrections of it at once go too far, once; clipped, peers that
+// are far apart come closer by steps of one length.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   double squares = 0;
@@ -63,7 +64,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   // finite, and that is all.
   if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
   if (s.deadline.kind != DeadlinePolicy::Kind::kNone || s.clip_radius > 0) {
-    return before + kFloorWithDeadlines * squares;
+    return 2 * before + kFloorWithDeadlines * squares;
   }
   const double mixed =
       std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
