@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
-#include "runtime/telemetry/curves.h"
+#include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
 
 namespace gossamer {

@@ -20,7 +20,8 @@ constexpr double kPanelWidth = 800, kPanelHeight = 500, kTitleHeight = 56;
 constexpr double kLeft = 92, kRight = 28, kTop = 46, kBottom = 58;
 constexpr size_t kMostPoints = 330;  // about two pixels each
 constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 22,
-                 kLegendGap = 14;
+                 kLegendGap = 14, kLegendLine = 19;
+constexpr size_t kMostLegendLines = 6;
 
 struct Color {
   double r, g, b;
@@ -31,6 +32,8 @@ constexpr Color kPalette[] = {{0.00, 0.45, 0.70}, {0.84, 0.37, 0.00},
                               {0.00, 0.62, 0.45}, {0.80, 0.47, 0.65},
                               {0.90, 0.62, 0.00}, {0.34, 0.71, 0.91},
                               {0.35, 0.35, 0.35}};
+// Of lines once all colours have been had.
+constexpr double kDashes[][2] = {{8, 4}, {2, 4}};
 constexpr Color kInk = {0.13, 0.13, 0.15}, kGrid = {0.90, 0.90, 0.92},
                 kFrame = {0.62, 0.62, 0.66};
 
@@ -43,23 +46,55 @@ void SetColor(cairo_t* cr, const Color& c) {
   cairo_set_source_rgb(cr, c.r, c.g, c.b);
 }
 
-void Text(cairo_t* cr, const std::string& text, double x, double y, double size,
-          double align, bool bold = false) {
+// Of the series with the `number`th label.
+void SetStyle(cairo_t* cr, size_t number) {
+  SetColor(cr, kPalette[number % std::size(kPalette)]);
+  const size_t turn = number / std::size(kPalette);
+  cairo_set_dash(cr, turn == 0 ? nullptr : kDashes[(turn - 1) % 2],
+                 turn == 0 ? 0 : 2, 0);
+}
+
+// In the font that Text draws with; chooses it.
+double TextWidth(cairo_t* cr, const std::string& text, double size,
+                 bool bold = false) {
   cairo_select_font_face(
       cr, "sans", CAIRO_FONT_SLANT_NORMAL,
       bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
   cairo_set_font_size(cr, size);
   cairo_text_extents_t extents;
   cairo_text_extents(cr, text.c_str(), &extents);
-  cairo_move_to(cr, std::round(x - align * extents.x_advance), std::round(y));
+  return extents.x_advance;
+}
+
+void Text(cairo_t* cr, const std::string& text, double x, double y, double size,
+          double align, bool bold = false) {
+  const double width = TextWidth(cr, text, size, bold);
+  cairo_move_to(cr, std::round(x - align * width), std::round(y));
   cairo_show_text(cr, text.c_str());
 }
 
-// Means over equal stretches of x.
-Points Thin(const Points& points) {
+bool Finite(const std::pair<double, double>& p) {
+  return std::isfinite(p.first) && std::isfinite(p.second);
+}
+
+// An axis is logarithmic if it has anything to show: values that are 0, as the
+// consensus distance of an all-reduce, are then left out.
+bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
+  for (const Series& s : panel.series) {
+    for (const auto& p : s.points) {
+      if (Finite(p) && p.*of > 0) return true;
+    }
+  }
+  return false;
+}
+
+// Means over equal stretches of x, of the points that can be drawn.
+Points Thin(const Points& points, bool log_x, bool log_y) {
   Points finite;
   for (const auto& p : points) {
-    if (std::isfinite(p.first) && std::isfinite(p.second)) finite.push_back(p);
+    if (Finite(p) && (!log_x || p.first > 0) && (!log_y || p.second > 0)) {
+      finite.push_back(p);
+    }
   }
   if (finite.size() <= kMostPoints) return finite;
   Points out;
@@ -100,7 +135,7 @@ class Axis {
         if (v >= low_ * 0.999 && v <= high_ * 1.001) ticks.push_back(v);
       }
     }
-    return ticks;
+    return ticks.size() < 3 ? LinearTicks(low_, high_, most) : ticks;
   }
 
  private:
@@ -132,7 +167,8 @@ Range YRange(const std::vector<Points>& series, bool log) {
   return {low - pad, high + pad};
 }
 
-void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
+void DrawFrame(cairo_t* cr, const Panel& panel, double top, const Axis& x,
+               const Axis& y) {
   const double right = kPanelWidth - kRight, bottom = kPanelHeight - kBottom;
   cairo_set_line_width(cr, 1);
   const auto grid_line = [cr](double x0, double y0, double x1, double y1) {
@@ -144,7 +180,7 @@ void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
   };
   for (double v : x.Ticks(8)) {
     const double px = std::round(x(v)) + 0.5;
-    grid_line(px, kTop, px, bottom);
+    grid_line(px, top, px, bottom);
     Text(cr, absl::StrFormat("%.6g", v), px, bottom + 20, 14, 0.5);
   }
   for (double v : y.Ticks(8)) {
@@ -153,16 +189,16 @@ void DrawFrame(cairo_t* cr, const Panel& panel, const Axis& x, const Axis& y) {
     Text(cr, absl::StrFormat("%.4g", v), kLeft - 9, py + 5, 14, 1);
   }
   SetColor(cr, kFrame);
-  cairo_rectangle(cr, kLeft + 0.5, kTop + 0.5, right - kLeft, bottom - kTop);
+  cairo_rectangle(cr, kLeft + 0.5, top + 0.5, right - kLeft, bottom - top);
   cairo_stroke(cr);
   SetColor(cr, kInk);
   Text(cr, panel.title, kLeft, kTop - 14, kTitleSize, 0, true);
   Text(cr, panel.x_label, (kLeft + right) / 2, bottom + 44, 14, 0.5);
 }
 
-void DrawSeries(cairo_t* cr, const Points& points, const Color& color,
-                const Axis& x, const Axis& y, bool markers) {
-  SetColor(cr, color);
+void DrawSeries(cairo_t* cr, const Points& points, size_t number, const Axis& x,
+                const Axis& y, bool markers) {
+  SetStyle(cr, number);
   cairo_set_line_width(cr, 1.8);
   cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
   for (const auto& p : points) cairo_line_to(cr, x(p.first), y(p.second));
@@ -185,85 +221,104 @@ std::vector<std::string> Labels(const Panel& panel) {
   return labels;
 }
 
-double TextWidth(cairo_t* cr, const std::string& text, double size) {
-  cairo_set_font_size(cr, size);
-  cairo_text_extents_t extents;
-  cairo_text_extents(cr, text.c_str(), &extents);
-  return extents.x_advance;
-}
+// What the lines of a panel are: to the right of its title where all fit, else
+// in lines of their own below it.
+class Legend {
+ public:
+  Legend(cairo_t* cr, const Panel& panel, std::vector<std::string> labels)
+      : labels_(std::move(labels)) {
+    if (labels_.size() < 2) return;
+    const double right = kPanelWidth - kRight;
+    double all = 0;
+    for (const std::string& label : labels_) all += Width(cr, label);
+    const double title = TextWidth(cr, panel.title, kTitleSize, true);
+    double x = right - all;
+    const bool beside = x >= kLeft + title;
+    if (!beside) x = kLeft, lines_ = 1;
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      const double width = Width(cr, labels_[i]);
+      if (!beside && x + width > right && x > kLeft) {
+        if (lines_ == kMostLegendLines) break;
+        x = kLeft, ++lines_;
+      }
+      entries_.push_back({x, static_cast<double>(lines_) * kLegendLine});
+      x += width;
+    }
+  }
 
-// To the right of the title, as many entries as fit there.
-void DrawLegend(cairo_t* cr, const Panel& panel,
-                const std::vector<std::string>& labels) {
-  if (labels.size() < 2) return;
-  double room = kPanelWidth - kRight - kLeft - kLegendGap -
-                TextWidth(cr, panel.title, kTitleSize);
-  cairo_select_font_face(cr, "sans", CAIRO_FONT_SLANT_NORMAL,
-                         CAIRO_FONT_WEIGHT_NORMAL);
-  const double more_width = TextWidth(cr, "+999", kLegendSize) + kLegendGap;
-  size_t shown = 0;
-  for (; shown < labels.size(); ++shown) {
-    const double width =
-        TextWidth(cr, labels[shown], kLegendSize) + kLegendKey + kLegendGap;
-    const double reserved = shown + 1 < labels.size() ? more_width : 0;
-    if (width + reserved > room) break;
-    room -= width;
+  // Of the lines below the title.
+  double height() const { return static_cast<double>(lines_) * kLegendLine; }
+  const std::vector<std::string>& labels() const { return labels_; }
+
+  void Draw(cairo_t* cr) const {
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const double x = entries_[i].x + (lines_ > 0 ? 0 : kLegendGap);
+      const double y = kTop - 14 + entries_[i].y;
+      cairo_save(cr);
+      SetStyle(cr, i);
+      cairo_set_line_width(cr, 3);
+      cairo_move_to(cr, x, y - 4.5);
+      cairo_line_to(cr, x + 16, y - 4.5);
+      cairo_stroke(cr);
+      cairo_restore(cr);
+      SetColor(cr, kInk);
+      Text(cr, labels_[i], x + kLegendKey, y, kLegendSize, 0);
+    }
+    if (!entries_.empty() && entries_.size() < labels_.size()) {
+      Text(cr, absl::StrCat("+", labels_.size() - entries_.size()),
+           kPanelWidth - kRight, kTop - 14, kLegendSize, 1);
+    }
   }
-  double x = kPanelWidth - kRight;
-  if (shown < labels.size()) {
-    SetColor(cr, kInk);
-    Text(cr, absl::StrCat("+", labels.size() - shown), x, kTop - 14,
-         kLegendSize, 1);
-    x -= more_width;
+
+ private:
+  struct Entry {
+    double x, y;
+  };
+
+  static double Width(cairo_t* cr, const std::string& label) {
+    return kLegendKey + TextWidth(cr, label, kLegendSize) + kLegendGap;
   }
-  for (size_t i = shown; i-- > 0;) {
-    SetColor(cr, kInk);
-    Text(cr, labels[i], x, kTop - 14, kLegendSize, 1);
-    x -= TextWidth(cr, labels[i], kLegendSize) + 6;
-    SetColor(cr, kPalette[i % std::size(kPalette)]);
-    cairo_set_line_width(cr, 3);
-    cairo_move_to(cr, x - 16, kTop - 18.5);
-    cairo_line_to(cr, x, kTop - 18.5);
-    cairo_stroke(cr);
-    x -= kLegendKey - 6 + kLegendGap;
-  }
-}
+
+  const std::vector<std::string> labels_;
+  size_t lines_ = 0;  // below the title
+  std::vector<Entry> entries_;
+};
 
 void DrawPanel(cairo_t* cr, const Panel& panel) {
+  const bool log_y =
+      panel.log_y && AnyAbove0(panel, &std::pair<double, double>::second);
+  const bool log_x =
+      panel.log_x && AnyAbove0(panel, &std::pair<double, double>::first);
   std::vector<Points> series;
   double x_low = std::numeric_limits<double>::infinity();
   double x_high = panel.x_end;
-  bool log = panel.log_y, log_x = panel.log_x;
   for (const Series& s : panel.series) {
-    series.push_back(Thin(s.points));
-    for (const auto& p : series.back()) {
-      x_low = std::min(x_low, p.first);
-      log = log && p.second > 0;
-      log_x = log_x && p.first > 0;
-    }
+    series.push_back(Thin(s.points, log_x, log_y));
+    for (const auto& p : series.back()) x_low = std::min(x_low, p.first);
     // Thinning ends before the last point.
     if (!s.points.empty()) x_high = std::max(x_high, s.points.back().first);
   }
   if (!log_x) x_low = std::min(x_low, 0.0);
   if (!(x_high > x_low)) x_high = x_low + 2;
-  const Range range = YRange(series, log);
+  const Range range = YRange(series, log_y);
+  const Legend legend(cr, panel, Labels(panel));
   const double right = kPanelWidth - kRight, bottom = kPanelHeight - kBottom;
+  const double top = kTop + legend.height();
   const Axis x(x_low, x_high, log_x, kLeft, right);
-  const Axis y(range.low, range.high, log, bottom, kTop);
-  DrawFrame(cr, panel, x, y);
-  const std::vector<std::string> labels = Labels(panel);
+  const Axis y(range.low, range.high, log_y, bottom, top);
+  DrawFrame(cr, panel, top, x, y);
   cairo_save(cr);
-  cairo_rectangle(cr, kLeft, kTop - 3, right - kLeft + 3, bottom - kTop + 6);
+  cairo_rectangle(cr, kLeft, top - 3, right - kLeft + 3, bottom - top + 6);
   cairo_clip(cr);
   for (size_t i = 0; i < series.size(); ++i) {
     const auto label =
-        std::find(labels.begin(), labels.end(), panel.series[i].label);
-    const size_t color = static_cast<size_t>(label - labels.begin());
-    DrawSeries(cr, series[i], kPalette[color % std::size(kPalette)], x, y,
+        std::ranges::find(legend.labels(), panel.series[i].label);
+    DrawSeries(cr, series[i],
+               static_cast<size_t>(label - legend.labels().begin()), x, y,
                panel.markers);
   }
   cairo_restore(cr);
-  DrawLegend(cr, panel, labels);
+  legend.Draw(cr);
 }
 
 }  // namespace
@@ -315,49 +370,6 @@ absl::Status DrawCurves(const std::vector<Panel>& panels,
         path, ": cannot be written: ", cairo_status_to_string(written)));
   }
   return absl::OkStatus();
-}
-
-std::string ScoreTitle(const RoundMetrics& metrics) {
-  return absl::StrCat(metrics.score_name.empty() ? "score" : metrics.score_name,
-                      " (lower is better)");
-}
-
-std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
-                             const std::vector<Sample>& consensus) {
-  Panel generator{.title = "generator loss"};
-  Panel discriminator{.title = "discriminator loss"};
-  Panel score{.title = "", .log_y = true, .markers = true};
-  Panel distance{.title = "consensus distance", .log_y = true};
-  for (const PeerLog& peer : peers) {
-    Series g{peer.label, {}}, d{peer.label, {}}, s{peer.label, {}};
-    for (const RoundMetrics& m : peer.rounds) {
-      const double round = static_cast<double>(m.round);
-      g.points.emplace_back(round, m.generator_loss);
-      d.points.emplace_back(round, m.discriminator_loss);
-      if (!m.score) continue;
-      s.points.emplace_back(round, *m.score);
-      score.title = ScoreTitle(m);
-    }
-    if (g.points.empty()) continue;
-    generator.series.push_back(std::move(g));
-    discriminator.series.push_back(std::move(d));
-    if (!s.points.empty()) score.series.push_back(std::move(s));
-  }
-  Series fleet{"fleet", {}};
-  for (const Sample& sample : consensus) {
-    fleet.points.emplace_back(static_cast<double>(sample.round), sample.value);
-  }
-  if (!fleet.points.empty()) distance.series.push_back(std::move(fleet));
-  double last = 0;
-  for (const Series& s : generator.series) {
-    last = std::max(last, s.points.back().first);
-  }
-  std::vector<Panel> panels;
-  for (Panel* panel : {&generator, &discriminator, &score, &distance}) {
-    panel->x_end = last;
-    if (!panel->series.empty()) panels.push_back(std::move(*panel));
-  }
-  return panels;
 }
 
 }  // namespace gossamer

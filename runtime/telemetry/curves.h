@@ -1,7 +1,7 @@
-// Curves over rounds as a picture: losses, scores, consensus distance.
+// Curves as a picture.
 //
 // Draws series in panels with axes, ticks and a legend; knows nothing of what
-// they measure except in RunPanels.
+// they measure.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/telemetry/metrics.h"
-#include "runtime/telemetry/summary.h"
 
 namespace gossamer {
 
@@ -24,7 +22,7 @@ struct Series {
 struct Panel {
   std::string title;
   std::string x_label = "round";
-  bool log_y = false;    // ignored where a value is not above 0
+  bool log_y = false;    // values not above 0 are left out, unless all are
   bool log_x = false;    // the same; the axis begins at the first point
   bool markers = false;  // a dot on every point
   double x_end = 0;      // the axis goes at least this far
@@ -32,22 +30,11 @@ struct Panel {
 };
 
 // A PNG of 800 by 500 pixels per panel, two panels to a row.  Long series are
-// averaged down to what the width shows; non-finite points are left out.
+// averaged down to what the width shows; non-finite points are left out.  A
+// label has one colour; past the seventh, lines are dashed.
 // kInvalidArgument: no panel.  kInternal: what the system said.
 absl::Status DrawCurves(const std::vector<Panel>& panels,
                         const std::string& title, const std::string& path);
-
-struct PeerLog {
-  std::string label;  // "peer 3"
-  std::vector<RoundMetrics> rounds;
-};
-
-// "proxy-fid (lower is better)", by the name of a round's score.
-std::string ScoreTitle(const RoundMetrics& metrics);
-
-// The panels of a run; those without data are left out.
-std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
-                             const std::vector<Sample>& consensus);
 
 // Ticks for an axis from `low` to `high`: round numbers, at most `most`.
 std::vector<double> LinearTicks(double low, double high, int most);

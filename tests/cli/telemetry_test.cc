@@ -17,6 +17,7 @@
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
+#include "runtime/telemetry/run_panels.h"
 #include "runtime/telemetry/summary.h"
 #include "tests/cli/temporary_folder.h"
 
@@ -381,6 +382,20 @@ TEST(Curves, AllPanelsOfARunEndWithIt) {
       RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}}, {{3, 1e-3}});
   ASSERT_THAT(panels, SizeIs(3));  // nobody was scored
   for (const Panel& panel : panels) EXPECT_EQ(panel.x_end, 12);
+}
+
+TEST(Curves, AZeroIsLeftOutOfALogarithmicAxis) {
+  const TemporaryFolder folder;
+  const auto drawn = [&](std::vector<std::pair<double, double>> points) {
+    const std::string path = folder.path() + "/zero.png";
+    const Panel panel{.title = "consensus distance",
+                      .log_y = true,
+                      .x_end = 3,
+                      .series = {{"a", std::move(points)}}};
+    EXPECT_TRUE(DrawCurves({panel}, "zero", path).ok());
+    return ReadAll(path);
+  };
+  EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 0}}), drawn({{1, 10}, {2, 1e-3}}));
 }
 
 TEST(Curves, OddDataDoNotBreakThePicture) {
