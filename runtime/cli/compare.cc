@@ -12,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
@@ -195,18 +197,17 @@ std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
     for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
       distance.points.emplace_back(static_cast<double>(s.round), s.value);
     }
-    if (!rounds.points.empty()) {
-      by_round.series.push_back(std::move(rounds));
-      by_time.series.push_back(std::move(times));
-      by_bytes.series.push_back(std::move(bytes));
-    }
-    if (!distance.points.empty()) {
-      consensus.series.push_back(std::move(distance));
-    }
+    // Also where a run has none, so that a colour means the same in all.
+    by_round.series.push_back(std::move(rounds));
+    by_time.series.push_back(std::move(times));
+    by_bytes.series.push_back(std::move(bytes));
+    consensus.series.push_back(std::move(distance));
   }
   std::vector<Panel> panels;
   for (Panel* p : {&by_round, &by_time, &by_bytes, &consensus}) {
-    if (!p->series.empty()) panels.push_back(std::move(*p));
+    const bool drawn = std::ranges::any_of(
+        p->series, [](const Series& s) { return !s.points.empty(); });
+    if (drawn) panels.push_back(std::move(*p));
   }
   return panels;
 }
@@ -237,8 +238,28 @@ std::string CommandOf(const CompareOptions& o) {
   if (!o.rtts.empty()) add("--rate", o.rate);
   if (o.rehearse) words.push_back("--rehearse");
   add("--step-time", o.step_time);
+  if (o.target) add("--target", absl::StrCat(*o.target));
   for (const std::string& set : o.set) add("--set", set);
   return absl::StrJoin(words, " ");
+}
+
+// Of the algorithms after the first, in what a reader has of a name: what it
+// changes.
+std::vector<std::pair<std::string, std::string>> DifferencesFrom(
+    const PlannedRun& first, const ComparePlan& plan) {
+  std::vector<std::pair<std::string, std::string>> differences;
+  for (const PlannedRun& run : plan.runs) {
+    if (run.game != first.game || run.network != first.network ||
+        run.config.seed() != first.config.seed() ||
+        run.algorithm == first.algorithm) {
+      continue;
+    }
+    std::string lines = ConfigurationDifference(first.config, run.config);
+    absl::StripTrailingAsciiWhitespace(&lines);
+    differences.emplace_back(run.algorithm,
+                             absl::StrReplaceAll(lines, {{"modified: ", ""}}));
+  }
+  return differences;
 }
 
 absl::StatusOr<Report> MakeReport(const CompareOptions& options,
@@ -268,6 +289,7 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
           panels, absl::StrCat(report.title, alone ? "" : ": " + name),
           game.curves[0].path));
     }
+    game.differences = DifferencesFrom(*first, plan);
     // One grid of each setting: of its first seed.
     for (const ComparedRun& run : runs) {
       if (run.seed != runs[0].seed) continue;
@@ -351,8 +373,8 @@ void AddCompare(Command& program) {
   command.AddOption("--step-time", &options->step_time,
                     "with --rehearse: of one gradient", {.value_name = "TIME"});
   command.AddOption("--target", &options->target,
-                    "the score of time-to-target; the worst of the runs' best "
-                    "if not given");
+                    "the score of time-to-target; if not given the worst of "
+                    "the runs' best, or twice their median if that is less");
 }
 
 }  // namespace gossamer

@@ -76,6 +76,19 @@ std::string Cell(const std::vector<double>& values, bool spread,
   return absl::StrFormat("%.4g +- %.2g", s->mean * unit, s->deviation * unit);
 }
 
+// Of the runs of a game with scores.
+std::optional<double> TargetOf(const std::vector<ComparedRun>& runs,
+                               const std::string& game) {
+  std::vector<double> best;
+  for (const ComparedRun& run : runs) {
+    if (run.game != game || !run.summary.best_score) continue;
+    best.push_back(run.summary.best_score->value);
+  }
+  if (best.empty()) return std::nullopt;
+  std::ranges::sort(best);
+  return std::min(best.back(), 2 * best[best.size() / 2]);
+}
+
 }  // namespace
 
 std::optional<Spread> SpreadOf(const std::vector<double>& values) {
@@ -97,16 +110,13 @@ std::vector<Comparison> Compare(const std::vector<ComparedRun>& runs,
     if (it != games.end()) return *it;
     Comparison& added = games.emplace_back();
     added.game = run.game;
-    added.target = target;
+    added.target = target ? target : TargetOf(runs, run.game);
     return added;
   };
   for (const ComparedRun& run : runs) {
     Comparison& comparison = of(run);
-    if (!run.summary.best_score) continue;
-    comparison.score_name = run.summary.score_name;
-    const double best = run.summary.best_score->value;
-    if (!target) {
-      comparison.target = std::max(comparison.target.value_or(best), best);
+    if (run.summary.best_score) {
+      comparison.score_name = run.summary.score_name;
     }
   }
   for (const ComparedRun& run : runs) {

@@ -58,7 +58,9 @@ struct Comparison {
   std::string game;
   std::string score_name;
   // The score that "time to quality" means: the caller's, or else the worst of
-  // the runs' best, so that every run has reached it.  None without scores.
+  // the runs' best, so that every run has reached it, but at most twice their
+  // median, so that a run that learnt nothing does not set it.  None without
+  // scores.
   std::optional<double> target;
   std::vector<ComparedSetting> settings;  // in the order of first appearance
 };

@@ -53,9 +53,9 @@ struct Column {
   bool bytes = false;
 };
 
-std::vector<Column> Columns(const std::string& score_name) {
+std::vector<Column> Columns(const Comparison& comparison) {
   std::vector<Column> columns;
-  if (!score_name.empty()) {
+  if (!comparison.score_name.empty()) {
     columns = {
         {"time to target", "s", &ComparedSetting::seconds_to_target, 1,
          Column::kLess},
@@ -75,9 +75,16 @@ std::vector<Column> Columns(const std::string& score_name) {
        Column::kLess, true},
       {"consensus distance", "at the end",
        &ComparedSetting::consensus_distance},
-      {"images", "seen by all peers", &ComparedSetting::images},
   };
   columns.insert(columns.end(), std::begin(rest), std::end(rest));
+  const bool sees_images =
+      std::ranges::any_of(comparison.settings, [](const ComparedSetting& s) {
+        return std::ranges::count(s.images, 0) < std::ssize(s.images);
+      });
+  if (sees_images) {
+    columns.push_back(
+        {"images", "seen by all peers", &ComparedSetting::images});
+  }
   return columns;
 }
 
@@ -125,7 +132,7 @@ std::string Cell(const Column& column, const ComparedSetting& setting,
 }
 
 std::string Table(const Comparison& comparison) {
-  const std::vector<Column> columns = Columns(comparison.score_name);
+  const std::vector<Column> columns = Columns(comparison);
   std::string html =
       "<div class=scroll><table><tr><th>network</th><th>algorithm</th>"
       "<th>seeds</th>";
@@ -173,6 +180,19 @@ std::string ValueOf(const std::string& path, const std::string& key) {
   return "unknown";
 }
 
+std::string Differences(const ReportGame& game) {
+  if (game.differences.empty()) return "";
+  std::string html = absl::StrCat("<h3>What is not as with ",
+                                  Escape(game.comparison.settings[0].algorithm),
+                                  "</h3>\n<table>");
+  for (const auto& [algorithm, lines] : game.differences) {
+    absl::StrAppend(&html, "<tr><td>", Escape(algorithm), "</td><td><code>",
+                    absl::StrReplaceAll(Escape(lines), {{"\n", "<br>"}}),
+                    "</code></td></tr>\n");
+  }
+  return html + "</table>\n";
+}
+
 std::string GameHtml(const ReportGame& game) {
   const Comparison& c = game.comparison;
   std::string html = Table(c);
@@ -180,10 +200,11 @@ std::string GameHtml(const ReportGame& game) {
     absl::StrAppendFormat(
         &html,
         "<p>Means over seeds &plusmn; standard deviation. Time to target: "
-        "until %s was first at most %.4g. Marked: the best in its network."
-        "</p>\n",
+        "until %s was first at most %.4g; &ndash; for who never got there. "
+        "Marked: the best in its network.</p>\n",
         Escape(c.score_name), *c.target);
   }
+  html += Differences(game);
   html += Pictures("Curves", game.curves);
   return html + Pictures("Samples", game.samples);
 }

@@ -23,6 +23,9 @@ struct ReportGame {
   Comparison comparison;
   std::vector<ReportPicture> curves, samples;
   std::string configuration;  // text, as of its first run
+  // Of each other algorithm: what is different in its configuration, a line
+  // each.
+  std::vector<std::pair<std::string, std::string>> differences;
 };
 
 struct Report {
