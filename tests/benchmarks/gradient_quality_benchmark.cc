@@ -3,25 +3,31 @@
 //
 //   gradient_quality_benchmark --method dense-f32 --method scalecom:rate=100
 //       [--game gaussian] [--seeds 1,2,3] [--peers 4] [--batch 64]
-//       [--rounds 2000] [--rate 1e-3]
+//       [--rounds 2000] [--rate 1e-3] [--whole 100] [--by-kind]
 //
 // Of each method: the score at the end (energy distance of the Gaussian
 // mixture, distance to the solution of the quadratic game, proxy-fid of
-// pictures; smaller is better), its mean and standard deviation over the seeds,
-// and the bytes that a rank sends a round of the later half, alone and of the
-// whole gradient's;
-// and the processor time of the method and its sums, of that of the gradients.
+// pictures; smaller is better), its mean and standard deviation over the seeds;
+// the bytes that a rank sends a round, over all rounds, over those after the
+// --whole ones that begin every method with whole gradients, and over the later
+// half; and the processor time of the method and its sums, of that of the
+// gradients.  --by-kind averages convolutions, dense layers and small segments
+// apart, and says how much smaller the later half of each is than floats.
 
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/codec/wire_layout.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/learned_coder.h"
@@ -39,9 +45,10 @@ struct Settings {
   std::string game = "gaussian";
   std::string data = "data/emoji-32";
   std::string optimizer = "oadam";
-  int peers = 4, rounds = 2000, dimension = 4096;
+  int peers = 4, rounds = 2000, whole = 0, dimension = 4096;
   int batch = 64, width = 64;
   double rate = 1e-3, noise = 1, heterogeneity = 1, ema = 0.99;
+  bool by_kind = false;
 };
 
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const Settings& s, int rank,
@@ -69,11 +76,113 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const Settings& s, int rank,
   return MakeGan(gan, rank, s.peers, seed, /*threads=*/1);
 }
 
+// Segments that are averaged together, apart from the others.
+struct Part {
+  std::string kind;
+  std::vector<Segment> segments;  // where they are in the whole vector
+  std::unique_ptr<GradientFleet> fleet;
+};
+
+std::string KindOf(const Segment& segment) {
+  if (segment.shape.size() < 2 || segment.extent.size < kMinQuantizedSize) {
+    return "small";
+  }
+  return segment.shape.size() < 4 ? "dense" : "convolution";
+}
+
+// The ranks of one method.  Most methods treat every segment by itself and so
+// average the same whether kinds are apart or not.
+class Ranks {
+ public:
+  using Vectors = GradientFleet::Vectors;
+
+  Ranks(const std::string& method, const ParameterLayout& layout, int size,
+        bool by_kind)
+      : size_(size), mean_(layout.size()) {
+    for (const Segment& s : layout.segments()) {
+      PartOf(by_kind ? KindOf(s) : "all").segments.push_back(s);
+    }
+    for (Part& part : parts_) {
+      part.fleet = std::make_unique<GradientFleet>(
+          method, ParameterLayout(part.segments), size, "", MakeLearnedCoder);
+    }
+  }
+
+  std::vector<float> Step(const Vectors& gradients) {
+    for (Part& part : parts_) {
+      Vectors own(gradients.size());
+      for (size_t r = 0; r < own.size(); ++r) {
+        for (const Segment& s : part.segments) {
+          const auto g =
+              std::span(gradients[r]).subspan(s.extent.offset, s.extent.size);
+          own[r].insert(own[r].end(), g.begin(), g.end());
+        }
+      }
+      const std::vector<float> mean = part.fleet->Step(own);
+      auto at = mean.begin();
+      for (const Segment& s : part.segments) {
+        const auto size = static_cast<ptrdiff_t>(s.extent.size);
+        std::copy(at, at + size,
+                  mean_.begin() + static_cast<ptrdiff_t>(s.extent.offset));
+        at += size;
+      }
+    }
+    return mean_;
+  }
+
+  // By part, that a rank sent so far.
+  std::vector<double> Sent() const {
+    std::vector<double> sent;
+    for (const Part& part : parts_) {
+      double bytes = 0;
+      for (int r = 0; r < size_; ++r) {
+        bytes += static_cast<double>(part.fleet->bytes_sent(r)) / size_;
+      }
+      sent.push_back(bytes);
+    }
+    return sent;
+  }
+
+  // By part, of floats in the messages of the same all-reduce.
+  std::vector<double> Floats() const {
+    std::vector<double> floats;
+    for (const Part& part : parts_) {
+      double n = 0;
+      for (const Segment& s : part.segments) {
+        n += static_cast<double>(s.extent.size);
+      }
+      const double copies = part.fleet->rank(0).sums() ? 2.0 / size_ : 1.0;
+      floats.push_back(sizeof(float) * n * copies * (size_ - 1));
+    }
+    return floats;
+  }
+
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  Part& PartOf(const std::string& kind) {
+    const auto it = std::ranges::find(parts_, kind, &Part::kind);
+    return it != parts_.end() ? *it : parts_.emplace_back(Part{kind, {}, {}});
+  }
+
+  const int size_;
+  std::vector<Part> parts_;
+  std::vector<float> mean_;
+};
+
+struct Kind {
+  std::string name;
+  double floats = 0, sent = 0;  // bytes of a rank and round
+};
+
 struct Result {
   double score = 0;
-  double bytes = 0;  // of a rank and round
-  double share = 0;  // of the gradient's floats
+  // Bytes of a rank and round: of all rounds, after the whole gradients, and of
+  // the later half.
+  double all = 0, after = 0, later = 0;
+  double share = 0;  // of the gradient's floats, in the later half
   double work = 0;   // of the gradients' processor time
+  std::vector<Kind> kinds;
 };
 
 // Of this thread, which computes all there is.
@@ -81,6 +190,21 @@ double CpuSeconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// What was sent, whole, before and after the later half began.
+void Count(const Settings& s, const std::vector<double>& whole,
+           const std::vector<double>& before, const Ranks& ranks,
+           Result& result) {
+  const int later = s.rounds - std::max(s.rounds / 2, s.whole);
+  const std::vector<double> sent = ranks.Sent(), floats = ranks.Floats();
+  for (size_t p = 0; p < sent.size(); ++p) {
+    result.after += sent[p] / (s.rounds - s.whole);
+    const double bytes = (sent[p] - before[p]) / later;
+    result.later += bytes;
+    result.kinds.push_back({ranks.parts()[p].kind, floats[p], bytes});
+  }
+  result.all = (whole[0] + result.after * (s.rounds - s.whole)) / s.rounds;
 }
 
 absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
@@ -103,22 +227,16 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   GOSSAMER_RETURN_IF_ERROR(GradientCompressor::Create(
                                method, layout, HostKernels(), MakeLearnedCoder)
                                .status());
-  GradientFleet fleet(method, layout, s.peers, "", MakeLearnedCoder);
+  Ranks whole(std::string(GradientCompressor::kExact), layout, s.peers, false);
+  Ranks ranks(method, layout, s.peers, s.by_kind);
   const auto generator =
       games[0]->parameters().first(layout.extent(Player::kGenerator).size);
   std::vector<float> average(generator.begin(), generator.end());
   double computing = 0, averaging = 0;
-  const auto sent = [&] {
-    double bytes = 0;
-    for (int r = 0; r < s.peers; ++r) {
-      bytes += static_cast<double>(fleet.bytes_sent(r)) / s.peers;
-    }
-    return bytes;
-  };
-  double sent_before = 0;
-  const int later = s.rounds / 2;
+  std::vector<double> before;  // sent, when the later half begins
+  const int later = std::max(s.rounds / 2, s.whole);
   for (int round = 0; round < s.rounds; ++round) {
-    if (round == later) sent_before = sent();
+    if (round == later) before = ranks.Sent();
     const double start = CpuSeconds();
     const auto step = static_cast<uint64_t>(round);
     GradientFleet::Vectors gradients;
@@ -129,7 +247,8 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
       gradients.emplace_back(g.begin(), g.end());
     }
     const double computed = CpuSeconds();
-    const std::vector<float> mean = fleet.Step(gradients);
+    const std::vector<float> mean =
+        (round < s.whole ? whole : ranks).Step(gradients);
     computing += computed - start;
     averaging += CpuSeconds() - computed;
     for (auto& local : steps) local->Apply(step, step + 1, mean);
@@ -141,39 +260,70 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   GOSSAMER_ASSIGN_OR_RETURN(
       result.score,
       games[0]->evaluator()->Score(closed ? generator : average, RngKey(7)));
-  result.bytes = (sent() - sent_before) / (s.rounds - later);
   result.work = averaging / computing;
-  result.share = result.bytes / (4.0 * static_cast<double>(layout.size()));
+  Count(s, whole.Sent(), before, ranks, result);
+  result.share = result.later / (4.0 * static_cast<double>(layout.size()));
   return result;
 }
 
+// Of all seeds: scores with their mean and deviation, the mean of the rest.
+void Print(const std::string& method, const std::vector<Result>& results) {
+  const auto n = static_cast<double>(results.size());
+  double sum = 0, squares = 0;
+  std::vector<std::string> scores;
+  Result mean;
+  for (const Result& r : results) {
+    sum += r.score;
+    squares += r.score * r.score;
+    scores.push_back(absl::StrFormat("%.4g", r.score));
+    mean.all += r.all / n;
+    mean.after += r.after / n;
+    mean.later += r.later / n;
+    mean.share += r.share / n;
+    mean.work += r.work / n;
+    mean.kinds.resize(r.kinds.size());
+    for (size_t k = 0; k < r.kinds.size(); ++k) {
+      mean.kinds[k].name = r.kinds[k].name;
+      mean.kinds[k].floats = r.kinds[k].floats;
+      mean.kinds[k].sent += r.kinds[k].sent / n;
+    }
+  }
+  const double deviation =
+      std::sqrt(std::max(0.0, squares - sum * sum / n) / std::max(1.0, n - 1));
+  absl::PrintF(
+      "| `%s` | %.4g ± %.2g (%s) | %.0f | %.0f | %.0f | %.4g | %.3g |\n",
+      method, sum / n, deviation, absl::StrJoin(scores, ", "), mean.all,
+      mean.after, mean.later, mean.share, mean.work);
+  if (mean.kinds.size() > 1) {
+    for (const Kind& kind : mean.kinds) {
+      absl::PrintF("|   %s | 1/%.3g of floats | | | %.0f | | |\n", kind.name,
+                   kind.floats / kind.sent, kind.sent);
+    }
+  }
+  std::fflush(stdout);
+}
+
 int Main(const Settings& s) {
-  std::printf(
-      "| method | score | bytes | of 4n | time |\n"
-      "| --- | --- | --- | --- | --- |\n");
+  if (s.whole < 0 || s.whole >= s.rounds) {
+    absl::FPrintF(stderr, "--whole %d leaves none of %d rounds to a method\n",
+                  s.whole, s.rounds);
+    return 2;
+  }
+  absl::PrintF(
+      "| method | score | bytes | after the start | later half | of 4n | time "
+      "|\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n");
   for (const std::string& method : s.methods) {
-    double sum = 0, squares = 0;
-    Result last;
-    std::vector<std::string> all;
+    std::vector<Result> results;
     for (const uint64_t seed : s.seeds) {
-      const auto result = Train(s, method, seed);
+      auto result = Train(s, method, seed);
       if (!result.ok()) {
-        std::fprintf(stderr, "%s\n", result.status().ToString().c_str());
+        absl::FPrintF(stderr, "%s\n", result.status().ToString());
         return 1;
       }
-      last = *result;
-      sum += last.score;
-      squares += last.score * last.score;
-      all.push_back(absl::StrCat(last.score));
+      results.push_back(*std::move(result));
     }
-    const auto n = static_cast<double>(s.seeds.size());
-    const double deviation = std::sqrt(std::max(0.0, squares - sum * sum / n) /
-                                       std::max(1.0, n - 1));
-    std::printf("| `%s` | %.4g ± %.2g (%s) | %.0f | %.4g | %.3g |\n",
-                method.c_str(), sum / n, deviation,
-                absl::StrJoin(all, ", ").c_str(), last.bytes, last.share,
-                last.work);
-    std::fflush(stdout);
+    Print(method, results);
   }
   return 0;
 }
@@ -201,6 +351,11 @@ int main(int argc, char** argv) {
   add("--optimizer", &s.optimizer);
   add("--peers", &s.peers);
   add("--rounds", &s.rounds);
+  program.AddOption("--whole", &s.whole,
+                    "rounds of whole gradients before a method begins",
+                    {.show_default = true});
+  program.AddOption("--by-kind", &s.by_kind,
+                    "convolutions, dense layers and small segments apart");
   add("--dimension", &s.dimension);
   add("--batch", &s.batch);
   add("--width", &s.width);
