@@ -177,7 +177,7 @@ std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
                 .log_y = true,
                 .markers = true};
   Panel by_bytes{.title = "score over traffic",
-                 .x_label = "MB sent by a peer",
+                 .x_label = "MB sent by the first peer",
                  .log_y = true,
                  .log_x = true,
                  .markers = true};

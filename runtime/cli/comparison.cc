@@ -153,8 +153,8 @@ std::string FormatComparison(const Comparison& comparison) {
   if (comparison.target) {
     absl::StrAppendFormat(
         &text,
-        "target: the first time that %s is at most %.4g, and what a peer had "
-        "sent then; compute, waiting and bytes of a round\n",
+        "target: the first time that %s is at most %.4g, and what the first "
+        "peer had sent then; compute, waiting and bytes of a round\n",
         comparison.score_name, *comparison.target);
   }
   return text;

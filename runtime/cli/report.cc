@@ -59,8 +59,8 @@ std::vector<Column> Columns(const Comparison& comparison) {
     columns = {
         {"time to target", "s", &ComparedSetting::seconds_to_target, 1,
          Column::kLess},
-        {"sent until then", "by a peer", &ComparedSetting::bytes_to_target, 1,
-         Column::kLess, true},
+        {"sent until then", "by the first peer",
+         &ComparedSetting::bytes_to_target, 1, Column::kLess, true},
         {"last score", "lower is better", &ComparedSetting::last_score, 1,
          Column::kLess},
         {"best score", "", &ComparedSetting::best_score, 1, Column::kLess}};

@@ -130,12 +130,14 @@ class Axis {
     for (int e = static_cast<int>(std::floor(std::log10(low_)));
          e <= static_cast<int>(std::ceil(std::log10(high_))); e += every) {
       for (double m : {1.0, 2.0, 5.0}) {
-        if (m > 1 && decades > 2) break;
+        if (m > 1 && 3 * decades > most) break;
         const double v = m * std::pow(10.0, e);
         if (v >= low_ * 0.999 && v <= high_ * 1.001) ticks.push_back(v);
       }
     }
-    return ticks.size() < 3 ? LinearTicks(low_, high_, most) : ticks;
+    // Within a decade round numbers do not crowd at its end.
+    return ticks.size() < 3 && decades < 1 ? LinearTicks(low_, high_, most)
+                                           : ticks;
   }
 
  private:
