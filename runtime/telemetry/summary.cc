@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <span>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -23,7 +24,7 @@ using Rounds = std::vector<RoundMetrics>;
 // Seconds from the first to the last round.  A stopped run that went on later
 // has a long gap in it: one over a hundred times the usual interval, and over a
 // minute, is none of training's.
-double TrainingSeconds(const Rounds& rounds) {
+double TrainingSeconds(std::span<const RoundMetrics> rounds) {
   std::vector<double> intervals;
   for (size_t i = 1; i < rounds.size(); ++i) {
     intervals.push_back(
@@ -39,6 +40,12 @@ double TrainingSeconds(const Rounds& rounds) {
     if (d > 0 && d <= longest) sum += d;
   }
   return sum;
+}
+
+double RoundsPerSecond(std::span<const RoundMetrics> rounds) {
+  const double seconds = TrainingSeconds(rounds);
+  if (seconds <= 0) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(rounds.size() - 1) / seconds;
 }
 
 // What a counter that starts again at 0 with every life of a process came to.
@@ -130,18 +137,19 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
   if (peers.empty()) return s;
   s.rounds = s.steps = std::numeric_limits<uint64_t>::max();
   s.rounds_per_second = std::numeric_limits<double>::infinity();
+  s.steady_rounds_per_second = s.rounds_per_second;
   const double peer_count = static_cast<double>(peers.size());
   std::vector<double> exchanges, differences;
   for (const Rounds& rounds : peers) {
     s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
     if (rounds.empty()) continue;
-    const double seconds = TrainingSeconds(rounds);
-    s.training_seconds = std::max(s.training_seconds, seconds);
-    const double intervals = static_cast<double>(rounds.size() - 1);
-    if (seconds > 0) {
-      s.rounds_per_second = std::min(s.rounds_per_second, intervals / seconds);
-    }
+    s.training_seconds = std::max(s.training_seconds, TrainingSeconds(rounds));
+    s.rounds_per_second =
+        std::min(s.rounds_per_second, RoundsPerSecond(rounds));
+    s.steady_rounds_per_second =
+        std::min(s.steady_rounds_per_second,
+                 RoundsPerSecond(std::span(rounds).subspan(rounds.size() / 2)));
     s.bytes_per_round +=
         static_cast<double>(Total(rounds, &RoundMetrics::bytes_sent)) /
         static_cast<double>(rounds.size()) / peer_count;
@@ -161,7 +169,9 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
     s.skipped += Total(rounds, &RoundMetrics::skipped);
     s.late += Total(rounds, &RoundMetrics::late);
   }
-  if (!std::isfinite(s.rounds_per_second)) s.rounds_per_second = 0;
+  for (double* rate : {&s.rounds_per_second, &s.steady_rounds_per_second}) {
+    if (!std::isfinite(*rate)) *rate = 0;
+  }
   s.exchange_seconds = MedianOf(exchanges);
   if (s.clipping) s.clipping->longest = MedianOf(differences);
   s.generator_loss = MeanOfLastTenth(peers, &RoundMetrics::generator_loss);
@@ -181,7 +191,8 @@ std::string ToJson(const RunSummary& s) {
       {"rounds", s.rounds},
       {"steps", s.steps},
       {"training_seconds", s.training_seconds},
-      {"rounds_per_second", s.rounds_per_second}};
+      {"rounds_per_second", s.rounds_per_second},
+      {"steady_rounds_per_second", s.steady_rounds_per_second}};
   json["score_name"] = s.score_name;
   Put(json, "first_score", s.first_score);
   Put(json, "last_score", s.last_score);
@@ -219,6 +230,8 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     s.steps = json.at("steps").get<uint64_t>();
     s.training_seconds = GetNumber(json, "training_seconds");
     s.rounds_per_second = GetNumber(json, "rounds_per_second");
+    s.steady_rounds_per_second =  // that earlier versions did not write
+        json.value("steady_rounds_per_second", s.rounds_per_second);
     s.score_name = json.value("score_name", s.score_name);
     Get(json, "first_score", s.first_score);
     Get(json, "last_score", s.last_score);

@@ -29,12 +29,15 @@ struct RunSummary {
   std::string run;
   std::string algorithm;
   uint64_t peers = 0;
-  uint64_t configuration_hash = 0;   // as 16 hexadecimal digits
-  bool finished = false;             // all rounds, not stopped or failed
-  uint64_t rounds = 0;               // that every peer has finished
-  uint64_t steps = 0;                // of the peer with the fewest
-  double training_seconds = 0;       // first to last round, without pauses
-  double rounds_per_second = 0;      // of the slowest peer
+  uint64_t configuration_hash = 0;  // as 16 hexadecimal digits
+  bool finished = false;            // all rounds, not stopped or failed
+  uint64_t rounds = 0;              // that every peer has finished
+  uint64_t steps = 0;               // of the peer with the fewest
+  double training_seconds = 0;      // first to last round, without pauses
+  double rounds_per_second = 0;     // of the slowest peer
+  // In the later half of its rounds, when connections have found their speed
+  // and `auto` its choice.
+  double steady_rounds_per_second = 0;
   std::string score_name = "score";  // "proxy-fid"
   std::optional<Sample> first_score;
   std::optional<Sample> last_score;

@@ -207,6 +207,24 @@ TEST(Summary, SumsUp) {
   EXPECT_DOUBLE_EQ(s.exchange_seconds, 0.3);
 }
 
+TEST(Summary, TheSteadyRateIsOfTheLaterHalf) {
+  std::vector<RoundMetrics> rounds = Rounds(11);  // one in 0.5 s
+  for (size_t i = 1; i < rounds.size(); ++i) {
+    rounds[i].finished +=
+        std::min<int>(static_cast<int>(i), 5) * absl::Milliseconds(500);
+  }
+  const RunSummary s = Summarize({rounds, Rounds(11)});
+  EXPECT_DOUBLE_EQ(s.rounds_per_second, 10 / 7.5);
+  EXPECT_DOUBLE_EQ(s.steady_rounds_per_second, 2);
+  // A summary of before there was one.
+  std::string older = ToJson(s);
+  older.erase(older.find("  \"steady"),
+              older.find("  \"score_name") - older.find("  \"steady"));
+  const auto back = ParseSummary(older);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_DOUBLE_EQ(back->steady_rounds_per_second, 10 / 7.5);
+}
+
 TEST(Summary, APauseIsNotTraining) {
   std::vector<RoundMetrics> rounds = Rounds(11);
   for (size_t i = 6; i < rounds.size(); ++i) {
@@ -228,15 +246,16 @@ TEST(Summary, KeysAreStableAndReadBack) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(
-      keys, ElementsAre("run", "algorithm", "peers", "configuration_hash",
-                        "finished", "rounds", "steps", "training_seconds",
-                        "rounds_per_second", "score_name", "first_score",
-                        "first_score_round", "last_score", "last_score_round",
-                        "best_score", "best_score_round", "consensus_distance",
-                        "consensus_distance_round", "generator_loss",
-                        "discriminator_loss", "bytes_per_round",
-                        "seconds_computing", "seconds_waiting",
-                        "exchange_seconds", "corrections", "skipped", "late"));
+      keys,
+      ElementsAre("run", "algorithm", "peers", "configuration_hash", "finished",
+                  "rounds", "steps", "training_seconds", "rounds_per_second",
+                  "steady_rounds_per_second", "score_name", "first_score",
+                  "first_score_round", "last_score", "last_score_round",
+                  "best_score", "best_score_round", "consensus_distance",
+                  "consensus_distance_round", "generator_loss",
+                  "discriminator_loss", "bytes_per_round", "seconds_computing",
+                  "seconds_waiting", "exchange_seconds", "corrections",
+                  "skipped", "late"));
   EXPECT_EQ(json["configuration_hash"], "0000000000000abc");
   EXPECT_TRUE(json["first_score"].is_null());
   const auto back = ParseSummary(ToJson(s));
