@@ -8,7 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/methods/catalogue.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cli/conditions.h"
+#include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
 #include "runtime/peer/run_config.h"
@@ -157,17 +160,39 @@ std::vector<std::string> ChangesFor(const CompareOptions& options,
   return changes;
 }
 
-absl::Status CheckFolder(const PlannedRun& run) {
+// All that the numbers of a run stand for, so also how it was evaluated, and on
+// which data.
+RunConfig Compared(RunConfig config) {
+  config.clear_name();
+  config.clear_checkpoint();
+  return config;
+}
+
+// What the run in a folder has that the one asked for has not; a line each.
+absl::StatusOr<std::string> DifferenceFrom(const RunFolder& folder,
+                                           const PlannedRun& run,
+                                           const std::string& data) {
+  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
+  RunConfig now = run.config;
+  if (!data.empty()) {
+    now.mutable_game()->mutable_gan()->mutable_data()->set_path(data);
+  }
+  std::string lines;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&lines);
+  differencer.Compare(Compared(before), Compared(now));
+  return lines + ConditionsDifference(folder.ReadConditions(), run.conditions);
+}
+
+absl::Status CheckFolder(const PlannedRun& run, const std::string& data) {
   const RunFolder folder(run.folder);
   if (!folder.Exists()) return absl::OkStatus();
-  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
-  if (ConfigurationHash(before) == ConfigurationHash(run.config)) {
-    return absl::OkStatus();
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string difference,
+                            DifferenceFrom(folder, run, data));
+  if (difference.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(run.folder, " holds a run of another configuration:\n",
-                   ConfigurationDifference(before, run.config),
-                   "choose another --name, or remove that folder"));
+      absl::StrCat(run.folder, " holds a run that is not the one asked for:\n",
+                   difference, "choose another --name, or remove that folder"));
 }
 
 // One file that is compared.
@@ -177,6 +202,21 @@ struct ComparedGame {
   std::string data;    // folder; empty: it needs none
   std::string folder;  // of its runs
 };
+
+// Says what is missing before the first run does.
+absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
+                                         const Network& network,
+                                         RunConfig config) {
+  if (network.scenario.empty()) return LoopbackConditions();
+  GOSSAMER_ASSIGN_OR_RETURN(const Scenario scenario,
+                            LoadScenario(network.scenario, config.peers()));
+  if (!options.rehearse) return LabConditions(scenario);
+  RehearseOptions rehearsal;
+  rehearsal.step_time = options.step_time;
+  GOSSAMER_ASSIGN_OR_RETURN(const StepTimes steps,
+                            PrepareRehearsal(rehearsal, config));
+  return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
+}
 
 absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
                                    const ComparedGame& game,
@@ -203,6 +243,8 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   run.config.set_name(name);
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
   run.folder = absl::StrCat(parent, "/", name);
+  GOSSAMER_ASSIGN_OR_RETURN(run.conditions,
+                            ConditionsOf(options, network, run.config));
   if (network.scenario.empty()) {
     run.arguments = {"train"};
   } else {
@@ -224,7 +266,7 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   for (const std::string& change : changes) {
     run.arguments.insert(run.arguments.end(), {"--set", change});
   }
-  GOSSAMER_RETURN_IF_ERROR(CheckFolder(run));
+  GOSSAMER_RETURN_IF_ERROR(CheckFolder(run, game.data));
   return run;
 }
 

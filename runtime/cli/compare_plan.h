@@ -38,10 +38,11 @@ struct CompareOptions : TrainingOptions {
 };
 
 struct PlannedRun {
-  std::string game;       // the file's name of the run
-  std::string network;    // "local", "100ms 100mbit", a scenario's name
-  std::string algorithm;  // as given, or the method's name
-  RunConfig config;       // resolved
+  std::string game;        // the file's name of the run
+  std::string network;     // "local", "100ms 100mbit", a scenario's name
+  std::string algorithm;   // as given, or the method's name
+  RunConfig config;        // resolved
+  std::string conditions;  // as in its folder (conditions.h)
   std::string folder;
   std::vector<std::string> arguments;  // of gossamer
 };
@@ -53,7 +54,8 @@ struct ComparePlan {
 
 // Writes the scenarios of --rtt into the plan's folder.  kInvalidArgument: a
 // configuration, algorithm, network or data folder cannot be used, or a folder
-// holds a run of another configuration (naming the difference).
+// holds a run of another configuration or of other conditions (naming the
+// difference).
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options);
 
 }  // namespace gossamer

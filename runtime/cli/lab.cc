@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/conditions.h"
 #include "runtime/cli/lab_check.h"
 #include "runtime/cli/lab_report.h"
 #include "runtime/cli/rehearse.h"
@@ -160,6 +161,7 @@ int RunTraining(Options options, const Scenario& scenario, Lab& lab,
   PlaceRun(options);
   absl::StatusOr<FleetSpec> spec = PrepareTraining(options.train);
   if (!spec.ok()) return Complain("lab", spec.status());
+  spec->conditions = LabConditions(scenario);
   absl::StrAppend(&spec->title, "  in ", scenario.name);
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
     spec->hosts.push_back({lab.Address(rank), PlaceOf(lab, rank)});

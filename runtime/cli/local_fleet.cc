@@ -53,7 +53,7 @@ LocalFleet::LocalFleet(FleetSpec spec, SignalWaiter& signals,
 }
 
 absl::Status LocalFleet::Run() {
-  GOSSAMER_RETURN_IF_ERROR(folder_.Create(spec_.config));
+  GOSSAMER_RETURN_IF_ERROR(folder_.Create(spec_.config, spec_.conditions));
   GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                             LineFile::Open(folder_.ConsensusPath()));
   GOSSAMER_RETURN_IF_ERROR(StartTopology());

@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/cli/conditions.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/progress.h"
@@ -82,21 +83,13 @@ absl::StatusOr<StepTimes> Given(const std::string& text) {
   return StepTimes{.source = text, .by_rank = {{*step}}};
 }
 
-nlohmann::ordered_json DescriptionOf(const Scenario& scenario,
-                                     const StepTimes& steps) {
-  bool loses = false;
+bool Loses(const Scenario& scenario) {
   for (const auto& row : scenario.links) {
-    for (const LinkSpec& link : row) loses |= link.loss > 0;
+    for (const LinkSpec& link : row) {
+      if (link.loss > 0) return true;
+    }
   }
-  nlohmann::ordered_json json = {
-      {"step_times", steps.source},
-      {"warnings", nlohmann::ordered_json::array()},
-      {"scenario", nlohmann::ordered_json::parse(ScenarioJson(scenario))}};
-  if (loses) {
-    json["warnings"].push_back(
-        "links lose packets, which slows TCP down; a rehearsal leaves it out");
-  }
-  return json;
+  return false;
 }
 
 // Bytes by link, as in the lab's network.json, but without packets' headers.
@@ -121,8 +114,8 @@ class Record {
   Record(const RunConfig& config, const RunFolder& folder)
       : config_(config), folder_(folder), display_(stderr) {}
 
-  absl::Status Open() {
-    GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_));
+  absl::Status Open(const std::string& conditions) {
+    GOSSAMER_RETURN_IF_ERROR(folder_.Create(config_, conditions));
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                               LineFile::Open(folder_.ConsensusPath()));
     for (uint32_t rank = 0; rank < config_.peers(); ++rank) {
@@ -227,12 +220,12 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals) {
   Record record(config, folder);
-  GOSSAMER_RETURN_IF_ERROR(record.Open());
-  const nlohmann::ordered_json description = DescriptionOf(scenario, steps);
-  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(folder.path() + "/rehearsal.json",
-                                         description.dump(2) + "\n"));
-  for (const auto& warning : description["warnings"]) {
-    record.Print(absl::StrCat("warning: ", warning.get<std::string>()));
+  GOSSAMER_RETURN_IF_ERROR(record.Open(
+      RehearsalConditions(scenario, steps.source, options.memory_rate)));
+  if (Loses(scenario)) {
+    record.Print(
+        "warning: links lose packets, which slows TCP down; a rehearsal leaves "
+        "it out");
   }
   const RngKey key = RngKey(config.seed()).Fold("step times");
   RehearsalSpec spec{

@@ -42,9 +42,9 @@ struct StepTimes {
 absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
                                            RunConfig& config);
 
-// Writes what gossamer lab does of a run but for checkpoints and samples, and
-// rehearsal.json.  Shows progress on stderr.  kAborted after a second signal; a
-// first one ends the run at an agreed round.
+// Writes what gossamer lab does of a run but for checkpoints and samples. Shows
+// progress on stderr.  kAborted after a second signal; a first one ends the run
+// at an agreed round.
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals);

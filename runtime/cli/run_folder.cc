@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -59,13 +60,21 @@ bool RunFolder::Exists() const {
   return fs::exists(ConfigPath(), error);
 }
 
-absl::Status RunFolder::Create(const RunConfig& config) const {
+absl::Status RunFolder::Create(const RunConfig& config,
+                               const std::string& conditions) const {
   std::error_code error;
   fs::create_directories(path_ + "/logs", error);
   if (error) {
     return absl::ErrnoToStatus(error.value(), absl::StrCat(path_, "/logs"));
   }
+  // The configuration, which makes it a run's folder, comes last.
+  GOSSAMER_RETURN_IF_ERROR(WriteTextFile(ConditionsPath(), conditions));
   return WriteTextFile(ConfigPath(), ToTextProto(config));
+}
+
+std::string RunFolder::ReadConditions() const {
+  std::ifstream file(ConditionsPath());
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {

@@ -1,6 +1,7 @@
 // What lies where in runs/<name>/, and how to read it.
 //
 //   config.textproto            resolved
+//   conditions.json             place, network and step times (conditions.h)
 //   peer-<rank>/metrics.jsonl   and events.jsonl, decisions.log, checkpoints/
 //   topology/                   state of the topology service
 //   logs/                       what the processes printed
@@ -31,6 +32,7 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string ConfigPath() const { return path_ + "/config.textproto"; }
+  std::string ConditionsPath() const { return path_ + "/conditions.json"; }
   std::string SummaryPath() const { return path_ + "/summary.json"; }
   std::string CurvesPath() const { return path_ + "/curves.png"; }
   std::string ConsensusPath() const { return path_ + "/consensus.jsonl"; }
@@ -40,9 +42,12 @@ class RunFolder {
   // True if it looks like a run's.
   bool Exists() const;
 
-  // Makes the folders and writes the configuration.
-  absl::Status Create(const RunConfig& config) const;
+  // Makes the folders and writes the configuration and the run's conditions.
+  absl::Status Create(const RunConfig& config,
+                      const std::string& conditions) const;
   absl::StatusOr<RunConfig> LoadConfig() const;
+  // Empty if the run has not said any.
+  std::string ReadConditions() const;
 
   // Ranks with a folder of their own, ascending.
   std::vector<int> Ranks() const;

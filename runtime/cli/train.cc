@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/conditions.h"
 #include "runtime/cli/local_fleet.h"
 #include "runtime/peer/run_config.h"
 
@@ -105,6 +106,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
           before.ConfigPath()));
     }
   }
+  spec.conditions = LoopbackConditions();
   spec.title = absl::StrCat(spec.config.name(), "  ", spec.config.algorithm(),
                             "  ", spec.config.peers(), " peers");
   GOSSAMER_RETURN_IF_ERROR(

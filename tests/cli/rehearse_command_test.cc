@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 namespace gossamer {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
@@ -136,7 +138,7 @@ TEST_F(Rehearse, StepsOfARunStandForNetworks) {
       ordered_json::parse(r.out)["summary"]["rounds_per_second"];
   EXPECT_NEAR(rate, 20, 0.6);
   const auto told =
-      ordered_json::parse(ReadAll(folder_.path() + "/runs/g/rehearsal.json"));
+      ordered_json::parse(ReadAll(folder_.path() + "/runs/g/conditions.json"));
   EXPECT_EQ(told["step_times"], "measured in runs/r");
 }
 
@@ -152,8 +154,38 @@ TEST_F(Rehearse, ComparisonsNeedNoLab) {
             2 * settings[3]["rounds_per_second_mean"].get<double>());
 }
 
+// What is kept is what the command stands for.
+TEST_F(Rehearse, AComparisonOfOtherConditionsIsRefused) {
+  const std::string compare =
+      "compare --config c.textproto --rehearse --scenarios far.textproto "
+      "--algorithms dp-oadam --step-time ";
+  ASSERT_EQ(Run(compare + "10ms").code, 0);
+  const Result again = Run(compare + "10ms");
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("kept, it has finished"));
+
+  const auto refused = [&](const std::string& command,
+                           const std::string& difference) {
+    const Result r = Run(command);
+    EXPECT_EQ(r.code, 2) << command;
+    EXPECT_THAT(r.err, HasSubstr(difference + "\n")) << command;
+    EXPECT_THAT(r.err, HasSubstr("choose another --name")) << command;
+  };
+  refused(compare + "50ms", "step_times: \"10ms\" -> \"50ms\"");
+  refused(compare + "10ms --set evaluation.samples=64",
+          "modified: evaluation.samples: 1024 -> 64");
+  Write("far.textproto",
+        "name: \"far\"\nlink { rtt: \"100ms\" rate: \"8mbit\" }");
+  refused(compare + "10ms",
+          "scenario/links/0/bits_per_second: null -> 8000000");
+  fs::remove(folder_.path() +
+             "/runs/compare-r/far--rehearsed/dp-oadam-seed-1/conditions.json");
+  refused(compare + "10ms", "place: none -> \"rehearsal\"");
+}
+
 TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
   Write("gan.textproto", "name: \"g\" peers: 4");
+  Write("q.textproto", "name: \"q\" game { quadratic { dimension: 64 } }");
   Write("two.textproto", "name: \"two\" hosts: 2 link { rtt: \"1ms\" }");
   const std::string lab = "lab --rehearse --scenario far.textproto --config ";
   const struct {
@@ -171,6 +203,8 @@ TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
       {"lab --rehearse --scenario two.textproto --config c.textproto",
        "2 hosts"},
       {"compare --config c.textproto --rehearse", "give --scenarios or --rtt"},
+      {"compare --config q.textproto --rehearse --rtt 1ms",
+       "how long does a step take"},
       {"compare --config gan.textproto --rehearse --rtt 1ms",
        "no networks are trained"},
   };
