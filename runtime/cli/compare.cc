@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +14,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/compare_plan.h"
+#include "runtime/cli/compare_runs.h"
 #include "runtime/cli/comparison.h"
-#include "runtime/cli/fleet_process.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/peer/run_config.h"
-#include "runtime/telemetry/progress.h"
 
 namespace gossamer {
 namespace {
@@ -49,8 +45,9 @@ constexpr char kExamples[] = R"(examples:
 Every algorithm runs for the same rounds, peers and batch, so all see as many
 images, one run after the other on this machine.  What an algorithm implies
 (graph, schedule, optimizer) is its own unless it is the file's algorithm;
-cp-oadam takes the fastest all-reduce of the network at hand.  Runs that are
-finished are kept: the same command goes on where it was ended.
+cp-oadam takes the fastest all-reduce of the network at hand.  The same command goes on where it was ended: runs that are finished
+are kept, others resume from the last checkpoint that all peers have, or begin
+anew where there is none (checkpoint.every; a rehearsal has none).
 
 Leaves report.html (table, curves, samples; needs no network), comparison.png
 and report.json.  JSON keys: games, a list of game, score_name, target, settings
@@ -60,113 +57,6 @@ bytes_to_target, rounds_per_second, computing_seconds_per_round,
 waiting_seconds_per_round, exchange_seconds, bytes_per_round,
 consensus_distance, training_seconds; runs of network, algorithm, seed, folder,
 images, summary (as in summary.json).)";
-
-// The summary of a run that has finished with this very configuration.
-absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
-  std::ifstream file(RunFolder(run.folder).SummaryPath());
-  std::stringstream text;
-  text << file.rdbuf();
-  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary, ParseSummary(text.str()));
-  if (!summary.finished ||
-      summary.configuration_hash != ConfigurationHash(run.config)) {
-    return absl::NotFoundError("not finished, or of another configuration");
-  }
-  return summary;
-}
-
-// As a command of its own, which shows its progress; its results are files.
-absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
-  ProcessSpec spec{.name = run.folder,
-                   .argv = {SiblingProgram("gossamer")},
-                   .log = "",
-                   .silent = true};
-  spec.argv.insert(spec.argv.end(), run.arguments.begin(), run.arguments.end());
-  const absl::StatusOr<ProcessExit> exit = RunPassingSignals(spec, signals);
-  if (absl::IsAborted(exit.status())) {
-    return absl::AbortedError(
-        "stopped; the same command goes on with this run");
-  }
-  GOSSAMER_RETURN_IF_ERROR(exit.status());
-  if (exit->ok()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "the run in ", run.folder, " ", exit->Describe(),
-      "; what it said is above.  The same command goes on with it"));
-}
-
-std::vector<ScorePoint> ScoresOf(const std::string& folder) {
-  const auto logs = RunFolder(folder).ReadLogs();
-  if (!logs.ok() || logs->empty()) return {};
-  std::vector<ScorePoint> scores;
-  const std::vector<RoundMetrics>& rounds = (*logs)[0].rounds;
-  for (const RoundMetrics& m : rounds) {
-    if (!m.score) continue;
-    scores.push_back(
-        {.round = m.round,
-         .seconds = absl::ToDoubleSeconds(m.finished - rounds[0].finished),
-         .bytes = static_cast<double>(m.bytes_sent),
-         .score = *m.score});
-  }
-  return scores;
-}
-
-ComparedRun Result(const PlannedRun& run, RunSummary summary) {
-  const RunConfig& config = run.config;
-  const uint64_t batch =
-      config.game().has_gan() ? config.game().gan().batch() : 0;
-  return {.game = run.game,
-          .network = run.network,
-          .algorithm = run.algorithm,
-          .seed = config.seed(),
-          .folder = run.folder,
-          .images = summary.steps * batch * config.peers(),
-          .summary = summary,
-          .scores = ScoresOf(run.folder)};
-}
-
-// "compare 3/12: quickstart, dp-oadam, seed 2, in wan-100ms; about 12m left"
-std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
-  const PlannedRun& run = plan.runs[i];
-  std::string title = absl::StrCat(
-      "compare ", i + 1, "/", plan.runs.size(), ": ", run.game, ", ",
-      run.algorithm, ", seed ", run.config.seed(), ", in ", run.network);
-  if (mean_seconds > 0) {
-    const double left =
-        mean_seconds * static_cast<double>(plan.runs.size() - i);
-    absl::StrAppend(&title, "; about ", HumanDuration(absl::Seconds(left)),
-                    " left");
-  }
-  return title;
-}
-
-absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
-  SignalWaiter signals;
-  std::vector<ComparedRun> done;
-  double seconds = 0;  // of the runs made by this process
-  int made = 0;
-  for (size_t i = 0; i < plan.runs.size(); ++i) {
-    const PlannedRun& run = plan.runs[i];
-    const std::string title = Title(plan, i, made > 0 ? seconds / made : 0);
-    absl::StatusOr<RunSummary> summary = Finished(run);
-    if (summary.ok()) {
-      std::cerr << title << ": kept, it has finished\n";
-    } else {
-      std::cerr << title << "\n";
-      const absl::Time start = absl::Now();
-      GOSSAMER_RETURN_IF_ERROR(RunOne(run, signals));
-      summary = Finished(run);
-      if (!summary.ok()) {
-        return absl::AbortedError(
-            absl::StrCat(run.folder,
-                         " stopped before its last round; the same command "
-                         "goes on with it"));
-      }
-      seconds += absl::ToDoubleSeconds(absl::Now() - start);
-      ++made;
-    }
-    done.push_back(Result(run, *std::move(summary)));
-  }
-  return done;
-}
 
 // Scores over rounds, time and bytes, and consensus distances: a line for every
 // run of one game, a colour for every algorithm and network.

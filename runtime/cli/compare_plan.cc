@@ -257,7 +257,7 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   }
   for (const std::string& word :
        {std::string("--config"), game.file, std::string("--runs"), parent,
-        std::string("--name"), name, std::string("--overwrite")}) {
+        std::string("--name"), name}) {
     run.arguments.push_back(word);
   }
   if (!game.data.empty()) {

@@ -44,7 +44,7 @@ struct PlannedRun {
   RunConfig config;        // resolved
   std::string conditions;  // as in its folder (conditions.h)
   std::string folder;
-  std::vector<std::string> arguments;  // of gossamer
+  std::vector<std::string> arguments;  // of gossamer, but how it begins
 };
 
 struct ComparePlan {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/telemetry/elapsed.h"
 
 namespace gossamer {
 namespace {
@@ -21,31 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rounds = std::vector<RoundMetrics>;
 
-// Seconds from the first to the last round.  A stopped run that went on later
-// has a long gap in it: one over a hundred times the usual interval, and over a
-// minute, is none of training's.
-double TrainingSeconds(std::span<const RoundMetrics> rounds) {
-  std::vector<double> intervals;
-  for (size_t i = 1; i < rounds.size(); ++i) {
-    intervals.push_back(
-        absl::ToDoubleSeconds(rounds[i].finished - rounds[i - 1].finished));
-  }
-  if (intervals.empty()) return 0;
-  std::vector<double> sorted = intervals;
-  std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2,
-                   sorted.end());
-  const double longest = std::max(60.0, 100 * sorted[sorted.size() / 2]);
-  double sum = 0;
-  for (double d : intervals) {
-    if (d > 0 && d <= longest) sum += d;
-  }
-  return sum;
-}
-
-double RoundsPerSecond(std::span<const RoundMetrics> rounds) {
-  const double seconds = TrainingSeconds(rounds);
+// From the round at `from` to the last one.
+double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
+  const double seconds = elapsed.back().seconds - elapsed[from].seconds;
   if (seconds <= 0) return std::numeric_limits<double>::infinity();
-  return static_cast<double>(rounds.size() - 1) / seconds;
+  return static_cast<double>(elapsed.size() - 1 - from) / seconds;
 }
 
 // What a counter that starts again at 0 with every life of a process came to.
@@ -144,15 +125,15 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
     s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
     if (rounds.empty()) continue;
-    s.training_seconds = std::max(s.training_seconds, TrainingSeconds(rounds));
+    const std::vector<Elapsed> elapsed = ElapsedOf(rounds);
+    s.training_seconds = std::max(s.training_seconds, elapsed.back().seconds);
     s.rounds_per_second =
-        std::min(s.rounds_per_second, RoundsPerSecond(rounds));
+        std::min(s.rounds_per_second, RoundsPerSecond(elapsed, 0));
     s.steady_rounds_per_second =
         std::min(s.steady_rounds_per_second,
-                 RoundsPerSecond(std::span(rounds).subspan(rounds.size() / 2)));
-    s.bytes_per_round +=
-        static_cast<double>(Total(rounds, &RoundMetrics::bytes_sent)) /
-        static_cast<double>(rounds.size()) / peer_count;
+                 RoundsPerSecond(elapsed, elapsed.size() / 2));
+    s.bytes_per_round += static_cast<double>(elapsed.back().bytes_sent) /
+                         static_cast<double>(rounds.size()) / peer_count;
     s.seconds_computing +=
         Sum(rounds, &RoundMetrics::seconds_computing) / peer_count;
     s.seconds_waiting +=

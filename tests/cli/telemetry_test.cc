@@ -14,6 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/rng.h"
 #include "runtime/telemetry/curves.h"
+#include "runtime/telemetry/elapsed.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
@@ -232,8 +233,26 @@ TEST(Summary, APauseIsNotTraining) {
     rounds[i].bytes_sent -= 600;  // a new process counts from 0
   }
   const RunSummary s = Summarize({rounds});
-  EXPECT_DOUBLE_EQ(s.training_seconds, 4.5);
+  EXPECT_DOUBLE_EQ(s.training_seconds, 5);
+  EXPECT_DOUBLE_EQ(s.rounds_per_second, 2);
   EXPECT_DOUBLE_EQ(s.bytes_per_round, 100);
+}
+
+// However short, and in every score's time and traffic.
+TEST(ElapsedOf, LeavesOutWhatLiesBetweenTwoLives) {
+  std::vector<RoundMetrics> rounds = Rounds(11);
+  for (size_t i = 6; i < rounds.size(); ++i) {
+    rounds[i].finished += absl::Seconds(20);
+    rounds[i].bytes_sent -= 600;
+  }
+  const std::vector<Elapsed> elapsed = ElapsedOf(rounds);
+  ASSERT_EQ(elapsed.size(), 11u);
+  EXPECT_DOUBLE_EQ(elapsed[5].seconds, 2.5);
+  EXPECT_DOUBLE_EQ(elapsed[6].seconds, 3);
+  EXPECT_EQ(elapsed[6].bytes_sent, 700u);
+  EXPECT_DOUBLE_EQ(elapsed[10].seconds, 5);
+  EXPECT_EQ(elapsed[10].bytes_sent, 1100u);
+  EXPECT_THAT(ElapsedOf({}), testing::IsEmpty());
 }
 
 TEST(Summary, KeysAreStableAndReadBack) {

@@ -1,0 +1,153 @@
+#include "runtime/cli/compare_runs.h"
+
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/run_folder.h"
+#include "runtime/peer/run_config.h"
+#include "runtime/telemetry/elapsed.h"
+#include "runtime/telemetry/progress.h"
+
+namespace gossamer {
+namespace {
+
+// The summary of a run that has finished with this very configuration; the plan
+// has checked all else that it stands for.
+absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
+  std::ifstream file(RunFolder(run.folder).SummaryPath());
+  std::stringstream text;
+  text << file.rdbuf();
+  GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary, ParseSummary(text.str()));
+  if (!summary.finished ||
+      summary.configuration_hash != ConfigurationHash(run.config)) {
+    return absl::NotFoundError("not finished, or of another configuration");
+  }
+  return summary;
+}
+
+// The round that a run which has begun can go on from; 0: none.
+uint64_t ResumeRound(const PlannedRun& run) {
+  return RunFolder(run.folder)
+      .NewestCommonRound(static_cast<int>(run.config.peers()));
+}
+
+std::string HowItGoesOn(const PlannedRun& run) {
+  const uint64_t round = ResumeRound(run);
+  if (round == 0) {
+    return "the same command begins this run anew (there is no checkpoint that "
+           "all peers have)";
+  }
+  return absl::StrCat("the same command goes on with this run from round ",
+                      round);
+}
+
+// As a command of its own, which shows its progress; its results are files.
+absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
+  ProcessSpec spec{.name = run.folder,
+                   .argv = {SiblingProgram("gossamer")},
+                   .log = "",
+                   .silent = true};
+  spec.argv.insert(spec.argv.end(), run.arguments.begin(), run.arguments.end());
+  spec.argv.push_back(ResumeRound(run) > 0 ? "--resume" : "--overwrite");
+  const absl::StatusOr<ProcessExit> exit = RunPassingSignals(spec, signals);
+  if (absl::IsAborted(exit.status())) {
+    return absl::AbortedError(absl::StrCat("stopped; ", HowItGoesOn(run)));
+  }
+  GOSSAMER_RETURN_IF_ERROR(exit.status());
+  if (exit->ok()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "the run in ", run.folder, " ", exit->Describe(),
+      "; what it said is above.  Once that is mended, ", HowItGoesOn(run)));
+}
+
+std::vector<ScorePoint> ScoresOf(const std::string& folder) {
+  const auto logs = RunFolder(folder).ReadLogs();
+  if (!logs.ok() || logs->empty()) return {};
+  std::vector<ScorePoint> scores;
+  const std::vector<RoundMetrics>& rounds = (*logs)[0].rounds;
+  const std::vector<Elapsed> elapsed = ElapsedOf(rounds);
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    if (!rounds[i].score) continue;
+    scores.push_back({.round = rounds[i].round,
+                      .seconds = elapsed[i].seconds,
+                      .bytes = static_cast<double>(elapsed[i].bytes_sent),
+                      .score = *rounds[i].score});
+  }
+  return scores;
+}
+
+ComparedRun Result(const PlannedRun& run, RunSummary summary) {
+  const RunConfig& config = run.config;
+  const uint64_t batch =
+      config.game().has_gan() ? config.game().gan().batch() : 0;
+  return {.game = run.game,
+          .network = run.network,
+          .algorithm = run.algorithm,
+          .seed = config.seed(),
+          .folder = run.folder,
+          .images = summary.steps * batch * config.peers(),
+          .summary = summary,
+          .scores = ScoresOf(run.folder)};
+}
+
+// "compare 3/12: quickstart, dp-oadam, seed 2, in wan-100ms; about 12m left"
+std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
+  const PlannedRun& run = plan.runs[i];
+  std::string title = absl::StrCat(
+      "compare ", i + 1, "/", plan.runs.size(), ": ", run.game, ", ",
+      run.algorithm, ", seed ", run.config.seed(), ", in ", run.network);
+  if (mean_seconds > 0) {
+    const double left =
+        mean_seconds * static_cast<double>(plan.runs.size() - i);
+    absl::StrAppend(&title, "; about ", HumanDuration(absl::Seconds(left)),
+                    " left");
+  }
+  return title;
+}
+
+// ": goes on from round 120"; empty for a run that is not there.
+std::string Beginning(const PlannedRun& run) {
+  if (!RunFolder(run.folder).Exists()) return "";
+  const uint64_t round = ResumeRound(run);
+  return round > 0 ? absl::StrCat(": goes on from round ", round)
+                   : ": begins anew (no checkpoint that all peers have)";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
+  SignalWaiter signals;
+  std::vector<ComparedRun> done;
+  double seconds = 0;  // of the runs made by this process
+  int made = 0;
+  for (size_t i = 0; i < plan.runs.size(); ++i) {
+    const PlannedRun& run = plan.runs[i];
+    const std::string title = Title(plan, i, made > 0 ? seconds / made : 0);
+    absl::StatusOr<RunSummary> summary = Finished(run);
+    if (summary.ok()) {
+      std::cerr << title << ": kept, it has finished\n";
+    } else {
+      std::cerr << title << Beginning(run) << "\n";
+      const absl::Time start = absl::Now();
+      GOSSAMER_RETURN_IF_ERROR(RunOne(run, signals));
+      summary = Finished(run);
+      if (!summary.ok()) {
+        return absl::AbortedError(absl::StrCat(
+            run.folder, " stopped before its last round; ", HowItGoesOn(run)));
+      }
+      seconds += absl::ToDoubleSeconds(absl::Now() - start);
+      ++made;
+    }
+    done.push_back(Result(run, *std::move(summary)));
+  }
+  return done;
+}
+
+}  // namespace gossamer
