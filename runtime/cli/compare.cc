@@ -45,7 +45,8 @@ constexpr char kExamples[] = R"(examples:
 Every algorithm runs for the same rounds, peers and batch, so all see as many
 images, one run after the other on this machine.  What an algorithm implies
 (graph, schedule, optimizer) is its own unless it is the file's algorithm;
-cp-oadam takes the fastest all-reduce of the network at hand.  The same command goes on where it was ended: runs that are finished
+cp-oadam takes the fastest all-reduce of the network at hand unless a setting
+names one.  The same command goes on where it was ended: runs that are finished
 are kept, others resume from the last checkpoint that all peers have, or begin
 anew where there is none (checkpoint.every; a rehearsal has none).
 

@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "algorithms/methods/catalogue.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/conditions.h"
+#include "runtime/cli/contenders.h"
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
+#include "runtime/peer/config_text.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/summary.h"
 
@@ -97,69 +99,6 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
   return networks;
 }
 
-// What is compared: a name, and an algorithm with changes of its own.
-struct Contender {
-  std::string name;
-  std::string algorithm;
-};
-
-// A method's settings as changes of the file's algorithm, unless it is one.
-absl::StatusOr<std::vector<Contender>> ContendersOf(
-    const CompareOptions& options, const std::string& own_algorithm) {
-  std::vector<Contender> contenders;
-  if (options.methods.empty()) {
-    for (const std::string& a : options.algorithms)
-      contenders.push_back({a, a});
-    return contenders;
-  }
-  for (const std::string& name : options.methods) {
-    const Method* const method = FindMethod(name);
-    if (method == nullptr) return UnknownMethod(name);
-    std::string algorithm = own_algorithm;
-    std::string changes;
-    for (const std::string_view setting : method->settings) {
-      constexpr std::string_view kAlgorithm = "algorithm=";
-      if (setting.starts_with(kAlgorithm)) {
-        algorithm = setting.substr(kAlgorithm.size());
-      } else {
-        absl::StrAppend(&changes, "+", std::string(setting));
-      }
-    }
-    contenders.push_back({name, algorithm + changes});
-  }
-  return contenders;
-}
-
-// Changes that turn the file's configuration into that of `algorithm`.
-std::vector<std::string> ChangesFor(const CompareOptions& options,
-                                    const std::string& own_algorithm,
-                                    const std::string& algorithm,
-                                    uint64_t seed) {
-  const std::vector<std::string> parts = absl::StrSplit(algorithm, '+');
-  std::vector<std::string> changes = options.set;
-  changes.push_back("algorithm=" + parts[0]);
-  changes.push_back(absl::StrCat("seed=", seed));
-  if (parts[0] != own_algorithm) {
-    // Empty: what the algorithm implies.
-    changes.push_back("mixing.schedule=");
-    changes.push_back("step.optimizer=");
-    if (parts[0] == "cold" || parts[0] == "dyna-cold") {
-      changes.push_back("mixing.order=step-then-mix");
-      changes.push_back("mixing.overlap_steps=0");
-    }
-    if (parts[0] == "rand-dp-oadam" || parts[0] == "cp-oadam") {
-      changes.push_back("mixing.graph=");
-    }
-    if (parts[0] == "cp-oadam") {
-      changes.push_back("mixing.overlap_steps=0");
-      changes.push_back("mixing.mixing_rounds=1");
-      changes.push_back("mixing.all_reduce=auto");
-    }
-  }
-  changes.insert(changes.end(), parts.begin() + 1, parts.end());
-  return changes;
-}
-
 // All that the numbers of a run stand for, so also how it was evaluated, and on
 // which data.
 RunConfig Compared(RunConfig config) {
@@ -198,7 +137,8 @@ absl::Status CheckFolder(const PlannedRun& run, const std::string& data) {
 // One file that is compared.
 struct ComparedGame {
   std::string file;
-  RunConfig base;
+  RunConfig given;     // what it and --set say
+  RunConfig base;      // resolved
   std::string data;    // folder; empty: it needs none
   std::string folder;  // of its runs
 };
@@ -226,8 +166,10 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   run.game = game.base.name();
   run.network = network.name;
   run.algorithm = contender.name;
-  const std::vector<std::string> changes =
-      ChangesFor(options, game.base.algorithm(), contender.algorithm, seed);
+  std::vector<std::string> changes = options.set;
+  changes.push_back(absl::StrCat("seed=", seed));
+  changes.insert(changes.end(), contender.changes.begin(),
+                 contender.changes.end());
   absl::StatusOr<RunConfig> config = LoadRunConfig(game.file, changes);
   if (!config.ok()) {
     return absl::InvalidArgumentError(
@@ -243,8 +185,13 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   run.config.set_name(name);
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
   run.folder = absl::StrCat(parent, "/", name);
-  GOSSAMER_ASSIGN_OR_RETURN(run.conditions,
-                            ConditionsOf(options, network, run.config));
+  absl::StatusOr<std::string> conditions =
+      ConditionsOf(options, network, run.config);
+  if (!conditions.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(contender.name, ": ", conditions.status().message()));
+  }
+  run.conditions = *std::move(conditions);
   if (network.scenario.empty()) {
     run.arguments = {"train"};
   } else {
@@ -270,6 +217,20 @@ absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
   return run;
 }
 
+// A file that has been loaded before, without what is implied.
+absl::StatusOr<RunConfig> GivenBy(const std::string& path,
+                                  const std::vector<std::string>& set) {
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  RunConfig given;
+  FieldOrigins origins;
+  GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, path, given, origins));
+  for (const std::string& assignment : set) {
+    GOSSAMER_RETURN_IF_ERROR(ApplyOverride(assignment, given));
+  }
+  return given;
+}
+
 absl::StatusOr<std::vector<ComparedGame>> GamesOf(
     const CompareOptions& options) {
   std::vector<std::string> files = {options.config};
@@ -279,6 +240,7 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
     ComparedGame game;
     game.file = file;
     GOSSAMER_ASSIGN_OR_RETURN(game.base, LoadRunConfig(file, options.set));
+    GOSSAMER_ASSIGN_OR_RETURN(game.given, GivenBy(file, options.set));
     if (options.rehearse && game.base.game().has_gan()) {
       return absl::InvalidArgumentError(absl::StrCat(
           file,
@@ -317,8 +279,9 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
     GOSSAMER_ASSIGN_OR_RETURN(
         const std::vector<Network> networks,
         NetworksOf(options, plan.folder, game.base.peers()));
-    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<Contender> contenders,
-                              ContendersOf(options, game.base.algorithm()));
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const std::vector<Contender> contenders,
+        ContendersOf(options.algorithms, options.methods, game.given));
     for (const Network& network : networks) {
       for (const Contender& contender : contenders) {
         for (uint64_t seed : options.seeds) {

@@ -100,9 +100,13 @@ ComparedRun Result(const PlannedRun& run, RunSummary summary) {
 // "compare 3/12: quickstart, dp-oadam, seed 2, in wan-100ms; about 12m left"
 std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
   const PlannedRun& run = plan.runs[i];
+  const MixingConfig& mixing = run.config.mixing();
   std::string title = absl::StrCat(
       "compare ", i + 1, "/", plan.runs.size(), ": ", run.game, ", ",
       run.algorithm, ", seed ", run.config.seed(), ", in ", run.network);
+  if (run.config.algorithm() == "cp-oadam" && mixing.all_reduce() != "auto") {
+    absl::StrAppend(&title, ", all-reduce ", mixing.all_reduce());
+  }
   if (mean_seconds > 0) {
     const double left =
         mean_seconds * static_cast<double>(plan.runs.size() - i);

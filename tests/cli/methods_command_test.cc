@@ -77,5 +77,52 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
   EXPECT_LT(bytes(2), 0.3 * bytes(1));
 }
 
+// What becomes of a file's settings when names are set side by side.
+class Contenders : public Cli {
+ protected:
+  // Compares in virtual time, in a folder of that name.
+  Result Compare(const std::string& name, const std::string& more) {
+    return Run(
+        "compare --rehearse --step-time 10ms --rtt 20ms --config c.textproto "
+        "--name " +
+        name + " " + more);
+  }
+  // Of a run, as it was resolved.
+  std::string Configuration(const std::string& name,
+                            const std::string& contender) {
+    return ReadAll(folder_.path() + "/runs/" + name + "/20ms--rehearsed/" +
+                   contender + "-seed-1/config.textproto");
+  }
+  void WriteGame(const std::string& more) {
+    Write("c.textproto",
+          "name: \"q\" peers: 4 rounds: 20\n"
+          "game { quadratic { dimension: 1100 heterogeneity: 1 } }\n" +
+              more);
+  }
+};
+
+TEST_F(Contenders, TheBaselineTakesTheFastestAllReduce) {
+  const auto expect = [this](const std::string& name, const std::string& more,
+                             const std::string& contender,
+                             const std::string& all_reduce) {
+    const Result r = Compare(name, more);
+    ASSERT_EQ(r.code, 0) << r.err;
+    EXPECT_THAT(Configuration(name, contender),
+                HasSubstr("all_reduce: \"" + all_reduce + "\""))
+        << name;
+  };
+  WriteGame("algorithm: \"cp-oadam\"\n");
+  expect("own", "--algorithms dp-oadam,cp-oadam", "cp-oadam", "auto");
+  expect("method", "--methods cp-oadam", "cp-oadam", "auto");
+  expect("qsgd", "--methods qsgd", "qsgd", "all-gather");
+  WriteGame("algorithm: \"cp-oadam\" mixing { all_reduce: \"tree\" }\n");
+  expect("file", "--algorithms cp-oadam", "cp-oadam", "tree");
+  WriteGame("");
+  expect("set", "--algorithms cp-oadam --set mixing.all_reduce=ring",
+         "cp-oadam", "ring");
+  expect("name", "--algorithms cp-oadam+mixing.all_reduce=star",
+         "cp-oadam-mixing.all_reduce-star", "star");
+}
+
 }  // namespace
 }  // namespace gossamer

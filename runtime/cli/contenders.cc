@@ -1,0 +1,83 @@
+#include "runtime/cli/contenders.h"
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "algorithms/methods/catalogue.h"
+#include "runtime/cli/command.h"
+
+namespace gossamer {
+namespace {
+
+// What an algorithm that is not the file's implies, in place of what the file
+// has chosen for its own.
+void AddImplied(const std::string& algorithm,
+                std::vector<std::string>& changes) {
+  // Empty: what the algorithm implies.
+  changes.push_back("step.optimizer=");
+  changes.push_back("mixing.schedule=");
+  if (algorithm == "cold" || algorithm == "dyna-cold") {
+    changes.push_back("mixing.order=step-then-mix");
+    changes.push_back("mixing.overlap_steps=0");
+  }
+  if (algorithm == "rand-dp-oadam" || algorithm == "cp-oadam") {
+    changes.push_back("mixing.graph=");
+  }
+  if (algorithm == "cp-oadam") {
+    changes.push_back("mixing.overlap_steps=0");
+    changes.push_back("mixing.mixing_rounds=1");
+  }
+}
+
+// `own` are the name's own changes.
+Contender MakeContender(const std::string& name, const std::string& algorithm,
+                        const std::vector<std::string>& own,
+                        const RunConfig& given) {
+  Contender contender{name, {"algorithm=" + algorithm}};
+  if (algorithm != given.algorithm()) AddImplied(algorithm, contender.changes);
+  if (algorithm == "cp-oadam" && !given.mixing().has_all_reduce()) {
+    contender.changes.push_back("mixing.all_reduce=auto");
+  }
+  contender.changes.insert(contender.changes.end(), own.begin(), own.end());
+  return contender;
+}
+
+absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
+                                            const RunConfig& given) {
+  const Method* const method = FindMethod(name);
+  if (method == nullptr) return UnknownMethod(name);
+  std::string algorithm = given.algorithm();
+  std::vector<std::string> changes;
+  for (const std::string_view setting : method->settings) {
+    constexpr std::string_view kAlgorithm = "algorithm=";
+    if (setting.starts_with(kAlgorithm)) {
+      algorithm = setting.substr(kAlgorithm.size());
+    } else {
+      changes.emplace_back(setting);
+    }
+  }
+  return MakeContender(name, algorithm, changes, given);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Contender>> ContendersOf(
+    const std::vector<std::string>& algorithms,
+    const std::vector<std::string>& methods, const RunConfig& given) {
+  std::vector<Contender> contenders;
+  for (const std::string& name : methods) {
+    absl::StatusOr<Contender> contender = ContenderOfMethod(name, given);
+    if (!contender.ok()) return contender.status();
+    contenders.push_back(*std::move(contender));
+  }
+  if (!methods.empty()) return contenders;
+  for (const std::string& name : algorithms) {
+    const std::vector<std::string> parts = absl::StrSplit(name, '+');
+    contenders.push_back(
+        MakeContender(name, parts[0], {parts.begin() + 1, parts.end()}, given));
+  }
+  return contenders;
+}
+
+}  // namespace gossamer
