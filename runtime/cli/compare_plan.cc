@@ -155,6 +155,7 @@ absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
   rehearsal.step_time = options.step_time;
   GOSSAMER_ASSIGN_OR_RETURN(const StepTimes steps,
                             PrepareRehearsal(rehearsal, config));
+  GOSSAMER_RETURN_IF_ERROR(CheckRehearsal(config, scenario));
   return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
 }
 

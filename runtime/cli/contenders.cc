@@ -1,25 +1,46 @@
 #include "runtime/cli/contenders.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/methods/catalogue.h"
 #include "runtime/cli/command.h"
+#include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {
 
+bool Sets(const std::vector<std::string>& changes, const std::string& field) {
+  return std::ranges::any_of(changes, [&](const std::string& change) {
+    return change.starts_with(field + "=");
+  });
+}
+
 // What an algorithm that is not the file's implies, in place of what the file
 // has chosen for its own.
 void AddImplied(const std::string& algorithm,
+                const std::vector<std::string>& own,
                 std::vector<std::string>& changes) {
   // Empty: what the algorithm implies.
   changes.push_back("step.optimizer=");
-  changes.push_back("mixing.schedule=");
+  if (!Sets(own, "mixing.schedule")) {
+    changes.push_back("mixing.schedule=");
+    changes.push_back("mixing.sites=");  // of a schedule that is gone
+  }
   if (algorithm == "cold" || algorithm == "dyna-cold") {
-    changes.push_back("mixing.order=step-then-mix");
+    RunConfig implied;
+    implied.set_algorithm(algorithm);
+    ResolveRunConfig(implied);
+    changes.push_back("mixing.order=" + implied.mixing().order());
     changes.push_back("mixing.overlap_steps=0");
+    changes.push_back(absl::StrCat("mixing.gamma=", implied.mixing().gamma()));
+    // COLD is stable with several, and takes the file's.
+    if (algorithm == "dyna-cold") {
+      changes.push_back("mixing.codec=" + implied.mixing().codec());
+    }
   }
   if (algorithm == "rand-dp-oadam" || algorithm == "cp-oadam") {
     changes.push_back("mixing.graph=");
@@ -35,7 +56,8 @@ Contender MakeContender(const std::string& name, const std::string& algorithm,
                         const std::vector<std::string>& own,
                         const RunConfig& given) {
   Contender contender{name, {"algorithm=" + algorithm}};
-  if (algorithm != given.algorithm()) AddImplied(algorithm, contender.changes);
+  if (algorithm != given.algorithm())
+    AddImplied(algorithm, own, contender.changes);
   if (algorithm == "cp-oadam" && !given.mixing().has_all_reduce()) {
     contender.changes.push_back("mixing.all_reduce=auto");
   }
@@ -47,13 +69,22 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
                                             const RunConfig& given) {
   const Method* const method = FindMethod(name);
   if (method == nullptr) return UnknownMethod(name);
+  if (method->kind == "privacy") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name,
+        " cannot be compared here: no fleet of peers trains by it, but "
+        "gossamer-",
+        name, ", a program of its own; leave it out of --methods"));
+  }
   std::string algorithm = given.algorithm();
   std::vector<std::string> changes;
   for (const std::string_view setting : method->settings) {
     constexpr std::string_view kAlgorithm = "algorithm=";
+    constexpr std::string_view kSites = "mixing.sites=";
     if (setting.starts_with(kAlgorithm)) {
       algorithm = setting.substr(kAlgorithm.size());
-    } else {
+    } else if (!setting.starts_with(kSites) || given.mixing().sites().empty()) {
+      // The catalogue's sites are an example: where peers are is the file's.
       changes.emplace_back(setting);
     }
   }

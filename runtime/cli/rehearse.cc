@@ -216,6 +216,18 @@ absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
   return Given(step_time);
 }
 
+absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario) {
+  const auto no_time = [](int rank, uint64_t call) {
+    return absl::ZeroDuration();
+  };
+  const auto no_sink = [](int rank) -> MetricsSink* { return nullptr; };
+  return Rehearsal::Create({.config = config,
+                            .scenario = scenario,
+                            .step_time = no_time,
+                            .sink = no_sink})
+      .status();
+}
+
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals) {

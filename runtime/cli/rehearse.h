@@ -42,6 +42,10 @@ struct StepTimes {
 absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
                                            RunConfig& config);
 
+// What the parts of a run of a prepared configuration refuse, without running
+// it.
+absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario);
+
 // Writes what gossamer lab does of a run but for checkpoints and samples. Shows
 // progress on stderr.  kAborted after a second signal; a first one ends the run
 // at an agreed round.

@@ -131,6 +131,12 @@ class Composition {
              "\", whose step shrinks whatever the parameters do: only "
              "algorithm dyna-cold converges as fast; take innov-sign");
     }
+    if (config_.algorithm() == "dyna-cold" &&
+        !absl::StartsWith(mixing_.codec(), "dyna")) {
+      Refuse("mixing.codec", "is \"", mixing_.codec(),
+             "\", but dyna-cold is COLD with codec dyna: leave it out, or take "
+             "algorithm cold");
+    }
   }
 
   // Whose corrections are shortened by itself, and outvoted by others.

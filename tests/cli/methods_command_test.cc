@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/cli_program.h"
 
@@ -15,6 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class MethodsCommand : public Cli {};
@@ -122,6 +125,44 @@ TEST_F(Contenders, TheBaselineTakesTheFastestAllReduce) {
          "cp-oadam", "ring");
   expect("name", "--algorithms cp-oadam+mixing.all_reduce=star",
          "cp-oadam-mixing.all_reduce-star", "star");
+}
+
+TEST_F(Contenders, AllAreCheckedBeforeTheFirstRuns) {
+  WriteGame("");
+  for (const auto& [name, says] :
+       {std::pair("datalens", "datalens cannot be compared here"),
+        {"lgc", "lgc: gradient method lgc learns an autoencoder"}}) {
+    const Result r = Compare(name, absl::StrCat("--methods dense,", name));
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_THAT(r.err, HasSubstr(says));
+    EXPECT_EQ(Configuration(name, "dense"), "");
+  }
+}
+
+TEST_F(Contenders, PeersStayWhereTheFileHasThem) {
+  WriteGame(
+      "mixing { schedule: \"locality-skewed\" sites: \"a:1,3 b:2,4\" }\n");
+  const Result r = Compare("sites", "--methods locality-skewed,cp-oadam");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(Configuration("sites", "locality-skewed"),
+              HasSubstr("sites: \"a:1,3 b:2,4\""));
+  EXPECT_THAT(Configuration("sites", "cp-oadam"),
+              AllOf(HasSubstr("schedule: \"fixed\""), Not(HasSubstr("sites"))));
+}
+
+TEST_F(Contenders, WhatAnAlgorithmImpliesIsItsOwn) {
+  WriteGame("mixing { codec: \"innov-int4\" gamma: 1 overlap_steps: 1 }\n");
+  const Result r = Compare("cold", "--algorithms cold,dyna-cold");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(
+      Configuration("cold", "cold"),
+      AllOf(HasSubstr("codec: \"innov-int4\""), HasSubstr("gamma: 0.5\n")));
+  EXPECT_THAT(Configuration("cold", "dyna-cold"),
+              AllOf(HasSubstr("codec: \"dyna\""), HasSubstr("gamma: 0.05\n")));
+  const Result other =
+      Compare("other", "--algorithms dyna-cold+mixing.codec=innov-int4");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("take algorithm cold"));
 }
 
 }  // namespace

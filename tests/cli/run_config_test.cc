@@ -316,6 +316,9 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_EQ(cold.mixing().overlap_steps(), MixingConfig::steps_0);
   EXPECT_EQ(cold.mixing().gamma(), 0.5);
   EXPECT_EQ(Parse("algorithm: \"dyna-cold\"").mixing().codec(), "dyna");
+  EXPECT_THAT(
+      Error("algorithm: \"dyna-cold\" mixing { codec: \"innov-int4\" }"),
+      HasSubstr("dyna-cold is COLD with codec dyna: leave it out"));
   EXPECT_THAT(Error("algorithm: \"cold\" mixing { codec: \"innov-sign\" }"),
               HasSubstr("coarser innovations lag behind the dual"));
   EXPECT_THAT(Error("algorithm: \"cold\" mixing { overlap_steps: 1 "
