@@ -216,6 +216,44 @@ class Lab(unittest.TestCase):
         lab.communicate()
         wait_for(lambda: not remains.left())
 
+    def start_comparison(self, config):
+        """A comparison in the middle of its first run, and what that is made
+        of."""
+        compare = subprocess.Popen(
+            [os.path.join(BIN, "gossamer"), "compare", "--config", config,
+             "--algorithms", "dp-oadam", "--rtt", "2ms"],
+            cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (compare.kill(), compare.wait(),
+                                 compare.stderr.close()))
+        logs = os.path.join(self.folder, "runs/*/2ms/*/peer-*/metrics.jsonl")
+        wait_for(lambda: len([p for p in glob.glob(logs)
+                              if os.path.getsize(p) > 0]) == 2)
+        lab, = children(compare.pid)
+        remains = Remains(lab)
+        self.assertEqual(len(remains.networks), 2)
+        # The keeper, the service and the peers.
+        self.assertGreaterEqual(len(remains.left()), 4)
+        return compare, remains
+
+    def test_a_comparison_leaves_nothing_however_it_ends(self):
+        config = self.write("c.textproto", """
+            name: "it" peers: 2 rounds: 100000
+            game { synthetic { parameters: 1000 step_time: "5ms"
+                               pace: "sleep" } }""")
+        compare, remains = self.start_comparison(config)
+        compare.kill()
+        compare.communicate()
+        wait_for(lambda: not remains.left())
+
+        shutil.rmtree(os.path.join(self.folder, "runs"))
+        compare, remains = self.start_comparison(config)
+        compare.send_signal(signal.SIGINT)
+        _, errors = compare.communicate(timeout=LIMIT)
+        self.assertEqual(compare.returncode, 1)
+        self.assertIn("stopped; the same command goes on", errors)
+        self.assertEqual(remains.left(), [])
+
     def test_signals_end_it_and_leave_nothing(self):
         for sent in (signal.SIGTERM, signal.SIGINT):
             lab, remains = self.start_sleepers()
