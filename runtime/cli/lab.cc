@@ -282,6 +282,16 @@ int RunCheck(const Scenario& scenario, Lab& lab, SignalWaiter& signals,
   return kOk;
 }
 
+// What a training that cannot have a lab can do instead.
+absl::Status WithTheWayOut(const absl::Status& no_lab, const Options& options) {
+  if (options.train.config.empty()) return no_lab;
+  return {no_lab.code(),
+          absl::StrCat(no_lab.message(),
+                       "\nwithout root and without a lab, --rehearse (also of "
+                       "gossamer compare) predicts the run's times, bytes and "
+                       "waiting")};
+}
+
 int RunLab(const Options& options) {
   SignalWaiter signals;
   if (const absl::Status wrong = CheckOptions(options); !wrong.ok()) {
@@ -302,7 +312,7 @@ int RunLab(const Options& options) {
     }
   }
   absl::StatusOr<std::unique_ptr<Lab>> lab = Lab::Start(*scenario);
-  if (!lab.ok()) return Complain("lab", lab.status());
+  if (!lab.ok()) return Complain("lab", WithTheWayOut(lab.status(), options));
   if (options.check) {
     return RunCheck(*scenario, **lab, signals, options.train.json);
   }

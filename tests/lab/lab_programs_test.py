@@ -286,6 +286,17 @@ class Lab(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         for part in ("not permitted", "root", "sudo", "unshare --user"):
             self.assertIn(part, result.stderr)
+        config = self.write("c.textproto", CONFIG % 10)
+        compare = [os.path.join(BIN, "gossamer"), "compare", "--config", config,
+                   "--rtt", "2ms"]
+        for command in (self.command("--config", config), compare):
+            result = subprocess.run(
+                command, capture_output=True, text=True, timeout=LIMIT,
+                cwd=self.folder, stdin=subprocess.DEVNULL,
+                preexec_fn=without_privileges)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("without root and without a lab, --rehearse",
+                          result.stderr)
 
     def test_wrong_input_is_refused(self):
         wrong = self.write("wrong.textproto", 'link {\n  rate: "fast" }')
