@@ -117,7 +117,7 @@ TEST_F(RunFolderTest, KeepsTheConfiguration) {
   EXPECT_FALSE(folder_.Exists());
   EXPECT_FALSE(folder_.LoadConfig().ok());
   const auto config = ParseRunConfig("rounds: 7", "c");
-  ASSERT_TRUE(folder_.Create(*config).ok());
+  ASSERT_TRUE(folder_.Create(*config, "{}").ok());
   EXPECT_TRUE(folder_.Exists());
   EXPECT_EQ(ToTextProto(*folder_.LoadConfig()), ToTextProto(*config));
 }
@@ -145,7 +145,7 @@ TEST_F(RunFolderTest, FindsTheNewestSamples) {
 }
 
 TEST_F(RunFolderTest, ConsensusOfALaterLifeCounts) {
-  ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c")).ok());
+  ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c"), "{}").ok());
   std::ofstream(folder_.ConsensusPath())
       << ConsensusLine({10, 1e-3}) << "\n"
       << ConsensusLine({20, 1e-4}) << "\n"
