@@ -24,6 +24,8 @@ namespace {
 
 constexpr size_t kMostOptions = 8;
 
+using GammaOf = float (*)(const CodecOptions&);
+
 // What sets one codec apart from another.
 struct Policy {
   std::string_view name;
@@ -31,7 +33,8 @@ struct Policy {
   WireFormat format;
   WireFormat first_format;
   WireFormat resync_format;
-  float (*gamma)(const CodecOptions&);
+  GammaOf gamma;
+  GammaOf largest_gamma;
   std::array<std::string_view, kMostOptions> options = {};
 };
 
@@ -43,8 +46,8 @@ float One(const CodecOptions&) { return 1; }
 // Keeps 0.5 to 0.64.
 float GammaOfSign(const CodecOptions&) { return 0.6f; }
 
-// Half of where rings of eight begin to diverge: slowly at 4k/4096 with k = 64,
-// within a thousand rounds with k = 256 and above.
+// Half of where rings of eight begin to diverge; on complete graphs 2.5k/4096
+// is too much already.
 float GammaOfTopK(const CodecOptions& options) {
   return std::min(1.0f, 2.0f * options.kept / kChunkSize);
 }
@@ -69,6 +72,12 @@ float GammaOfSqueezedSign(const CodecOptions&) { return 0.02f; }
 float GammaOfSqueezedTopK(const CodecOptions& options) {
   return std::min(1.0f, 0.5f * options.kept / kChunkSize);
 }
+// What is left of disagreement grows with γ; here it is half of what it was.
+float LargestOfSqueezedSign(const CodecOptions&) { return 0.3f; }
+// A value is sent once in 4096/k rounds, with what has gathered meanwhile.
+float LargestOfSqueezedTopK(const CodecOptions& options) {
+  return std::min(1.0f, 1.0f * options.kept / kChunkSize);
+}
 
 // 1 bit of a step that shrinks by itself: what is coded may lag far behind.
 float GammaOfUnit(const CodecOptions&) { return 0.05f; }
@@ -77,21 +86,22 @@ float GammaOfUnit(const CodecOptions&) { return 0.05f; }
 // parameters, which in int4 would be off by a fourteenth of the block's
 // largest, and in less by more.
 constexpr Policy Stateless(std::string_view name, WireFormat format,
-                           float (*gamma)(const CodecOptions&) = One) {
-  return {name, EdgeMemory::kNone, format, format, format, gamma};
+                           GammaOf gamma = One) {
+  return {name, EdgeMemory::kNone, format, format, format, gamma, gamma};
 }
 constexpr Policy Squeezed(std::string_view name, WireFormat format,
-                          float (*gamma)(const CodecOptions&)) {
-  return {name, EdgeMemory::kError, format, format, format, gamma};
+                          GammaOf gamma, GammaOf largest) {
+  return {name, EdgeMemory::kError, format, format, format, gamma, largest};
 }
 constexpr Policy Innovation(std::string_view name, WireFormat format,
-                            float (*gamma)(const CodecOptions&) = One) {
+                            GammaOf gamma = One, GammaOf largest = One) {
   return {name,
           EdgeMemory::kReplicas,
           format,
           WireFormat::kInt8,
           WireFormat::kDenseF32,
-          gamma};
+          gamma,
+          largest};
 }
 constexpr Policy With(Policy policy,
                       std::array<std::string_view, kMostOptions> options) {
@@ -114,7 +124,7 @@ constexpr std::array<Policy, 16> kPolicies = {{
     With(Innovation("innov-lm2", WireFormat::kLm2), {"zstd", "fragments"}),
     With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
          {"zstd", "fragments"}),
-    With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK),
+    With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK, GammaOfTopK),
          {"k", "zstd", "fragments"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
          {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments"}),
@@ -122,11 +132,13 @@ constexpr std::array<Policy, 16> kPolicies = {{
     With(Innovation("dyna", WireFormat::kUnit, GammaOfUnit),
          {"scale", "decay", "floor"}),
     With(Stateless("moniqua", WireFormat::kModulo), {"theta", "bits", "zstd"}),
-    With(Squeezed("squeeze-int4", WireFormat::kInt4, GammaOfSqueezedInt4),
+    With(Squeezed("squeeze-int4", WireFormat::kInt4, GammaOfSqueezedInt4, One),
          {"zstd", "fragments"}),
-    With(Squeezed("squeeze-sign", WireFormat::kSign, GammaOfSqueezedSign),
+    With(Squeezed("squeeze-sign", WireFormat::kSign, GammaOfSqueezedSign,
+                  LargestOfSqueezedSign),
          {"zstd", "fragments"}),
-    With(Squeezed("squeeze-topk", WireFormat::kTopK, GammaOfSqueezedTopK),
+    With(Squeezed("squeeze-topk", WireFormat::kTopK, GammaOfSqueezedTopK,
+                  LargestOfSqueezedTopK),
          {"k", "zstd", "fragments"}),
 }};
 
@@ -174,6 +186,7 @@ class PieceCodec final : public Codec {
         policy_(policy),
         kernels_(kernels),
         gamma_(policy.gamma(options)),
+        largest_gamma_(policy.largest_gamma(options)),
         unit_(options.unit),
         packing_(options.packing),
         zstd_level_(options.zstd_level),
@@ -202,6 +215,7 @@ class PieceCodec final : public Codec {
   std::string_view name() const override { return name_; }
   EdgeMemory memory() const override { return policy_.memory; }
   float gamma() const override { return gamma_; }
+  float largest_gamma() const override { return largest_gamma_; }
   WireFormat format() const override { return policy_.format; }
   WireFormat first_format() const override { return policy_.first_format; }
   WireFormat resync_format() const override { return policy_.resync_format; }
@@ -318,7 +332,7 @@ class PieceCodec final : public Codec {
   const std::string name_;
   const Policy& policy_;
   const Kernels& kernels_;
-  const float gamma_;
+  const float gamma_, largest_gamma_;
   const ShrinkingStep unit_;
   const Packing packing_;
   const int zstd_level_;
@@ -341,6 +355,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     const Kernels& kernels) {
   const size_t colon = std::min(name.find(':'), name.size());
   const std::string_view base = name.substr(0, colon);
+  const std::string_view text = name.substr(std::min(colon + 1, name.size()));
   if (base == MaskedAverageCodec::kName) {
     return MaskedAverageCodec::Create(name, layout, kernels);
   }
@@ -353,8 +368,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     while (known < kMostOptions && !policy.options[known].empty()) ++known;
     GOSSAMER_ASSIGN_OR_RETURN(
         const CodecOptions options,
-        ParseCodecOptions(base, std::span(policy.options).first(known),
-                          name.substr(std::min(colon + 1, name.size()))));
+        ParseCodecOptions(base, std::span(policy.options).first(known), text));
     const size_t least = kBlockSize * static_cast<size_t>(options.fragments);
     if (options.fragments > 1 && layout.size() > 0 && layout.size() < least) {
       return absl::InvalidArgumentError(absl::StrCat(

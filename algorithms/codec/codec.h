@@ -97,6 +97,12 @@ class Codec {
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;
+  // The largest γ, gamma() at least, up to which disagreement shrinks on every
+  // graph; above, on some it grows from round to round, or ends above half of
+  // what it began with.  Of unbiased formats 1/(1 + ω), for which a round's
+  // mean square (1 − γλ)² + γ²λ²ω stays below 1 for every λ < 2 of I − W; of
+  // the others as measured (README.md, "How far γ may go").
+  virtual float largest_gamma() const = 0;
   // In how many fragments the vector is exchanged, one per exchange; 1: whole.
   // A codec of several codes nothing itself: what it says of formats, γ and
   // packing is true of each, its EncodedSize is that of the largest.

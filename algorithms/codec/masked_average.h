@@ -56,6 +56,7 @@ class MaskedAverageCodec final : public Codec {
   size_t memory_size() const override { return kHead + chunks_ + size_; }
   std::vector<float> InitialMemory(bool upper) const override;
   float gamma() const override { return 1; }
+  float largest_gamma() const override { return 1; }
   int fragments() const override { return 1; }
   Extent extent() const override { return {0, size_}; }
   const Codec& fragment(int) const override { return *this; }

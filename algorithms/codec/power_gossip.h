@@ -44,6 +44,7 @@ class PowerGossipCodec final : public Codec {
   EdgeMemory memory() const override { return EdgeMemory::kShared; }
   size_t memory_size() const override { return 1 + rows_ + columns_; }
   float gamma() const override { return 1; }
+  float largest_gamma() const override { return 1; }
   int fragments() const override { return 1; }
   Extent extent() const override { return {0, size_}; }
   const Codec& fragment(int) const override { return *this; }

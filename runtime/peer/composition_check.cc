@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/codec/codec.h"
 #include "algorithms/gradients/gradient_compressor.h"
 #include "runtime/peer/run_config.h"
 #include "topology/mixing_matrix.h"
@@ -95,16 +96,7 @@ class Composition {
   }
 
   void CheckGossip() {
-    const int age = static_cast<int>(mixing_.overlap_steps()) - 1;
-    if (mixing_.gamma() > 0 && age > 0) {
-      const double bound = StableStepSize(schedule_, age);
-      if (mixing_.gamma() >= bound) {
-        Refuse("mixing.gamma", "is ", mixing_.gamma(),
-               ", which is not stable with overlap_steps ", age + 1,
-               " on this schedule: stay below ", bound,
-               ", or leave it out to get two thirds of that");
-      }
-    }
+    if (mixing_.gamma() > 0) CheckStepSize();
     if (mixing_.gradient_codec() != GradientCompressor::kExact) {
       Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
              "\", but ", config_.algorithm(),
@@ -115,6 +107,40 @@ class Composition {
              "is step-then-mix, but dposg extrapolates from the mixed point: "
              "leave it out");
     }
+  }
+
+  // What old snapshots bear, what a dual does, and what the codec does.
+  void CheckStepSize() {
+    const double gamma = mixing_.gamma();
+    const int age = static_cast<int>(mixing_.overlap_steps()) - 1;
+    if (age > 0 && gamma >= StableStepSize(schedule_, age)) {
+      Refuse("mixing.gamma", "is ", gamma,
+             ", which is not stable with overlap_steps ", age + 1,
+             " on this schedule: stay below ", StableStepSize(schedule_, age),
+             ", or leave it out to get two thirds of that");
+    }
+    // Who copies a bound from here has six digits of it.
+    const auto above = [gamma](double bound) {
+      return gamma > 1.00001 * bound;
+    };
+    // NIDS needs I − γ(I − W) to have no negative eigenvalue (Li, Shi, Yan,
+    // IEEE TSP 2019); of no matrix λmax(I − W) is above 2.
+    if (config_.step().optimizer() == "cold" && above(0.5)) {
+      const double bound = StableStepSize(schedule_, /*age=*/0) / 2;
+      if (above(bound)) {
+        Refuse("mixing.gamma", "is ", gamma,
+               ", but optimizer cold is stable up to 1/λmax(I − W), ", bound,
+               " on this graph: leave it out");
+      }
+    }
+    const auto codec = Codec::Create(mixing_.codec(), {});
+    if (!codec.ok()) return;  // said by who checks names
+    const double largest = (*codec)->largest_gamma();
+    if (!above(largest)) return;
+    Refuse("mixing.gamma", "is ", gamma, ", but codec \"", mixing_.codec(),
+           "\" is stable up to ", largest,
+           ", above which peers drift apart: leave it out to get ",
+           (*codec)->gamma());
   }
 
   void CheckCodec() {

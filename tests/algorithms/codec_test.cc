@@ -17,6 +17,24 @@
 namespace gossamer {
 namespace {
 
+TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
+  for (const std::string_view name : Codec::Names()) {
+    EXPECT_GE(Make(name)->largest_gamma(), Make(name)->gamma()) << name;
+    EXPECT_LE(Make(name)->largest_gamma(), 1) << name;
+  }
+  const auto largest = [](const char* name) {
+    return Make(name)->largest_gamma();
+  };
+  EXPECT_EQ(largest("innov-int4"), 1);
+  EXPECT_EQ(largest("innov-sign"), 1);
+  EXPECT_EQ(largest("innov-topk:k=256"), 512.0f / 4096);
+  EXPECT_EQ(largest("innov-topk:k=256,fragments=3"), 512.0f / 4096);
+  EXPECT_EQ(largest("innov-topk:k=4096"), 1);
+  EXPECT_NEAR(largest("qsgd:levels=1,norm=l2"), 1 / std::sqrt(512.0), 1e-6);
+  EXPECT_EQ(largest("squeeze-topk:k=256"), 256.0f / 4096);
+  EXPECT_EQ(largest("squeeze-sign"), 0.3f);
+}
+
 TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   size_t named = 0;
   const auto expect = [&](const char* name, float gamma, bool replica,

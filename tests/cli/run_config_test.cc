@@ -241,6 +241,27 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("peers: 4 mixing { gamma: 0.8 overlap_steps: 2 }"),
               HasSubstr("stay below 0.75"));
   Parse("peers: 4 mixing { gamma: 0.7 overlap_steps: 2 }");
+  for (const char* codec :
+       {"innov-topk", "squeeze-topk", "qsgd:levels=1,norm=l2"}) {
+    EXPECT_THAT(
+        Error(absl::StrCat("mixing { gamma: 1 codec: \"", codec, "\" }")),
+        HasSubstr(absl::StrCat("mixing.gamma is 1, but codec \"", codec,
+                               "\" is stable up to 0.0")));
+  }
+  EXPECT_THAT(Error("mixing { gamma: 0.04 codec: \"innov-topk\" }"),
+              HasSubstr("stable up to 0.03125, above which peers drift apart: "
+                        "leave it out to get 0.03125"));
+  Parse("mixing { gamma: 0.03125 codec: \"innov-topk\" }");
+  // As the message gives it: 0.0441942 of 0.04419417.
+  EXPECT_THAT(Error("mixing { gamma: 0.0442 codec: "
+                    "\"qsgd:levels=1,norm=l2\" }"),
+              HasSubstr("stable up to 0.0441942"));
+  Parse("mixing { gamma: 0.0441942 codec: \"qsgd:levels=1,norm=l2\" }");
+  Parse("mixing { gamma: 1 codec: \"innov-sign\" }");
+  // A ring of thirds: λmax(I − W) is 4/3.
+  EXPECT_THAT(Error("algorithm: \"cold\" peers: 8 mixing { gamma: 0.8 }"),
+              HasSubstr("1/λmax(I − W), 0.75 on this graph"));
+  Parse("algorithm: \"cold\" peers: 8 mixing { gamma: 0.75 }");
   EXPECT_THAT(Error("peers: 6 mixing { graph: \"hypercube\" }"),
               StartsWith("f.textproto:1:19: mixing.graph with 6 peers: "));
   EXPECT_THAT(Error("algorithm: \"rand-dp-oadam\" "

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/codec/codec.h"
 #include "algorithms/game/tracked_game.h"
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
@@ -160,6 +161,44 @@ TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
   EXPECT_GT(clipping->clipped, 0u);
   EXPECT_EQ(fleet.recorder(0).rounds[0].clipping->clipped > 0,
             fleet.recorder(0).rounds[0].corrections > 0);
+}
+
+// Codec::largest_gamma, on the graph where top-k bears the least, and what one
+// meets above it.
+TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
+  const auto left = [](const char* codec, const char* graph,
+                       double of_largest) {
+    SimFleetOptions o;
+    o.peers = kPeers;
+    o.peer.rounds = 400;
+    o.codec = codec;
+    o.schedule.graph = graph;
+    o.step.generator = o.step.discriminator = {.name = "sgd"};
+    o.game = [](int rank) {
+      return std::make_unique<MatrixGame>(rank, 0, /*still=*/true);
+    };
+    const auto made = Codec::Create(codec, MatrixGame(0, 0, true).layout());
+    o.peer.gamma = of_largest * (*made)->largest_gamma();
+    SimFleet fleet(o);
+    const double apart = fleet.ConsensusDistance();
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    return std::sqrt(fleet.ConsensusDistance() / apart);
+  };
+  for (const char* graph : {"ring", "complete"}) {
+    for (const auto& [codec, contraction, above] :
+         {std::tuple("innov-topk:k=256", 0.01, 5.0),
+          {"innov-sign", 0.05, 1.0},
+          {"innov-lm2", 1e-4, 1.0},
+          {"qsgd:levels=1,norm=l2", 0.8, 8.0},
+          {"squeeze-int4", 0.2, 1.0},
+          {"squeeze-sign", 0.45, 3.0},
+          {"squeeze-topk:k=256", 0.45, 16.0},
+          {"moniqua:theta=8", 0.05, 1.0}}) {
+      EXPECT_LT(left(codec, graph, 1), contraction) << codec << " " << graph;
+      if (above == 1) continue;
+      EXPECT_GT(left(codec, graph, above), 0.5) << codec << " " << graph;
+    }
+  }
 }
 
 TEST_P(GossipConformanceTest, NoTimingChangesABit) {
