@@ -20,7 +20,7 @@ namespace {
 // bit.
 TEST(OverlapTest, TimingChangesNoBit) {
   for (const char* schedule : {"fixed", "permuted-ring"}) {
-    for (int overlap : {0, 1, 2, 5}) {
+    for (int overlap = 0; overlap <= kMaxOverlap; ++overlap) {
       std::vector<uint64_t> hashes;
       for (double latency_ms : {0.1, 7.0, 60.0}) {
         SimFleetOptions o = QuadraticFleet(5, 40);
