@@ -1,8 +1,11 @@
 // Decisions that depend on time, made again from their log: the same bits at
 // other speeds and latencies and without the faults.
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/game/synthetic_game.h"
@@ -10,7 +13,9 @@
 #include "gtest/gtest.h"
 #include "runtime/peer/decisions.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
+#include "topology/service/overlap_chooser.h"
 
 namespace gossamer {
 namespace {
@@ -110,6 +115,79 @@ TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
   EXPECT_GT(Lines("done"), 0u);
   EXPECT_GT(Lines("skip"), 0u);
   EXPECT_EQ(Repeat(o, 30, 3), bits);
+}
+
+// What the topology service does of overlap_steps: auto, for a fleet without
+// one: it hears what peers measure and makes a view with the h that hides it.
+class OverlapService {
+ public:
+  explicit OverlapService(size_t peers) : tempos_(peers) {}
+  // Null before the first choice.
+  const View* changed() const { return view_.epoch > 0 ? &view_ : nullptr; }
+  void Begin(uint64_t round) { begun_ = std::max(begun_, round); }
+  void Hear(size_t peer, const Tempo& tempo, const View& before) {
+    tempos_[peer] = tempo;
+    const int h = ChooseOverlap(tempos_, h_);
+    if (h == h_ || begun_ < view_.from_round) return;
+    if (view_.epoch == 0) view_ = before;
+    h_ = h;
+    view_.epoch += 1;
+    view_.from_round = begun_ + 2;
+    view_.overlap_steps = h;
+    for (Tempo& t : tempos_) t = {};
+  }
+
+ private:
+  std::vector<Tempo> tempos_;
+  uint64_t begun_ = 0;  // by the first
+  int h_ = 1;
+  View view_;
+};
+
+class MeasuredOverlap final : public ForwardingMembership {
+ public:
+  MeasuredOverlap(std::unique_ptr<Membership> fleet, size_t peer,
+                  std::shared_ptr<OverlapService> service)
+      : ForwardingMembership(std::move(fleet)),
+        peer_(peer),
+        service_(std::move(service)) {}
+  const View& view() const override {
+    const View* changed = service_->changed();
+    return changed != nullptr ? *changed : ForwardingMembership::view();
+  }
+  void BeginRound(uint64_t round) override {
+    service_->Begin(round);
+    ForwardingMembership::BeginRound(round);
+  }
+  void Report(const PeerReport& report) override {
+    service_->Hear(peer_, report.tempo, view());
+    ForwardingMembership::Report(report);
+  }
+
+ private:
+  const size_t peer_;
+  const std::shared_ptr<OverlapService> service_;
+};
+
+// A latency of several steps: h grows in the middle of the run.  Side by side,
+// and with nobody who chooses, the log alone says when and to what.
+TEST_F(ReplayTest, AnOverlapThatFollowedTheLatencyRepeats) {
+  SimFleetOptions o = QuadraticFleet(5, 120);
+  o.codec = "innov-int4";
+  o.peer.overlap_steps = kAutoOverlap;
+  SimFleetOptions far = o;
+  far.network.link.latency = absl::Milliseconds(35);
+  far.membership = [service = std::make_shared<OverlapService>(5),
+                    peer = size_t{0}](auto fleet) mutable {
+    return std::make_unique<MeasuredOverlap>(std::move(fleet), peer++, service);
+  };
+  const uint64_t bits = Record(far, 1);
+  EXPECT_GT(Lines("overlap"), 5u);  // the first of each is its first view's
+  EXPECT_EQ(Lines("overlap"), Lines("\noverlap") + 5);
+  EXPECT_EQ(Repeat(o, 0.1, 1), bits);
+  EXPECT_EQ(Repeat(o, 30, 3), bits);
+  logs_.assign(5, "");
+  EXPECT_NE(Repeat(o, 0.1, 1), bits);
 }
 
 // The log matters: without one of its lines other bits come out, or none.
