@@ -24,11 +24,11 @@ constexpr char kNetmask[] = "255.255.0.0";
 // Packets that wait for the switch; it has queues of its own.
 constexpr int kDeviceQueue = 20'000;
 
-absl::StatusOr<FileDescriptor> OpenTun() {
-  FileDescriptor fd(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+absl::StatusOr<FileDescriptor> OpenTun(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() >= 0) return fd;
   return absl::FailedPreconditionError(absl::StrCat(
-      "/dev/net/tun: ", ::strerror(errno),
+      path, ": ", ::strerror(errno),
       "; the lab's devices need it: modprobe tun, or start the container with "
       "--device /dev/net/tun"));
 }
@@ -142,7 +142,7 @@ absl::Status Configure(const TunSpec& spec, int socket) {
 }  // namespace
 
 absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec) {
-  GOSSAMER_ASSIGN_OR_RETURN(FileDescriptor device, OpenTun());
+  GOSSAMER_ASSIGN_OR_RETURN(FileDescriptor device, OpenTun(spec.path));
   ifreq request = Request();
   request.ifr_flags = static_cast<short>(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR);
   GOSSAMER_RETURN_IF_ERROR(

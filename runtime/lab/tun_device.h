@@ -21,12 +21,13 @@ struct TunSpec {
   // What TCP may hand over in one piece, split into packets later; at most the
   // MTU: packets only.
   uint32_t burst_bytes = 0;
+  std::string path = "/dev/net/tun";  // of the driver
 };
 
 // Makes the device "lab0" in the network of the calling thread, with its
 // address and route, and brings it and `lo` up.  Frames are a virtio_net_hdr
 // (10 bytes) and an IPv4 packet; reads do not block.  The device lives as long
-// as the descriptor.  Errors say what to do about /dev/net/tun.
+// as the descriptor.  Errors say what to do about the driver.
 absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec);
 
 // Lets TCP in the network of the calling thread fill long fat links:
