@@ -359,7 +359,8 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
   if (base == MaskedAverageCodec::kName) {
     return MaskedAverageCodec::Create(name, layout, kernels);
   }
-  if (name == PowerGossipCodec::kName) {
+  if (base == PowerGossipCodec::kName) {
+    GOSSAMER_RETURN_IF_ERROR(ParseCodecOptions(base, {}, text).status());
     return std::make_shared<const PowerGossipCodec>(layout, kernels);
   }
   for (const Policy& policy : kPolicies) {

@@ -10,6 +10,7 @@
 #include "algorithms/codec/codec.h"
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/gradients/gradient_compressor.h"
+#include "algorithms/methods/catalogue.h"
 #include "algorithms/optim/optimizer.h"
 #include "runtime/peer/composition_check.h"
 #include "runtime/peer/config_text.h"
@@ -92,12 +93,33 @@ void CheckRun(const RunConfig& config, Checker& check) {
                         1 << 20);
 }
 
+// The codec that a method of the catalogue is chosen by; empty if `name` is
+// none or brings another.
+std::string CodecOfMethod(std::string_view name) {
+  constexpr std::string_view kChosenBy = "mixing.codec=";
+  const Method* const method = FindMethod(name);
+  if (method == nullptr) return "";
+  for (const std::string_view setting : method->settings) {
+    if (setting.starts_with(kChosenBy)) {
+      return std::string(setting.substr(kChosenBy.size()));
+    }
+  }
+  return "";
+}
+
 // A name, and after a colon options, which are for the codec to judge.
 void CheckCodec(const std::string& codec, Checker& check) {
   const Names known = Codec::Names();
   const std::string name = codec.substr(0, codec.find(':'));
-  check.OneOf("mixing.codec", name, known);
-  if (std::ranges::find(known, name) == known.end()) return;
+  if (std::ranges::find(known, name) == known.end()) {
+    const std::string chosen = CodecOfMethod(name);
+    if (chosen.empty()) return check.OneOf("mixing.codec", name, known);
+    return check.Refuse("mixing.codec",
+                        absl::StrCat("is \"", name,
+                                     "\", the name of a method, whose codec is "
+                                     "\"",
+                                     chosen, "\": write that"));
+  }
   const absl::Status options = Codec::Create(codec, {}).status();
   if (!options.ok()) {
     check.Refuse("mixing.codec",

@@ -396,6 +396,14 @@ TEST(Validate, RangesAndNames) {
                                                          "\"dp-oadam\"?"));
   EXPECT_THAT(Error("step { generator_learning_rate: nan }"),
               HasSubstr("must be above 0"));
+  EXPECT_THAT(Error("mixing { codec: \"choco-int4\" }"),
+              HasSubstr("the name of a method, whose codec is \"innov-int4\": "
+                        "write that"));
+  EXPECT_THAT(Error("mixing { codec: \"innov-int5\" }"),
+              HasSubstr("did you mean \"innov-int"));
+  EXPECT_THAT(Error("mixing { codec: \"power-gossip:fragments=2\" }"),
+              HasSubstr("codec \"power-gossip\" has no option \"fragments\"; "
+                        "it has none"));
   EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
   EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
               HasSubstr("a duration above 0"));
