@@ -4,7 +4,10 @@
 // the caches; a kernel's figure is the median over repetitions of its bytes per
 // second over memcpy's of the same repetition, so that a machine whose speed
 // changes during the run does not change it.  Bytes are the streams read plus
-// those written; memcpy counts twice its length.
+// those written; memcpy counts twice its length.  A selection is also told over
+// a pure read pass of the same arrays (`all_finite`) in the same repetition:
+// values per second over values per second, without a replica and, over two
+// such passes, with one.
 //
 //   kernels_benchmark [--megabytes 64] [--repeat 15] [--only NAME] [--tables]
 //       [--json]
@@ -155,6 +158,43 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
   }
 }
 
+// The selection of top-k, over a pure read pass of what it reads.
+struct Selection {
+  const char* name;
+  bool replica;
+  std::vector<double> shares = {};
+};
+
+void MeasureSelection(const Kernels& k, Workspace& w, Selection& s) {
+  const std::span<float> replica =
+      s.replica ? std::span(w.y) : std::span<float>();
+  if (s.replica) k.axpy(1e-4f, w.g, w.x);
+  const double read = Seconds([&] {
+    w.sink = w.sink + k.all_finite(w.x) + (s.replica && k.all_finite(w.y));
+  });
+  const double selection = Seconds([&] {
+    k.encode(Coding::TopK(64), w.x, replica, 1, w.payloads[0].scales.data(),
+             w.payloads[0].codes.data());
+  });
+  s.shares.push_back(read / selection);
+}
+
+void RunSelections(const Kernels& kernels, const Options& options,
+                   Workspace& w) {
+  Selection selections[] = {{"top-64 of x", false},
+                            {"top-64 of x - replica", true}};
+  for (Selection& s : selections) {
+    const std::string name = absl::StrFormat("%s, of a read pass", s.name);
+    if (name.find(options.only) == std::string::npos) continue;
+    for (int r = 0; r < options.repeat; ++r) MeasureSelection(kernels, w, s);
+    std::cout << absl::StrFormat(
+        options.json ? "{\"table\":\"%s\",\"kernel\":\"%s\","
+                       "\"of_read_pass\":%.3f}\n"
+                     : "%s: %-40s %10.2f\n",
+        std::string(kernels.name), name, Median(s.shares));
+  }
+}
+
 void Run(const Kernels& kernels, const Options& options) {
   const size_t n = options.megabytes * 1000 * 1000 / sizeof(float);
   Workspace w(n);
@@ -164,6 +204,7 @@ void Run(const Kernels& kernels, const Options& options) {
   std::erase_if(cases, [&](const Case& c) {
     return c.name.find(options.only) == std::string::npos;
   });
+  if (cases.empty()) return RunSelections(kernels, options, w);
 
   std::vector<float> from(n, 1.0f), to(n);
   const auto copy = [&] {
@@ -200,6 +241,7 @@ void Run(const Kernels& kernels, const Options& options) {
                      : "%.0s%-24s %10.2f %10.2f\n",
         table, cases[i].name, Median(rates[i]), Median(ratios[i]));
   }
+  RunSelections(kernels, options, w);
 }
 
 }  // namespace
