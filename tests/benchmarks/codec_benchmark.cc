@@ -11,6 +11,10 @@
 // payload; both ends take turns here as they do on an edge, and its bits are
 // the mean over the exchanges.
 //
+// Of a codec with fragments the first is exchanged each time, and bits are per
+// parameter of the whole.  What "auto" sends depends on the link: here it is
+// the int4 that it begins with.
+//
 //   codec_benchmark [--megabytes 64] [--repeat 9] [--markdown]
 //       [codec[:options] ...]
 
@@ -90,26 +94,40 @@ class Benchmark {
 
   Row Run(const Codec& codec) {
     if (codec.memory() == EdgeMemory::kShared) return RunShared(codec);
-    const double n = static_cast<double>(x_.size());
+    Row row = RunFragment(codec.fragment(0));
+    row.bits *= static_cast<double>(codec.fragment(0).extent().size) /
+                static_cast<double>(x_.size());
+    return row;
+  }
+
+  const ParameterLayout& layout() const { return layout_; }
+  double copy_rate() const { return Median(copies_); }
+
+ private:
+  Row RunFragment(const Codec& codec) {
+    const Extent part = codec.extent();
+    const std::span x = std::span(x_).subspan(part.offset, part.size);
+    const std::span step = std::span(step_).subspan(part.offset, part.size);
+    const double n = static_cast<double>(x.size());
     const size_t size = codec.EncodedSize(codec.format());
     Row row;
     const std::unique_ptr<Packer> packer = codec.MakePacker();
-    SetBitsAndError(codec, packer.get(), x_, row);
+    SetBitsAndError(codec, packer.get(), x, row);
     const bool remembers = codec.memory() != EdgeMemory::kNone;
     const bool replicas = codec.needs_replica();
     std::vector<std::byte> mine(size), theirs(size), packed(size), wire(size);
-    codec.Encode(codec.format(), step_, {}, 3, theirs);
+    codec.Encode(codec.format(), step, {}, 3, theirs);
     const auto arrived = Pack(packer.get(), {codec.format(), theirs}, wire);
-    std::vector<float> memory(remembers ? x_.size() : 0);
-    std::vector<float> difference(replicas ? x_.size() : 0);
+    std::vector<float> memory(remembers ? x.size() : 0);
+    std::vector<float> difference(replicas ? x.size() : 0);
     const double read = 4 * n * (remembers ? 3 : 1);
     const double applied = 4 * n * (replicas ? 4 : 2);
     for (int r = 0; r < options_.repeat; ++r) {
-      HostKernels().axpy(1e-4f, step_, x_);
+      HostKernels().axpy(1e-4f, step, x);
       Record(
           read + static_cast<double>(size),
           [&] {
-            codec.Encode(codec.format(), x_, memory, 3, mine);
+            codec.Encode(codec.format(), x, memory, 3, mine);
             Pack(packer.get(), {codec.format(), mine}, packed);
           },
           row.encode, row.encode_share);
@@ -120,7 +138,7 @@ class Benchmark {
             if (arrived.size() < size) {
               packer->Unpack(codec.format(), arrived, theirs);
             }
-            codec.Complete(&m, &t, 1e-6f, difference, x_);
+            codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);
     }
@@ -163,10 +181,6 @@ class Benchmark {
     return row;
   }
 
-  const ParameterLayout& layout() const { return layout_; }
-  double copy_rate() const { return Median(copies_); }
-
- private:
   void Record(double bytes, const auto& run, std::vector<double>& rates,
               std::vector<double>& shares) {
     const double copied = 2.0 * sizeof(float) * static_cast<double>(to_.size());
@@ -253,6 +267,7 @@ int main(int argc, char** argv) {
     for (const std::string_view name : gossamer::Codec::Names()) {
       options.codecs.emplace_back(name);
     }
+    options.codecs.emplace_back("innov-int4:fragments=4");
   }
   return gossamer::Main(options);
 }
