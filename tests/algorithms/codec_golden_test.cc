@@ -6,6 +6,7 @@
 // in the root of the source tree.
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,14 @@ std::vector<float> Values(size_t n) {
   return x;
 }
 
+void ExpectGolden(const std::string& file, std::span<const std::byte> bytes) {
+  const std::string kept = GoldenBytes(file, bytes);
+  ASSERT_EQ(kept.size(), bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    ASSERT_EQ(static_cast<std::byte>(kept[i]), bytes[i]) << "byte " << i;
+  }
+}
+
 struct Golden {
   const char* file;
   WireFormat format;
@@ -69,12 +78,59 @@ TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   for (float& value : x) value *= 1.25f;
   codec->Encode(GetParam().format, x, replica, 2, bytes);
 
-  const std::string kept =
-      GoldenBytes(std::string("codec_") + GetParam().file, bytes);
-  ASSERT_EQ(kept.size(), bytes.size());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    ASSERT_EQ(static_cast<std::byte>(kept[i]), bytes[i]) << "byte " << i;
+  ExpectGolden(std::string("codec_") + GetParam().file, bytes);
+}
+
+// The formats of codecs whose ends share a memory: of four exchanges in turn,
+// the last payload of one end in that format, when there is something to
+// remember.
+struct SharedGolden {
+  const char* file;
+  const char* codec;
+  WireFormat format;
+};
+
+class SharedGoldenTest : public testing::TestWithParam<SharedGolden> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, SharedGoldenTest,
+    testing::Values(
+        SharedGolden{"power_columns", "power-gossip",
+                     WireFormat::kPowerColumns},
+        SharedGolden{"power_rows", "power-gossip", WireFormat::kPowerRows},
+        SharedGolden{"masked_lead", "masked:rate=4", WireFormat::kMaskedLead},
+        SharedGolden{"masked_follow", "masked:rate=4",
+                     WireFormat::kMaskedFollow}),
+    [](const auto& info) { return std::string(info.param.file); });
+
+TEST_P(SharedGoldenTest, BytesAreThoseOfTheFile) {
+  const ParameterLayout layout = Layout();
+  const auto codec = Codec::Create(GetParam().codec, layout).value();
+  std::vector<float> x[2], memory[2];
+  for (int end = 0; end < 2; ++end) {
+    memory[end] = codec->InitialMemory(end == 1);
+    const RngKey key =
+        RngKey(2024).Fold("shared").Fold(static_cast<uint64_t>(end));
+    for (size_t i = 0; i < layout.size(); ++i) {
+      x[end].push_back(static_cast<float>(key.Below(65, i)) - 32);
+    }
   }
+  std::vector<std::byte> bytes;
+  for (uint64_t turn = 0; turn < 4; ++turn) {
+    std::vector<std::byte> sent[2];
+    Encoded payloads[2];
+    for (int end = 0; end < 2; ++end) {
+      const WireFormat format = codec->FormatFor(memory[end]);
+      sent[end].resize(codec->EncodedSize(format));
+      codec->Encode(format, x[end], memory[end], turn, sent[end]);
+      payloads[end] = {format, sent[end], turn};
+      ASSERT_TRUE(codec->Validate(payloads[end]).ok());
+    }
+    if (turn > 0 && payloads[0].format == GetParam().format) bytes = sent[0];
+    codec->Complete(&payloads[0], &payloads[1], 0.5f, memory[0], x[0]);
+    codec->Complete(&payloads[1], &payloads[0], 0.5f, memory[1], x[1]);
+  }
+  ExpectGolden(std::string("codec_") + GetParam().file, bytes);
 }
 
 }  // namespace
