@@ -253,7 +253,8 @@ const std::vector<Method>& Table() {
        .page = "masked"},
       {.name = "fragments",
        .kind = "codec",
-       .summary = "one P-th of the vector per exchange, with any codec",
+       .summary = "one P-th of the vector per exchange, with dense, diff, "
+                  "innov, qsgd and squeeze codecs",
        .property = "exact mean, P times as many rounds",
        .bits = "1/P of the codec's",
        .state = "the codec's",
