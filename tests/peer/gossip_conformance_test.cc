@@ -15,45 +15,13 @@
 #include "algorithms/codec/codec.h"
 #include "algorithms/game/tracked_game.h"
 #include "gtest/gtest.h"
-#include "tests/peer/quadratic_fleet.h"
+#include "tests/peer/matrix_game.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
 namespace {
 
 constexpr int kPeers = 6;
-
-// A closed-form game whose players are matrices, as those of networks are: of
-// vectors codecs quantize nothing.  If `still`, its gradients are 0 and peers
-// start apart.
-class MatrixGame final : public Game {
- public:
-  MatrixGame(int rank, double noise, bool still)
-      : inner_(*QuadraticGame::Create(
-            {.dimension = 1100, .noise = noise, .heterogeneity = 1}, rank,
-            kPeers, 7)),
-        layout_({{"u", Player::kGenerator, {22, 50}, {}},
-                 {"v", Player::kDiscriminator, {44, 25}, {}}}),
-        still_(still ? layout_.size() : 0) {
-    if (still) {
-      RngKey(3).Fold(static_cast<uint64_t>(rank)).FillGaussian(parameters());
-    }
-  }
-  const ParameterLayout& layout() const override { return layout_; }
-  std::span<float> parameters() override { return inner_->parameters(); }
-  std::span<const float> gradients() const override {
-    return still_.empty() ? inner_->gradients() : still_;
-  }
-  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
-    return inner_->Gradient(players, key);
-  }
-  std::span<const double> solution() const { return inner_->solution(); }
-
- private:
-  std::unique_ptr<QuadraticGame> inner_;
-  const ParameterLayout layout_;
-  const std::vector<float> still_;
-};
 
 std::unique_ptr<Game> Of(std::unique_ptr<Game> game, bool tracked) {
   if (!tracked) return game;
@@ -127,7 +95,8 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
     o.step.generator = {.name = m.optimizer, .learning_rate = rate};
     o.step.discriminator = o.step.generator;
     o.game = [=](int rank) {
-      return Of(std::make_unique<MatrixGame>(rank, noise, still), m.tracked);
+      return Of(std::make_unique<MatrixGame>(rank, kPeers, noise, still),
+                m.tracked);
     };
     return o;
   }
@@ -255,47 +224,6 @@ Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
   return d;
 }
 
-// COLD's and Dyna-COLD's headline (theorems 1 and 2): linear convergence to the
-// exact solution of the average of games that differ, at a constant learning
-// rate, where gossip with the same codec stops at a distance; as fast as
-// without compression.
-TEST(PrimalDualTest, ConvergesToTheExactSolutionWhereGossipStops) {
-  const auto run = [](const char* optimizer, const char* codec, double gamma,
-                      uint64_t rounds) {
-    SimFleetOptions o;
-    o.peers = kPeers;
-    o.peer.rounds = rounds;
-    o.peer.overlap_steps = 0;
-    o.peer.step_then_mix = true;
-    o.peer.gamma = gamma;
-    o.codec = codec;
-    o.schedule.graph = "ring";
-    o.step.generator = {.name = optimizer, .learning_rate = 0.1};
-    o.step.discriminator = o.step.generator;
-    o.game = [](int rank) {
-      return std::make_unique<MatrixGame>(rank, 0, false);
-    };
-    SimFleet fleet(o);
-    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
-    const MatrixGame game(0, 0, false);
-    const std::span<const double> s = game.solution();
-    return DistancesOf(fleet, {s.begin(), s.end()});
-  };
-  const Distances gossip = run("sgd", "innov-int4", 0, 600);
-  EXPECT_GT(gossip.peers, 0.1);
-  for (const auto& [optimizer, codec, gamma, rounds, floor] :
-       {std::tuple("cold", "dense", 0.5, 600u, 3e-6),
-        {"cold", "innov-int8", 0.5, 600u, 3e-6},
-        {"cold", "innov-int4", 0.5, 600u, 3e-6},
-        {"cold", "dyna:scale=4,decay=0.985,floor=2e-6", 0.2, 1500u, 1e-5}}) {
-    const bool dense = std::string(codec) == "dense";
-    const Distances d =
-        run(optimizer, dense ? "innov-int8" : codec, gamma, rounds);
-    EXPECT_LT(d.mean, floor) << codec;
-    EXPECT_LT(d.peers, floor) << codec;
-  }
-}
-
 // The headline of gradient tracking, with compression BEER's (theorem 1): the
 // exact solution at a constant learning rate however much games differ, behind
 // an exchange that hides, and with partners drawn anew, where gossip stops at a
@@ -313,11 +241,11 @@ TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
     o.step.generator = {.name = optimizer, .learning_rate = rate};
     o.step.discriminator = o.step.generator;
     o.game = [=](int rank) {
-      return Of(std::make_unique<MatrixGame>(rank, 0, false), tracked);
+      return Of(std::make_unique<MatrixGame>(rank, kPeers, 0), tracked);
     };
     SimFleet fleet(o);
     EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
-    const MatrixGame game(0, 0, false);
+    const MatrixGame game(0, kPeers, 0);
     const std::span<const double> s = game.solution();
     return DistancesOf(fleet, {s.begin(), s.end()});
   };
