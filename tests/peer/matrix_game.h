@@ -11,26 +11,27 @@
 #include <vector>
 
 #include "algorithms/game/quadratic_game.h"
+#include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
 
-// Peer `rank`'s of `peers` quadratic games that differ.  If `still`, its
-// gradients are 0 and peers start apart.
+// Peer `rank`'s of `peers` quadratic games that differ.  If peers start
+// `apart`, by that standard deviation, gradients are 0.
 class MatrixGame final : public Game {
  public:
   static constexpr int kDimension = 1100;  // of a player
   static constexpr uint64_t kSeed = 7;
 
-  MatrixGame(int rank, int peers, double noise, bool still = false)
+  MatrixGame(int rank, int peers, double noise, double apart = 0)
       : inner_(*QuadraticGame::Create(
             {.dimension = kDimension, .noise = noise, .heterogeneity = 1}, rank,
             peers, kSeed)),
         layout_({{"u", Player::kGenerator, {22, 50}, {}},
                  {"v", Player::kDiscriminator, {44, 25}, {}}}),
-        still_(still ? layout_.size() : 0) {
-    if (still) {
-      RngKey(3).Fold(static_cast<uint64_t>(rank)).FillGaussian(parameters());
-    }
+        still_(apart > 0 ? layout_.size() : 0) {
+    if (apart == 0) return;
+    RngKey(3).Fold(static_cast<uint64_t>(rank)).FillGaussian(parameters());
+    HostKernels().scale(static_cast<float>(apart), parameters());
   }
   const ParameterLayout& layout() const override { return layout_; }
   std::span<float> parameters() override { return inner_->parameters(); }
