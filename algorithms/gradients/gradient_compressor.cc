@@ -24,6 +24,7 @@ class ExactGradients final : public GradientCompressor {
 
   bool sums() const override { return true; }
   bool remembers() const override { return false; }
+  bool Takes(std::span<const float>) const override { return true; }
   AllReduceForm Form(uint64_t, int) const override { return {.floats = n_}; }
   void Begin(const GradientTurn&, std::span<const float> gradient) override {
     gradient_ = gradient;
@@ -89,6 +90,11 @@ Made GradientCompressor::Create(std::string_view name,
   return absl::InvalidArgumentError(
       absl::StrCat("unknown gradient method \"", std::string(parts.base),
                    "\"; known: ", absl::StrJoin(names, ", ")));
+}
+
+bool GradientCompressor::Takes(std::span<const float> gradient) const {
+  return HostKernels().valid(Coding::kF32, gradient.size(),
+                             std::as_bytes(gradient));
 }
 
 std::vector<std::string_view> GradientCompressor::Names() {

@@ -54,15 +54,19 @@ class GradientCompressor {
   // It keeps what it does not send: every step must have the gradient of every
   // parameter.
   virtual bool remembers() const = 0;
+  // False if a value is not finite or beyond ±kMaxMagnitude: what is left of it
+  // in a memory would spoil the steps after.  Floats that travel as they are
+  // may be anything; their mean shows it.
+  virtual bool Takes(std::span<const float> gradient) const;
   // Of a step, the same at all ranks; known before the step before has ended.
   // May be called, and what it returns used, while the others below run.
   virtual AllReduceForm Form(uint64_t step, int size) const = 0;
 
   // One step, in this order.
   //
-  // This rank's gradient: all floats of the layout, finite, and as they are
-  // until Finish; or none: the rank contributes zeros and remembers what it
-  // did.
+  // This rank's gradient: all floats of the layout, which the method takes, and
+  // as they are until Finish; or none: the rank contributes zeros and remembers
+  // what it did.
   virtual void Begin(const GradientTurn& turn,
                      std::span<const float> gradient) = 0;
   // What this rank, which leads the step, says first.

@@ -51,8 +51,12 @@ class AllReducer {
   // count up by one, at every member alike.  Begin and Mean may run on another
   // thread, while frames come.
   //
-  // This peer's gradient, as it is until Mean; empty: it contributes nothing.
+  // This peer's gradient, which the compressor takes, as it is until Mean;
+  // empty: it contributes nothing.
   void Begin(uint64_t operation, std::span<const float> gradient);
+  bool Takes(std::span<const float> gradient) const {
+    return compressor_->Takes(gradient);
+  }
   void Start(uint64_t operation);
   bool done() const { return current_ && current_->done(); }
   // Of what is done; valid until the next Begin.

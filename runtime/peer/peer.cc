@@ -319,6 +319,12 @@ Task<absl::Status> Peer::CentralizedStep() {
   co_await Compute([this] {
     losses_ = parts_.step->Gradient(
         steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
+    if (losses_.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
+      losses_ = absl::DataLossError(
+          "a value of the gradient is not finite or beyond 2^100, which would "
+          "spoil what mixing.gradient_codec remembers; lower the learning rate "
+          "or set step.gradient_clip");
+    }
     // The others wait for this peer's share, even if there is none.
     all_reducer_.Begin(steps_, losses_.ok() ? parts_.game->gradients()
                                             : std::span<const float>());

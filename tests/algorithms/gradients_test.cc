@@ -53,6 +53,52 @@ TEST_P(GradientMethodTest, GivesTheSameBitsAtAllRanksInAnyOrder) {
   }
 }
 
+// The largest that it takes, of both signs; values below the normal ones; both
+// beside ordinary ones.  Nothing of it may stay for the steps after.
+TEST_P(GradientMethodTest, StaysFiniteAtBothEndsOfFloats) {
+  const ParameterLayout layout = SomeLayout();
+  const auto method = *GradientCompressor::Create(
+      GetParam(), layout, HostKernels(), MakeLinearCoder);
+  for (const bool mixed : {false, true}) {
+    for (const float extreme : {kMaxMagnitude, 1e-40f, 1.4e-45f}) {
+      GradientFleet fleet(GetParam(), layout, 3);
+      for (int step = 0; step < 8; ++step) {
+        auto g = Gradients(3, layout.size(), RngKey(8).Fold(step));
+        for (auto& of_rank : g) {
+          for (size_t i = 0; i < of_rank.size(); i += mixed ? 3 : 1) {
+            of_rank[i] = std::copysign(extreme, of_rank[i]);
+          }
+          ASSERT_TRUE(method->Takes(of_rank));
+        }
+        const auto mean = fleet.Step(g);
+        ASSERT_TRUE(HostKernels().all_finite(mean)) << extreme << " " << step;
+        for (int r = 0; r < 3; ++r) {
+          ASSERT_TRUE(HostKernels().all_finite(fleet.Residual(r)))
+              << extreme << " " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GradientMethodTest, TakesOnlyWhatSpoilsNoMemory) {
+  const ParameterLayout layout = SomeLayout();
+  const auto method = *GradientCompressor::Create(
+      GetParam(), layout, HostKernels(), MakeLinearCoder);
+  std::vector<float> g(layout.size());
+  EXPECT_TRUE(method->Takes(g));
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {infinity, -infinity, std::nanf(""), 3e38f, -3e38f}) {
+    for (const size_t at : {size_t{0}, g.size() / 2, g.size() - 1}) {
+      g[at] = bad;
+      // What travels as it is shows in the mean.
+      EXPECT_EQ(method->Takes(g), GetParam() == GradientCompressor::kExact)
+          << bad << " " << at;
+      g[at] = 0;
+    }
+  }
+}
+
 // Those with memory, which do not filter it.
 class ErrorFeedbackTest : public testing::TestWithParam<const char*> {};
 

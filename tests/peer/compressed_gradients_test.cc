@@ -2,7 +2,9 @@
 // time.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -196,10 +198,55 @@ TEST(CentralizedStepTest, AMeanThatIsNotFiniteIsSkippedByAll) {
   }));
 }
 
+// Says that all is well, and has a gradient that is not finite or huge.
+class BrokenGame final : public Game {
+ public:
+  BrokenGame(std::unique_ptr<Game> inner, float bad)
+      : inner_(std::move(inner)), bad_(bad) {}
+  const ParameterLayout& layout() const override { return inner_->layout(); }
+  std::span<float> parameters() override { return inner_->parameters(); }
+  std::span<const float> gradients() const override { return gradients_; }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    auto losses = inner_->Gradient(players, key);
+    gradients_.assign(inner_->gradients().begin(), inner_->gradients().end());
+    if (++calls_ == 7 || calls_ == 8) gradients_[1500] = bad_;
+    return losses;
+  }
+
+ private:
+  const std::unique_ptr<Game> inner_;
+  const float bad_;
+  std::vector<float> gradients_;
+  int calls_ = 0;
+};
+
+// One peer's bad gradients are left out, and nothing of them is remembered.
+TEST_P(CompressedGradientsTest, AGradientThatWouldSpoilTheMemoryIsLeftOut) {
+  for (const float bad : {std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN(), -3e38f}) {
+    SimFleetOptions o = CompressedFleet(GetParam(), 30);
+    o.game = [bad](int rank) -> std::unique_ptr<Game> {
+      if (rank != 2) return LargeGame(rank);
+      return std::make_unique<BrokenGame>(LargeGame(rank), bad);
+    };
+    SimFleet fleet(o);
+    ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(2);
+    for (int r = 0; r < kPeers; ++r) {
+      EXPECT_EQ(fleet.recorder(r).Count("step_skipped"), r == 2 ? 2 : 0) << bad;
+      EXPECT_TRUE(HostKernels().all_finite(fleet.game(r).parameters())) << bad;
+      EXPECT_THAT(fleet.game(r).parameters(),
+                  testing::ElementsAreArray(fleet.game(0).parameters()));
+    }
+    for (const float x : fleet.game(0).parameters()) {
+      ASSERT_LT(std::abs(x), 100) << bad;
+    }
+  }
+}
+
 // Also while that peer leads.
 TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
-  for (const char* const method :
-       {"scalecom:rate=50", "adacomp", "qsgd", kLgc, kLgcServer}) {
+  for (const char* const method : {"top-k:rate=50", "scalecom:rate=50",
+                                   "adacomp", "qsgd", kLgc, kLgcServer}) {
     SimFleetOptions o = CompressedFleet(method, 40);
     o.game = [](int rank) -> std::unique_ptr<Game> {
       if (rank != 1) return LargeGame(rank);
