@@ -35,6 +35,16 @@ class AdaComp final : public GradientCompressor {
     }
   }
 
+  // The size of the largest layer that has bins of so many; 0: none has.
+  size_t LargestWith(double bin) const {
+    size_t largest = 0;
+    for (const BinnedLayer& layer : format_->layers()) {
+      if (static_cast<double>(layer.bin) != bin) continue;
+      largest = std::max(largest, layer.extent.size);
+    }
+    return largest;
+  }
+
   bool sums() const override { return false; }
   bool remembers() const override { return true; }
   AllReduceForm Form(uint64_t, int) const override {
@@ -173,9 +183,14 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeAdaComp(
       {"conv", &conv, 2, static_cast<double>(kLargestBin)},
       {"most", &most, 1, kMostOfABin}};
   GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
-  return std::make_unique<AdaComp>(static_cast<size_t>(dense),
-                                   static_cast<size_t>(conv),
-                                   static_cast<size_t>(most), layout, kernels);
+  auto made = std::make_unique<AdaComp>(
+      static_cast<size_t>(dense), static_cast<size_t>(conv),
+      static_cast<size_t>(most), layout, kernels);
+  GOSSAMER_RETURN_IF_ERROR(
+      CheckPartFits(name, "bin", dense, made->LargestWith(dense)));
+  GOSSAMER_RETURN_IF_ERROR(
+      CheckPartFits(name, "conv", conv, made->LargestWith(conv)));
+  return made;
 }
 
 }  // namespace gossamer

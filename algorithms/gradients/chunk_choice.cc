@@ -54,6 +54,15 @@ ChunkChoice::ChunkChoice(const ParameterLayout& layout, size_t rate, bool flat)
   for (const Extent& e : small_) small_floats_ += e.size;
 }
 
+size_t LargestChosenFrom(const ParameterLayout& layout, bool flat) {
+  if (flat) return layout.size();
+  size_t largest = 0;
+  for (const Piece& piece : SplitIntoPieces(layout)) {
+    if (piece.quantized) largest = std::max(largest, piece.extent.size);
+  }
+  return largest;
+}
+
 template <typename F>
 void ChunkChoice::ForEachChunk(const F& f) const {
   size_t i = 0;

@@ -76,6 +76,10 @@ class ChunkChoice {
   size_t small_floats_ = 0;
 };
 
+// The size of the largest segment that a choice with such options is made from;
+// 0: there is none.
+size_t LargestChosenFrom(const ParameterLayout& layout, bool flat);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_GRADIENTS_CHUNK_CHOICE_H_

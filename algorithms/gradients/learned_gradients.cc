@@ -381,6 +381,8 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
       {"server", &o.server, 0, 1},
       {"novel", &o.novel, 2, static_cast<double>(ChunkChoice::kMostRate)}};
   GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
+  GOSSAMER_RETURN_IF_ERROR(
+      CheckPartFits(name, "rate", o.rate, LargestChosenFrom(layout, false)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
   if (made->values() == 0) return made;
   if (!coders) {
@@ -390,8 +392,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
         "scalecom");
   }
   GOSSAMER_ASSIGN_OR_RETURN(
-      std::unique_ptr<ValueCoder> coder,
-      coders(made->values(), static_cast<size_t>(o.code)));
+      auto coder, coders(made->values(), static_cast<size_t>(o.code)));
   GOSSAMER_RETURN_IF_ERROR(made->UseCoder(std::move(coder)));
   return made;
 }

@@ -74,4 +74,15 @@ absl::Status ParseMethodOptions(const MethodName& name,
   return absl::OkStatus();
 }
 
+absl::Status CheckPartFits(const MethodName& name, std::string_view key,
+                           double value, size_t largest) {
+  if (largest == 0 || value <= static_cast<double>(largest)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "option ", std::string(key), " of ", Quoted(name.base), " is ", value,
+      ", but the largest segment that it divides has ", largest,
+      " values: more would be sent than it says; take at most ", largest));
+}
+
 }  // namespace gossamer

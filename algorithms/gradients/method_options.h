@@ -5,6 +5,7 @@
 #ifndef GOSSAMER_ALGORITHMS_GRADIENTS_METHOD_OPTIONS_H_
 #define GOSSAMER_ALGORITHMS_GRADIENTS_METHOD_OPTIONS_H_
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -31,6 +32,12 @@ MethodName SplitMethodName(std::string_view text);
 // given before, and for a value that is no number of its range.
 absl::Status ParseMethodOptions(const MethodName& name,
                                 std::span<const MethodOption> options);
+
+// kInvalidArgument if option `key`, the size of a part, is larger than all that
+// there is to divide, of which the largest is `largest`: more would be sent
+// than asked for.  0: there is nothing.
+absl::Status CheckPartFits(const MethodName& name, std::string_view key,
+                           double value, size_t largest);
 
 }  // namespace gossamer
 

@@ -263,6 +263,8 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> Make(
       {"ahead", &o.ahead, 0, 1}};
   GOSSAMER_RETURN_IF_ERROR(
       ParseMethodOptions(name, std::span(options).first(may_lead ? 4 : 3)));
+  GOSSAMER_RETURN_IF_ERROR(CheckPartFits(
+      name, "rate", o.rate, LargestChosenFrom(layout, o.flat > 0)));
   return std::make_unique<Method>(o, layout, kernels);
 }
 

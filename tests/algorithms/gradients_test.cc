@@ -263,6 +263,18 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:most=64", "a whole number from 1 to 63");
   refused("adacomp:rate=40", "known: bin, conv, most");
   refused("qsgd:levels=3", "1, 7 or 127");
+  // The largest segments have 1353 and 2304 values, all of them 3701.
+  refused("top-k:rate=2305", "largest segment that it divides has 2304 values");
+  refused("scalecom:rate=65536", "take at most 2304");
+  refused("scalecom:rate=3702,flat=1", "take at most 3701");
+  refused("lgc:rate=2305", "take at most 2304");
+  refused("adacomp:bin=1354", "bin of \"adacomp\" is 1354");
+  refused("adacomp:conv=2305", "take at most 2304");
+  for (const char* const name : {"top-k:rate=2304", "scalecom:rate=3701,flat=1",
+                                 "adacomp:bin=1353", "adacomp:conv=2304"}) {
+    EXPECT_TRUE(GradientCompressor::Create(name, SomeLayout()).ok()) << name;
+  }
+  EXPECT_TRUE(GradientCompressor::Create("top-k:rate=65536", {}).ok());
   refused("qsgd:fragments=2", "needs the whole gradient");
 }
 
