@@ -148,4 +148,14 @@ absl::StatusOr<CodecOptions> ParseCodecOptions(
   return options;
 }
 
+double ModuloRange(std::string_view name) {
+  constexpr std::string_view kModulo = "moniqua";
+  constexpr std::string_view kOptions[] = {"theta", "bits", "zstd"};
+  const size_t colon = std::min(name.find(':'), name.size());
+  if (name.substr(0, colon) != kModulo) return 0;
+  const auto options = ParseCodecOptions(
+      kModulo, kOptions, name.substr(std::min(colon + 1, name.size())));
+  return options.ok() ? options->theta : 0;
+}
+
 }  // namespace gossamer

@@ -50,6 +50,9 @@ absl::StatusOr<CodecOptions> ParseCodecOptions(
     std::string_view codec, std::span<const std::string_view> known,
     std::string_view text);
 
+// θ of the codec of this name ("moniqua:theta=2"); 0 of one without a range.
+double ModuloRange(std::string_view name);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_

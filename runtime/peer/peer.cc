@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/peer/wrap_watch.h"
 
 namespace gossamer {
 
@@ -42,6 +43,12 @@ Peer::Peer(PeerSpec spec, Parts parts)
   neighborhood_.SetDecisions(&decisions_);
   if (parts_.step->has_dual()) {
     neighborhood_.AddObservers([this](PeerId) { return &dual_; });
+  }
+  std::shared_ptr<WrapWatch> wraps = WrapWatch::Create(
+      parts_.codec, parts_.game->layout(),
+      [this](const std::string& detail) { Tell("moniqua_wraps", detail); });
+  if (wraps != nullptr) {
+    neighborhood_.AddObservers([wraps](PeerId) { return wraps.get(); });
   }
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
@@ -321,9 +328,8 @@ Task<absl::Status> Peer::CentralizedStep() {
         steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
     if (losses_.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
       losses_ = absl::DataLossError(
-          "a value of the gradient is not finite or beyond 2^100, which would "
-          "spoil what mixing.gradient_codec remembers; lower the learning rate "
-          "or set step.gradient_clip");
+          "a value of the gradient is not finite or beyond 2^100: no memory of "
+          "mixing.gradient_codec may keep it; lower the learning rate");
     }
     // The others wait for this peer's share, even if there is none.
     all_reducer_.Begin(steps_, losses_.ok() ? parts_.game->gradients()
