@@ -167,9 +167,9 @@ TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
     o.schedule.graph = graph;
     o.step.generator = o.step.discriminator = {.name = "sgd"};
     o.game = [](int rank) {
-      return std::make_unique<MatrixGame>(rank, 0, /*still=*/true);
+      return std::make_unique<MatrixGame>(rank, kPeers, 0, /*apart=*/1);
     };
-    const auto made = Codec::Create(codec, MatrixGame(0, 0, true).layout());
+    const auto made = Codec::Create(codec, MatrixGame(0, kPeers, 0).layout());
     o.peer.gamma = of_largest * (*made)->largest_gamma();
     SimFleet fleet(o);
     const double apart = fleet.ConsensusDistance();
