@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <numbers>
 
-#include "runtime/base/seeded_bug.h"
-
 namespace gossamer {
 namespace {
 
@@ -30,7 +28,7 @@ void Damping::Completed(ExchangeId limit) {
 }
 
 double Damping::Factor(double stable, int overlap) const {
-  if (lateness_ == 0 || SeededBug("undamped")) return 1;
+  if (lateness_ == 0) return 1;
   const int age = std::max(overlap, 1) - 1 + lateness_;
   return std::min(1.0, stable * std::sin(std::numbers::pi / (4 * age + 2)));
 }
