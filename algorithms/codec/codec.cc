@@ -117,29 +117,36 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array<Policy, 16> kPolicies = {{
     With(Stateless("dense-f32", WireFormat::kDenseF32), {"fragments"}),
     With(Stateless("dense-bf16", WireFormat::kDenseBf16), {"fragments"}),
-    With(Stateless("diff-int8", WireFormat::kInt8), {"zstd", "fragments"}),
-    With(Stateless("diff-int4", WireFormat::kInt4), {"zstd", "fragments"}),
-    With(Innovation("innov-int8", WireFormat::kInt8), {"zstd", "fragments"}),
-    With(Innovation("innov-int4", WireFormat::kInt4), {"zstd", "fragments"}),
-    With(Innovation("innov-lm2", WireFormat::kLm2), {"zstd", "fragments"}),
+    With(Stateless("diff-int8", WireFormat::kInt8),
+         {"zstd", "fragments", "least"}),
+    With(Stateless("diff-int4", WireFormat::kInt4),
+         {"zstd", "fragments", "least"}),
+    With(Innovation("innov-int8", WireFormat::kInt8),
+         {"zstd", "fragments", "least"}),
+    With(Innovation("innov-int4", WireFormat::kInt4),
+         {"zstd", "fragments", "least"}),
+    With(Innovation("innov-lm2", WireFormat::kLm2),
+         {"zstd", "fragments", "least"}),
     With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
-         {"zstd", "fragments"}),
+         {"zstd", "fragments", "least"}),
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK, GammaOfTopK),
-         {"k", "zstd", "fragments"}),
+         {"k", "zstd", "fragments", "least"}),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
-         {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments"}),
-    Innovation(kAuto, WireFormat::kInt4),
+         {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments",
+          "least"}),
+    With(Innovation(kAuto, WireFormat::kInt4), {"least"}),
     With(Innovation("dyna", WireFormat::kUnit, GammaOfUnit),
-         {"scale", "decay", "floor"}),
-    With(Stateless("moniqua", WireFormat::kModulo), {"theta", "bits", "zstd"}),
+         {"scale", "decay", "floor", "least"}),
+    With(Stateless("moniqua", WireFormat::kModulo),
+         {"theta", "bits", "zstd", "least"}),
     With(Squeezed("squeeze-int4", WireFormat::kInt4, GammaOfSqueezedInt4, One),
-         {"zstd", "fragments"}),
+         {"zstd", "fragments", "least"}),
     With(Squeezed("squeeze-sign", WireFormat::kSign, GammaOfSqueezedSign,
                   LargestOfSqueezedSign),
-         {"zstd", "fragments"}),
+         {"zstd", "fragments", "least"}),
     With(Squeezed("squeeze-topk", WireFormat::kTopK, GammaOfSqueezedTopK,
                   LargestOfSqueezedTopK),
-         {"k", "zstd", "fragments"}),
+         {"k", "zstd", "fragments", "least"}),
 }};
 
 std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
@@ -360,8 +367,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     return MaskedAverageCodec::Create(name, layout, kernels);
   }
   if (base == PowerGossipCodec::kName) {
-    GOSSAMER_RETURN_IF_ERROR(ParseCodecOptions(base, {}, text).status());
-    return std::make_shared<const PowerGossipCodec>(layout, kernels);
+    return PowerGossipCodec::Create(name, layout, kernels);
   }
   for (const Policy& policy : kPolicies) {
     if (policy.name != base) continue;
@@ -377,9 +383,9 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
           " fragments of ", layout.size(), " parameters; a fragment has ",
           kBlockSize, " at least"));
     }
-    return std::make_shared<const PieceCodec>(name, policy, options,
-                                              Extent{0, layout.size()},
-                                              SplitIntoPieces(layout), kernels);
+    return std::make_shared<const PieceCodec>(
+        name, policy, options, Extent{0, layout.size()},
+        SplitIntoPieces(layout, options.least), kernels);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown codec \"", std::string(base),

@@ -5,11 +5,11 @@
 // to bytes of a size known from the layout alone; on the wire they may be
 // packed into fewer (packer.h).  An innovation codec codes x − x̂ and adds what
 // it coded to the replica x̂; a stateless one codes x. Large segments are
-// quantized; small (under 1024 parameters) and one-dimensional ones travel in
-// bf16 inside the same payload, so that one coefficient acts on all.  Knows
-// nothing of edges, frames or networks. Source: research on compressed gossip
-// (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in difference form with one
-// replica per edge.
+// quantized; small (by default under 1024 parameters) and one-dimensional ones
+// travel in bf16 inside the same payload, so that one coefficient acts on all.
+// Knows nothing of edges, frames or networks. Source: research on compressed
+// gossip (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in difference form with
+// one replica per edge.
 
 #ifndef GOSSAMER_ALGORITHMS_CODEC_CODEC_H_
 #define GOSSAMER_ALGORITHMS_CODEC_CODEC_H_

@@ -77,6 +77,9 @@ const char* SetOption(std::string_view key, std::string_view value,
       return "a multiple of 128 up to 32768";
     }
     options.bucket = static_cast<uint16_t>(number);
+  } else if (key == "least") {
+    if (number < 1 || number > int64_t{1} << 30) return "1 to 1073741824";
+    options.least = static_cast<size_t>(number);
   } else if (key == "raw") {
     if (value != "bf16" && value != "f32") return "bf16 or f32";
     options.raw = value == "f32" ? Coding::kF32 : Coding::kBf16;
@@ -148,14 +151,15 @@ absl::StatusOr<CodecOptions> ParseCodecOptions(
   return options;
 }
 
-double ModuloRange(std::string_view name) {
+std::optional<CodecOptions> ModuloOptions(std::string_view name) {
   constexpr std::string_view kModulo = "moniqua";
-  constexpr std::string_view kOptions[] = {"theta", "bits", "zstd"};
+  constexpr std::string_view kOptions[] = {"theta", "bits", "zstd", "least"};
   const size_t colon = std::min(name.find(':'), name.size());
-  if (name.substr(0, colon) != kModulo) return 0;
+  if (name.substr(0, colon) != kModulo) return std::nullopt;
   const auto options = ParseCodecOptions(
       kModulo, kOptions, name.substr(std::min(colon + 1, name.size())));
-  return options.ok() ? options->theta : 0;
+  if (!options.ok()) return std::nullopt;
+  return *options;
 }
 
 }  // namespace gossamer

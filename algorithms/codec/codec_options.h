@@ -6,7 +6,9 @@
 #ifndef GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_
 #define GOSSAMER_ALGORITHMS_CODEC_CODEC_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,6 +17,9 @@
 #include "algorithms/kernels/coding.h"
 
 namespace gossamer {
+
+// Unless an option says otherwise.
+inline constexpr size_t kMinQuantizedSize = 1024;
 
 // The step of kUnit in a round, the same on every machine: Dyna-COLD's s_k / 2
 // with s_k = max(scale · decay^round, floor), as a bf16.  The floor stays above
@@ -34,7 +39,9 @@ struct CodecOptions {
   uint8_t levels = 7;
   uint16_t bucket = 512;
   Coding::Norm norm = Coding::kMax;
-  Coding::Kind raw = Coding::kBf16;  // of small and one-dimensional segments
+  // Segments below `least` values, and one-dimensional ones, travel as `raw`.
+  size_t least = kMinQuantizedSize;
+  Coding::Kind raw = Coding::kBf16;
   Packing packing = Packing::kNone;
   int zstd_level = 1;
   int fragments = 1;
@@ -50,8 +57,9 @@ absl::StatusOr<CodecOptions> ParseCodecOptions(
     std::string_view codec, std::span<const std::string_view> known,
     std::string_view text);
 
-// θ of the codec of this name ("moniqua:theta=2"); 0 of one without a range.
-double ModuloRange(std::string_view name);
+// Those of the codec of this name if it is one with a range
+// ("moniqua:theta=2"), else none.
+std::optional<CodecOptions> ModuloOptions(std::string_view name);
 
 }  // namespace gossamer
 

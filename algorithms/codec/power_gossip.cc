@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/codec/codec_options.h"
 #include "algorithms/codec/turn.h"
 #include "runtime/base/rng.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -36,11 +38,25 @@ float Dot(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-PowerGossipCodec::PowerGossipCodec(const ParameterLayout& layout,
+absl::StatusOr<std::shared_ptr<const Codec>> PowerGossipCodec::Create(
+    std::string_view name, const ParameterLayout& layout,
+    const Kernels& kernels) {
+  constexpr std::string_view kOptions[] = {"least"};
+  const size_t colon = std::min(name.find(':'), name.size());
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const CodecOptions options,
+      ParseCodecOptions(kName, kOptions,
+                        name.substr(std::min(colon + 1, name.size()))));
+  return std::shared_ptr<const Codec>(
+      new PowerGossipCodec(name, options.least, layout, kernels));
+}
+
+PowerGossipCodec::PowerGossipCodec(std::string_view name, size_t least,
+                                   const ParameterLayout& layout,
                                    const Kernels& kernels)
-    : kernels_(kernels), size_(layout.size()) {
+    : name_(name), kernels_(kernels), size_(layout.size()) {
   for (const Segment& s : layout.segments()) {
-    if (s.shape.size() < 2 || s.extent.size < kMinQuantizedSize) {
+    if (s.shape.size() < 2 || s.extent.size < least) {
       if (s.extent.size == 0) continue;
       raw_.push_back(s.extent);
       raw_size_ += s.extent.size;

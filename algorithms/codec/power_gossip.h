@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/codec/packer.h"
 #include "algorithms/codec/wire_layout.h"
@@ -37,10 +39,13 @@ class PowerGossipCodec final : public Codec {
  public:
   static constexpr std::string_view kName = "power-gossip";
 
-  explicit PowerGossipCodec(const ParameterLayout& layout,
-                            const Kernels& kernels);
+  // "power-gossip", or "power-gossip:least=64": the size from which matrices
+  // are coded.  kInvalidArgument for anything else behind the colon.
+  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
+      std::string_view name, const ParameterLayout& layout,
+      const Kernels& kernels);
 
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return name_; }
   EdgeMemory memory() const override { return EdgeMemory::kShared; }
   size_t memory_size() const override { return 1 + rows_ + columns_; }
   float gamma() const override { return 1; }
@@ -67,6 +72,9 @@ class PowerGossipCodec final : public Codec {
                 std::span<float> memory, std::span<float> x) const override;
 
  private:
+  PowerGossipCodec(std::string_view name, size_t least,
+                   const ParameterLayout& layout, const Kernels& kernels);
+
   struct Matrix {
     Extent extent;
     size_t rows = 0, columns = 0;
@@ -79,6 +87,7 @@ class PowerGossipCodec final : public Codec {
                std::span<const float> change, std::span<float> memory,
                std::span<float> x) const;
 
+  const std::string name_;
   const Kernels& kernels_;
   size_t size_ = 0, rows_ = 0, columns_ = 0, raw_size_ = 0;
   std::vector<Matrix> matrices_;

@@ -11,10 +11,6 @@
 namespace gossamer {
 namespace {
 
-bool Quantized(const Segment& segment) {
-  return segment.shape.size() > 1 && segment.extent.size >= kMinQuantizedSize;
-}
-
 bool Dense(WireFormat format) {
   return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
 }
@@ -100,11 +96,13 @@ bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
 
 }  // namespace
 
-std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout) {
+std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
+                                   size_t least) {
   std::vector<Piece> pieces;
   for (const Segment& segment : layout.segments()) {
     if (segment.extent.size == 0) continue;
-    const bool quantized = Quantized(segment);
+    const bool quantized =
+        segment.shape.size() > 1 && segment.extent.size >= least;
     if (!quantized && !pieces.empty() && !pieces.back().quantized) {
       pieces.back().extent.size += segment.extent.size;
     } else {

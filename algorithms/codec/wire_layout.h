@@ -19,9 +19,6 @@
 
 namespace gossamer {
 
-// Segments below this size, and one-dimensional ones, are not quantized.
-inline constexpr size_t kMinQuantizedSize = 1024;
-
 // A piece of the parameter vector that is coded alike throughout: one quantized
 // segment, or a run of neighbouring small ones.
 struct Piece {
@@ -30,7 +27,9 @@ struct Piece {
 };
 
 // The pieces of `layout` in order, covering it; the same for every format.
-std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout);
+// Segments below `least` values, and one-dimensional ones, are not quantized.
+std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
+                                   size_t least = kMinQuantizedSize);
 
 class WireLayout {
  public:

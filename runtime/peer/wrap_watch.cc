@@ -13,17 +13,18 @@ namespace gossamer {
 std::unique_ptr<WrapWatch> WrapWatch::Create(
     std::shared_ptr<const Codec> codec, const ParameterLayout& layout,
     std::function<void(const std::string&)> tell) {
-  const double theta = ModuloRange(codec->name());
-  if (theta == 0) return nullptr;
+  const auto options = ModuloOptions(codec->name());
+  if (!options) return nullptr;
   return std::unique_ptr<WrapWatch>(
-      new WrapWatch(theta, std::move(codec), layout, std::move(tell)));
+      new WrapWatch(*options, std::move(codec), layout, std::move(tell)));
 }
 
-WrapWatch::WrapWatch(double theta, std::shared_ptr<const Codec> codec,
+WrapWatch::WrapWatch(const CodecOptions& options,
+                     std::shared_ptr<const Codec> codec,
                      const ParameterLayout& layout,
                      std::function<void(const std::string&)> tell)
-    : theta_(theta), codec_(std::move(codec)), tell_(std::move(tell)) {
-  for (const Piece& piece : SplitIntoPieces(layout)) {
+    : theta_(options.theta), codec_(std::move(codec)), tell_(std::move(tell)) {
+  for (const Piece& piece : SplitIntoPieces(layout, options.least)) {
     if (!piece.quantized) continue;
     quantized_.push_back(piece.extent);
     values_ += piece.extent.size;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "algorithms/codec/codec.h"
+#include "algorithms/codec/codec_options.h"
 #include "algorithms/gossip/codec_side.h"
 #include "runtime/base/parameter_layout.h"
 
@@ -44,7 +45,7 @@ class WrapWatch final : public CorrectionObserver {
                     std::span<const float> difference) override;
 
  private:
-  WrapWatch(double theta, std::shared_ptr<const Codec> codec,
+  WrapWatch(const CodecOptions& options, std::shared_ptr<const Codec> codec,
             const ParameterLayout& layout,
             std::function<void(const std::string&)> tell);
   // Of the quantized values of an exchange.

@@ -108,11 +108,17 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("zip", "zip");
   refused("zip", "diff-int8, diff-int4, innov-int8");
   refused("zip:k=1", "\"zip\"; known: dense-f32");
-  refused("auto:k=1", "no option \"k\"; it has none");
+  refused("auto:k=1", "no option \"k\"; known: least");
   refused("innov-int4:k=1", "no option \"k\"; known: zstd, fragments");
   for (const char* p : {"0", "65", "", "-1"}) {
     refused(("innov-int4:fragments=" + std::string(p)).c_str(), "1 to 64");
   }
+  for (const char* n : {"0", "-1", "", "1k", "1073741825"}) {
+    refused(("innov-int4:least=" + std::string(n)).c_str(), "1 to 1073741824");
+    refused(("power-gossip:least=" + std::string(n)).c_str(),
+            "1 to 1073741824");
+  }
+  refused("dense-f32:least=1", "no option \"least\"; known: fragments");
   refused("dense-f32:fragments=64", "a fragment has 128 at least");
   for (const char* level : {"0", "10", "", "1x"}) {
     refused(("innov-int4:zstd=" + std::string(level)).c_str(), "1 to 9");
@@ -245,20 +251,24 @@ TEST(CodecTest, EmptyLayoutAndSingleParameterWork) {
 
 TEST(CodecTest, SmallAndOneDimensionalSegmentsAreBf16InQuantizedFormats) {
   const ParameterLayout layout = Layout();
-  const auto codec = Make("diff-int8", layout);
   const auto x = Gaussian("x", layout.size());
-  for (const WireFormat format : kFormats) {
-    if (format <= WireFormat::kDenseBf16) continue;
-    const auto y = Decoded(*codec, Message(*codec, format, x), layout.size());
-    for (const Segment& segment : layout.segments()) {
-      const bool raw = segment.shape.size() < 2 || segment.extent.size < 1024;
-      bool bf16 = true;
-      for (size_t i = 0; i < segment.extent.size; ++i) {
-        const float a = x[segment.extent.offset + i];
-        const float b = y[segment.extent.offset + i];
-        bf16 &= std::abs(a - b) <= std::abs(a) * 0x1p-8f;
+  for (const auto& [name, least] :
+       {std::pair("diff-int8", 1024u), {"diff-int8:least=16", 16u}}) {
+    const auto codec = Make(name, layout);
+    for (const WireFormat format : kFormats) {
+      if (format <= WireFormat::kDenseBf16) continue;
+      const auto y = Decoded(*codec, Message(*codec, format, x), layout.size());
+      for (const Segment& segment : layout.segments()) {
+        const bool raw =
+            segment.shape.size() < 2 || segment.extent.size < least;
+        bool bf16 = true;
+        for (size_t i = 0; i < segment.extent.size; ++i) {
+          const float a = x[segment.extent.offset + i];
+          const float b = y[segment.extent.offset + i];
+          bf16 &= std::abs(a - b) <= std::abs(a) * 0x1p-8f;
+        }
+        EXPECT_EQ(bf16, raw) << name << " " << segment.name;
       }
-      EXPECT_EQ(bf16, raw) << segment.name;
     }
   }
 }

@@ -403,7 +403,7 @@ TEST(Validate, RangesAndNames) {
               HasSubstr("did you mean \"innov-int"));
   EXPECT_THAT(Error("mixing { codec: \"power-gossip:fragments=2\" }"),
               HasSubstr("codec \"power-gossip\" has no option \"fragments\"; "
-                        "it has none"));
+                        "known: least"));
   EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
   EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
               HasSubstr("a duration above 0"));

@@ -17,10 +17,10 @@ using testing::HasSubstr;
 constexpr int kPeers = 6;
 
 TEST(WrapWatchTest, ARangeIsThatOfMoniqua) {
-  EXPECT_EQ(ModuloRange("moniqua"), 0.1);
-  EXPECT_EQ(ModuloRange("moniqua:bits=4,theta=2"), 2);
-  EXPECT_EQ(ModuloRange("innov-int4"), 0);
-  EXPECT_EQ(ModuloRange("qsgd:levels=7"), 0);
+  EXPECT_EQ(ModuloOptions("moniqua")->theta, 0.1);
+  EXPECT_EQ(ModuloOptions("moniqua:bits=4,theta=2,least=8")->theta, 2);
+  EXPECT_FALSE(ModuloOptions("innov-int4"));
+  EXPECT_FALSE(ModuloOptions("qsgd:levels=7"));
 }
 
 // Peers start normal with a standard deviation of `apart`: differences have
