@@ -32,6 +32,7 @@ BUGS = {
     "no-sync-before-rename": "a checkpoint's files are not synced",
     "no-sync-after-rename": "a checkpoint's name is not synced",
     "unverified": "a damaged checkpoint counts as whole",
+    "drop-leavers": "who is leaving is given up at once",
     "leave-unanswered": "who leaves does not answer who hears of it late",
     "greet-nobody": "who begins anew says nothing to those who wait for its life before",
     "same-life": "a removed peer registers as the life that was removed",

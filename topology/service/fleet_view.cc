@@ -197,16 +197,21 @@ uint64_t Fleet::MaxRound() const {
 }
 
 uint64_t Fleet::FutureRound() const {
-  double speed = 0;
+  const double seconds =
+      kHeartbeatsOfSlack * absl::ToDoubleSeconds(options_.heartbeat);
+  // Each at its own speed: who is behind is fast, since it waits for nobody.
+  uint64_t reached = record_.view.from_round;
   for (const MemberRecord& m : record_.members) {
-    const double s = live_.at(m.id).report.rounds_per_second;
-    if (OfTheFleet(m) && std::isfinite(s)) speed = std::max(speed, s);
+    if (!OfTheFleet(m)) continue;
+    const Live& live = live_.at(m.id);
+    const double s = live.report.rounds_per_second;
+    const double speed =
+        std::isfinite(s) ? std::clamp(s, 0.0, kMaxRoundsPerSecond) : 0;
+    reached = std::max(reached,
+                       std::max(live.round_begun, live.report.round) +
+                           static_cast<uint64_t>(std::ceil(seconds * speed)));
   }
-  const double slack = kHeartbeatsOfSlack *
-                       absl::ToDoubleSeconds(options_.heartbeat) *
-                       std::min(speed, kMaxRoundsPerSecond);
-  return std::max(MaxRound(), record_.view.from_round) + kLeastSlack +
-         static_cast<uint64_t>(std::ceil(slack));
+  return reached + kLeastSlack;
 }
 
 uint64_t Fleet::CommonCheckpoint() const {

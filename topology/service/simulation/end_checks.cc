@@ -14,6 +14,9 @@ namespace {
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
 constexpr double kFloorWithDeadlines = 5e-3;
+// What is quantized by itself, not as a difference to a replica, keeps an error
+// of the values' size.
+constexpr double kFloorOfQuantized = 0.3;
 // Of which an exchange of `masked` averages one.
 constexpr double kMaskedValues = 16;
 
@@ -52,7 +55,8 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 // (the root of it: momentum, delay and rounds apart take their share).  Where
 // they do not, an edge between a slow and a fast one mixes only now and then,
 // and several corrections of it at once go too far, once; clipped, peers that
-// are far apart come closer by steps of one length.
+// are far apart come closer by steps of one length; quantized, by what a codec
+// keeps of a difference.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   double squares = 0;
@@ -63,7 +67,11 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   // Its dual goes on pushing while the game stands still: it has to stay
   // finite, and that is all.
   if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
-  if (s.deadline.kind != DeadlinePolicy::Kind::kNone || s.clip_radius > 0) {
+  if (s.quantized && codec.memory() != EdgeMemory::kReplicas) {
+    return 2 * before + kFloorOfQuantized * squares;
+  }
+  if (s.quantized || s.deadline.kind != DeadlinePolicy::Kind::kNone ||
+      s.clip_radius > 0) {
     return 2 * before + kFloorWithDeadlines * squares;
   }
   const double mixed =

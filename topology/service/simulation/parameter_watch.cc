@@ -13,15 +13,18 @@ uint64_t ParameterWatch::Correct(ExchangeId id, const EdgeMessage& mine,
                                  const EdgeMessage& theirs, float c,
                                  std::span<const float> difference,
                                  bool negate) {
-  increment_.assign(copy_.size(), 0.0f);
+  const Codec& codec = codec_->fragment(FragmentOf(id, codec_->fragments()));
+  const auto [offset, size] = codec.extent();
+  const std::span<float> changed = std::span(copy_).subspan(offset, size);
+  increment_.assign(size, 0.0f);
   if (difference.empty()) {
     const Encoded m = mine.encoded(id), t = theirs.encoded(id);
-    codec_->Complete(&m, &t, c, {}, increment_);
-    codec_->Complete(&m, &t, c, {}, copy_);
+    codec.Complete(&m, &t, c, {}, increment_);
+    codec.Complete(&m, &t, c, {}, changed);
   } else {
-    for (size_t i = 0; i < copy_.size(); ++i) {
+    for (size_t i = 0; i < size; ++i) {
       increment_[i] = c * difference[i];
-      copy_[i] += increment_[i];
+      changed[i] += increment_[i];
     }
   }
   uint64_t hash = 0;

@@ -121,6 +121,25 @@ void DrawMethod(Scenario& s, Draws d) {
   }
 }
 
+// Models of 512 parameters have no segment that is quantized unless asked to.
+void DrawQuantization(Scenario& s, Draws d) {
+  if (!d.Chance(0.3) || s.codec.starts_with("dense") || s.codec == "masked") {
+    return;
+  }
+  s.quantized = true;
+  s.dimension = d.Of({16, 64, kMostParameters / 4});
+  if (s.peers > 24) s.dimension = 16;
+  const bool packs =
+      s.codec != "auto" && s.codec != "dyna" && s.codec != "power-gossip";
+  const bool splits = packs && s.codec != "moniqua" && s.dimension > 64 &&
+                      s.optimizer.name != "cold";
+  s.codec += ":least=16";
+  // Above any difference of two peers: values that wrap drive them apart.
+  if (s.codec.starts_with("moniqua")) s.codec += ",theta=100";
+  if (packs && d.Chance(0.2)) s.codec += ",zstd=1";
+  if (splits && d.Chance(0.3)) s.codec += ",fragments=2";
+}
+
 void DrawTimes(Scenario& s, Draws d) {
   s.step_time = absl::Milliseconds(d.Of({20, 50, 50, 200}));
   s.step_jitter = d.Of({0.0, 0.1, 0.5});
@@ -193,6 +212,18 @@ void DrawSickness(Scenario& s, Draws d) {
   if (d.Chance(0.15)) s.swarm.spoil_rate = d.Between(0.0005, 0.005);
 }
 
+// A fleet that meets nothing but members that come and go in good order.
+void DrawPoliteness(Scenario& s, Draws d) {
+  if (!d.Chance(0.05)) return;
+  s.polite = true;
+  s.slowness = 1;
+  s.swarm = {};
+  s.swarm.links.break_rate = s.swarm.links.stall_rate = 0;
+  s.swarm.links.freeze_rate = 0;
+  s.swarm.links.interval = s.interval();
+  s.swarm.leave_rate = d.Between(0.005, 0.02);
+}
+
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = d.Int(1, 2);
@@ -238,6 +269,8 @@ Scenario DrawScenario(uint64_t seed) {
   DrawControl(s, Draws(key.Fold("control")));
   DrawClipping(s, Draws(key.Fold("clipping")));
   DrawSickness(s, Draws(key.Fold("sickness")));
+  DrawQuantization(s, Draws(key.Fold("quantization")));
+  DrawPoliteness(s, Draws(key.Fold("politeness")));
   const Swarm& f = s.swarm;
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||

@@ -65,6 +65,7 @@ struct Scenario {
   int late = 0;  // of them, that join when the others have begun
   ScheduleSpec schedule;
   std::string codec;
+  bool quantized = false;  // its payloads, though segments are small
   double clip_radius = 0;
   int overlap = 1;  // h, or kAutoOverlap
   int mixing_rounds = 1;
@@ -94,6 +95,7 @@ struct Scenario {
   absl::Duration lease;
   absl::Duration suspect_after;
   Swarm swarm;
+  bool polite = false;  // nobody may leave late
 
   // The last one of a run that nobody stops.
   uint64_t rounds() const;

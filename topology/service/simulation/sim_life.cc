@@ -17,6 +17,9 @@ namespace {
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 constexpr uint64_t kConfiguration = 1;
+// Leaving waits for a view that all can hear of before it begins.
+constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
+constexpr int kRoundsToLeave = 100;
 // Of a life; as many as a peer bears in a row (Peer::Heal).
 constexpr int kMostSpoils = 3;
 
@@ -291,6 +294,7 @@ void SimLife::OnEvent(const Event& event) {
   if (event.kind == "outside" || event.kind == "spoilt") {
     BeginAnotherLife();
   } else if (event.kind == "left_late") {
+    if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
   } else if (event.kind == "state_offered") {
     NoteGiven();
@@ -322,7 +326,8 @@ void SimLife::Spoil() {
 void SimLife::Leave() {
   if (!joined() || crash_.dead()) return;
   leaving_ = true;
-  peer_->Leave(loop_.Now() + absl::Minutes(1));
+  peer_->Leave(loop_.Now() + kLeaveLimit +
+               kRoundsToLeave * world_.scenario.interval());
 }
 
 }  // namespace gossamer::simulation
