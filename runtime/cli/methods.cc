@@ -54,15 +54,18 @@ void PrintAll() {
   std::string_view kind;
   for (const Method& m : Methods()) {
     if (m.kind != kind) {
+      std::cout << (kind.empty() ? "" : "\n") << Text(m.kind) << "\n";
       kind = m.kind;
-      std::cout << absl::StreamFormat("%s%-14s %-16s %s\n",
-                                      &m == &Methods()[0] ? "" : "\n",
-                                      Text(kind), "bits/parameter", "");
     }
-    std::cout << absl::StreamFormat("  %-14s %-14s %s\n", Text(m.name),
-                                    Text(m.bits), Text(m.summary));
+    std::cout << absl::StreamFormat(
+        "  %-17s %s\n  %17s %s\n  %17s bits %s, state %s, gamma %s%s%s\n",
+        Text(m.name), Text(m.summary), "", Text(m.property), "", Text(m.bits),
+        Text(m.state), Text(m.gamma), m.needs.empty() ? "" : "; needs ",
+        Text(m.needs));
   }
-  std::cout << "\ngossamer methods NAME explains one.\n";
+  std::cout << "\nbits: per parameter on the wire; state: floats kept per "
+               "parameter; –: does not apply.\n"
+               "gossamer methods NAME explains one.\n";
 }
 
 void PrintOne(const Method& m) {
