@@ -26,7 +26,7 @@ TEST_F(MethodsCommand, ListsAndExplains) {
   const Result all = Run("methods");
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_THAT(all.out,
-              AllOf(StartsWith("algorithm "), HasSubstr("\ncodec "),
+              AllOf(StartsWith("algorithm\n"), HasSubstr("\ncodec\n"),
                     HasSubstr("bits 1.000, state 1 per peer, 2 per edge, "
                               "gamma 0.05; needs lasting neighbours, "
                               "every message, a fixed graph")));
