@@ -319,6 +319,34 @@ TEST_F(FleetTest, ARestartedServiceGoesOnUnnoticed) {
   EXPECT_EQ(answer.view->epoch, 2);
 }
 
+// Else those that have not ended yet would go on without the others.
+TEST_F(FleetTest, AStopThatAnOldDiskForgotIsProposedAnew) {
+  Assemble(3);
+  for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
+  const FleetRecord backup = fleet_->record();
+  const auto stop = fleet_->RequestStop(now_);
+  ASSERT_TRUE(stop.ok());
+  Begin(3, backup);
+  EXPECT_EQ(Hear(Beat(1, 101, 51)).stop.round, 0u);
+  FleetHeartbeat h = Beat(2, 102, 52);
+  h.acknowledged_stop = *stop;
+  const StopState again = Hear(h).stop;
+  EXPECT_GT(again.round, 52u);
+  EXPECT_FALSE(again.committed);
+  EXPECT_EQ(Hear(Beat(1, 101, 53)).stop.round, again.round);
+}
+
+// One that lags is fast, and says nothing of when the others get anywhere.
+TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
+  Assemble(3);
+  for (int i = 1; i <= 3; ++i) {
+    FleetHeartbeat h = Beat(i, 100 + i, i == 3 ? 10 : 50);
+    h.report.rounds_per_second = i == 3 ? 100 : 2;
+    Hear(h);
+  }
+  EXPECT_EQ(*fleet_->RequestStop(now_), 50u + 6 + 2);
+}
+
 TEST_F(FleetTest, ARestartWithOtherOptionsIsRefusedWhileTheRunLasts) {
   Assemble(2);
   FleetOptions other = Options(2);

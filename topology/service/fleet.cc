@@ -243,7 +243,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);
-  if (heartbeat.request_stop && member->in_view && record_.stop.round == 0) {
+  // A stop that a peer knows of and this service does not: its disk is old.
+  const bool stops = heartbeat.request_stop || heartbeat.acknowledged_stop != 0;
+  if (stops && member->in_view) {
     GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
   }
   Settle(now);
@@ -383,17 +385,6 @@ MemberRecord* Fleet::Find(PeerId id) {
     if (m.id == id) return &m;
   }
   return nullptr;
-}
-
-bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
-  return now - live_.at(m.id).last_heard <= options_.lease;
-}
-
-// Leases count only once the service has been up for one: before that, nobody
-// had a chance to renew.
-bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
-  return !HasLease(m, now) &&
-         (now - started_ > options_.lease || SeededBug("lease-from-start"));
 }
 
 }  // namespace gossamer

@@ -371,4 +371,15 @@ std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) const {
   return joiners;
 }
 
+bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
+  return now - live_.at(m.id).last_heard <= options_.lease;
+}
+
+// Leases count only once the service has been up for one: before that, nobody
+// had a chance to renew.
+bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
+  return !HasLease(m, now) &&
+         (now - started_ > options_.lease || SeededBug("lease-from-start"));
+}
+
 }  // namespace gossamer

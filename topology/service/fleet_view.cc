@@ -20,7 +20,9 @@ namespace {
 // Heartbeats that a peer may need to learn of a round to come: one on its way,
 // one lost, one to spare.
 constexpr double kHeartbeatsOfSlack = 3;
-constexpr uint64_t kLeastSlack = 8;  // rounds
+// And rounds beyond those that they take; more where nobody has told a speed.
+constexpr uint64_t kLeastSlack = 2;
+constexpr uint64_t kSlackUnknown = 8;
 constexpr double kMaxRoundsPerSecond = 1e6;
 
 }  // namespace
@@ -197,21 +199,26 @@ uint64_t Fleet::MaxRound() const {
 }
 
 uint64_t Fleet::FutureRound() const {
-  const double seconds =
-      kHeartbeatsOfSlack * absl::ToDoubleSeconds(options_.heartbeat);
-  // Each at its own speed: who is behind is fast, since it waits for nobody.
-  uint64_t reached = record_.view.from_round;
+  std::vector<double> speeds;
   for (const MemberRecord& m : record_.members) {
-    if (!OfTheFleet(m)) continue;
-    const Live& live = live_.at(m.id);
-    const double s = live.report.rounds_per_second;
-    const double speed =
-        std::isfinite(s) ? std::clamp(s, 0.0, kMaxRoundsPerSecond) : 0;
-    reached = std::max(reached,
-                       std::max(live.round_begun, live.report.round) +
-                           static_cast<uint64_t>(std::ceil(seconds * speed)));
+    const double s = live_.at(m.id).report.rounds_per_second;
+    if (OfTheFleet(m) && std::isfinite(s)) speeds.push_back(s);
   }
-  return reached + kLeastSlack;
+  double speed = 0;
+  if (!speeds.empty()) {
+    // Who is behind is fast, since it waits for nobody; who is in front waits.
+    const auto middle = speeds.begin() + static_cast<long>(speeds.size() / 2);
+    std::ranges::nth_element(speeds, middle);
+    speed = std::clamp(*middle, 0.0, kMaxRoundsPerSecond);
+  }
+  const double slack =
+      kHeartbeatsOfSlack * absl::ToDoubleSeconds(options_.heartbeat) * speed;
+  const uint64_t reached = MaxRound() +
+                           static_cast<uint64_t>(std::ceil(slack)) +
+                           (speed > 0 ? kLeastSlack : kSlackUnknown);
+  // A view that nobody can have begun is replaced where it was to begin: were
+  // the next one put behind it, a storm of them would end up far ahead of all.
+  return std::max(record_.view.from_round, reached);
 }
 
 uint64_t Fleet::CommonCheckpoint() const {

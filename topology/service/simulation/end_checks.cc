@@ -13,10 +13,14 @@ namespace {
 
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-constexpr double kFloorWithDeadlines = 5e-3;
+constexpr double kFloorOfLate = 5e-3;
 // What is quantized by itself, not as a difference to a replica, keeps an error
 // of the values' size.
 constexpr double kFloorOfQuantized = 0.3;
+// What is left, at most, of the distance of peers that are equally fast and mix
+// with a step size of so much, however many deadlines they miss.
+constexpr double kLeftOfEquals = 0.9;
+constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
 constexpr double kMaskedValues = 16;
 
@@ -53,10 +57,11 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 // Payloads of small models travel in bf16, which a stateless codec makes the
 // floor.  Where peers wait for each other, mixing contracts as its matrices say
 // (the root of it: momentum, delay and rounds apart take their share).  Where
-// they do not, an edge between a slow and a fast one mixes only now and then,
-// and several corrections of it at once go too far, once; clipped, peers that
-// are far apart come closer by steps of one length; quantized, by what a codec
-// keeps of a difference.
+// they do not, an edge mixes when both ends are in time, which is often among
+// equals; between a slow and a fast one it is now and then, and several
+// corrections at once may go too far.  Clipped, peers that are far apart come
+// closer by steps of one length; and what mixes by small parts of a difference
+// hardly gets anywhere in so many rounds.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   double squares = 0;
@@ -67,16 +72,20 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   // Its dual goes on pushing while the game stands still: it has to stay
   // finite, and that is all.
   if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
-  if (s.quantized && codec.memory() != EdgeMemory::kReplicas) {
-    return 2 * before + kFloorOfQuantized * squares;
+  const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
+  const bool clips = s.clip_radius > 0;
+  const double floor = s.quantized && codec.memory() != EdgeMemory::kReplicas
+                           ? kFloorOfQuantized
+                       : s.quantized || clips || !waits ? kFloorOfLate
+                                                        : kFloor;
+  if (waits && !clips) {
+    const double mixed =
+        std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
+    return 10 * before * mixed + floor * squares;
   }
-  if (s.quantized || s.deadline.kind != DeadlinePolicy::Kind::kNone ||
-      s.clip_radius > 0) {
-    return 2 * before + kFloorWithDeadlines * squares;
-  }
-  const double mixed =
-      std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
-  return 10 * before * mixed + kFloor * squares;
+  const bool equals = s.slowness == 1 && !clips;
+  const double left = equals && codec.gamma() >= kLargeStep ? kLeftOfEquals : 2;
+  return left * before + floor * squares;
 }
 
 }  // namespace gossamer::simulation

@@ -76,6 +76,17 @@ void DrawFleet(Scenario& s, Draws d) {
   s.deadline.fixed = absl::Milliseconds(d.Int(20, 500));
 }
 
+// Two places, each of some peers.
+void DrawSites(Scenario& s, Draws d) {
+  if (!d.Chance(0.06)) return;
+  const int near = d.Int(2, s.peers - 2);
+  s.schedule = ScheduleSpec{};
+  s.schedule.schedule = "locality-skewed";
+  s.schedule.sites =
+      absl::StrCat("here:1-", near, " there:", near + 1, "-", s.peers);
+  s.schedule.variance_budget = d.Between(0.1, 2);
+}
+
 void DrawTraining(Scenario& s, Draws d) {
   s.game = d.Of<const char*>({"quadratic", "quadratic", "bilinear"});
   s.dimension = d.Of({4, 8, 8, 16, 16, 32, 64, kMostParameters / 2});
@@ -96,8 +107,8 @@ void DrawTraining(Scenario& s, Draws d) {
 void DrawMethod(Scenario& s, Draws d) {
   if (d.Chance(0.2)) {
     s.codec = d.Of<const char*>({"diff-int4", "innov-topk", "qsgd",
-                                 "squeeze-int4", "squeeze-sign", "moniqua",
-                                 "power-gossip", "masked"});
+                                 "squeeze-int4", "squeeze-sign", "squeeze-topk",
+                                 "moniqua", "power-gossip", "masked"});
     // An exchange begins where the last one ended.
     if ((s.codec == "power-gossip" || s.codec == "masked") &&
         (s.overlap < 0 || s.overlap > 1)) {
@@ -134,9 +145,15 @@ void DrawQuantization(Scenario& s, Draws d) {
   const bool splits = packs && s.codec != "moniqua" && s.dimension > 64 &&
                       s.optimizer.name != "cold";
   s.codec += ":least=16";
+  if (s.codec.starts_with("qsgd")) {
+    s.codec += d.Of<const char*>({"", ",levels=1", ",levels=127", ",norm=l2",
+                                  ",coding=gamma", ",coding=omega"});
+  }
   // Above any difference of two peers: values that wrap drive them apart.
   if (s.codec.starts_with("moniqua")) s.codec += ",theta=100";
-  if (packs && d.Chance(0.2)) s.codec += ",zstd=1";
+  if (packs && d.Chance(0.2) && s.codec.find("coding") == s.codec.npos) {
+    s.codec += ",zstd=1";
+  }
   if (splits && d.Chance(0.3)) s.codec += ",fragments=2";
 }
 
@@ -261,6 +278,7 @@ Scenario DrawScenario(uint64_t seed) {
   s.seed = seed;
   const RngKey key = RngKey(seed).Fold("scenario");
   DrawFleet(s, Draws(key.Fold("fleet")));
+  DrawSites(s, Draws(key.Fold("sites")));
   DrawTraining(s, Draws(key.Fold("training")));
   DrawMethod(s, Draws(key.Fold("method")));
   DrawTimes(s, Draws(key.Fold("times")));
