@@ -181,6 +181,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
+  if (SeededBug("apply-nothing")) c = 0;
   if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0) {
     return CompleteApart(id, mine, theirs, c, difference);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -31,17 +33,18 @@ constexpr char kExamples[] = R"(examples:
   gossamer simulate --from 5000 --seeds 100000 --jobs 8 --json
   gossamer simulate --from 1234 --seeds 1 --trace     # replays one seed
 
-A seed draws a fleet (4 to 64 peers, graph, codec, overlap, deadlines), a swarm
-of faults (lost, repeated and reordered frames, partitions, flapping links, slow
-and frozen peers, crashes, power cuts, disk errors, wrong clocks, a topology
-service that dies or comes back with an old disk) and what must hold: every
+A seed draws a fleet (4 to 64 peers, method, graph, codec, overlap, deadlines)
+and a swarm of faults (lost, repeated and reordered frames, partitions, flapping
+links, slow and frozen peers, crashes, power cuts, disk errors, wrong clocks,
+peers that join, leave, move or lose their parameters, a topology service that
+dies, is out of reach or comes back with an old disk).  What must hold: every
 correction has its opposite exactly once, epochs only grow, saved checkpoints
 stay, memory is bounded, and once faults stop the fleet comes to one mind.
 Exit code 1 if any of it does not.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
-peer_rounds_per_second, corrections, lives, seconds,
-trace_hash (of all seeds in order).)";
+peer_rounds_per_second, corrections, lives, seconds, core_seconds (of all
+threads), trace_hash (of all seeds in order).)";
 
 // About how often progress is shown.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
@@ -58,12 +61,13 @@ struct Options {
 struct Failure {
   uint64_t seed = 0;
   std::string what;
-
-  std::string Replay() const {
-    return absl::StrCat("gossamer simulate --from ", seed,
-                        " --seeds 1 --trace");
-  }
+  std::string replay;  // the command
 };
+
+std::string Replay(uint64_t seed, const std::string& bug) {
+  return absl::StrCat("gossamer simulate --from ", seed, " --seeds 1 --trace",
+                      bug.empty() ? "" : " --bug ", bug);
+}
 
 struct Totals {
   uint64_t done = 0;
@@ -114,14 +118,16 @@ class Runner {
     if (options_.trace) {
       absl::PrintF(
           "seed %d: trace %016x, %d peer-rounds, %d events, distance "
-          "%.3g of %.3g, %.1f s of virtual time\n",
+          "%.3g, was %.3g, may be %.3g, %.1f s of virtual time\n",
           seed, outcome.trace_hash, outcome.peer_rounds, outcome.events,
-          outcome.distance, outcome.distance_bound, outcome.virtual_seconds);
+          outcome.distance, outcome.distance_before, outcome.distance_bound,
+          outcome.virtual_seconds);
     }
     if (!outcome.violation.empty()) {
-      totals_.failures.push_back({seed, outcome.violation});
+      totals_.failures.push_back(
+          {seed, outcome.violation, Replay(seed, options_.bug)});
       std::cerr << "seed " << seed << ": " << outcome.violation
-                << "\n  replay: " << totals_.failures.back().Replay() << "\n";
+                << "\n  replay: " << totals_.failures.back().replay << "\n";
     }
     ShowProgress();
   }
@@ -168,26 +174,30 @@ int RunSimulate(Options options) {
   const Totals totals = Runner(options).Run();
   const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
   const double rate = static_cast<double>(totals.peer_rounds) / seconds;
+  const double core_seconds =
+      static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   if (options.json) {
     Json json = {{"seeds", totals.done}, {"from", options.from}};
     json["violations"] = Json::array();
     for (const Failure& f : totals.failures) {
       json["violations"].push_back(
-          {{"seed", f.seed}, {"what", f.what}, {"replay", f.Replay()}});
+          {{"seed", f.seed}, {"what", f.what}, {"replay", f.replay}});
     }
     json["peer_rounds"] = totals.peer_rounds;
     json["peer_rounds_per_second"] = rate;
     json["corrections"] = totals.corrections;
     json["lives"] = totals.lives;
     json["seconds"] = seconds;
+    json["core_seconds"] = core_seconds;
     json["trace_hash"] = absl::StrFormat("%016x", HashOf(totals));
     std::cout << json.dump(2) << "\n";
   } else {
     absl::PrintF(
         "%d seeds from %d, %d violations; %d peer-rounds in %d lives, %.0f "
-        "peer-rounds/s, %.1f s; trace %016x\n",
+        "peer-rounds/s, %.1f s, %.3f core-seconds a seed; trace %016x\n",
         totals.done, options.from, totals.failures.size(), totals.peer_rounds,
-        totals.lives, rate, seconds, HashOf(totals));
+        totals.lives, rate, seconds,
+        core_seconds / static_cast<double>(totals.done), HashOf(totals));
   }
   return totals.failures.empty() ? kOk : kFailed;
 }

@@ -404,6 +404,9 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("mixing { codec: \"power-gossip:fragments=2\" }"),
               HasSubstr("codec \"power-gossip\" has no option \"fragments\"; "
                         "known: least"));
+  EXPECT_THAT(
+      Error("mixing { codec: \"power-gossip:least=64\" overlap_steps: 3 }"),
+      HasSubstr("begins where the last one ended"));
   EXPECT_THAT(Error("mixing { gamma: nan }"), HasSubstr("between 0 and 1"));
   EXPECT_THAT(Error("mixing { liveness_limit: \"-1s\" }"),
               HasSubstr("a duration above 0"));

@@ -12,6 +12,7 @@ import sys
 # Name (SeededBug in the sources) -> what it breaks.
 BUGS = {
     "apply-twice": "a correction is added twice",
+    "apply-nothing": "corrections are complete and change nothing",
     "own-coefficient": "each end uses its own coefficient, not the smaller",
     "keep-difference": "D survives the end of an incarnation",
     "no-window": "payloads pile up without a limit",

@@ -36,7 +36,7 @@ TEST(Simulation, TheSameSeedGivesTheSameTrace) {
 TEST(Simulation, SeedsThatFoundSomethingOnce) {
   for (const uint64_t seed :
        {931, 2448, 2577, 3078, 4618, 4631, 20602, 41703, 44699, 50614, 50879,
-        56131, 56141, 59122, 60313}) {
+        56131, 56141, 59122, 60313, 205, 101069, 312097}) {
     EXPECT_THAT(Simulate(DrawScenario(seed)).violation, IsEmpty()) << seed;
   }
 }

@@ -1,0 +1,61 @@
+// `gossamer simulate` from outside; what it finds is tested in
+// tests/simulation.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tests/cli/cli_program.h"
+
+namespace gossamer {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SimulateCommand : public Cli {};
+
+TEST_F(SimulateCommand, JsonHasTheKeysOfItsHelp) {
+  const Result r = Run("simulate --seeds 4 --from 7 --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto json = ordered_json::parse(r.out);
+  EXPECT_EQ(json["seeds"], 4);
+  EXPECT_EQ(json["from"], 7);
+  EXPECT_TRUE(json["violations"].empty());
+  EXPECT_GT(json["peer_rounds"], 0);
+  EXPECT_GT(json["core_seconds"], 0);
+  const std::string help = Run("simulate --help").out;
+  for (const auto& [key, value] : json.items()) {
+    EXPECT_THAT(help, HasSubstr(key));
+  }
+}
+
+TEST_F(SimulateCommand, OneSeedIsTheSameTwiceWhateverIsBesideIt) {
+  const auto hash = [this](const std::string& args) {
+    return ordered_json::parse(Run("simulate --json " + args).out)["trace_hash"]
+        .get<std::string>();
+  };
+  EXPECT_EQ(hash("--from 3 --seeds 6 --jobs 1"),
+            hash("--from 3 --seeds 6 --jobs 2"));
+  EXPECT_NE(hash("--from 3 --seeds 1"), hash("--from 4 --seeds 1"));
+}
+
+TEST_F(SimulateCommand, TracesTellWhatHappens) {
+  const Result r = Run("simulate --from 12 --seeds 1 --trace");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("fleet: seed 12: "), HasSubstr("view 1: "),
+                           HasSubstr("\nseed 12: trace "),
+                           HasSubstr(" core-seconds a seed; trace ")));
+}
+
+TEST_F(SimulateCommand, NonsenseIsRefused) {
+  for (const char* const args : {"--seeds 0", "--seeds many", "--jobs 0"}) {
+    EXPECT_NE(Run(std::string("simulate ") + args).code, 0) << args;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
