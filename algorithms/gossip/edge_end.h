@@ -51,8 +51,9 @@ class EdgeEnd {
     s_.heard = s_.peer_done = record.cut;
     s_.done = record.done;
     s_.peer_window = record.peer_window;
-    s_.mine = record.mine;
-    s_.theirs = record.theirs;
+    for (const auto& held : record.mine) s_.mine.PushBack(held);
+    s_.resumed = record.cut;
+    for (const auto& held : record.theirs) s_.theirs.PushBack(held);
   }
 
   const State& state() const { return s_; }

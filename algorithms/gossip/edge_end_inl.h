@@ -65,7 +65,7 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
       f.to > s_.heard || (SeededBug("accept-twice") && f.to == s_.heard);
   const bool accepted = fresh && !gap;
   if (f.ack > s_.decided || f.to <= f.prev ||
-      (accepted && payload && s_.theirs.size() >= 2 * s_.peer_window)) {
+      (accepted && payload && s_.Waiting() >= 2 * s_.peer_window)) {
     return Verdict::kViolation;
   }
   if (f.ack > s_.peer_done) {
@@ -159,7 +159,7 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Start() {
-  s_.heard = s_.done = s_.peer_done = s_.last = s_.told = 0;
+  s_.heard = s_.done = s_.peer_done = s_.last = s_.told = s_.resumed = 0;
   s_.mine.Clear();
   s_.theirs.Clear();
   side_.OnZero();

@@ -109,17 +109,26 @@ struct EdgeState {
   N peer_done = 0;   // the other's C, as last heard
   N last = 0;        // last own payload of this incarnation
   N told = 0;        // F as last said over the current incarnation
-  HeldQueue<N, Token, 2 * kMaxWindow> mine;    // not known to be done there
-  HeldQueue<N, Token, 2 * kMaxWindow> theirs;  // heard, not done here
-  uint8_t window = 1;                          // W of this end
-  uint8_t brake = 1;                           // of W, what is in use
-  uint8_t peer_window = 1;                     // W of the other, as announced
-  bool connected = false;  // there is a connection to send on
-  bool ready = false;      // and a hello was heard on it
-  bool owes = false;       // a skip or an acknowledgement is due
+  HeldQueue<N, Token, 4 * kMaxWindow> mine;  // not known to be done there
+  // Heard, not done here: 2W, and below `resumed` as many of a record.
+  HeldQueue<N, Token, 4 * kMaxWindow> theirs;
+  N resumed = 0;       // the cut of the record this epoch goes on from; 0: none
+  uint8_t window = 1;  // W of this end
+  uint8_t brake = 1;   // of W, what is in use
+  uint8_t peer_window = 1;  // W of the other, as announced
+  bool connected = false;   // there is a connection to send on
+  bool ready = false;       // and a hello was heard on it
+  bool owes = false;        // a skip or an acknowledgement is due
 
   int Incomplete() const { return CountFrom(done); }
   int Unacknowledged() const { return CountFrom(peer_done); }
+  // Of the other's, what it counts as unacknowledged at most: it takes all
+  // below the cut for done (EDGE 6).
+  int Waiting() const {
+    int n = 0;
+    for (const auto& h : theirs) n += h.id >= resumed;
+    return n;
+  }
 
  private:
   int CountFrom(N id) const {

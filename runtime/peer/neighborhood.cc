@@ -45,8 +45,12 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
         row.begin(), row.end(),
         [peer = peer](const RowEntry& r) { return r.peer == peer; });
     // One that was given up and is to come back begins at a later round.
-    if (it == row.end() || id < entry.edge->decided()) {
-      entry.edge->Pass(id + 1);
+    if (id < entry.edge->decided()) continue;
+    // All phases at once: one that takes this peer for a partner, by a view
+    // that only one of them has, would wait for the second phase while this
+    // peer waits, round about, for it.
+    if (it == row.end()) {
+      entry.edge->Pass(MakeExchangeId(RoundOf(id) + 1));
       continue;
     }
     if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {

@@ -61,7 +61,7 @@ void EdgeLink::CheckBounds() {
     const auto& s = edge->state();
     const auto& other = ends_[edge == ends_[0]]->state();
     if (s.mine.size() > 2 * s.window) Fail("more than 2W payloads retained");
-    if (s.theirs.size() > 2 * other.window) Fail("more than 2W payloads held");
+    if (s.Waiting() > 2 * other.window) Fail("more than 2W payloads held");
   }
 }
 

@@ -172,7 +172,7 @@ class Conversation {
         Hear();
     }
     Require(AllFinite(x_), "parameters stay finite whatever a neighbour says");
-    Require(edge_.state().theirs.size() <= 2 * kMaxEdgeWindow,
+    Require(edge_.state().Waiting() <= 2 * kMaxEdgeWindow,
             "what waits for its round is bounded");
   }
 
