@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/gradients/gradient_compressor.h"
 #include "runtime/peer/run_config.h"
@@ -92,6 +93,15 @@ class Composition {
              "\", whose memory needs both players' gradients in every step, "
              "but step.n_critic is ",
              config_.step().n_critic(), ": set it to 1");
+    }
+    const std::string options = absl::StrCat(
+        absl::StrReplaceAll(mixing_.gradient_codec(), {{":", ","}}), ",");
+    if (absl::StrContains(options, ",server=1,") &&
+        absl::StrContains(options, ",full=0,")) {
+      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+             "\", whose ranks hear of each other's gradients once in a turn of "
+             "leaders: too late while they change fastest; begin with whole "
+             "gradients, full=200");
     }
   }
 

@@ -144,6 +144,9 @@ absl::Status Peer::AdoptView() {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
       // What was in flight at the checkpoint is due as it was then.
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
+    } else if (parts_.checkpoints != nullptr) {
+      // Of a past that the others, who are not as far, do not share.
+      GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round_));
     }
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));

@@ -163,6 +163,31 @@ TEST_F(FleetTest, ResumesFromTheLargestCommonCheckpoint) {
   EXPECT_EQ(answer.view->from_round, 200);
 }
 
+// One lost disk must not cost all that the others have.
+TEST_F(FleetTest, ResumesFromWhatMostHaveIfNoneIsCommon) {
+  Begin(3);
+  const std::vector<uint64_t> rounds[] = {{100, 200}, {100, 200}, {300}};
+  for (int i = 0; i < 3; ++i) {
+    Registration r = Peer(i + 1, i + 1);
+    r.checkpoint_rounds = rounds[i];
+    ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  }
+  const FleetAnswer answer = Hear(Beat(1, 1));
+  ASSERT_TRUE(answer.view);
+  EXPECT_EQ(answer.view->resume_round, 200);
+  EXPECT_EQ(answer.view->members.size(), 3u);
+  FleetHeartbeat third = Beat(3, 3);
+  EXPECT_FALSE(Hear(third).view);
+  EXPECT_FALSE(Hear(third).donors.empty());
+  third.ready = true;
+  now_ += absl::Milliseconds(1);
+  Hear(Beat(1, 1, 205));
+  const FleetAnswer in = Hear(third);
+  ASSERT_TRUE(in.view);
+  EXPECT_EQ(in.view->resume_round, 0u);
+  EXPECT_GT(in.view->from_round, 205u);
+}
+
 TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
   Assemble(2);
   EXPECT_EQ(fleet_->Heartbeat(Beat(9, 9), now_).status().code(),

@@ -176,7 +176,7 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
         after.view.members.size(), after.view.schedule.schedule,
         after.view.schedule.graph, after.view.from_round,
         after.members[0].resume_round == after.view.from_round
-            ? ", from the checkpoint all have in common"
+            ? ", from a checkpoint"
         : after.view.overlap_steps != before.view.overlap_steps
             ? absl::StrCat(", overlap_steps ", after.view.overlap_steps)
             : ""));

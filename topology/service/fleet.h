@@ -153,7 +153,9 @@ class Fleet {
   std::vector<uint64_t> Rounds() const;
   uint64_t MaxRound() const;
   uint64_t FutureRound() const;
-  uint64_t CommonCheckpoint() const;
+  // The newest that most members have; in a fleet that does not let anybody
+  // in, that all have.  0: none.
+  uint64_t SharedCheckpoint() const;
   View NextView(uint64_t from_round) const;
 
   FleetOptions options_;

@@ -334,10 +334,14 @@ void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
 std::vector<Member> Fleet::DonorsOf(const MemberRecord& joiner,
                                     absl::Time now) const {
   std::vector<Member> able;
-  for (const MemberRecord& m : record_.members) {
-    if (m.standing == Standing::kMember && m.in_view && !m.finished &&
-        m.id != joiner.id && HasLease(m, now)) {
-      able.push_back({.id = m.id, .address = m.address});
+  // Who leaves gives them, too, if nobody stays that has any.
+  for (const Standing standing : {Standing::kMember, Standing::kLeaving}) {
+    if (!able.empty()) break;
+    for (const MemberRecord& m : record_.members) {
+      if (m.standing == standing && m.in_view && !m.finished &&
+          m.id != joiner.id && HasLease(m, now)) {
+        able.push_back({.id = m.id, .address = m.address});
+      }
     }
   }
   if (able.empty()) return able;

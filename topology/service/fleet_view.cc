@@ -25,6 +25,12 @@ constexpr uint64_t kLeastSlack = 2;
 constexpr uint64_t kSlackUnknown = 8;
 constexpr double kMaxRoundsPerSecond = 1e6;
 
+bool Has(const MemberRecord& m, uint64_t round) {
+  return SeededBug("uncommon-checkpoint") ||
+         std::ranges::find(m.checkpoint_rounds, round) !=
+             m.checkpoint_rounds.end();
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
@@ -79,7 +85,7 @@ void Fleet::AdvanceStop(absl::Time now) {
 // A life that has registered is let into a view once it is known whether the
 // fleet lives.  It does if somebody in the view has been heard of since; it
 // does not if every member has a new life: then all begin together, from the
-// checkpoint they have in common.
+// checkpoint that they share.
 void Fleet::Settle(absl::Time now) {
   if (!record_.assembled && registered() < options_.expected) return;
   bool all_new = true;
@@ -168,16 +174,18 @@ void Fleet::MakeFirstView() {
     // Who had begun to leave when the fleet died has left.
     if (m.standing == Standing::kLeaving) m.standing = Standing::kLeft;
   }
-  const uint64_t resume = CommonCheckpoint();
+  const uint64_t resume = SharedCheckpoint();
   record_.view = NextView(std::max<uint64_t>(resume, 1));
   record_.assembled = true;
   record_.stop = {};
   for (MemberRecord& m : record_.members) {
     if (m.standing != Standing::kMember) continue;
-    m.in_view = true;
-    m.resume_round = resume;
+    // Who lacks it gets parameters from those that have it, as one that comes
+    // back without a disk does.
+    m.in_view = resume == 0 || Has(m, resume);
+    m.resume_round = m.in_view ? resume : 0;
     m.finished = false;
-    m.needs_parameters = false;
+    m.needs_parameters = !m.in_view;
   }
   ++version_;
 }
@@ -221,7 +229,7 @@ uint64_t Fleet::FutureRound() const {
   return std::max(record_.view.from_round, reached);
 }
 
-uint64_t Fleet::CommonCheckpoint() const {
+uint64_t Fleet::SharedCheckpoint() const {
   std::map<uint64_t, size_t> holders;
   size_t members = 0;
   for (const MemberRecord& m : record_.members) {
@@ -231,13 +239,14 @@ uint64_t Fleet::CommonCheckpoint() const {
                                  m.checkpoint_rounds.end());
     for (uint64_t round : own) ++holders[round];
   }
-  uint64_t common = 0;
+  uint64_t shared = 0;
+  size_t most = options_.elastic ? 1 : members;
   for (const auto& [round, count] : holders) {
-    if (count == members || SeededBug("uncommon-checkpoint")) {
-      common = round;
-    }
+    if (count < most) continue;
+    most = count;
+    shared = round;
   }
-  return common;
+  return shared;
 }
 
 }  // namespace gossamer

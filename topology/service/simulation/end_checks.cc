@@ -60,8 +60,8 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 // they do not, an edge mixes when both ends are in time, which is often among
 // equals; between a slow and a fast one it is now and then, and several
 // corrections at once may go too far.  Clipped, peers that are far apart come
-// closer by steps of one length; and what mixes by small parts of a difference
-// hardly gets anywhere in so many rounds.
+// closer by steps of one length; and what keeps or mixes small parts of a
+// difference hardly gets anywhere in so many rounds.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   double squares = 0;
@@ -74,11 +74,16 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
   const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
   const bool clips = s.clip_radius > 0;
+  const bool keeps_all =
+      !s.quantized ||
+      (codec.memory() == EdgeMemory::kReplicas && codec.choices().empty() &&
+       (codec.format() == WireFormat::kInt8 ||
+        codec.format() == WireFormat::kInt4));
   const double floor = s.quantized && codec.memory() != EdgeMemory::kReplicas
                            ? kFloorOfQuantized
                        : s.quantized || clips || !waits ? kFloorOfLate
                                                         : kFloor;
-  if (waits && !clips) {
+  if (waits && !clips && keeps_all) {
     const double mixed =
         std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
     return 10 * before * mixed + floor * squares;

@@ -77,8 +77,9 @@ void SimLife::CheckView() {
     return;
   }
   if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
-  // It will give up what it has saved later.
-  if (seen_view_.epoch == 0 && view.resume_round != 0) {
+  // It will give up what it has saved later, and owns nothing yet of what it
+  // begins with if others give it.
+  if (seen_view_.epoch == 0) {
     machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
   }
   seen_view_ = view;
@@ -138,7 +139,7 @@ void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
     wrong("complete beyond what both ends decided");
   }
   if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
-  if (s.theirs.size() > 2 * s.peer_window) wrong("holds more than 2W payloads");
+  if (s.Waiting() > 2 * s.peer_window) wrong("holds more than 2W payloads");
   CheckMemory(edge);
   seen = now;
 }
@@ -151,7 +152,7 @@ void SimLife::CheckMemory(const Edge& edge) {
     mine += held.token.bytes.size() + held.token.packed.size();
   }
   for (const auto& held : s.theirs) theirs += held.token.bytes.size();
-  if (mine > 4 * s.window * payload || theirs > 2 * s.peer_window * payload) {
+  if (mine > 4 * s.window * payload || theirs > 4 * s.peer_window * payload) {
     Violation(absl::StrFormat(
         "edge to peer %d: retains %d bytes of its own and %d of the other end",
         edge.other().value, mine, theirs));
