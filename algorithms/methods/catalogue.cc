@@ -1,6 +1,10 @@
 #include "algorithms/methods/catalogue.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace gossamer {
 namespace {
@@ -243,7 +247,7 @@ const std::vector<Method>& Table() {
       {.name = "masked",
        .kind = "codec",
        .summary = "the values that changed most, by turns of the two ends",
-       .property = "exact on what is exchanged, commutes with averaging",
+       .property = "both ends get the mean of what is exchanged, in bf16",
        .bits = "1.25 with chunks of 16",
        .state = "1 per edge",
        .needs = kLasting,
@@ -300,7 +304,7 @@ const std::vector<Method>& Table() {
        .kind = "gradients",
        .summary = "what stands out of every bin, in ternary",
        .property = "error feedback; the rate follows activity",
-       .bits = "1.2",
+       .bits = "0.17 (dense) to 0.9 (conv)",
        .state = "1 per peer",
        .needs = "every message",
        .gamma = "–",
@@ -310,7 +314,7 @@ const std::vector<Method>& Table() {
       {.name = "lgc",
        .kind = "gradients",
        .summary = "what an autoencoder makes of one rank's choice for all",
-       .property = "error feedback; bad codes fall back to top-k",
+       .property = "error feedback; bad codes fall back to scalecom",
        .bits = "0.18",
        .state = "1 per peer, 4,000 of the coder",
        .needs = "every message, a build with libtorch",
@@ -359,6 +363,14 @@ std::span<const Method> Methods() { return Table(); }
 const Method* FindMethod(std::string_view name) {
   const auto it = std::ranges::find(Table(), name, &Method::name);
   return it == Table().end() ? nullptr : &*it;
+}
+
+absl::Status UnknownMethod(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Method& m : Methods()) known.emplace_back(m.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("no method is called \"", name,
+                   "\"; known: ", absl::StrJoin(known, ", ")));
 }
 
 std::string_view MethodPage(std::string_view page) {

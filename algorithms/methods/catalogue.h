@@ -8,8 +8,11 @@
 #define GOSSAMER_ALGORITHMS_METHODS_CATALOGUE_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "absl/status/status.h"
 
 namespace gossamer {
 
@@ -35,6 +38,9 @@ std::span<const Method> Methods();
 
 // Null if there is none of that name.
 const Method* FindMethod(std::string_view name);
+
+// kInvalidArgument, naming those that there are.
+absl::Status UnknownMethod(const std::string& name);
 
 // The text of a page of this folder; empty if there is none.
 std::string_view MethodPage(std::string_view page);

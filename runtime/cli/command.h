@@ -43,9 +43,6 @@ void AddCertsJoin(Command& certs);  // its part for new machines
 // else kFailed.
 int Complain(const std::string& command, const absl::Status& status);
 
-// kInvalidArgument, naming the methods that there are.
-absl::Status UnknownMethod(const std::string& name);
-
 // The folder of training data as an absolute path: `flag`, else the
 // configuration's; "" for a game without files.  kInvalidArgument says how to
 // get the data.

@@ -278,11 +278,11 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
                       ? plan.folder
                       : absl::StrCat(plan.folder, "/", game.base.name());
     GOSSAMER_ASSIGN_OR_RETURN(
-        const std::vector<Network> networks,
-        NetworksOf(options, plan.folder, game.base.peers()));
-    GOSSAMER_ASSIGN_OR_RETURN(
         const std::vector<Contender> contenders,
         ContendersOf(options.algorithms, options.methods, game.given));
+    GOSSAMER_ASSIGN_OR_RETURN(
+        const std::vector<Network> networks,
+        NetworksOf(options, plan.folder, game.base.peers()));
     for (const Network& network : networks) {
       for (const Contender& contender : contenders) {
         for (uint64_t seed : options.seeds) {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/methods/catalogue.h"
-#include "runtime/cli/command.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
@@ -65,10 +64,38 @@ Contender MakeContender(const std::string& name, const std::string& algorithm,
   return contender;
 }
 
+// Lists are cut at commas, which options have, too: "bits=4" goes to what was
+// before, since names are followed by "+", ":" or nothing.
+std::vector<std::string> JoinOptions(const std::vector<std::string>& pieces) {
+  std::vector<std::string> names;
+  for (const std::string& piece : pieces) {
+    const size_t end = piece.find_first_of("+:=");
+    if (end != piece.npos && piece[end] == '=' && !names.empty()) {
+      absl::StrAppend(&names.back(), ",", piece);
+    } else {
+      names.push_back(piece);
+    }
+  }
+  return names;
+}
+
+bool SetsCodec(std::string_view setting) {
+  return setting.starts_with("mixing.codec=") ||
+         setting.starts_with("mixing.gradient_codec=");
+}
+
+// `name` may have options behind a colon, those of the method's codec.
 absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
                                             const RunConfig& given) {
-  const Method* const method = FindMethod(name);
-  if (method == nullptr) return UnknownMethod(name);
+  const std::vector<std::string> parts =
+      absl::StrSplit(name, absl::MaxSplits(':', 1));
+  const Method* const method = FindMethod(parts[0]);
+  if (method == nullptr) return UnknownMethod(parts[0]);
+  if (parts.size() > 1 && std::ranges::none_of(method->settings, SetsCodec)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(parts[0], " has no options; compare ", parts[0],
+                     "+FIELD=VALUE by --algorithms"));
+  }
   if (method->kind == "privacy") {
     return absl::InvalidArgumentError(absl::StrCat(
         name,
@@ -86,6 +113,11 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
     } else if (!setting.starts_with(kSites) || given.mixing().sites().empty()) {
       // The catalogue's sites are an example: where peers are is the file's.
       changes.emplace_back(setting);
+      if (parts.size() > 1 && SetsCodec(setting)) {
+        absl::StrAppend(&changes.back(),
+                        setting.find(':') == setting.npos ? ":" : ",",
+                        parts[1]);
+      }
     }
   }
   return MakeContender(name, algorithm, changes, given);
@@ -97,13 +129,13 @@ absl::StatusOr<std::vector<Contender>> ContendersOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given) {
   std::vector<Contender> contenders;
-  for (const std::string& name : methods) {
+  for (const std::string& name : JoinOptions(methods)) {
     absl::StatusOr<Contender> contender = ContenderOfMethod(name, given);
     if (!contender.ok()) return contender.status();
     contenders.push_back(*std::move(contender));
   }
   if (!methods.empty()) return contenders;
-  for (const std::string& name : algorithms) {
+  for (const std::string& name : JoinOptions(algorithms)) {
     const std::vector<std::string> parts = absl::StrSplit(name, '+');
     contenders.push_back(
         MakeContender(name, parts[0], {parts.begin() + 1, parts.end()}, given));

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "algorithms/methods/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
@@ -108,14 +107,6 @@ int RunMethods(const Options& options) {
 }
 
 }  // namespace
-
-absl::Status UnknownMethod(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Method& m : Methods()) known.push_back(Text(m.name));
-  return absl::InvalidArgumentError(
-      absl::StrCat("no method is called \"", name,
-                   "\"; known: ", absl::StrJoin(known, ", ")));
-}
 
 void AddMethods(Command& program) {
   auto options = std::make_shared<Options>();

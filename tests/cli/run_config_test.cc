@@ -311,6 +311,9 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { gradient_codec: "
                     "\"lgc:server=1\" all_reduce: \"ring\" }"),
               HasSubstr("encoded again at every hop"));
+  EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { gradient_codec: "
+                    "\"lgc:full=0,server=1\" }"),
+              HasSubstr("begin with whole gradients, full=200"));
   EXPECT_THAT(Error("mixing { gradient_codec: \"lgc\" }"),
               HasSubstr("dp-oadam sends no gradients"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "

@@ -1,0 +1,71 @@
+// What stands in a list of algorithms or methods, options included.
+
+#include "runtime/cli/contenders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gossamer {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+RunConfig Given() {
+  RunConfig given;
+  given.set_algorithm("dp-oadam");
+  return given;
+}
+
+std::vector<std::string> NamesOf(const std::vector<Contender>& contenders) {
+  std::vector<std::string> names;
+  for (const Contender& c : contenders) names.push_back(c.name);
+  return names;
+}
+
+TEST(Contenders, AlgorithmsKeepTheCommasOfTheirOptions) {
+  const auto made =
+      ContendersOf({"dp-oadam+mixing.codec=qsgd:levels=1", "norm=l2",
+                    "cp-oadam", "cp-oadam+mixing.gradient_codec=lgc:rate=100",
+                    "full=50", "learn=9+step.n_critic=1"},
+                   {}, Given());
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(
+      NamesOf(*made),
+      ElementsAre("dp-oadam+mixing.codec=qsgd:levels=1,norm=l2", "cp-oadam",
+                  "cp-oadam+mixing.gradient_codec=lgc:rate=100,full=50,"
+                  "learn=9+step.n_critic=1"));
+  EXPECT_THAT(
+      (*made)[0].changes,
+      ElementsAre("algorithm=dp-oadam", "mixing.codec=qsgd:levels=1,norm=l2"));
+  EXPECT_THAT((*made)[2].changes, Contains("step.n_critic=1"));
+}
+
+TEST(Contenders, MethodsMayHaveOptions) {
+  const auto made = ContendersOf(
+      {}, {"moniqua:theta=2", "bits=4", "cold", "choco-int4:zstd=1", "adacomp"},
+      Given());
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(NamesOf(*made), ElementsAre("moniqua:theta=2,bits=4", "cold",
+                                          "choco-int4:zstd=1", "adacomp"));
+  EXPECT_THAT((*made)[0].changes,
+              Contains("mixing.codec=moniqua:theta=2,bits=4"));
+  EXPECT_THAT((*made)[2].changes, Contains("mixing.codec=innov-int4:zstd=1"));
+  EXPECT_THAT((*made)[3].changes, Contains("mixing.gradient_codec=adacomp"));
+}
+
+TEST(Contenders, WhatHasNoOptionsSaysSo) {
+  const auto why = [](const std::string& method) {
+    return std::string(ContendersOf({}, {method}, Given()).status().message());
+  };
+  EXPECT_THAT(why("dposg:theta=2"), HasSubstr("dposg has no options"));
+  EXPECT_THAT(why("colt:theta=2"), HasSubstr("no method is called \"colt\""));
+  EXPECT_THAT(why("datalens"), HasSubstr("a program of its own"));
+}
+
+}  // namespace
+}  // namespace gossamer
