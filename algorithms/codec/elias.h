@@ -42,44 +42,69 @@ constexpr BitCode EliasCode(Elias code, uint64_t k) {
   return out;
 }
 
-// Appends to `to`, which is large enough for all that is put.
+// Appends to `to` what fits; what does not makes it `full` for good.  Nothing
+// beyond the span is written, in it also behind what was put.
 class BitWriter {
  public:
-  explicit BitWriter(std::span<std::byte> to) : to_(to) {}
+  explicit BitWriter(std::span<std::byte> to)
+      : begin_(to.data()), end_(begin_ + to.size()), at_(begin_) {}
 
   void Put(BitCode code) {
     if (code.length > 32) {
-      PutShort({code.bits >> 32, code.length - 32});
+      Append(code.bits >> 32, code.length - 32);
+      Flush();
       code = {code.bits & 0xffffffffu, 32};
     }
-    PutShort(code);
+    Append(code.bits, code.length);
+    Flush();
   }
+  // The two halves of Put: at most 56 bits are appended between two flushes.
+  void Append(uint64_t bits, uint32_t length) {
+    bits_ = bits_ << length | bits;
+    held_ += length;
+  }
+  void Flush() {
+    const uint64_t bytes = __builtin_bswap64(bits_ << 1 << (63 - held_));
+    // Eight bytes whatever is held, of which the next flush overwrites what is
+    // not whole: how many are cannot be foreseen, where the end is can.
+    const size_t whole = held_ / 8;
+    if (end_ - at_ >= 8) [[likely]] {
+      std::memcpy(at_, &bytes, 8);
+      at_ += whole;
+    } else if (StoreLast(bytes, whole, {at_, end_})) {
+      at_ += whole;
+    } else {
+      full_ = true;
+    }
+    held_ %= 8;
+  }
+  bool full() const { return full_; }
+  // Bits put so far, unless it is full.
+  uint64_t position() const { return 8 * Size() + held_; }
   // Fills the last byte with zeros; returns how many bytes were written.
   size_t Finish() {
-    PutShort({0, (8 - held_ % 8) % 8});
-    for (; held_ > 0; held_ -= 8) {
-      to_[size_++] = static_cast<std::byte>(bits_ >> (held_ - 8) & 0xff);
-    }
-    return size_;
+    Append(0, (8 - held_ % 8) % 8);
+    Flush();
+    return Size();
   }
 
  private:
-  void PutShort(BitCode code) {
-    bits_ = bits_ << code.length | code.bits;
-    held_ += code.length;
-    if (held_ < 32) return;
-    held_ -= 32;
-    const auto word = static_cast<uint32_t>(bits_ >> held_);
-    const uint32_t big_endian = __builtin_bswap32(word);
-    assert(size_ + 4 <= to_.size());
-    std::memcpy(to_.data() + size_, &big_endian, 4);
-    size_ += 4;
+  // Apart, so that no writer needs an address.
+  [[gnu::cold]] static bool StoreLast(uint64_t bytes, size_t whole,
+                                      std::span<std::byte> to) {
+    if (whole > to.size()) return false;
+    std::memcpy(to.data(), &bytes, whole);
+    return true;
   }
 
-  const std::span<std::byte> to_;
-  size_t size_ = 0;
+  size_t Size() const { return static_cast<size_t>(at_ - begin_); }
+
+  std::byte* begin_;
+  std::byte* end_;
+  std::byte* at_;
   uint64_t bits_ = 0;  // the lowest `held_` are not written yet
-  uint32_t held_ = 0;  // under 32 between two calls
+  uint32_t held_ = 0;  // under 8 between a flush and an Append
+  bool full_ = false;
 };
 
 // Reads bits of `from` and zeros after its end.  What is no code, or goes past
@@ -96,15 +121,7 @@ class BitReader {
     return code == Elias::kGamma ? Gamma() : Omega();
   }
 
-  bool ok() const { return !bad_ && at_ <= end_; }
-  // All was read but fewer than 8 zeros.
-  bool finished() {
-    return ok() && end_ - at_ < 8 &&
-           Take(static_cast<uint32_t>(end_ - at_)) == 0;
-  }
-
- private:
-  // The next 57 bits or more, from the highest on.
+  // The next 57 bits or more, from the highest on; and past some of them.
   uint64_t Peek() const {
     uint64_t word = 0;
     const size_t byte = at_ / 8;
@@ -115,6 +132,18 @@ class BitReader {
     }
     return __builtin_bswap64(word) << at_ % 8;
   }
+  void Skip(size_t bits) { at_ += bits; }
+  // Bits read or skipped so far.
+  size_t position() const { return at_; }
+
+  bool ok() const { return !bad_ && at_ <= end_; }
+  // All was read but fewer than 8 zeros.
+  bool finished() {
+    return ok() && end_ - at_ < 8 &&
+           Take(static_cast<uint32_t>(end_ - at_)) == 0;
+  }
+
+ private:
   // At most 33.
   uint64_t Take(uint32_t bits) {
     const uint64_t taken = bits == 0 ? 0 : Peek() >> (64 - bits);
@@ -141,9 +170,9 @@ class BitReader {
     return ok() ? k : Fail();
   }
 
-  const std::span<const std::byte> from_;
-  const size_t end_;
-  size_t at_ = 0;  // at most a code beyond end_
+  std::span<const std::byte> from_;
+  size_t end_;
+  size_t at_ = 0;  // may be beyond end_
   bool bad_ = false;
 };
 

@@ -2,59 +2,77 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "algorithms/codec/elias_tables.h"
 #include "algorithms/kernels/block_codes.h"
 
 namespace gossamer {
 namespace {
 
-// The two codes of the paper's appendix A.  Sparse, of few values that are not
-// 0: of each its distance from the one before, its sign and its level; then the
-// distance to the place after the last value.  Dense: of each value its level
-// plus one and, unless it is 0, its sign.
-enum class Regime : uint8_t { kSparse = 0, kDense = 1 };
-
 // One coded array of the payload.
 struct Array {
-  Coding coding;
   size_t values = 0;
   size_t codes = 0;  // offset
-  // Of the payload being packed.
-  Regime regime = Regime::kSparse;
 };
+
+// All arrays are coded alike.
+Coding CodingOf(std::span<const Piece> pieces, const WireLayout& layout) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].quantized) return layout.place(i).coding;
+  }
+  return Coding::Qsgd(1, kBlockSize, Coding::kMax);
+}
+
+// Has the top bit of each byte that is not 0.
+uint64_t NonZeroTops(uint64_t bytes) {
+  constexpr uint64_t kTops = 0x8080808080808080u;
+  return (((bytes & ~kTops) + ~kTops) | bytes) & kTops;
+}
 
 class EliasPacker final : public Packer {
  public:
   EliasPacker(Elias code, std::span<const Piece> pieces,
               const WireLayout& layout)
-      : code_(code), size_(layout.size()), begin_(size_), end_(0) {
+      : code_(code),
+        coding_(CodingOf(pieces, layout)),
+        tables_(EliasTables::Of(code, coding_)),
+        size_(layout.size()),
+        begin_(size_),
+        end_(0) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (!pieces[i].quantized) continue;
-      const WireLayout::Place& place = layout.place(i);
       const size_t values = pieces[i].extent.size;
-      arrays_.push_back({place.coding, values, place.codes});
-      begin_ = std::min(begin_, place.codes);
-      end_ = std::max(end_, place.codes + CodeBytes(place.coding, values));
+      const size_t codes = layout.place(i).codes;
+      arrays_.push_back({values, codes});
+      begin_ = std::min(begin_, codes);
+      end_ = std::max(end_, codes + CodeBytes(coding_, values));
     }
     end_ = std::max(begin_, end_);
-    for (size_t k = 1; k < short_.size(); ++k) short_[k] = EliasCode(code, k);
   }
 
   size_t Pack(const Encoded& payload, std::span<std::byte> out) override {
     if (payload.format != WireFormat::kQsgd || arrays_.empty()) return 0;
     const size_t kept = size_ - (end_ - begin_);
-    uint64_t bits = 0;
-    for (Array& a : arrays_) bits += Measure(payload.bytes, a);
-    if (kept + (bits + 7) / 8 >= size_) return 0;
     std::memcpy(out.data(), payload.bytes.data(), begin_);
     std::memcpy(out.data() + begin_, payload.bytes.data() + end_, size_ - end_);
-    BitWriter writer(out.subspan(kept));
-    for (const Array& a : arrays_) Write(a, payload.bytes, writer);
-    return kept + writer.Finish();
+    BitWriter writer(out.subspan(kept, size_ - kept));
+    for (const Array& a : arrays_) {
+      const std::byte* const codes = payload.bytes.data() + a.codes;
+      // The regime of the fewer bits.  How many the sparse one takes, writing
+      // it tells as fast as anything else would.
+      uint64_t dense = 0;
+      const BitWriter sparse = WriteSparse(a.values, codes, writer, dense);
+      const bool shorter =
+          !sparse.full() && sparse.position() - writer.position() < dense;
+      writer = shorter ? sparse : WriteDense(a.values, codes, writer);
+      if (writer.full()) return 0;
+    }
+    const size_t packed = kept + writer.Finish();
+    return writer.full() || packed >= size_ ? 0 : packed;
   }
 
   bool Unpack(WireFormat format, std::span<const std::byte> packed,
@@ -68,114 +86,137 @@ class EliasPacker final : public Packer {
     std::memcpy(payload.data() + end_, packed.data() + begin_, size_ - end_);
     BitReader reader(packed.subspan(kept));
     for (const Array& a : arrays_) {
-      if (!Read(a, reader, payload)) return false;
+      if (!Read(a.values, reader, payload.data() + a.codes)) return false;
     }
     return reader.finished();
   }
 
  private:
-  BitCode CodeOf(uint64_t k) const {
-    return k < short_.size() ? short_[k] : EliasCode(code_, k);
-  }
+  // These take and return the writer by value, so that it stays in registers:
+  // no byte that is written can be part of it.
 
-  // Calls visit(codes, n, first) for each block.
-  template <typename Visit>
-  static void ForEachBlock(const Array& a, std::span<const std::byte> payload,
-                           const Visit& visit) {
-    BlockCodes codes;
-    for (size_t first = 0; first < a.values; first += kBlockSize) {
-      const size_t n = std::min(kBlockSize, a.values - first);
-      ReadBlock(a.coding, n,
-                payload.data() + a.codes + CodeBytes(a.coding, first), codes);
-      visit(codes, n, first);
+  // Sets `dense` to the bits of the other regime; both with the one that says
+  // which it is.
+  BitWriter WriteSparse(size_t values, const std::byte* codes, BitWriter writer,
+                        uint64_t& dense) const {
+    switch (CodeBits(coding_)) {
+      case 2:
+        return WriteSparseOf<2>(values, codes, writer, dense);
+      case 4:
+        return WriteSparseOf<4>(values, codes, writer, dense);
+      default:
+        return WriteSparseOf<8>(values, codes, writer, dense);
     }
   }
 
-  // Sets the regime of the fewer bits; returns how many.
-  uint64_t Measure(std::span<const std::byte> payload, Array& a) const {
-    uint64_t sparse = 0, dense = 0;
+  template <size_t kBits>
+  BitWriter WriteSparseOf(size_t values, const std::byte* codes,
+                          BitWriter writer, uint64_t& dense) const {
+    constexpr size_t kGroup = 8 / kBits;
+    const EliasWriteTable& table = tables_.write;
+    writer.Put({static_cast<uint64_t>(Regime::kSparse), 1});
     size_t next = 0;  // after the last that is not 0
-    ForEachBlock(
-        a, payload, [&](const BlockCodes& codes, size_t n, size_t first) {
-          for (size_t k = 0; k < n; ++k) {
-            const auto level = static_cast<size_t>(std::abs(codes[k]));
-            dense += short_[level + 1].length + (level > 0);
-            if (level == 0) continue;
-            sparse +=
-                CodeOf(first + k + 1 - next).length + 1 + short_[level].length;
-            next = first + k + 1;
-          }
-        });
-    sparse += CodeOf(a.values + 1 - next).length;
-    a.regime = sparse < dense ? Regime::kSparse : Regime::kDense;
-    return 1 + std::min(sparse, dense);
-  }
-
-  void Write(const Array& a, std::span<const std::byte> payload,
-             BitWriter& writer) const {
-    writer.Put({static_cast<uint64_t>(a.regime), 1});
-    size_t next = 0;
-    ForEachBlock(
-        a, payload, [&](const BlockCodes& codes, size_t n, size_t first) {
-          for (size_t k = 0; k < n; ++k) {
-            const auto level = static_cast<size_t>(std::abs(codes[k]));
-            const uint64_t negative = codes[k] < 0;
-            if (a.regime == Regime::kDense) {
-              const BitCode code = short_[level + 1];
-              writer.Put(level == 0 ? code
-                                    : BitCode{code.bits << 1 | negative,
-                                              code.length + 1});
-            } else if (level > 0) {
-              const BitCode code = short_[level];
-              writer.Put(CodeOf(first + k + 1 - next));
-              writer.Put(
-                  {negative << code.length | code.bits, code.length + 1});
-              next = first + k + 1;
-            }
-          }
-        });
-    if (a.regime == Regime::kSparse) writer.Put(CodeOf(a.values + 1 - next));
-  }
-
-  bool Read(const Array& a, BitReader& reader,
-            std::span<std::byte> payload) const {
-    const bool sparse = reader.Bit() == static_cast<uint64_t>(Regime::kSparse);
-    // Place of the next that is not 0; a.values if there is none.
-    uint64_t next = sparse ? reader.Number(code_) - 1 : 0;
-    BlockCodes codes;
-    for (size_t first = 0; first < a.values; first += kBlockSize) {
-      const size_t n = std::min(kBlockSize, a.values - first);
-      codes.fill(0);
-      for (size_t k = 0; k < n && !sparse; ++k) {
-        const uint64_t level = reader.Number(code_) - 1;
-        if (level > a.coding.levels) return false;
-        if (level > 0) codes[k] = Signed(reader.Bit(), level);
+    uint64_t excess = 0;
+    for (size_t first = 0; first < values; first += kBlockSize) {
+      const size_t n = std::min(kBlockSize, values - first);
+      BlockGroups groups;
+      if (n < kBlockSize) groups.fill(0);
+      ReadGroups(coding_, n, codes + CodeBytes(coding_, first), groups);
+      for (size_t k = 0; k < n; k += 8 * kGroup) {
+        uint64_t eight;
+        std::memcpy(&eight, groups.data() + k / kGroup, 8);
+        for (uint64_t tops = NonZeroTops(eight); tops != 0; tops &= tops - 1) {
+          const auto shift = static_cast<size_t>(std::countr_zero(tops)) - 7;
+          const EliasWriteTable::Sparse& group =
+              table.sparse(static_cast<uint8_t>(eight >> shift));
+          const size_t at = first + k + shift / kBits;
+          table.PutSparse(at + group.after_first - next, group, writer);
+          next = at + group.after_last;
+          excess += group.dense_excess;
+        }
       }
-      while (next < first + n && sparse) {
-        const uint64_t negative = reader.Bit();
-        const uint64_t level = reader.Number(code_);
-        if (level > a.coding.levels) return false;
-        codes[next - first] = Signed(negative, level);
-        next += reader.Number(code_);
-        if (!reader.ok()) return false;
+    }
+    writer.Put(EliasCode(code_, values + 1 - next));
+    dense = 1 + excess + values * DenseCode(code_, 0).length;
+    return writer;
+  }
+
+  BitWriter WriteDense(size_t values, const std::byte* codes,
+                       BitWriter writer) const {
+    const EliasWriteTable& table = tables_.write;
+    const size_t group_size = GroupSize(coding_);
+    writer.Put({static_cast<uint64_t>(Regime::kDense), 1});
+    for (size_t first = 0; first < values; first += kBlockSize) {
+      const size_t n = std::min(kBlockSize, values - first);
+      BlockGroups groups;
+      ReadGroups(coding_, n, codes + CodeBytes(coding_, first), groups);
+      const size_t whole = n / group_size;
+      size_t i = 0;
+      for (; i + 2 <= whole; i += 2) {
+        const EliasWriteTable::Dense& a = table.dense(groups[i]);
+        const EliasWriteTable::Dense& b = table.dense(groups[i + 1]);
+        writer.Append(uint64_t{a.bits} << b.length | b.bits,
+                      a.length + b.length);
+        writer.Flush();
+      }
+      for (size_t k = i * group_size; k < n; ++k) {
+        const int value =
+            CodeInGroup(coding_, groups[k / group_size], k % group_size);
+        writer.Put(DenseCode(code_, value));
+      }
+    }
+    return writer;
+  }
+
+  bool Read(size_t values, BitReader& from, std::byte* to) const {
+    BitReader reader = from;
+    const bool sparse = reader.Bit() == static_cast<uint64_t>(Regime::kSparse);
+    const EliasReadTable& table = sparse ? tables_.sparse : tables_.dense;
+    // So many entries of the table are within what Peek sees.
+    constexpr size_t kAtOnce = 57 / EliasReadTable::kBits;
+    // Values of a block and, few, behind it; 0 where none was read.
+    std::array<int8_t, kBlockSize + kAtOnce * EliasReadTable::kMost> read{};
+    // Where the next value belongs, from `first` on.
+    size_t at = sparse ? reader.Number(code_) - 1 : 0;
+    for (size_t first = 0; first < values; first += kBlockSize) {
+      const size_t left = values - first, n = std::min(kBlockSize, left);
+      while (at < n) {
+        uint64_t next = reader.Peek();
+        const size_t before = at;
+        for (size_t i = 0; i < kAtOnce && left - at >= EliasReadTable::kMost;
+             ++i) {
+          const EliasReadTable::Values found = table.Find(next);
+          found.Store(read.data() + at);
+          at += found.count();
+          next <<= found.length();
+          reader.Skip(found.length());
+        }
+        if (at > before) continue;
+        uint64_t distance = 0;
+        if (!table.Read(reader, read[at], distance) || !reader.ok()) {
+          return false;
+        }
+        at += distance;
       }
       if (!reader.ok()) return false;
-      WriteBlock(a.coding, n, codes,
-                 payload.data() + a.codes + CodeBytes(a.coding, first));
+      BlockCodes block;
+      std::memcpy(block.data(), read.data(), sizeof(block));
+      WriteBlock(coding_, n, block, to + CodeBytes(coding_, first));
+      at -= n;
+      std::memmove(read.data(), read.data() + kBlockSize,
+                   read.size() - kBlockSize);
+      std::memset(read.data() + read.size() - kBlockSize, 0, kBlockSize);
     }
-    return !sparse || next == a.values;
-  }
-
-  static int8_t Signed(uint64_t negative, uint64_t level) {
-    const auto magnitude = static_cast<int>(level);
-    return static_cast<int8_t>(negative != 0 ? -magnitude : magnitude);
+    from = reader;
+    return at == 0;
   }
 
   const Elias code_;
+  const Coding coding_;
+  const EliasTables& tables_;
   const size_t size_;   // of a payload
   size_t begin_, end_;  // of its codes; before are scales, after raw values
   std::vector<Array> arrays_;
-  std::array<BitCode, 256> short_;  // short_[k]: of k; levels are below
 };
 
 }  // namespace

@@ -2,10 +2,15 @@
 
 #include "algorithms/codec/elias.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "algorithms/kernels/coding.h"
 #include "gtest/gtest.h"
 #include "runtime/base/rng.h"
 #include "tests/algorithms/codec_testing.h"
@@ -62,6 +67,130 @@ TEST(EliasTest, NumbersComeBackAndNothingAfterThem) {
     reader.Number(code);
     EXPECT_FALSE(reader.ok());
     EXPECT_FALSE(reader.finished());
+  }
+}
+
+// The codes of an array of `n` values at `from`, as
+// algorithms/kernels/README.md lays them out.
+std::vector<int> CodesOf(size_t bits, size_t n, const std::byte* from) {
+  std::vector<int> codes;
+  for (size_t first = 0; first < n; first += kBlockSize) {
+    const size_t here = std::min(kBlockSize, n - first);
+    const size_t words = BlockWords(bits, here);
+    std::vector<uint32_t> w(words);
+    std::memcpy(w.data(), from, 4 * words);
+    from += 4 * words;
+    for (size_t k = 0; k < here; ++k) {
+      if (bits == 2) {
+        const auto bit = [&](size_t at) {
+          return w[at + k / 32] >> k % 32 & 1;
+        };
+        codes.push_back(bit(words / 2) == 0 ? 0 : bit(0) != 0 ? -1 : 1);
+      } else {
+        const auto field =
+            w[k % words] >> k / words * bits & ((1u << bits) - 1);
+        codes.push_back(static_cast<int>(field) -
+                        (field >> (bits - 1) != 0 ? 1 << bits : 0));
+      }
+    }
+  }
+  return codes;
+}
+
+// The shorter of the two regimes, value by value and bit by bit.
+std::string ReferenceBits(Elias code, const std::vector<int>& codes) {
+  const auto of = [&](size_t k) { return BitsOf(EliasCode(code, k)); };
+  std::string sparse = "0", dense = "1";
+  size_t next = 0;
+  for (size_t k = 0; k < codes.size(); ++k) {
+    const auto level = static_cast<size_t>(std::abs(codes[k]));
+    const std::string sign = codes[k] < 0 ? "1" : "0";
+    dense += of(level + 1) + (level == 0 ? "" : sign);
+    if (level == 0) continue;
+    sparse += of(k + 1 - next) + sign + of(level);
+    next = k + 1;
+  }
+  sparse += of(codes.size() + 1 - next);
+  return sparse.size() < dense.size() ? sparse : dense;
+}
+
+std::string BitsOf(std::span<const std::byte> bytes) {
+  std::string bits;
+  for (const std::byte b : bytes) {
+    bits += BitsOf(BitCode{std::to_integer<uint64_t>(b), 8});
+  }
+  return bits;
+}
+
+struct Quantizer {
+  const char* options;
+  size_t bits;
+};
+constexpr Quantizer kQuantizers[] = {{"levels=1", 2},
+                                     {"levels=1,norm=l2", 2},
+                                     {"levels=1,bucket=128", 2},
+                                     {"levels=7", 4},
+                                     {"levels=7,norm=l2", 4},
+                                     {"levels=127", 8},
+                                     {"levels=127,norm=l2,bucket=16128", 8}};
+
+// Tables, groups and regimes change nothing: what travels is what the paper
+// says, value by value.
+TEST(EliasTest, WhatIsPackedIsTheCodesOneByOne) {
+  int sparse = 0, dense = 0, whole = 0;
+  const auto check = [&](const Quantizer& q, Elias code, int64_t n) {
+    const ParameterLayout layout({{"g", Player::kGenerator, {1, n}, {}}});
+    const auto codec =
+        Make(std::string("qsgd:") + q.options +
+                 (code == Elias::kGamma ? ",coding=gamma" : ",coding=omega"),
+             layout);
+    const auto packer = codec->MakePacker();
+    for (const auto& x : Vectors(layout.size())) {
+      const Message message(*codec, codec->format(), x);
+      const auto payload = message.encoded().bytes;
+      const size_t words =
+          layout.size() / kBlockSize * BlockWords(q.bits, 128) +
+          BlockWords(q.bits, layout.size() % kBlockSize);
+      const auto scales = payload.first(payload.size() - 4 * words);
+      std::string expected = ReferenceBits(
+          code, CodesOf(q.bits, layout.size(), payload.data() + scales.size()));
+      const bool is_dense = expected[0] == '1';
+      expected.resize((expected.size() + 7) / 8 * 8, '0');
+      const Bytes packed = Packed(*packer, message.encoded());
+      if (expected.size() / 8 >= 4 * words) {
+        ASSERT_TRUE(packed.empty()) << q.options << " " << n;
+        ++whole;
+        continue;
+      }
+      ASSERT_EQ(BitsOf(packed), BitsOf(scales) + expected)
+          << q.options << " " << n;
+      ++(is_dense ? dense : sparse);
+    }
+  };
+  for (const Quantizer& q : kQuantizers) {
+    for (const Elias code : {Elias::kGamma, Elias::kOmega}) {
+      for (const int64_t n : {1024, 1027, 1100, 4095, 20000}) check(q, code, n);
+    }
+  }
+  EXPECT_GT(sparse, 150);
+  EXPECT_GT(dense, 10);
+  EXPECT_GT(whole, 10);
+}
+
+// What does not fit makes a writer full, and the bytes behind stay as they are.
+TEST(EliasTest, AWriterWritesNothingBeyondItsSpan) {
+  for (size_t room = 0; room < 40; ++room) {
+    Bytes bytes(64, std::byte{0x77});
+    const std::span<std::byte> all(bytes);
+    BitWriter writer(all.first(room));
+    for (uint32_t i = 0; i < 40; ++i) {
+      writer.Put({0, 8});
+      EXPECT_EQ(writer.full(), i >= room) << room << " " << i;
+    }
+    EXPECT_LE(writer.Finish(), room);
+    for (size_t i = room; i < bytes.size(); ++i) {
+      ASSERT_EQ(bytes[i], std::byte{0x77});
+    }
   }
 }
 
