@@ -1,6 +1,7 @@
 #include "algorithms/codec/masked_average.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <charconv>
 #include <cmath>
@@ -53,38 +54,33 @@ size_t MaskedAverageCodec::EncodedSize(WireFormat format) const {
   return 0;
 }
 
-// What is due now does not count: it is about to be exchanged.
-size_t MaskedAverageCodec::LargestChange(std::span<const float> x,
-                                         std::span<const float> memory,
-                                         size_t chunk) const {
-  const std::span<const float> last = memory.subspan(kHead + chunks_);
-  const size_t first = chunk * rate_, due = Due(memory, chunk);
-  const size_t end = first + ChunkSize(chunk);
-  size_t best = due;
-  float largest = -1;
-  for (size_t i = first; i < end; ++i) {
-    // Selects, not branches: which change is the largest cannot be foreseen.
-    const float change = i == due ? -1 : std::abs(x[i] - last[i]);
-    best = change > largest ? i : best;
-    largest = change > largest ? change : largest;
-  }
-  return best - first;
-}
-
 void MaskedAverageCodec::Encode(WireFormat format, std::span<const float> x,
                                 std::span<float> memory, uint64_t,
                                 std::span<std::byte> out) const {
   assert(x.size() == size_ && memory.size() == memory_size());
   assert(out.size() == EncodedSize(format));
-  const auto turn = Whole(memory[0], kTurns);
-  PutTurn(turn, out);
-  std::vector<float> due(chunks_);
-  for (size_t i = 0; i < chunks_; ++i) due[i] = x[Due(memory, i)];
-  kernels_.encode(Coding::kBf16, due, {}, 0, nullptr, out.data() + kTurnBytes);
-  if (format != WireFormat::kMaskedLead) return;
-  std::byte* const places = out.data() + kTurnBytes + 2 * chunks_;
-  for (size_t i = 0; i < chunks_; ++i) {
-    places[i] = static_cast<std::byte>(LargestChange(x, memory, i));
+  PutTurn(Whole(memory[0], kTurns), out);
+  const auto last = memory.subspan(kHead + chunks_);
+  const auto values = out.subspan(kTurnBytes, 2 * chunks_);
+  const auto places = out.subspan(kTurnBytes + 2 * chunks_);
+  // So few that what is read for their values is still near for their changes.
+  std::array<float, 256> due;
+  for (size_t first = 0; first < chunks_; first += due.size()) {
+    const size_t n = std::min(due.size(), chunks_ - first);
+    for (size_t i = 0; i < n; ++i) due[i] = x[Due(memory, first + i)];
+    kernels_.encode(Coding::kBf16, std::span(due).first(n), {}, 0, nullptr,
+                    values.data() + 2 * first);
+    if (places.empty()) continue;
+    // What is due now does not count: it is about to be exchanged.
+    for (size_t i = 0; i < n; ++i) {
+      const size_t chunk = first + i;
+      places[chunk] =
+          static_cast<std::byte>(Due(memory, chunk) - chunk * rate_);
+    }
+    const size_t begin = first * rate_;
+    const size_t size = std::min(n * rate_, size_ - begin);
+    kernels_.most_changed(rate_, x.subspan(begin, size),
+                          last.subspan(begin, size), places.subspan(first, n));
   }
 }
 

@@ -87,8 +87,6 @@ class MaskedAverageCodec final : public Codec {
   size_t Due(std::span<const float> memory, size_t i) const {
     return i * rate_ + Whole(memory[kHead + i], ChunkSize(i));
   }
-  size_t LargestChange(std::span<const float> x, std::span<const float> memory,
-                       size_t chunk) const;
 
   const Kernels& kernels_;
   const std::string name_;

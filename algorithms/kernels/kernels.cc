@@ -39,6 +39,7 @@ const Kernels& Table() {
       .all_finite = AllFinite,
       .squared_norm = SquaredNorm,
       .largest = Largest,
+      .most_changed = MostChanged,
       .reaching = Reaching,
       .encode = Encode,
       .apply = Apply,
