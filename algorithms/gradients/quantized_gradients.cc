@@ -1,11 +1,14 @@
 #include "algorithms/gradients/quantized_gradients.h"
 
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/codec/packer.h"
+#include "runtime/base/buffer_pool.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
@@ -24,14 +27,15 @@ class CodecPayloads final : public PayloadFormat {
   absl::StatusOr<Payload> Accept(Payload bytes) const override {
     const WireFormat format = codec_->format();
     if (packer_ != nullptr && bytes.size() < size()) {
-      std::vector<std::byte> whole(size());
-      if (!packer_->Unpack(format, bytes.bytes(), whole)) {
+      const std::shared_ptr<std::byte[]> whole = pool_->Get(size());
+      const std::span<std::byte> to(whole.get(), size());
+      if (!packer_->Unpack(format, bytes.bytes(), to)) {
         return absl::DataLossError(
             absl::StrCat(bytes.size(),
                          " bytes are no packed payload; all need the same "
                          "gradient_codec"));
       }
-      bytes = Payload::FromVector(std::move(whole));
+      bytes = Payload(to, whole);
     }
     GOSSAMER_RETURN_IF_ERROR(codec_->Validate({format, bytes.bytes()}));
     return bytes;
@@ -45,6 +49,7 @@ class CodecPayloads final : public PayloadFormat {
  private:
   const std::shared_ptr<const Codec> codec_;
   const std::unique_ptr<Packer> packer_;
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };
 
 class QuantizedGradients final : public GradientCompressor {
@@ -75,14 +80,17 @@ class QuantizedGradients final : public GradientCompressor {
       gradient_ = vector;
     }
     const WireFormat format = codec_->format();
-    std::vector<std::byte> bytes(codec_->EncodedSize(format));
+    const size_t size = codec_->EncodedSize(format);
+    const std::shared_ptr<std::byte[]> owner = pool_->Get(size);
+    const std::span<std::byte> bytes(owner.get(), size);
     codec_->Encode(format, gradient_, {}, key_, bytes);
     if (packer_ != nullptr) {
-      std::vector<std::byte> packed(bytes.size());
-      packed.resize(packer_->Pack({format, bytes}, packed));
-      if (!packed.empty()) bytes = std::move(packed);
+      const std::shared_ptr<std::byte[]> packed = pool_->Get(size);
+      const std::span<std::byte> to(packed.get(), size);
+      const size_t shorter = packer_->Pack({format, bytes}, to);
+      if (shorter > 0) return Payload(to.first(shorter), packed);
     }
-    return Payload::FromVector(std::move(bytes));
+    return Payload(bytes, owner);
   }
 
   std::span<const float> Finish(std::span<const float> mean) override {
@@ -95,6 +103,7 @@ class QuantizedGradients final : public GradientCompressor {
   const std::shared_ptr<const Codec> codec_;
   const std::unique_ptr<Packer> packer_;  // the format's has another thread
   const std::shared_ptr<const CodecPayloads> format_;
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   uint64_t key_ = 0;
   std::span<const float> gradient_;
 };
