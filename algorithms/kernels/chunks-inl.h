@@ -1,5 +1,5 @@
-// The largest of every chunk, and what reaches its chunk's bound, for one
-// Highway target; included once per target by kernels.cc.
+// The largest of every chunk, what changed most in it, and what reaches its
+// bound, for one Highway target; included once per target by kernels.cc.
 
 #if defined(GOSSAMER_ALGORITHMS_KERNELS_CHUNKS_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
