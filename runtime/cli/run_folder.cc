@@ -108,6 +108,17 @@ absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   return logs;
 }
 
+absl::StatusOr<EventCounts> RunFolder::ReadEvents() const {
+  EventCounts all;
+  for (int rank : Ranks()) {
+    auto events = CountEvents(PeerPath(rank) + "/events.jsonl");
+    if (absl::IsNotFound(events.status())) continue;
+    if (!events.ok()) return events.status();
+    for (const auto& [kind, times] : *events) all[kind] += times;
+  }
+  return all;
+}
+
 std::string ConsensusLine(const Sample& sample) {
   return nlohmann::ordered_json{{"round", sample.round},
                                 {"consensus_distance", sample.value}}
@@ -161,6 +172,7 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   summary.finished =
       logs.size() == config.peers() && summary.rounds >= config.rounds();
   if (!consensus.empty()) summary.consensus_distance = consensus.back();
+  GOSSAMER_ASSIGN_OR_RETURN(summary.events, ReadEvents());
   GOSSAMER_RETURN_IF_ERROR(WriteTextFile(SummaryPath(), ToJson(summary)));
   const std::vector<Panel> panels = RunPanels(logs, consensus);
   if (!panels.empty()) {

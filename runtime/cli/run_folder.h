@@ -55,6 +55,8 @@ class RunFolder {
 
   // Rounds logged so far, of all ranks; a rank without a log is left out.
   absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;
+  // Of all ranks together.
+  absl::StatusOr<EventCounts> ReadEvents() const;
   std::vector<Sample> ReadConsensus() const;
   // The newest sample grid; "" if there is none.
   std::string NewestSamples() const;

@@ -16,6 +16,7 @@
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/local_fleet.h"
 #include "runtime/peer/run_config.h"
+#include "runtime/telemetry/event_kind.h"
 
 namespace gossamer {
 namespace {
@@ -128,6 +129,13 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
     absl::PrintF("%-8s %.4g at round %d, %.4g at round %d (lower is better)\n",
                  s.score_name, s.first_score->value, s.first_score->round,
                  s.last_score->value, s.last_score->round);
+  }
+  // Those that ask for something.
+  for (const EventInfo& kind : kEventKinds) {
+    const auto told = s.events.find(std::string(kind.name));
+    if (kind.action.empty() || told == s.events.end()) continue;
+    absl::PrintF("event    %s, %d times: %s\n", kind.name, told->second,
+                 kind.action);
   }
   absl::PrintF("folder   %s\n", folder.path());
   const std::string samples = folder.NewestSamples();

@@ -329,9 +329,9 @@ void Neighborhood::NoteArrivals(Entry& entry) {
   }
 }
 
-void Neighborhood::Tell(const std::string& kind,
-                        const std::string& detail) const {
-  if (on_event_) on_event_(kind, detail);
+void Neighborhood::Tell(EventKind kind, const std::string& detail,
+                        uint64_t times) const {
+  if (on_event_) on_event_(kind, detail, times);
 }
 
 void Neighborhood::Changed() const {

@@ -27,6 +27,8 @@
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/format_chooser.h"
 #include "runtime/peer/neighborhood_options.h"
+#include "runtime/telemetry/event_kind.h"
+#include "runtime/telemetry/sparing.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -34,8 +36,8 @@ namespace gossamer {
 class Neighborhood final : public TransportListener {
  public:
   using FrameHandler = std::function<void(PeerId, Frame)>;
-  using EventHandler =
-      std::function<void(const std::string& kind, const std::string& detail)>;
+  using EventHandler = std::function<void(
+      EventKind kind, const std::string& detail, uint64_t times)>;
 
   // All outlive it; `x` is stable for life.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
@@ -183,7 +185,7 @@ class Neighborhood final : public TransportListener {
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
     int violations = 0;
-    uint64_t told_clipped = 0;  // corrections, in the last event
+    Sparing clipped = {};  // corrections, in events
   };
 
   // The entry of a row; null if the edge has been given up.
@@ -206,7 +208,8 @@ class Neighborhood final : public TransportListener {
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
-  void Tell(const std::string& kind, const std::string& detail) const;
+  void Tell(EventKind kind, const std::string& detail,
+            uint64_t times = 1) const;
   void Changed() const;
 
   const NeighborhoodOptions options_;

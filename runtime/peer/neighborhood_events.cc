@@ -71,19 +71,18 @@ void Neighborhood::TellLost(Entry& entry) const {
                     " may have been applied at one end only"));
 }
 
-// At the first, the tenth, the hundredth correction, and so on: a neighbour
-// that is always too far away must not fill the disk.
 void Neighborhood::TellClipped(Entry& entry) const {
   const Clipping& seen = entry.edge->side().clipping();
-  if (seen.clipped == 0 || seen.clipped < 10 * entry.told_clipped) return;
-  entry.told_clipped = seen.clipped;
+  const uint64_t news = entry.clipped.Due(seen.clipped);
+  if (news == 0) return;
   Tell("edge_clipped",
        absl::StrFormat("peer %d: %d of %d corrections so far were shortened to "
                        "mixing.clip_radius %g; its difference is up to %.3g a "
                        "parameter (root mean square)",
                        entry.edge->other().value, seen.clipped,
                        entry.edge->corrections(), options_.clip_radius,
-                       seen.longest));
+                       seen.longest),
+       news);
 }
 
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,

@@ -52,8 +52,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
   }
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
-      [this](const std::string& kind, const std::string& detail) {
-        Tell(kind, detail);
+      [this](EventKind kind, const std::string& detail, uint64_t times) {
+        Tell(kind, detail, times);
       });
   neighborhood_.SetOnFrame(Channel::kProbe, [this](PeerId peer, Frame frame) {
     prober_.OnFrame(peer, frame);

@@ -162,7 +162,7 @@ class Peer {
   Task<bool> SaveCheckpoint(bool now);
   absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
   void VisitState(StateVisitor& visitor);
-  void Tell(const std::string& kind, const std::string& detail);
+  void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
 
   // What the compute engine may finish after this has gone holds it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

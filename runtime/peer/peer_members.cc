@@ -105,9 +105,8 @@ void Peer::Meet(const View& newest) {
            absl::StrFormat("peer %d, from round %d", d.id.value, d.round));
     }
   }
-  const absl::Status connected =
-      Connect(newest, **schedule, {}, /*newcomers=*/true);
-  if (!connected.ok()) Tell("meet_failed", std::string(connected.message()));
+  // What fails here fails again, and ends the run, when the view is adopted.
+  Connect(newest, **schedule, {}, /*newcomers=*/true).IgnoreError();
 }
 
 // Of a life that begins in a fleet under way.  Whoever mixed with the life

@@ -129,7 +129,9 @@ absl::Status PeerProcess::Listen() {
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
     Log(absl::StrCat("connection to peer ", peer.value, ": ",
                      std::string(why.message())));
-    if (absl::IsUnauthenticated(why)) NoteRefused("connection_refused", why);
+    if (absl::IsUnauthenticated(why)) {
+      NoteRefused("connection_refused", peer, why);
+    }
   };
   GOSSAMER_ASSIGN_OR_RETURN(transport_,
                             GrpcTransport::Create(&loop_, std::move(grpc)));
@@ -173,7 +175,7 @@ Task<absl::Status> PeerProcess::Register() {
   client_->SetOnViewRefused([this](const absl::Status& why) {
     Log(absl::StrCat("topology service: refused ", why.message(),
                      "; going on with the last one"));
-    NoteRefused("view_refused", why);
+    NoteRefused("view_refused", {}, why);
   });
   client_->SetOnService([this](const absl::Status& status) {
     Log(status.ok()
@@ -311,13 +313,21 @@ Task<absl::Status> PeerProcess::Main() {
   co_return absl::OkStatus();
 }
 
-void PeerProcess::NoteRefused(const std::string& kind,
+// Sparingly: a view that is refused comes again with every answer, and who was
+// revoked dials as often as it likes.
+void PeerProcess::NoteRefused(EventKind kind, PeerId from,
                               const absl::Status& why) {
   if (sink_ == nullptr) return;
+  // What is kept grows with the members, not with what others say to be.
+  if (!client_->view().RankOf(from)) from = {};
+  Refusals& refusals = refusals_[{kind.name(), from}];
+  const uint64_t news = refusals.told.Due(++refusals.seen);
+  if (news == 0) return;
   sink_->OnEvent({.time = loop_.Now(),
                   .round = peer_ == nullptr ? 0 : peer_->round(),
                   .kind = kind,
-                  .detail = std::string(why.message())});
+                  .detail = std::string(why.message()),
+                  .times = news});
 }
 
 void PeerProcess::Log(const std::string& line) const {

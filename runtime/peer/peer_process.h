@@ -7,8 +7,11 @@
 #define GOSSAMER_RUNTIME_PEER_PEER_PROCESS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "proto/run.pb.h"
@@ -20,6 +23,7 @@
 #include "runtime/peer/peer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/sparing.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 
 namespace gossamer {
@@ -60,7 +64,7 @@ class PeerProcess {
   absl::Status MakePeer();
   absl::Status OpenDecisions(const std::string& folder);
   // Whom or what this peer did not believe, for events.jsonl.
-  void NoteRefused(const std::string& kind, const absl::Status& why);
+  void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
   // A line for the log of this process.
   void Log(const std::string& line) const;
 
@@ -80,6 +84,11 @@ class PeerProcess {
   std::unique_ptr<Peer> peer_;
   uint64_t id_ = 0;
   absl::Status refused_;
+  struct Refusals {
+    uint64_t seen = 0;
+    Sparing told;
+  };
+  std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
   Task<absl::Status> main_;
 };
 

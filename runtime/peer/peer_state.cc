@@ -290,8 +290,8 @@ Task<absl::Status> Peer::Finish() {
   co_return absl::OkStatus();
 }
 
-void Peer::Tell(const std::string& kind, const std::string& detail) {
-  parts_.metrics->OnEvent({parts_.loop->Now(), round_, kind, detail});
+void Peer::Tell(EventKind kind, const std::string& detail, uint64_t times) {
+  parts_.metrics->OnEvent({parts_.loop->Now(), round_, kind, detail, times});
 }
 
 }  // namespace gossamer

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "runtime/telemetry/event_kind.h"
 
 namespace gossamer {
 
@@ -44,12 +45,14 @@ struct RoundMetrics {
   std::string score_name;       // "proxy-fid"; empty without a score
 };
 
-// A thing worth a line in events.jsonl: a lost edge, a jump, a refused peer.
+// A thing worth a line in events.jsonl: a lost edge, a refused peer.
 struct Event {
   absl::Time time;
   uint64_t round = 0;
-  std::string kind;    // "edge_lost", "round_jump", "nonfinite_gradient", ...
+  EventKind kind;
   std::string detail;  // one line for people
+  // For how often it happened this line stands (sparing.h).
+  uint64_t times = 1;
 };
 
 // Called on the peer's loop; does not block for long.

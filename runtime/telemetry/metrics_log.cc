@@ -5,8 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -33,6 +35,23 @@ double Number(const Json& json, const char* key) {
 uint64_t Count(const Json& json, const char* key) {
   const auto it = json.find(key);
   return it != json.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
+}
+
+// Stops at an error, which then names the line.
+absl::Status ForEachLine(
+    const std::string& path,
+    absl::FunctionRef<absl::Status(const std::string&)> take) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": not there"));
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const absl::Status taken = take(line);
+    if (taken.ok()) continue;
+    if (file.eof()) break;  // no end of line: still being written
+    return absl::DataLossError(
+        absl::StrCat(path, ":", number, ": ", taken.message()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -63,10 +82,12 @@ std::string ToJsonLine(const RoundMetrics& m) {
 }
 
 std::string ToJsonLine(const Event& event) {
-  return Dump({{"time", Timestamp(event.time)},
+  Json json = {{"time", Timestamp(event.time)},
                {"round", event.round},
-               {"kind", event.kind},
-               {"detail", event.detail}});
+               {"kind", event.kind.name()},
+               {"detail", event.detail}};
+  if (event.times != 1) json["times"] = event.times;
+  return Dump(json);
 }
 
 absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
@@ -108,22 +129,29 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
 }
 
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat(path, ": not there"));
   std::vector<RoundMetrics> all;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const bool cut = file.eof();  // no end of line: still being written
-    absl::StatusOr<RoundMetrics> m = ParseMetricsLine(line);
-    if (!m.ok()) {
-      if (cut) break;
-      return absl::DataLossError(
-          absl::StrCat(path, ":", number, ": ", m.status().message()));
-    }
-    while (!all.empty() && all.back().round >= m->round) all.pop_back();
-    all.push_back(*std::move(m));
-  }
+  GOSSAMER_RETURN_IF_ERROR(ForEachLine(path, [&](const std::string& line) {
+    GOSSAMER_ASSIGN_OR_RETURN(RoundMetrics m, ParseMetricsLine(line));
+    while (!all.empty() && all.back().round >= m.round) all.pop_back();
+    all.push_back(std::move(m));
+    return absl::OkStatus();
+  }));
   return all;
+}
+
+absl::StatusOr<EventCounts> CountEvents(const std::string& path) {
+  EventCounts counts;
+  GOSSAMER_RETURN_IF_ERROR(ForEachLine(path, [&](const std::string& line) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto kind = json.find("kind");
+    if (kind == json.end() || !kind->is_string()) {
+      return absl::DataLossError("not a line of an event");
+    }
+    counts[kind->get<std::string>()] +=
+        json.contains("times") ? Count(json, "times") : 1;
+    return absl::OkStatus();
+  }));
+  return counts;
 }
 
 }  // namespace gossamer

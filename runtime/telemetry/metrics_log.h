@@ -7,6 +7,8 @@
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_METRICS_LOG_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_METRICS_LOG_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,12 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line);
 // checkpoint, the later life of a round counts.  A last line that was cut is
 // left out.  kNotFound; kDataLoss names the line.
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path);
+
+// How often each kind of event happened, by the lines of an events.jsonl: of
+// all lives of the peer, also what was done again after a checkpoint.  Kinds of
+// other releases count as well.  As of ReadMetrics otherwise.
+using EventCounts = std::map<std::string, uint64_t>;
+absl::StatusOr<EventCounts> CountEvents(const std::string& path);
 
 }  // namespace gossamer
 

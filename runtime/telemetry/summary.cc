@@ -192,6 +192,8 @@ std::string ToJson(const RunSummary& s) {
     json["clipped"] = s.clipping->clipped;
     json["longest_difference"] = s.clipping->longest;
   }
+  json["events"] = Json::object();
+  for (const auto& [kind, times] : s.events) json["events"][kind] = times;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -231,6 +233,7 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
       s.clipping = {json.at("clipped").get<uint64_t>(),
                     GetNumber(json, "longest_difference")};
     }
+    s.events = json.value("events", EventCounts());  // nor these
   } catch (const Json::exception& e) {
     // The library reports by throwing; nothing else does.
     return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/telemetry/metrics.h"
+#include "runtime/telemetry/metrics_log.h"
 
 namespace gossamer {
 
@@ -56,6 +57,9 @@ struct RunSummary {
   // shortened, and the longest difference of a round, median over rounds and
   // peers.
   std::optional<ClipMetrics> clipping;
+  // How often each kind of event happened (event_kind.h); what never did is
+  // left out.
+  EventCounts events;
 };
 
 // Fills in all that follows from the rounds of each peer; the rest is the

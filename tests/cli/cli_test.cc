@@ -23,6 +23,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 std::vector<std::string> KeysOf(const ordered_json& json) {
@@ -182,6 +183,22 @@ class FleetOfScripts : public Cli {
                "touch $folder/end\n");
   }
 };
+
+TEST_F(FleetOfScripts, WhatThePeersToldIsCounted) {
+  PeerScript(
+      "echo '{\"kind\":\"edge_refused\",\"times\":3}' "
+      ">>$folder/events.jsonl\n"
+      "echo '{\"kind\":\"checkpoint\"}' >>$folder/events.jsonl\n");
+  const Result r = Run("train --config game.textproto");
+  ASSERT_EQ(r.code, 0) << r.err;
+  // What asks for nothing is in the summary only.
+  EXPECT_THAT(r.out, AllOf(HasSubstr("event    edge_refused, 6 times: the same "
+                                     "release there"),
+                           Not(HasSubstr("event    checkpoint"))));
+  EXPECT_EQ(ordered_json::parse(
+                ReadAll(folder_.path() + "/runs/toy/summary.json"))["events"],
+            ordered_json({{"checkpoint", 2}, {"edge_refused", 6}}));
+}
 
 TEST_F(FleetOfScripts, TrainsAndLeavesItsResults) {
   const Result r = Run("train --config game.textproto --json");

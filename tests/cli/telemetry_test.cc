@@ -15,10 +15,12 @@
 #include "runtime/base/rng.h"
 #include "runtime/telemetry/curves.h"
 #include "runtime/telemetry/elapsed.h"
+#include "runtime/telemetry/event_kind.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
+#include "runtime/telemetry/sparing.h"
 #include "runtime/telemetry/summary.h"
 #include "tests/cli/temporary_folder.h"
 
@@ -46,6 +48,12 @@ RoundMetrics Round(uint64_t round) {
           .corrections = 2 * round,
           .score = {},
           .score_name = {}};
+}
+
+std::vector<RoundMetrics> Rounds(uint64_t n) {
+  std::vector<RoundMetrics> rounds;
+  for (uint64_t round = 1; round <= n; ++round) rounds.push_back(Round(round));
+  return rounds;
 }
 
 std::string ReadAll(const std::string& path) {
@@ -77,6 +85,68 @@ TEST(MetricsLog, KeysAreStable) {
   EXPECT_EQ(ToJsonLine(Event{kStart, 3, "edge_lost", "peer 2"}),
             R"({"time":"2023-11-14T22:13:20.000000Z","round":3,)"
             R"("kind":"edge_lost","detail":"peer 2"})");
+  EXPECT_EQ(ToJsonLine(Event{kStart, 3, "edge_clipped", "peer 2", 90}),
+            R"({"time":"2023-11-14T22:13:20.000000Z","round":3,)"
+            R"("kind":"edge_clipped","detail":"peer 2","times":90})");
+}
+
+// What the peers told is what the summary counts, over all their lives.
+TEST(MetricsLog, EventsAreCountedByKind) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/events.jsonl";
+  for (uint64_t life : {1, 2}) {
+    auto sink = JsonlSink::Open(folder.path(), nullptr);
+    ASSERT_TRUE(sink.ok()) << sink.status();
+    (*sink)->OnEvent({kStart, life, "edge_down", "peer 2"});
+    (*sink)->OnEvent({kStart, life, "view_refused", "", 9 * life});
+  }
+  std::ofstream(path, std::ios::app) << R"({"kind":"of_another_release"})"
+                                     << "\n"
+                                     << R"({"kind":"cu)";
+  const auto counts = CountEvents(path);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_THAT(*counts, ElementsAre(std::pair("edge_down", 2),
+                                   std::pair("of_another_release", 1),
+                                   std::pair("view_refused", 27)));
+  RunSummary s = Summarize({Rounds(3)});
+  s.events = *counts;
+  EXPECT_EQ(nlohmann::json::parse(ToJson(s))["events"]["view_refused"],
+            27);
+  EXPECT_EQ(ParseSummary(ToJson(s))->events, *counts);
+  std::ofstream(path, std::ios::app) << "\n";
+  EXPECT_THAT(std::string(CountEvents(path).status().message()),
+              HasSubstr("events.jsonl:6: "));
+}
+
+TEST(EventKinds, StandInTheReadmeAsTheyAre) {
+  std::string rows;
+  for (const EventInfo& kind : kEventKinds) {
+    absl::StrAppend(&rows, "| `", std::string(kind.name), "` | ",
+                    std::string(kind.when), " |");
+    if (!kind.action.empty()) {
+      absl::StrAppend(&rows, " ", std::string(kind.action));
+    }
+    absl::StrAppend(&rows, " |\n");
+  }
+  const std::string readme =
+      ReadAll(GOSSAMER_SOURCE_DIR "/runtime/telemetry/README.md");
+  EXPECT_THAT(readme, testing::EndsWith("| --- | --- | --- |\n" + rows))
+      << "the table of events is to be\n"
+      << rows;
+}
+
+TEST(Sparing, TellsAtTheFirstTheTenthTheHundredth) {
+  Sparing told;
+  std::vector<std::pair<uint64_t, uint64_t>> lines;
+  for (uint64_t seen = 0; seen <= 250; ++seen) {
+    if (const uint64_t news = told.Due(seen)) lines.emplace_back(seen, news);
+  }
+  EXPECT_THAT(lines, ElementsAre(std::pair(1, 1), std::pair(10, 9),
+                                 std::pair(100, 90)));
+  EXPECT_EQ(told.Rest(250), 150u);
+  EXPECT_EQ(told.Rest(250), 0u);
+  // Many at once are one line.
+  EXPECT_EQ(told.Due(5000), 4750u);
 }
 
 TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
@@ -134,7 +204,7 @@ TEST(JsonlSink, AppendsAndRemovesACutLine) {
     auto sink = JsonlSink::Open(folder.path(), nullptr);
     ASSERT_TRUE(sink.ok()) << sink.status();
     (*sink)->OnRound(Round(round));
-    (*sink)->OnEvent({kStart, round, "kind", "detail"});
+    (*sink)->OnEvent({kStart, round, "edge_down", "detail"});
     sink->reset();
     std::ofstream(folder.path() + "/metrics.jsonl", std::ios::app) << "{\"rou";
   }
@@ -181,12 +251,6 @@ TEST(JsonlSink, AFullDiskIsReportedOnceAndTrainingGoesOn) {
             absl::StrCat(first, ToJsonLine(Round(10)), "\n"));
 }
 
-std::vector<RoundMetrics> Rounds(uint64_t n) {
-  std::vector<RoundMetrics> rounds;
-  for (uint64_t round = 1; round <= n; ++round) rounds.push_back(Round(round));
-  return rounds;
-}
-
 TEST(Summary, SumsUp) {
   std::vector<std::vector<RoundMetrics>> peers = {Rounds(11), Rounds(11)};
   peers[0][4].score = 2;
@@ -217,8 +281,10 @@ TEST(Summary, TheSteadyRateIsOfTheLaterHalf) {
   const RunSummary s = Summarize({rounds, Rounds(11)});
   EXPECT_DOUBLE_EQ(s.rounds_per_second, 10 / 7.5);
   EXPECT_DOUBLE_EQ(s.steady_rounds_per_second, 2);
-  // A summary of before there was one.
+  // A summary of before there was one, nor counts of events.
   std::string older = ToJson(s);
+  older.erase(older.find(",\n  \"events"), std::string::npos);
+  older += "\n}\n";
   older.erase(older.find("  \"steady"),
               older.find("  \"score_name") - older.find("  \"steady"));
   const auto back = ParseSummary(older);
@@ -274,7 +340,7 @@ TEST(Summary, KeysAreStableAndReadBack) {
                   "consensus_distance_round", "generator_loss",
                   "discriminator_loss", "bytes_per_round", "seconds_computing",
                   "seconds_waiting", "exchange_seconds", "corrections",
-                  "skipped", "late"));
+                  "skipped", "late", "events"));
   EXPECT_EQ(json["configuration_hash"], "0000000000000abc");
   EXPECT_TRUE(json["first_score"].is_null());
   const auto back = ParseSummary(ToJson(s));

@@ -115,6 +115,13 @@ class Fleet:
         with open(path) as f:
             return [json.loads(line)["kind"] for line in f]
 
+    def told(self, k, kind):
+        """How often, by the events."""
+        path = os.path.join(self.run_dir, f"peer-{k - 1}", "events.jsonl")
+        with open(path) as f:
+            events = [json.loads(line) for line in f]
+        return sum(e.get("times", 1) for e in events if e["kind"] == kind)
+
     def wait(self, *peers):
         try:
             return [self.processes[k].wait(LIMIT)
@@ -315,6 +322,24 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(stop.returncode, 0, stop.stderr)
         self.assertEqual(fleet.wait(1, 2), [0, 0])
 
+    def test_whom_a_peer_does_not_believe_is_told(self):
+        fleet = self.fleet(rounds=1000000, locked=True,
+                           mixing='deadline: "100ms"')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        # As if somebody else had their keys: only peer 1 has heard of it.
+        for whom in (["--id", "2"], ["--role", "topology"]):
+            fleet.certs("revoke", *whom, "--publish",
+                        fleet.certs_of("peer-1"))
+        wait_for(lambda: "connection_refused" in fleet.events(1))
+        fleet.processes[3].kill()
+        # The view without it comes again with every heartbeat, a line not.
+        wait_for(lambda: fleet.told(1, "view_refused") >= 10)
+        lines = fleet.events(1).count("view_refused")
+        self.assertLessEqual(lines, len(str(fleet.told(1, "view_refused"))))
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 5)
+
     def test_a_folder_of_certificates_that_will_not_do(self):
         fleet = self.fleet(peers=2, locked=True)
         base = [program("gossamer-peer"), "--topology", "127.0.0.1:1",
@@ -374,6 +399,7 @@ class ProcessTest(unittest.TestCase):
         fleet.processes[2].send_signal(signal.SIGCONT)
         wait_for(lambda: self.standing(fleet, 2) == "member")
         wait_for(lambda: "rejoined" in fleet.events(2))
+        self.assertIn("outside", fleet.events(2))
         before = fleet.round_of(2)
         wait_for(lambda: fleet.round_of(2) > before + 100)
         fleet.processes[1].send_signal(signal.SIGINT)
@@ -390,6 +416,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.status(fleet)["joins"], 1)
         for k in (1, 2, 3):
             self.assertNotIn("overdue", fleet.events(k))
+            self.assertEqual(fleet.told(k, "member_joined"), 1)
         fleet.processes[4].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
@@ -408,6 +435,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(2), [0])
         self.assertIn("left", fleet.events(2))
         self.assertNotIn("left_late", fleet.events(2))
+        self.assertEqual(fleet.told(1, "member_leaves"), 1)
         rounds = {k: fleet.round_of(k) for k in (1, 3, 4)}
         wait_for(lambda: all(fleet.round_of(k) > rounds[k] + 200
                              for k in rounds))

@@ -180,6 +180,33 @@ TEST_F(HealTest, WhoseParametersAreSpoiltComesBack) {
   }
 }
 
+// A donor offers more than any state of this run has: another one gives it.
+TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
+  Begin(300, [](uint64_t call, std::span<float> x) {
+    if (call == 100) Spoil(x);
+    return absl::OkStatus();
+  });
+  fleet_->Start();
+  EventRecorder& sick = fleet_->recorder(kSick);
+  ASSERT_TRUE(fleet_->loop().RunUntil([&] { return sick.Count("spoilt") == 1; },
+                                      absl::Minutes(1)));
+  std::vector<std::byte> offer(49, std::byte{0x7f});
+  offer[0] = std::byte{1};
+  Transport& donor = fleet_->peer(0).neighborhood().transport();
+  ASSERT_TRUE(fleet_->loop().RunUntil(
+      [&] {
+        return donor.Send(SimFleet::IdOf(kSick), Channel::kState,
+                          {Payload::FromVector(offer), Payload()});
+      },
+      absl::Minutes(1)));
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(sick.Count("state_failed"), 1);
+  EXPECT_EQ(sick.Count("state_received"), 1);
+  EXPECT_EQ(sick.Count("rejoined"), 1);
+  EXPECT_EQ(fleet_->recorder(1).Count("state_offered"), 1);
+}
+
 TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
   Begin(1500, [](uint64_t call, std::span<float> x) {
     if (call >= 50 && call % 20 == 0) Spoil(x);

@@ -8,7 +8,7 @@
 
 namespace gossamer {
 
-int EventRecorder::Count(const std::string& kind) const {
+int EventRecorder::Count(EventKind kind) const {
   return static_cast<int>(
       std::count_if(events.begin(), events.end(),
                     [&](const Event& e) { return e.kind == kind; }));

@@ -55,7 +55,7 @@ class EventRecorder final : public MetricsSink {
  public:
   void OnRound(const RoundMetrics& m) override { rounds.push_back(m); }
   void OnEvent(const Event& e) override { events.push_back(e); }
-  int Count(const std::string& kind) const;
+  int Count(EventKind kind) const;
   std::vector<RoundMetrics> rounds;
   std::vector<Event> events;
 };

@@ -286,8 +286,9 @@ void SimLife::BeginAnotherLife() {
 
 void SimLife::OnEvent(const Event& event) {
   if (crash_.dead()) return;
-  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", event.kind,
-                                        ": ", event.detail));
+  const std::string kind(event.kind.name());
+  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", kind, ": ",
+                                        event.detail));
   const bool sick =
       event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
   if (sick && spoilt_) return;
@@ -310,7 +311,7 @@ void SimLife::OnEvent(const Event& event) {
     NotePast(event.round);
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {
-    Violation(absl::StrCat(event.kind, ": ", event.detail));
+    Violation(absl::StrCat(kind, ": ", event.detail));
   }
 }
 

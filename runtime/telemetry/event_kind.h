@@ -1,0 +1,122 @@
+// Every kind of event that a peer tells: its name, when, and what to do then.
+//
+// A kind that is not in this list does not compile.  Names are in events.jsonl,
+// in summary.json and in people's scripts: they stay.  Knows nothing of who
+// tells them.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_EVENT_KIND_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_EVENT_KIND_H_
+
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+
+namespace gossamer {
+
+struct EventInfo {
+  std::string_view name;
+  std::string_view when;
+  std::string_view action;  // what people do; empty: nothing is wrong
+};
+
+// By name.  README.md of this folder has the same table (telemetry_test).
+inline constexpr EventInfo kEventKinds[] = {
+    {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
+    {"checkpoint", "one is on disk", ""},
+    {"checkpoint_failed",
+     "none could be taken or saved; those before stay, training goes on",
+     "make room, or mend the disk that it names"},
+    {"codec", "codec `auto` has changed what a neighbour is sent", ""},
+    {"collective_refused",
+     "a message of an all-reduce was malformed, or of nobody in it: dropped",
+     "the same release and configuration everywhere"},
+    {"connection_refused",
+     "a certificate is not that of the peer it came from, has expired or was "
+     "revoked",
+     "`gossamer certs show` there; issue again"},
+    {"edge_clipped",
+     "a neighbour is so far away that its corrections are shortened to "
+     "`mixing.clip_radius`",
+     "look at that peer's scores; a larger radius if all are told of"},
+    {"edge_closed",
+     "a neighbour has broken the protocol five times, or is of another model "
+     "or codec: it is not dialled again",
+     "the same release and configuration there; start it anew"},
+    {"edge_down", "a connection was lost; it is made again", ""},
+    {"edge_lost",
+     "a neighbour began anew while corrections were under way: these may have "
+     "been applied at one end only",
+     ""},
+    {"edge_refused",
+     "a neighbour sent what no correct peer sends; it was dropped before it "
+     "changed anything, the connection ends",
+     "the same release there; else its memory or network"},
+    {"left", "this peer has left in good order", ""},
+    {"left_late", "it left without waiting for answers: nobody let it go", ""},
+    {"member_joined", "a view to come has a new member", ""},
+    {"member_leaves", "a member leaves in good order", ""},
+    {"member_removed", "a member is in no view any more", ""},
+    {"member_suspected", "a neighbour does not answer",
+     "look at its machine, if it does not come back"},
+    {"moniqua_wraps",
+     "differences exceed the codec's range and wrap, which drives peers apart",
+     "a larger `theta`, or `diff-int8`"},
+    {"nonfinite_parameters",
+     "this peer's parameters are not finite: it contributes nothing",
+     "lower the learning rates, if `spoilt` does not help"},
+    {"not_settled", "a neighbour did not answer at the end of the run",
+     "look at how that peer ended"},
+    {"outside", "the fleet has gone on without this peer; it registers again",
+     "its machine or network was silent for seconds"},
+    {"overdue", "a neighbour missed its deadline; the round goes on", ""},
+    {"overlap", "`overlap_steps: auto` has changed", ""},
+    {"rejoined", "this peer is a member again", ""},
+    {"replicas", "memory does not do for replicas on all edges",
+     "`mixing.replica_memory_mb`"},
+    {"resumed", "training goes on from a checkpoint", ""},
+    {"samples_failed", "the grid of samples could not be written",
+     "make room, or mend the disk that it names"},
+    {"score_failed", "the score could not be computed",
+     "as it says; training goes on"},
+    {"spoilt", "this peer's parameters or steps are lost: it begins anew",
+     "look at its data and machine; lower the learning rates if it recurs"},
+    {"state_failed", "parameters that a member sent were refused",
+     "nothing, while `state_received` follows"},
+    {"state_offered", "a peer that joins gets this one's parameters", ""},
+    {"state_received", "this peer has the average of members", ""},
+    {"step_skipped", "a step had no finite gradient; the peer goes on mixing",
+     "lower the learning rates, if it recurs"},
+    {"view_refused",
+     "a view was changed, or is not signed by the service; the last one stays",
+     "see who answers at the service's address"},
+};
+
+// One of these, as from its name: EventKind kind = "edge_lost".
+class EventKind {
+ public:
+  consteval EventKind(const char* name)  // NOLINT: as a name is written
+      : info_(Find(name)) {}
+
+  constexpr std::string_view name() const { return info_->name; }
+  constexpr const EventInfo& info() const { return *info_; }
+
+  friend constexpr bool operator==(EventKind a, EventKind b) {
+    return a.info_ == b.info_;
+  }
+
+ private:
+  // Not constexpr, so that a wrong name stops the compiler here.
+  static const EventInfo* IsNotInEventKinds();
+  static constexpr const EventInfo* Find(std::string_view name) {
+    for (const EventInfo& info : kEventKinds) {
+      if (info.name == name) return &info;
+    }
+    return IsNotInEventKinds();
+  }
+
+  const EventInfo* info_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_EVENT_KIND_H_

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Every kind of event is told by some source, and named by some test.
+
+That no other is told is the compiler's business (event_kind.h), that people can
+read of it telemetry_test's.  Reads the sources as text, from the folder given or
+the one it is run in.
+"""
+
+import os
+import re
+import sys
+
+CATALOGUE = "runtime/telemetry/event_kind.h"
+
+
+TOLD = re.compile(r'(?:Tell|NoteRefused)\(\s*"(\w+)"')
+# Count("kind"), RunUntilTold(fleet, 1, "kind"), e.kind == "kind"
+NAMED = re.compile(r'(?:Count|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
+
+
+def texts(top, ends):
+    for folder, _, files in os.walk(top):
+        for f in sorted(files):
+            if f.endswith(ends):
+                with open(os.path.join(folder, f), encoding="utf-8") as source:
+                    yield source.read()
+
+
+def named_by_tests():
+    named = {k for text in texts("tests", ".cc")
+             for match in NAMED.findall(text) for k in match}
+    for text in texts("tests", ".py"):
+        for line in text.splitlines():
+            if "events(" in line or "told(" in line:
+                named.update(re.findall(r'"(\w+)"', line))
+    return named
+
+
+def main():
+    os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
+    with open(CATALOGUE, encoding="utf-8") as source:
+        kinds = re.findall(r'^    \{"(\w+)",', source.read(), re.M)
+    told = {k for text in texts("runtime", ".cc") for k in TOLD.findall(text)}
+    named = named_by_tests()
+    problems = [f"{k}: nobody tells it" for k in kinds if k not in told]
+    problems += [f"{k}: no test names it" for k in kinds if k not in named]
+    if kinds != sorted(set(kinds)):
+        problems.append(f"{CATALOGUE}: not sorted by name")
+    if len(kinds) < 30:
+        problems.append(f"only {len(kinds)} kinds found in {CATALOGUE}")
+    print("\n".join(problems) or f"{len(kinds)} kinds are told and tested")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

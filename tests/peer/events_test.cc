@@ -1,0 +1,272 @@
+// What bad input and faults leave behind: one event each, and a fleet that goes
+// on.
+
+#include <cmath>
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/peer/neighborhood.h"
+#include "tests/cli/temporary_folder.h"
+#include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Frame Garbage() {
+  return {Payload::FromVector(std::vector<std::byte>(64, std::byte{0x5a})),
+          Payload()};
+}
+
+std::string DetailOf(const EventRecorder& recorder, EventKind kind) {
+  for (const Event& e : recorder.events) {
+    if (e.kind == kind) return e.detail;
+  }
+  return "";
+}
+
+void ExpectFinite(SimFleet& fleet) {
+  for (int rank = 0; rank < fleet.size(); ++rank) {
+    for (const float v : fleet.game(rank).parameters()) {
+      ASSERT_TRUE(std::isfinite(v)) << rank;
+    }
+  }
+}
+
+// Until a peer has told `kind` so often.
+bool RunUntilTold(SimFleet& fleet, int rank, EventKind kind, int times = 1) {
+  return fleet.loop().RunUntil(
+      [&] { return fleet.recorder(rank).Count(kind) >= times; },
+      absl::Minutes(1));
+}
+
+TEST(EventsTest, ALostConnectionIsToldAtBothEndsAndCostsNothing) {
+  SimFleet whole(QuadraticFleet());
+  ASSERT_TRUE(whole.Run());
+  SimFleet fleet(QuadraticFleet());
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(1));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (const auto& [rank, other] :
+       {std::pair(0, "peer 2: "), {1, "peer 1: "}}) {
+    EXPECT_EQ(fleet.recorder(rank).Count("edge_down"), 1);
+    EXPECT_THAT(DetailOf(fleet.recorder(rank), "edge_down"), HasSubstr(other));
+  }
+  EXPECT_EQ(fleet.Hash(), whole.Hash());
+}
+
+// Its bytes change nothing; after the fifth time it is not heard any more.
+TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
+  SimFleetOptions o = QuadraticFleet(4, 400);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  SimFleet fleet(o);
+  fleet.Start();
+  Transport& rogue = fleet.peer(0).neighborhood().transport();
+  for (int times = 1; times <= 5; ++times) {
+    fleet.loop().RunFor(absl::Milliseconds(200));
+    ASSERT_TRUE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
+    ASSERT_TRUE(RunUntilTold(fleet, 1, "edge_refused", times));
+  }
+  EXPECT_EQ(fleet.recorder(1).Count("edge_closed"), 1);
+  EXPECT_THAT(DetailOf(fleet.recorder(1), "edge_refused"),
+              HasSubstr("peer 1: "));
+  fleet.loop().RunFor(absl::Seconds(1));
+  EXPECT_FALSE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  EXPECT_EQ(fleet.peer(1).round(), 401u);
+  EXPECT_EQ(fleet.recorder(1).Count("edge_refused"), 5);
+  ExpectFinite(fleet);
+}
+
+TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
+  SimFleetOptions o = QuadraticFleet();
+  o.peer.centralized = true;
+  o.peer.all_reduce = "ring";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run()) << whole.StatusOf(0);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+      SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  EXPECT_EQ(fleet.recorder(1).Count("collective_refused"), 1);
+  EXPECT_EQ(fleet.Hash(), whole.Hash());
+}
+
+// Two ends as they are before any round loop.
+class EdgeEventsTest : public testing::Test {
+ protected:
+  struct End {
+    VirtualPeerLoop loop;
+    std::unique_ptr<Transport> transport;
+    std::vector<float> x;
+    std::unique_ptr<Neighborhood> neighborhood;
+    EventRecorder recorder;
+    explicit End(VirtualLoop* shared) : loop(shared) {}
+    ~End() {
+      transport.reset();
+      neighborhood.reset();
+    }
+  };
+
+  void Begin(std::optional<End>& end, uint64_t self, uint64_t life,
+             uint64_t layout = 1) {
+    end.emplace(&loop_);
+    End* const e = &*end;
+    e->x.assign(layout_->size(), static_cast<float>(self));
+    e->transport = network_.CreateEndpoint({self}, &e->loop);
+    e->neighborhood = std::make_unique<Neighborhood>(
+        NeighborhoodOptions{.self = {self},
+                            .run_id = "run",
+                            .epoch = MakeEpoch(1'000'000'000 + life, life),
+                            .layout = layout,
+                            .deadline = {}},
+        &e->loop, e->transport.get(), e->x);
+    e->neighborhood->SetOnEvent(
+        [e](EventKind kind, const std::string& detail, uint64_t times) {
+          e->recorder.OnEvent({e->loop.Now(), 0, kind, detail, times});
+        });
+    ASSERT_TRUE(e->neighborhood
+                    ->Add({.peer = {3 - self},
+                           .address = "",
+                           .codec = *Codec::Create("dense-f32", *layout_)})
+                    .ok());
+  }
+  static void Emit(End& end, uint64_t other, ExchangeId id) {
+    end.neighborhood->Emit(std::vector<RowEntry>{{{other}, 0.25f}}, id, true);
+  }
+
+  const std::unique_ptr<Game> game_ = Quadratic(0, 2, 0.1, 0.5);
+  const ParameterLayout* const layout_ = &game_->layout();
+  VirtualLoop loop_;
+  SimNetwork network_{&loop_, {}};
+  std::optional<End> one_, two_;
+};
+
+// What differs will not get better: once is enough.
+TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
+  Begin(one_, 1, 1, /*layout=*/1);
+  Begin(two_, 2, 2, /*layout=*/2);
+  loop_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 1);
+  EXPECT_EQ(one_->recorder.Count("edge_closed"), 1);
+  EXPECT_THAT(DetailOf(one_->recorder, "edge_closed"),
+              HasSubstr("does not fit this run"));
+}
+
+TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  Emit(*one_, 2, MakeExchangeId(1));
+  Emit(*two_, 1, MakeExchangeId(1));
+  loop_.RunFor(absl::Seconds(1));
+  // Applied there, and nobody knows.
+  two_->neighborhood->Complete(MakeExchangeId(2));
+  two_.reset();
+  loop_.RunFor(absl::Seconds(1));
+  Begin(two_, 2, 3);
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(one_->recorder.Count("edge_lost"), 1);
+  EXPECT_THAT(DetailOf(one_->recorder, "edge_lost"),
+              AllOf(HasSubstr("peer 2 began anew"), HasSubstr("round 1 ")));
+}
+
+TEST(EventsTest, CheckpointsAreToldAndGoneOnFrom) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  SimFleet first(o);
+  ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+  EXPECT_EQ(first.recorder(0).Count("checkpoint"), 2);
+  EXPECT_EQ(first.recorder(0).Count("checkpoint_failed"), 0);
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
+  }
+  EXPECT_EQ(second.Hash(), first.Hash());
+}
+
+TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  SimFleet without(o);
+  ASSERT_TRUE(without.Run());
+  // A file where the folders would be.
+  o.checkpoints = folder.path() + "/file";
+  std::ofstream(o.checkpoints) << "not a folder";
+  o.peer.checkpoint_every = 20;
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(fleet.recorder(rank).Count("checkpoint_failed"), 2);
+    EXPECT_EQ(fleet.recorder(rank).Count("checkpoint"), 0);
+  }
+  EXPECT_EQ(fleet.Hash(), without.Hash());
+}
+
+// A game whose evaluator fails.
+class Unscored final : public Game, private Evaluator {
+ public:
+  explicit Unscored(std::unique_ptr<Game> game) : game_(std::move(game)) {}
+  const ParameterLayout& layout() const override { return game_->layout(); }
+  std::span<float> parameters() override { return game_->parameters(); }
+  std::span<const float> gradients() const override {
+    return game_->gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    return game_->Gradient(players, key);
+  }
+  Evaluator* evaluator() override { return this; }
+
+ private:
+  std::string_view score_name() const override { return "none"; }
+  absl::StatusOr<double> Score(std::span<const float>, RngKey) override {
+    return absl::DataLossError("a feature is not finite");
+  }
+  absl::Status WriteSamples(std::span<const float>, RngKey,
+                            const std::string& path) override {
+    return absl::UnavailableError(path + ": no space left");
+  }
+  const std::unique_ptr<Game> game_;
+};
+
+TEST(EventsTest, AScoreOrAPictureThatFailsStopsNobody) {
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  SimFleet without(o);
+  ASSERT_TRUE(without.Run());
+  o.peer.evaluates = true;
+  o.peer.evaluate_every = 20;
+  o.peer.samples_folder = "samples";
+  o.game = [game = o.game](int rank) {
+    return std::make_unique<Unscored>(game(rank));
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.recorder(0).Count("score_failed"), 2);
+  EXPECT_EQ(fleet.recorder(0).Count("samples_failed"), 2);
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "samples_failed"),
+              HasSubstr("samples/round-20.png: no space left"));
+  EXPECT_EQ(fleet.Hash(), without.Hash());
+}
+
+}  // namespace
+}  // namespace gossamer
