@@ -162,6 +162,8 @@ class Peer {
   Task<bool> SaveCheckpoint(bool now);
   absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
   void VisitState(StateVisitor& visitor);
+  // Of all that were not told of yet if it is the `last` time.
+  void TellStrangers(bool last);
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
 
   // What the compute engine may finish after this has gone holds it weakly.
@@ -179,6 +181,7 @@ class Peer {
   FailureDetector detector_;
   EventLoop::TimerId watch_timer_{}, leave_timer_{};
   std::vector<PeerId> suspected_;
+  Sparing strangers_;
   StateDonor donor_;
   LinkProber prober_;
   uint64_t surveyed_ = 0;  // number of the last task

@@ -151,6 +151,7 @@ void Peer::WatchNeighbors() {
                  absl::StrFormat("peer %d does not answer", peer.value));
           }
         }
+        TellStrangers(/*last=*/false);
         donor_.Tick(parts_.loop->Now());
         OfferState();
         // What is owed to a peer whose queue was full goes out though nothing

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "algorithms/gossip/saved_edge.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
@@ -86,6 +87,7 @@ void Peer::Publish(absl::Time started) {
     metrics_.clipping = {clipping->clipped, clipping->longest};
   }
   parts_.metrics->OnRound(metrics_);
+  TellStrangers(/*last=*/false);
 
   SketchNow();
   PeerReport report;
@@ -286,8 +288,21 @@ Task<absl::Status> Peer::Finish() {
   }
   Task<bool> saved = SaveCheckpoint(/*now=*/true);
   co_await saved.result();
+  TellStrangers(/*last=*/true);
   if (left_) Tell("left", absl::StrCat("before round ", round_));
   co_return absl::OkStatus();
+}
+
+void Peer::TellStrangers(bool last) {
+  const uint64_t refused = parts_.transport->counters().strangers_refused;
+  const uint64_t news =
+      last ? strangers_.Rest(refused) : strangers_.Due(refused);
+  if (news == 0) return;
+  Tell("strangers_refused",
+       absl::StrFormat("%d connections so far were hung up on: as many were "
+                       "open as may be of whom nobody knew who they are",
+                       refused),
+       news);
 }
 
 void Peer::Tell(EventKind kind, const std::string& detail, uint64_t times) {

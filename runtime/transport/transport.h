@@ -64,6 +64,9 @@ class TransportListener {
 struct TransportCounters {
   uint64_t bytes_sent = 0;  // frame bytes handed to the network
   uint64_t bytes_received = 0;
+  // Connections that were hung up on before a byte was read, because too many
+  // were open of whom nobody knew who they are.
+  uint64_t strangers_refused = 0;
 };
 
 // All calls on the loop.

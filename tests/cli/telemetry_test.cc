@@ -98,7 +98,7 @@ TEST(MetricsLog, EventsAreCountedByKind) {
     auto sink = JsonlSink::Open(folder.path(), nullptr);
     ASSERT_TRUE(sink.ok()) << sink.status();
     (*sink)->OnEvent({kStart, life, "edge_down", "peer 2"});
-    (*sink)->OnEvent({kStart, life, "view_refused", "", 9 * life});
+    (*sink)->OnEvent({kStart, life, "strangers_refused", "", 9 * life});
   }
   std::ofstream(path, std::ios::app) << R"({"kind":"of_another_release"})"
                                      << "\n"
@@ -107,10 +107,10 @@ TEST(MetricsLog, EventsAreCountedByKind) {
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_THAT(*counts, ElementsAre(std::pair("edge_down", 2),
                                    std::pair("of_another_release", 1),
-                                   std::pair("view_refused", 27)));
+                                   std::pair("strangers_refused", 27)));
   RunSummary s = Summarize({Rounds(3)});
   s.events = *counts;
-  EXPECT_EQ(nlohmann::json::parse(ToJson(s))["events"]["view_refused"],
+  EXPECT_EQ(nlohmann::json::parse(ToJson(s))["events"]["strangers_refused"],
             27);
   EXPECT_EQ(ParseSummary(ToJson(s))->events, *counts);
   std::ofstream(path, std::ios::app) << "\n";

@@ -340,6 +340,25 @@ class ProcessTest(unittest.TestCase):
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 5)
 
+    def test_strangers_at_a_peers_door_are_told_and_counted(self):
+        fleet = self.fleet(rounds=1000000, peers=2)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 20)
+        address = self.status(fleet)["peers"][0]["address"].split(":")
+        # 64 of one host are let wait.
+        strangers = [socket.create_connection((address[0], int(address[1])))
+                     for _ in range(64 + 16)]
+        wait_for(lambda: fleet.told(1, "strangers_refused") >= 10)
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 20)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0])
+        for stranger in strangers:
+            stranger.close()
+        # All of them, in three lines at most.
+        self.assertEqual(fleet.told(1, "strangers_refused"), 16)
+        self.assertLessEqual(fleet.events(1).count("strangers_refused"), 3)
+
     def test_a_folder_of_certificates_that_will_not_do(self):
         fleet = self.fleet(peers=2, locked=True)
         base = [program("gossamer-peer"), "--topology", "127.0.0.1:1",

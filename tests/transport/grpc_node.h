@@ -81,6 +81,12 @@ class Node {
         kLimit);
     return sent;
   }
+  uint64_t StrangersRefused() {
+    uint64_t refused = 0;
+    loop.PostAndWait(
+        [&] { refused = transport_->counters().strangers_refused; }, kLimit);
+    return refused;
+  }
   template <typename F>
   bool Await(F condition) {
     return recorder.Await(condition, kLimit);

@@ -1,6 +1,5 @@
 // What an end that means harm can make a peer hold, and for how long.
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "tests/identity/test_run.h"
+#include "tests/testing/peak_memory.h"
 #include "tests/transport/grpc_node.h"
 #include "tests/transport/raw_socket.h"
 
@@ -21,16 +21,6 @@ constexpr absl::Duration kShort = absl::Milliseconds(300);
 // An HTTP/2 connection's first bytes, and settings that set nothing.
 const std::string kPreface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") +
                              std::string("\0\0\0\4\0\0\0\0\0", 9);
-
-// Kilobytes of memory that this process had at most since Forget().
-int64_t PeakMemory() {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6));
-  }
-  return 0;
-}
-void ForgetPeakMemory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 ByteVector BytesOf(const Chunk& chunk) {
   ByteVector bytes;
@@ -118,6 +108,7 @@ TEST(LimitsTest, StrangersAreBoundedInNumber) {
   // Connections are accepted in their order.
   RawSocket one_too_many(port);
   EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
+  EXPECT_EQ(node.StrangersRefused(), 1u);
   for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
   // Who leaves makes room.
   silent.pop_back();

@@ -320,6 +320,12 @@ bool Connector::Idle(PeerId id) const {
          it->second.up.rbegin()->second.Drained();
 }
 
+TransportCounters Connector::counters() const {
+  TransportCounters counters = counters_;
+  counters.strangers_refused = io_.strangers_refused();
+  return counters;
+}
+
 void Connector::Close(PeerId id, ConnectionId connection,
                       const absl::Status& why) {
   const auto it = peers_.find(id);

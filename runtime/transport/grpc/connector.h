@@ -42,7 +42,7 @@ class Connector final : public GrpcStreamOwner,
   bool Send(PeerId peer, Channel channel, Frame frame);
   bool Idle(PeerId peer) const;
   void Close(PeerId peer, ConnectionId connection, const absl::Status& why);
-  TransportCounters counters() const { return counters_; }
+  TransportCounters counters() const;
 
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;

@@ -51,6 +51,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
   // Who is at the other end of this accepted stream is no stranger any more.
   void Believe(const GrpcStream& stream) { gate_->Believe(stream.address()); }
+  uint64_t strangers_refused() const { return gate_->refused(); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;
   void Wake() override;

@@ -1,0 +1,26 @@
+// How much memory this process had at most.
+
+#ifndef GOSSAMER_TESTS_TESTING_PEAK_MEMORY_H_
+#define GOSSAMER_TESTS_TESTING_PEAK_MEMORY_H_
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace gossamer {
+
+// Kilobytes, since ForgetPeakMemory().
+inline int64_t PeakMemory() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+inline void ForgetPeakMemory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TESTING_PEAK_MEMORY_H_
