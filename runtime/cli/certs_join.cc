@@ -135,6 +135,7 @@ absl::Status Serve(const Options& o) {
     std::rename((o.port_file + ".new").c_str(), o.port_file.c_str());
   }
   while (!WaitForSignal(signals)) {
+    service.TellStrangers();
     GOSSAMER_ASSIGN_OR_RETURN(unused, service.CountUnused());
     if (unused == 0 && !o.keep) {
       say("no token is left that can be used");

@@ -1,7 +1,10 @@
 #include "runtime/cli/issuer_service.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -9,8 +12,50 @@ namespace {
 
 constexpr int kMaxJoinBytes = 8 << 10;
 constexpr absl::Duration kTellRefused = absl::Seconds(10);
+// Connections that have not brought a token that holds, half of them of one
+// host.
+constexpr size_t kMostStrangers = 64;
+// Nobody guesses 256 bits; each guess is a file looked for, though.  Who is let
+// in pays nothing, so that many newcomers may stand behind one address.
+constexpr double kMostRefused = 10, kRefusedPerSecond = 1;
+constexpr size_t kMostHosts = 1024;
+
+// "ipv4:10.0.0.2:4711" without its port.
+std::string HostOf(const std::string& from) {
+  return from.substr(0, from.rfind(':'));
+}
 
 }  // namespace
+
+IssuerService::IssuerService(JoinDesk desk, Clock clock, Log log)
+    : clock_(std::move(clock)),
+      log_(std::move(log)),
+      gate_(std::make_shared<StrangerGate>(kMostStrangers)),
+      desk_(std::move(desk)) {}
+
+void IssuerService::TellStrangers() {
+  const uint64_t refused = gate_->refused();
+  MutexLock lock(&mu_);
+  if (strangers_.Due(refused) == 0) return;
+  log_(absl::StrCat("hung up on ", refused,
+                    " connections so far: as many were open as may be that "
+                    "had not brought a token"));
+}
+
+// Where there are too many hosts they share what is left, under no name.
+TokenBucket& IssuerService::AllowanceOf(const std::string& host,
+                                        absl::Time now) {
+  const auto known = allowances_.find(host);
+  if (known != allowances_.end()) return known->second;
+  if (allowances_.size() >= kMostHosts) {
+    std::erase_if(allowances_,
+                  [now](const auto& a) { return a.second.IsFull(now); });
+  }
+  return allowances_
+      .try_emplace(allowances_.size() < kMostHosts ? host : std::string(),
+                   kMostRefused, kRefusedPerSecond, now)
+      .first->second;
+}
 
 absl::StatusOr<int> IssuerService::CountUnused() {
   MutexLock lock(&mu_);
@@ -21,9 +66,16 @@ absl::Status IssuerService::Answer(const std::string& from,
                                    const wire::JoinRequest& request,
                                    wire::JoinResponse& response) {
   const absl::Time now = clock_();
-  const absl::StatusOr<JoinDesk::Admission> admitted = desk_.Admit(
-      request.token_id(), request.signing_request(), request.proof(), now);
+  TokenBucket& allowance = AllowanceOf(HostOf(from), now);
+  absl::StatusOr<JoinDesk::Admission> admitted = absl::ResourceExhaustedError(
+      "too many tokens that do not hold have come from this address; ask again "
+      "in some seconds");
+  if (allowance.Tokens(now) >= 1) {
+    admitted = desk_.Admit(request.token_id(), request.signing_request(),
+                           request.proof(), now);
+  }
   if (!admitted.ok()) {
+    allowance.Take(1, now);
     ++refused_;
     // A flood of attempts is not to become a flood of lines.
     if (now - told_refused_ > kTellRefused) {
@@ -34,6 +86,7 @@ absl::Status IssuerService::Answer(const std::string& from,
     }
     return admitted.status();
   }
+  gate_->Believe(from);
   GOSSAMER_ASSIGN_OR_RETURN(*response.mutable_crl(), desk_.authority().Crl());
   response.set_authority(desk_.authority().pem());
   response.set_certificate(admitted->certificate);
@@ -80,6 +133,7 @@ absl::StatusOr<IssuerService::Server> IssuerService::Listen(
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
+  AddTuning({}, gate_, &builder);
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(

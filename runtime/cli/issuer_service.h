@@ -9,17 +9,21 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/issuer.grpc.pb.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/token_bucket.h"
 #include "runtime/identity/join_desk.h"
+#include "runtime/telemetry/sparing.h"
+#include "runtime/transport/grpc/stranger_gate.h"
 
 namespace gossamer {
 
@@ -32,13 +36,13 @@ class IssuerService final : public wire::Issuer::CallbackService {
   using Log = std::function<void(const std::string&)>;
 
   // `desk` has been claimed.
-  IssuerService(JoinDesk desk, Clock clock, Log log)
-      : clock_(std::move(clock)),
-        log_(std::move(log)),
-        desk_(std::move(desk)) {}
+  IssuerService(JoinDesk desk, Clock clock, Log log);
 
   // As of JoinDesk.
   absl::StatusOr<int> CountUnused() ABSL_LOCKS_EXCLUDED(mu_);
+  // To be called now and then: logs, sparingly, how many connections were hung
+  // up on because too many were open that had not brought a token.
+  void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const wire::JoinRequest* request,
@@ -57,10 +61,16 @@ class IssuerService final : public wire::Issuer::CallbackService {
   absl::Status Answer(const std::string& from, const wire::JoinRequest& request,
                       wire::JoinResponse& response)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What `host` may still be refused before it is not listened to.
+  TokenBucket& AllowanceOf(const std::string& host, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock clock_;
   const Log log_;
+  const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
+  std::map<std::string, TokenBucket> allowances_ ABSL_GUARDED_BY(mu_);
+  Sparing strangers_ ABSL_GUARDED_BY(mu_);
   JoinDesk desk_ ABSL_GUARDED_BY(mu_);
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

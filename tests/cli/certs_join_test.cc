@@ -2,11 +2,13 @@
 // token, serve and join as people meet them.
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -21,6 +23,7 @@
 #include "runtime/transport/grpc/tls.h"
 #include "tests/cli/cli_program.h"
 #include "tests/identity/test_run.h"
+#include "tests/transport/raw_socket.h"
 
 namespace gossamer {
 namespace {
@@ -45,7 +48,8 @@ class IssuerTest : public ::testing::Test {
                                absl::Now());
     }
     service_ = std::make_unique<IssuerService>(
-        std::move(desk), absl::Now, [this](const std::string& line) {
+        std::move(desk), [this] { return absl::Now() + later_.load(); },
+        [this](const std::string& line) {
           absl::StrAppend(&log_, line, "\n");
         });
     auto server = service_->Listen("127.0.0.1:0");
@@ -66,6 +70,7 @@ class IssuerTest : public ::testing::Test {
   const TemporaryFolder machines_;
   JoinToken token_, unused_;
   std::string log_;
+  std::atomic<absl::Duration> later_ = absl::ZeroDuration();
   std::unique_ptr<IssuerService> service_;
   IssuerService::Server server_;
 };
@@ -125,6 +130,44 @@ TEST_F(IssuerTest, GiantRequestsAreRefusedBeforeTheyAreLookedAt) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
+}
+
+// Ten that do not hold, then one a second; what a good token gets is not
+// counted, and nothing is used up.
+TEST_F(IssuerTest, GuessesAreBoundedInNumber) {
+  const auto guess = [&](const JoinToken& token) {
+    return JoinRun(address(), token, Folder("guess"), kPatience).status();
+  };
+  JoinToken wrong = unused_;
+  for (int times = 0; times < 10; ++times) {
+    ++wrong.secret[0];
+    EXPECT_TRUE(absl::IsPermissionDenied(guess(wrong)));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(guess(wrong))) << guess(wrong);
+  // Not even a good one is looked at meanwhile.
+  EXPECT_TRUE(absl::IsResourceExhausted(guess(unused_)));
+  later_ = absl::Seconds(5);
+  EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(guess(wrong)));
+  EXPECT_EQ(*service_->CountUnused(), 1);
+}
+
+// At most 32 of one host; the desk's own limits cut them off in the end, so
+// that a newcomer that goes on asking gets in.
+TEST_F(IssuerTest, ConnectionsOfStrangersAreBounded) {
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 32; ++i) {
+    silent.push_back(std::make_unique<RawSocket>(server_.port));
+  }
+  RawSocket one_too_many(server_.port);
+  EXPECT_TRUE(one_too_many.EndsWithin(kPatience));
+  service_->TellStrangers();
+  service_->TellStrangers();
+  EXPECT_EQ(log_,
+            "hung up on 1 connections so far: as many were open as may be that "
+            "had not brought a token\n");
+  const auto joined = JoinRun(address(), token_, Folder("new"), kPatience);
+  EXPECT_TRUE(joined.ok()) << joined.status();
 }
 
 class CertsJoinTest : public Cli {

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -21,12 +22,15 @@
 #include "runtime/transport/grpc/tls.h"
 #include "tests/cli/temporary_folder.h"
 #include "tests/identity/test_run.h"
+#include "tests/testing/peak_memory.h"
+#include "tests/transport/raw_socket.h"
 #include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
 namespace gossamer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Identity PeerOf(uint64_t id) { return {.run = "run", .peer = {id}}; }
@@ -94,7 +98,10 @@ class LockedServiceTest : public ::testing::Test {
         run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
         options, *std::move(store), [this] { return clock_.Now(); },
-        [](const std::string&) {}, certificates);
+        [this](const std::string& line) {
+          if (line.find("hung up") != std::string::npos) log_.push_back(line);
+        },
+        certificates);
     EXPECT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
     auto server =
@@ -149,6 +156,7 @@ class LockedServiceTest : public ::testing::Test {
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
   SteadyWallClock clock_;
+  std::vector<std::string> log_;
   std::unique_ptr<TopologyService> service_;
   TopologyServer server_;
 };
@@ -283,6 +291,62 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
                 .error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_TRUE(Register(*stub, 1).ok());
+}
+
+// Half of all of one host; who has called is none of them any more.
+TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
+  const auto stub = StubOf(run_.Peer(1));
+  ASSERT_TRUE(Register(*stub, 1).ok());
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 512; ++i) {
+    silent.push_back(std::make_unique<RawSocket>(server_.port));
+  }
+  RawSocket one_too_many(server_.port);
+  EXPECT_TRUE(one_too_many.EndsWithin(absl::Seconds(60)));
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("hung up on 1 connections so far")));
+  EXPECT_TRUE(Register(*stub, 1).ok());
+  // Who leaves makes room.
+  silent.clear();
+  EXPECT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
+}
+
+// What 64 KiB can hold of the smallest fields there are: known ones, which are
+// counted before anything is kept of them, and others, which are passed over.
+TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
+  constexpr int kFields = 60'000;
+  const auto stub = StubOf(run_.Peer(1));
+  ASSERT_TRUE(Register(*stub, 1).ok());
+  wire::HeartbeatRequest suspects;
+  suspects.set_run_id("run");
+  suspects.set_peer_id(1);
+  suspects.set_boot_id(5);
+  wire::RegisterRequest rounds = RequestOf(1);
+  for (int i = 0; i < kFields; ++i) {
+    suspects.add_suspected(1);
+    rounds.add_checkpoint_rounds(1);
+  }
+  wire::RegisterRequest unknown = RequestOf(1);
+  for (int i = 0; i < kFields / 3; ++i) {
+    unknown.GetReflection()->MutableUnknownFields(&unknown)->AddVarint(1000, 1);
+  }
+  ASSERT_LE(unknown.ByteSizeLong(), static_cast<size_t>(kMaxRequestBytes));
+  wire::HeartbeatResponse beaten;
+  wire::RegisterResponse registered;
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  for (int times = 0; times < 20; ++times) {
+    EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Heartbeat, suspects, &beaten)
+                  .error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(Ask(*stub, &wire::Topology::Stub::Register, rounds, &registered)
+                .error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(
+      Ask(*stub, &wire::Topology::Stub::Register, unknown, &registered).ok());
+  EXPECT_LT(PeakMemory() - before, 16 << 10);
 }
 
 TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {

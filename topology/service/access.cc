@@ -1,13 +1,11 @@
 #include "topology/service/access.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace gossamer {
 namespace {
 
-// A token bucket.  A peer needs five heartbeats a second while a fleet gathers
+// A peer needs five heartbeats a second while a fleet gathers
 // and up to a hundred in tests; one that starts again and again registers.
 constexpr double kTokens = 400;
 constexpr double kTokensPerSecond = 200;
@@ -52,21 +50,15 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
 
 absl::Status AccessPolicy::Check(const Identity& caller,
                                  const AccessRequest& request, absl::Time now) {
-  Allowance& allowance =
-      allowances_.try_emplace(ToUri(caller), Allowance{kTokens, now})
+  TokenBucket& allowance =
+      allowances_.try_emplace(ToUri(caller), kTokens, kTokensPerSecond, now)
           .first->second;
-  allowance.tokens = std::min(
-      kTokens, allowance.tokens +
-                   kTokensPerSecond * std::max(0.0, absl::ToDoubleSeconds(
-                                                        now - allowance.at)));
-  allowance.at = now;
   const double price =
       request.call == Call::kRegister ? kTokensOfRegister : 1.0;
-  if (allowance.tokens < price) {
+  if (!allowance.Take(price, now)) {
     return absl::ResourceExhaustedError(
         absl::StrCat(Describe(caller), " calls too often"));
   }
-  allowance.tokens -= price;
   return CheckRight(caller, request);
 }
 

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/token_bucket.h"
 #include "runtime/identity/identity.h"
 
 namespace gossamer {
@@ -38,11 +39,7 @@ class AccessPolicy {
                      absl::Time now);
 
  private:
-  struct Allowance {
-    double tokens;
-    absl::Time at;
-  };
-  std::map<std::string, Allowance> allowances_;  // by URI
+  std::map<std::string, TokenBucket> allowances_;  // by URI
 };
 
 }  // namespace gossamer

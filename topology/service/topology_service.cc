@@ -8,12 +8,16 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_signature.h"
+#include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
 namespace {
 
 constexpr absl::Duration kTellRefused = absl::Seconds(10);
+// Connections, half of them of one host, on which nobody has proved yet to be
+// of the run.  A fleet on one machine opens as many at once as it has peers.
+constexpr size_t kMostStrangers = 1024;
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                  const absl::Status& status) {
@@ -24,6 +28,16 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
 }
 
 }  // namespace
+
+TopologyService::TopologyService(
+    FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
+    std::shared_ptr<const CertificateFolder> certificates)
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      clock_(std::move(clock)),
+      log_(std::move(log)),
+      certificates_(std::move(certificates)),
+      gate_(std::make_shared<StrangerGate>(kMostStrangers)) {}
 
 absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
     FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
@@ -79,6 +93,7 @@ void TopologyService::StandBy(const absl::Status& why) {
 }
 
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
+  TellStrangers();
   const absl::Status held = store_->Held();
   bool was_active = false;
   {
@@ -125,6 +140,21 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
   return admitted;
 }
 
+bool TopologyService::IsOfTheRun(
+    const grpc::CallbackServerContext& context) const {
+  return certificates_ == nullptr ||
+         CheckCaller(*certificates_, *context.auth_context()).ok();
+}
+
+void TopologyService::TellStrangers() {
+  const uint64_t refused = gate_->refused();
+  MutexLock lock(&mu_);
+  if (strangers_.Due(refused) == 0) return;
+  log_(absl::StrCat("hung up on ", refused,
+                    " connections so far: as many were open as may be on which "
+                    "nobody had proved to be of the run"));
+}
+
 // Signs what is to be believed even of who passes it on.
 template <typename Response>
 absl::Status TopologyService::Seal(Response& response) const {
@@ -146,6 +176,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     MutexLock lock(&mu_);
     status = stands_by_;
     if (status.ok()) status = Admit(*context, call, claimed, request.run_id());
+    if (status.ok() || IsOfTheRun(*context)) gate_->Believe(context->peer());
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
     // Asked last: up to here nobody else has decided anything.
@@ -218,6 +249,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  AddTuning({}, service->gate(), &builder);
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {
     return absl::UnavailableError(absl::StrCat(

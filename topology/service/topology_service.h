@@ -9,15 +9,17 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/mutex.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/telemetry/sparing.h"
+#include "runtime/transport/grpc/stranger_gate.h"
 #include "topology/service/access.h"
 #include "topology/service/control_plane.h"
 #include "topology/service/store.h"
@@ -45,6 +47,9 @@ class TopologyService final : public wire::Topology::CallbackService {
   // stands by has no progress.  Errors: Create's, of what another replica left.
   absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // What a server of this service lets in before it has read a byte.
+  const std::shared_ptr<StrangerGate>& gate() const { return gate_; }
+
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const wire::RegisterRequest* request,
                                      wire::RegisterResponse* response) override;
@@ -66,12 +71,7 @@ class TopologyService final : public wire::Topology::CallbackService {
  private:
   TopologyService(FleetOptions options, std::unique_ptr<Store> store,
                   Clock clock, Log log,
-                  std::shared_ptr<const CertificateFolder> certificates)
-      : options_(std::move(options)),
-        store_(std::move(store)),
-        clock_(std::move(clock)),
-        log_(std::move(log)),
-        certificates_(std::move(certificates)) {}
+                  std::shared_ptr<const CertificateFolder> certificates);
   // kAlreadyExists, kUnavailable: not now.
   absl::Status TakeOver() ABSL_LOCKS_EXCLUDED(mu_);
   void StandBy(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
@@ -86,18 +86,23 @@ class TopologyService final : public wire::Topology::CallbackService {
   absl::Status Admit(const grpc::CallbackServerContext& context, Call call,
                      PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whoever it is has shown a certificate that holds, if anybody has to.
+  bool IsOfTheRun(const grpc::CallbackServerContext& context) const;
+  void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
 
   const FleetOptions options_;
   const std::unique_ptr<Store> store_;
   const Clock clock_;
   const Log log_;
   const std::shared_ptr<const CertificateFolder> certificates_;
+  const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
       ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
+  Sparing strangers_ ABSL_GUARDED_BY(mu_);
   absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

@@ -1,0 +1,43 @@
+// How often somebody may do something: so much at once, so much a second.
+//
+// Pure; knows nothing of who it is or of clocks.
+
+#ifndef GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
+#define GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+class TokenBucket {
+ public:
+  // Full at `now`: `most` tokens, and `per_second` more until it is so again.
+  TokenBucket(double most, double per_second, absl::Time now)
+      : most_(most), per_second_(per_second), tokens_(most), at_(now) {}
+
+  // A clock that goes back adds nothing.
+  double Tokens(absl::Time now) const {
+    const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - at_));
+    return std::min(most_, tokens_ + per_second_ * seconds);
+  }
+  bool IsFull(absl::Time now) const { return Tokens(now) >= most_; }
+  // False, and nothing is taken, if there are not so many.
+  bool Take(double tokens, absl::Time now) {
+    tokens_ = Tokens(now);
+    at_ = now;
+    if (tokens_ < tokens) return false;
+    tokens_ -= tokens;
+    return true;
+  }
+
+ private:
+  double most_, per_second_;
+  double tokens_;
+  absl::Time at_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
