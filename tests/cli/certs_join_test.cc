@@ -117,17 +117,22 @@ TEST_F(IssuerTest, ANewcomerBelievesItsAuthorityOnly) {
   EXPECT_EQ(log_, "");
 }
 
-TEST_F(IssuerTest, GiantRequestsAreRefusedBeforeTheyAreLookedAt) {
-  const auto stub = wire::Issuer::NewStub(
-      grpc::CreateChannel(address(), NewcomerCredentials(token_.authority)));
+TEST_F(IssuerTest, GiantAndCompressedRequestsAreRefusedUnseen) {
   wire::JoinRequest giant;
   giant.set_token_id(token_.id);
   giant.set_signing_request(std::string(1 << 20, 'x'));
-  wire::JoinResponse response;
-  grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
-  EXPECT_EQ(stub->Join(&context, giant, &response).error_code(),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  const auto refusal = [&](grpc_compression_algorithm algorithm) {
+    grpc::ChannelArguments arguments;
+    arguments.SetCompressionAlgorithm(algorithm);
+    const auto stub = wire::Issuer::NewStub(grpc::CreateCustomChannel(
+        address(), NewcomerCredentials(token_.authority), arguments));
+    wire::JoinResponse response;
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    return stub->Join(&context, giant, &response).error_code();
+  };
+  EXPECT_EQ(refusal(GRPC_COMPRESS_NONE), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
 }
