@@ -358,6 +358,8 @@ void TopologyClient::SetReachable(const absl::Status& status) {
   if (status.ok()) failures_ = 0;
   if (reachable_ == status.ok()) return;
   reachable_ = status.ok();
+  // The fleet goes on meanwhile; who falls behind must not be held there.
+  if (!reachable_) fleet_round_ = second_round_ = std::nullopt;
   if (!on_service_) return;
   if (status.ok()) {
     on_service_(status);

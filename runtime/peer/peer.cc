@@ -75,6 +75,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
   neighborhood_.SetOnHeard(
       [this](PeerId peer) { detector_.Heard(peer, parts_.loop->Now()); });
   parts_.membership->SetOnChange([this] {
+    round_chooser_.Answered(round_);
     OnMembership();
     waiter_.Notify();
   });

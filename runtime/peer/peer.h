@@ -37,6 +37,7 @@
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/recent.h"
+#include "runtime/peer/round_chooser.h"
 #include "runtime/peer/state_transfer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
@@ -113,7 +114,7 @@ class Peer {
   std::vector<RowEntry> RowOf(uint64_t round) const;
   Task<bool> AtStop();
   bool EndedBehind() const;
-  uint64_t NextRound() const;
+  uint64_t NextRound();
   uint64_t DecideNextRound();
 
   // Members that come and go (peer_members.cc).
@@ -214,6 +215,7 @@ class Peer {
   uint64_t rounds_since_life_ = 0;
   // Of the rounds whose exchanges are not due yet.
   std::map<uint64_t, std::vector<RowEntry>> rows_;
+  RoundChooser round_chooser_;
   absl::Duration round_length_;  // moving average
   Recent busy_, exchanges_;      // seconds, since the view
   std::vector<float> ema_;

@@ -315,36 +315,22 @@ uint64_t Peer::DecideNextRound() {
   return next;
 }
 
-// Far behind, a peer would meet each payload of a faster one only when it gets
-// to that round, and the edge would starve: it jumps (EDGE 4, Jump).  Without
-// deadlines nobody gets that far ahead.
-uint64_t Peer::NextRound() const {
+// Without deadlines nobody gets far ahead.
+uint64_t Peer::NextRound() {
   const uint64_t next = round_ + 1;
   if (spec_.centralized || spec_.deadline.kind == DeadlinePolicy::Kind::kNone) {
     return next;
   }
-  const std::vector<uint64_t> heard = neighborhood_.RoundsHeard();
-  if (heard.empty()) return next;
-  uint64_t target = heard[heard.size() / 2];
-  if (!schedule_->fixed() && heard.size() >= 2) {
-    target = heard[heard.size() - 2];
-  }
-  if (const auto fleet = parts_.membership->fleet_round()) {
-    target = std::min(target, *fleet);
-  }
-  // Two groups of a fleet that is not complete may be rounds apart though
-  // nobody at their border has enough neighbours ahead.  Where two peers have
-  // got to, and a neighbour is seen to be, is no runaway's round.
-  if (const auto second = parts_.membership->second_round()) {
-    target = std::max(target, std::min(heard.back(), *second));
-  }
-  const StopState stop = parts_.membership->stop();
-  if (stop.round != 0 && next <= stop.round) {
-    target = std::min(target, stop.round);
-  }
-  target = std::min(target, spec_.rounds);
-  const auto ahead = static_cast<uint64_t>(overlap_) + 2;
-  return target > next + ahead ? target : next;
+  const Membership& m = *parts_.membership;
+  const StopState stop = m.stop();
+  const bool stops = stop.round != 0 && next <= stop.round;
+  return round_chooser_.Next(
+      round_, overlap_,
+      {.heard = neighborhood_.RoundsHeard(),
+       .fixed = schedule_->fixed(),
+       .fleet = m.fleet_round(),
+       .second = m.second_round(),
+       .last = stops ? std::min(stop.round, spec_.rounds) : spec_.rounds});
 }
 
 }  // namespace gossamer

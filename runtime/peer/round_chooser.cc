@@ -1,0 +1,60 @@
+#include "runtime/peer/round_chooser.h"
+
+#include <algorithm>
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kSteadyRounds = 16;
+constexpr uint64_t kGain = 1;  // that is jitter, in so many rounds
+
+}  // namespace
+
+void RoundChooser::Answered(uint64_t round) {
+  answered_ = {answered_[1], round};
+}
+
+std::optional<uint64_t> RoundChooser::Steady(uint64_t next, uint64_t ahead,
+                                             const RoundsSeen& seen) {
+  if (seen.heard.back() <= next + ahead) {
+    leads_.clear();
+    return std::nullopt;
+  }
+  leads_.push_back(seen.heard.back() - next);
+  if (leads_.size() <= kSteadyRounds) return std::nullopt;
+  leads_.pop_front();
+  if (leads_.back() > leads_.front() + kGain) return std::nullopt;
+  return seen.heard.back();
+}
+
+uint64_t RoundChooser::Next(uint64_t round, int overlap,
+                            const RoundsSeen& seen) {
+  const uint64_t next = round + 1;
+  if (seen.heard.empty()) return next;
+  const auto ahead = static_cast<uint64_t>(overlap) + 2;
+  uint64_t target = seen.heard[seen.heard.size() / 2];
+  if (!seen.fixed && seen.heard.size() >= 2) {
+    target = seen.heard[seen.heard.size() - 2];
+  }
+  if (const auto steady = Steady(next, ahead, seen)) {
+    target = std::max(target, *steady);
+  }
+  if (seen.fleet) {
+    // What the service says is up to two heartbeats old: the others' reports
+    // and its answer.  Meanwhile they went on, as this peer did.
+    const uint64_t since =
+        round - std::min(round, answered_[0].value_or(round));
+    target = std::min(target, *seen.fleet + since);
+  }
+  // Two groups of a fleet that is not complete may be rounds apart though
+  // nobody at their border has enough neighbours ahead.
+  if (seen.second) {
+    target = std::max(target, std::min(seen.heard.back(), *seen.second));
+  }
+  target = std::min(target, seen.last);
+  if (target <= next + ahead) return next;
+  leads_.clear();
+  return target;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,55 @@
+// Which round a peer takes next: the one after, or its neighbours', if it was
+// left behind (the design, section 4; EDGE 4, Jump).
+//
+// Far behind, a peer would meet each payload of a faster one only when it gets
+// to that round, and the edge would starve.  Nobody may be dragged along by one
+// peer that runs away.  Pure; knows nothing of edges, views or clocks.
+
+#ifndef GOSSAMER_RUNTIME_PEER_ROUND_CHOOSER_H_
+#define GOSSAMER_RUNTIME_PEER_ROUND_CHOOSER_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace gossamer {
+
+// What a peer knows of the others at the end of a round.
+struct RoundsSeen {
+  std::vector<uint64_t> heard = {};  // by neighbours, ascending
+  bool fixed = true;                 // the same neighbours every round
+  // The largest and the second largest of the fleet, as of the service's last
+  // answer.
+  std::optional<uint64_t> fleet = {}, second = {};
+  uint64_t last = UINT64_MAX;  // of the run: nobody jumps beyond it
+};
+
+class RoundChooser {
+ public:
+  // The service has answered; this peer is in `round`.
+  void Answered(uint64_t round);
+
+  // After `round`: round + 1, or one that others have got to, if it is more
+  // than overlap + 2 ahead of that.
+  //
+  // It is where most neighbours are (the median; with random partners the
+  // second largest), where two peers of the fleet are and a neighbour is seen
+  // to be, or where the furthest neighbour is if it has been ahead for 16
+  // rounds without gaining: it goes at this peer's speed and is no runaway.
+  uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
+
+ private:
+  std::optional<uint64_t> Steady(uint64_t next, uint64_t ahead,
+                                 const RoundsSeen& seen);
+
+  // Of the furthest neighbour, in the last rounds in which it was too far.
+  std::deque<uint64_t> leads_;
+  // This peer's at the last answers, the older first.
+  std::array<std::optional<uint64_t>, 2> answered_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_ROUND_CHOOSER_H_

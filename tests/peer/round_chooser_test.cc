@@ -1,0 +1,88 @@
+#include "runtime/peer/round_chooser.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kOverlap = 1;
+
+// The first round that is not the next one, or 0 within so many rounds, of a
+// peer whose furthest neighbour of four is `lead` rounds ahead of its next
+// round at first, and gains one every `gains` rounds (0: never).
+uint64_t FirstJump(uint64_t lead, uint64_t gains, int rounds = 200) {
+  RoundChooser chooser;
+  for (uint64_t round = 100; round < 100 + static_cast<uint64_t>(rounds);
+       ++round) {
+    const uint64_t gained = gains == 0 ? 0 : (round - 100) / gains;
+    const uint64_t next = round + 1;
+    const uint64_t chosen = chooser.Next(
+        round, kOverlap, {.heard = {round, round, next, next + lead + gained}});
+    if (chosen != next) {
+      EXPECT_EQ(chosen, next + lead + gained);
+      return next;
+    }
+  }
+  return 0;
+}
+
+TEST(RoundChooserTest, JumpsToWhereMostNeighboursAre) {
+  RoundChooser chooser;
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {10, 30, 31}}), 30u);
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {10, 14, 31}}), 11u)
+      << "so far apart neighbours may be";
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {9, 10, 11, 31, 50}}), 11u);
+  EXPECT_EQ(chooser.Next(10, kOverlap,
+                         {.heard = {9, 10, 11, 31, 50}, .fixed = false}),
+            31u);
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {30, 31}, .last = 20}), 20u);
+  EXPECT_EQ(chooser.Next(10, kOverlap, {}), 11u);
+}
+
+TEST(RoundChooserTest, FollowsANeighbourThatIsAheadAndDoesNotGain) {
+  EXPECT_EQ(FirstJump(4, 0), 101u + 16);
+  EXPECT_EQ(FirstJump(1000, 0), 101u + 16);
+  EXPECT_EQ(FirstJump(8, 20), 101u + 16) << "jitter";
+  EXPECT_EQ(FirstJump(3, 0), 0u) << "so far apart neighbours may be";
+}
+
+TEST(RoundChooserTest, DoesNotFollowOneThatRunsAway) {
+  EXPECT_EQ(FirstJump(8, 1), 0u);
+  EXPECT_EQ(FirstJump(8, 4), 0u);
+}
+
+// Who was far ahead some time ago is not steady.
+TEST(RoundChooserTest, SixteenRoundsAreInARow) {
+  RoundChooser chooser;
+  for (uint64_t round = 100; round < 300; ++round) {
+    const uint64_t lead = round % 10 == 0 ? 1 : 8;
+    ASSERT_EQ(chooser.Next(round, kOverlap,
+                           {.heard = {round, round, round, round + lead}}),
+              round + 1);
+  }
+}
+
+// The service's answers are old; the others went on as this peer did.
+TEST(RoundChooserTest, TheFleetsRoundGrowsBetweenAnswers) {
+  RoundChooser chooser;
+  const RoundsSeen seen = {.heard = {130, 130, 130}, .fleet = 95};
+  EXPECT_EQ(chooser.Next(100, kOverlap, seen), 101u);
+  chooser.Answered(60);
+  EXPECT_EQ(chooser.Next(100, kOverlap, seen), 101u) << "one is not enough";
+  chooser.Answered(80);
+  EXPECT_EQ(chooser.Next(100, kOverlap, seen), 130u);
+  chooser.Answered(100);
+  EXPECT_EQ(chooser.Next(100, kOverlap, seen), 95u + 20);
+}
+
+TEST(RoundChooserTest, GoesWhereTwoPeersAreAndANeighbourIsSeen) {
+  RoundChooser chooser;
+  const RoundsSeen seen = {
+      .heard = {10, 10, 11, 40}, .fleet = 60, .second = 35};
+  EXPECT_EQ(chooser.Next(10, kOverlap, seen), 35u);
+}
+
+}  // namespace
+}  // namespace gossamer
