@@ -18,7 +18,13 @@ absl::Duration Median(std::vector<absl::Duration> v) {
 }  // namespace
 
 void DeadlineEstimator::Record(absl::Duration arrival) {
-  arrivals_.push_back(arrival);
+  heard_.push_back(arrival);
+  if (heard_.size() > kHistory) heard_.pop_front();
+  RecordMissing(arrival);
+}
+
+void DeadlineEstimator::RecordMissing(absl::Duration age) {
+  arrivals_.push_back(age);
   if (arrivals_.size() > kHistory) arrivals_.pop_front();
 }
 
@@ -57,8 +63,8 @@ absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
 }
 
 absl::Duration DeadlineEstimator::Most(absl::Duration round) const {
-  const absl::Duration transfer = *std::ranges::min_element(arrivals_);
-  return std::max(absl::Seconds(1), round / 2) + transfer;
+  const absl::Duration most = std::max(absl::Seconds(1), round / 2);
+  return heard_.empty() ? most : most + *std::ranges::min_element(heard_);
 }
 
 // The two ends may have been apart before, and the new one's way may be the

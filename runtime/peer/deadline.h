@@ -26,6 +26,8 @@ class DeadlineEstimator {
   // An exchange's payload arrived this long after its emission here, whether
   // in time or late.
   void Record(absl::Duration arrival);
+  // One has not arrived for this long, and is not looked for any more.
+  void RecordMissing(absl::Duration age);
 
   // The median of the last arrivals; 0 before the first.
   absl::Duration Typical() const;
@@ -35,9 +37,9 @@ class DeadlineEstimator {
   // Fixed: at least `possible`, in which exchanges can be had at all.
   // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
   // quarter of a round, at most the larger of a second and half a round, plus
-  // the transfer (the fastest arrival).  Of the first 8 exchanges: what `peer`,
-  // the arrivals of all edges of this peer, says of them, or the longest of
-  // them so far within the same bound.
+  // the transfer (the fastest that arrived).  Of the first 8 exchanges: what
+  // `peer`, the arrivals of all edges of this peer, says of them, or the
+  // longest of them so far within the same bound.
   absl::Duration Limit(absl::Duration round, const DeadlineEstimator& peer,
                        absl::Duration possible = absl::ZeroDuration()) const;
 
@@ -47,7 +49,8 @@ class DeadlineEstimator {
   absl::Duration ForNewEdge(absl::Duration round) const;
 
   DeadlinePolicy policy_;
-  std::deque<absl::Duration> arrivals_;
+  std::deque<absl::Duration> arrivals_;  // or what is known of them
+  std::deque<absl::Duration> heard_;     // only those that came
 };
 
 }  // namespace gossamer

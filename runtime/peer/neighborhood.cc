@@ -72,8 +72,12 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     if (entry.emitted.size() > kMaxPendingArrivals) {
       // It has taken at least so long.  Who was behind found all answers there
       // already and has learnt a deadline that nobody can keep: if it never
-      // counted what it outruns, it would go on outrunning.
-      entry.deadline.Record(loop_->Now() - entry.emitted.begin()->second);
+      // counted what it outruns, it would go on outrunning.  A lost connection
+      // says nothing of how long exchanges take.
+      if (entry.edge->state().ready) {
+        entry.deadline.RecordMissing(loop_->Now() -
+                                     entry.emitted.begin()->second);
+      }
       entry.emitted.erase(entry.emitted.begin());
     }
     NoteArrivals(entry);

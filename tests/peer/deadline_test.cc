@@ -91,5 +91,14 @@ TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
   EXPECT_EQ(Limit(e, absl::Seconds(20)), absl::Seconds(11));
 }
 
+// They are behind a cut or do not run: how long they have been missing is no
+// transfer.
+TEST(DeadlineTest, WhatNeverArrivesRaisesItNoFurtherThanItsBound) {
+  DeadlineEstimator e = Adaptive();
+  Record(e, 20, absl::Milliseconds(30));
+  for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20 + i));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(1030));
+}
+
 }  // namespace
 }  // namespace gossamer
