@@ -1,0 +1,124 @@
+// A topology service that is dead for an hour: no round is lost or late, and no
+// parameter differs by a bit from those of a fleet whose service lives.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/testing/serviced_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr int kPeers = 6;
+constexpr uint64_t kRounds = 7500;
+
+simulation::Scenario Long(DeadlinePolicy::Kind deadline) {
+  simulation::Scenario s;
+  s.seed = 5;
+  s.peers = kPeers;
+  s.schedule.schedule = "permuted-ring";
+  s.codec = "innov-int4:least=16";
+  s.quantized = true;
+  s.deadline.kind = deadline;
+  s.game = "quadratic";
+  s.dimension = 16;
+  s.noise = 0.1;
+  s.heterogeneity = 0.5;
+  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
+  s.fault_rounds = kRounds;
+  s.ends_by_stop = false;
+  s.checkpoint_every = 500;
+  s.link.latency = absl::Milliseconds(50);
+  s.step_time = absl::Milliseconds(500);
+  s.step_jitter = 0.1;
+  s.heartbeat = absl::Seconds(1);
+  s.lease = absl::Seconds(4);
+  s.suspect_after = absl::Seconds(2);
+  return s;
+}
+
+bool RunTo(ServicedFleet& fleet, uint64_t round) {
+  const std::set<PeerId> all = fleet.Everybody();
+  return fleet.Until([&] { return fleet.RoundsOf(all).first >= round; },
+                     absl::Hours(2));
+}
+
+bool RunFor(ServicedFleet& fleet, absl::Duration length) {
+  const absl::Time end = fleet.loop().Now() + length;
+  return fleet.Until([&] { return fleet.loop().Now() >= end; }, 2 * length);
+}
+
+struct Trained {
+  std::vector<std::vector<float>> parameters;
+  absl::Time last_round;  // has begun everywhere
+  uint64_t corrections = 0;
+  int missed = 0;  // deadlines
+};
+
+// All rounds; the service is dead for so long from round 100 on.
+Trained Train(DeadlinePolicy::Kind deadline, absl::Duration dead) {
+  ServicedFleet fleet(Long(deadline));
+  const std::set<PeerId> all = fleet.Everybody();
+  EXPECT_TRUE(RunTo(fleet, 100));
+  EXPECT_TRUE(fleet.Together());
+  if (dead > absl::ZeroDuration()) {
+    fleet.service().Crash();
+    EXPECT_TRUE(RunFor(fleet, dead));
+    EXPECT_GT(fleet.RoundsOf(all).first, 7000u) << "an hour of training";
+    EXPECT_LT(fleet.RoundsOf(all).second, 7400u) << "that ends before the run";
+    EXPECT_TRUE(fleet.service().Start(/*old=*/false).ok());
+  }
+  Trained run;
+  EXPECT_TRUE(RunTo(fleet, kRounds));
+  run.last_round = fleet.loop().Now();
+  EXPECT_THAT(fleet.Finish(absl::Minutes(1)), IsEmpty());
+  const FleetRecord& record = fleet.service().fleet()->record();
+  EXPECT_EQ(record.view.epoch, 1u) << "nobody came or went";
+  EXPECT_EQ(record.counts.suspicions, 0u);
+  for (const MemberRecord& m : record.members) EXPECT_TRUE(m.finished);
+  for (const char* kind : {"outside", "not_settled"}) {
+    EXPECT_EQ(fleet.Count(kind), 0) << kind;
+  }
+  for (const PeerId id : all) run.parameters.push_back(fleet.Last(id.value));
+  run.corrections = fleet.corrections();
+  run.missed = fleet.Count("overdue");
+  return run;
+}
+
+TEST(OutageTest, AnHourWithoutTheServiceCostsNoRoundAndNoBit) {
+  for (const auto deadline :
+       {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
+    const Trained alone = Train(deadline, absl::Hours(1));
+    const Trained served = Train(deadline, absl::ZeroDuration());
+    EXPECT_EQ(alone.parameters, served.parameters);
+    EXPECT_EQ(alone.last_round, served.last_round);
+    EXPECT_EQ(alone.corrections, served.corrections);
+    EXPECT_EQ(alone.missed, served.missed);
+    if (deadline == DeadlinePolicy::Kind::kNone) {
+      EXPECT_EQ(alone.corrections, 2u * kPeers * kRounds) << "every exchange";
+    }
+  }
+}
+
+// Nobody says how far the fleet is; its neighbours do.
+TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
+  ServicedFleet fleet(Long(DeadlinePolicy::Kind::kAdaptive));
+  const std::set<PeerId> all = fleet.Everybody();
+  ASSERT_TRUE(RunTo(fleet, 100));
+  fleet.service().Crash();
+  ASSERT_TRUE(RunFor(fleet, absl::Minutes(1)));
+  fleet.network().Freeze({3}, fleet.loop().Now() + absl::Seconds(20));
+  ASSERT_TRUE(RunFor(fleet, absl::Seconds(20)));
+  EXPECT_GT(fleet.RoundsOf(all).second, fleet.RoundsOf(all).first + 30);
+  ASSERT_TRUE(RunFor(fleet, absl::Seconds(20)));
+  EXPECT_LT(fleet.RoundsOf(all).second, fleet.RoundsOf(all).first + 4);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,93 @@
+// A whole fleet in virtual time with the real topology service: peers, edges
+// and control plane as gossamer simulate runs them, with the faults that a test
+// asks for and no others.
+//
+// Every correction, step and view is looked at as there; what must never be and
+// was is kept.  Knows nothing of which faults there are.
+
+#ifndef GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
+#define GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/transport/sim/sim_network.h"
+#include "topology/service/simulation/correction_ledger.h"
+#include "topology/service/simulation/scenario.h"
+#include "topology/service/simulation/seats.h"
+#include "topology/service/simulation/sim_life.h"
+#include "topology/service/simulation/sim_service.h"
+
+namespace gossamer {
+
+class ServicedFleet {
+ public:
+  // Its swarm is not read.
+  explicit ServicedFleet(simulation::Scenario scenario);
+  ~ServicedFleet();
+
+  // Until it holds; false if it does not within so much virtual time, or if
+  // something was violated.
+  bool Until(const std::function<bool()>& holds, absl::Duration limit);
+  // Everybody is a member and trains by the newest view.
+  bool Together() const;
+  // Until every process has ended well and every correction has its opposite;
+  // "", else what was wrong.
+  std::string Finish(absl::Duration limit);
+  // The same for a fleet that agrees on its end now.
+  std::string Stop();
+
+  VirtualLoop& loop() { return loop_; }
+  SimNetwork& network() { return network_; }
+  simulation::SimService& service() { return service_; }
+  simulation::SimLife& peer(uint64_t id) { return *seats_[id - 1].life; }
+  // Nothing but mixing moves parameters from now on, or no longer.
+  void SetCalm(bool calm) { calm_ = calm; }
+
+  // The smallest and the largest round of these peers.
+  std::pair<uint64_t, uint64_t> RoundsOf(const std::set<PeerId>& ids) const;
+  std::vector<double> MeanOf(const std::set<PeerId>& ids) const;
+  // 1/M sum_i ||x_i - mean||^2 of these peers.
+  double ConsensusDistance(const std::set<PeerId>& ids) const;
+  std::set<PeerId> Everybody() const;
+  // Of all parameters at the end of a peer's life, once it has ended.
+  const std::vector<float>& Last(uint64_t id) const {
+    return seats_[id - 1].machine.last;
+  }
+
+  uint64_t corrections() const { return ledger_.corrections(); }
+  const std::string& violation() const { return violation_; }
+  // Of events of one kind, at all peers.
+  int Count(const std::string& kind) const;
+
+ private:
+  void AfterEvent();
+  void Violation(const std::string& what);
+
+  const simulation::Scenario scenario_;
+  VirtualLoop loop_;
+  SimNetwork network_;
+  simulation::SimService service_;
+  simulation::CorrectionLedger ledger_;
+  const std::shared_ptr<const Codec> codec_;
+  const double disk_error_ = 0;
+  std::map<std::pair<uint64_t, uint64_t>, View> views_;
+  bool calm_ = false;
+  std::vector<std::pair<float, float>> given_;
+  std::string violation_;
+  std::vector<std::string> told_;
+  simulation::SimWorld world_;
+  std::vector<simulation::Seat> seats_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
