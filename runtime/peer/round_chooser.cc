@@ -6,7 +6,7 @@ namespace gossamer {
 namespace {
 
 constexpr size_t kSteadyRounds = 16;
-constexpr uint64_t kGain = 1;  // that is jitter, in so many rounds
+constexpr uint64_t kJitter = 1;  // of a lead, over so many rounds
 
 }  // namespace
 
@@ -23,7 +23,9 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, uint64_t ahead,
   leads_.push_back(seen.heard.back() - next);
   if (leads_.size() <= kSteadyRounds) return std::nullopt;
   leads_.pop_front();
-  if (leads_.back() > leads_.front() + kGain) return std::nullopt;
+  // Who gains runs away; who loses waits for this peer.
+  const auto [less, more] = std::minmax(leads_.front(), leads_.back());
+  if (more - less > kJitter) return std::nullopt;
   return seen.heard.back();
 }
 

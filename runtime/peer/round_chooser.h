@@ -36,8 +36,9 @@ class RoundChooser {
   //
   // It is where most neighbours are (the median; with random partners the
   // second largest), where two peers of the fleet are and a neighbour is seen
-  // to be, or where the furthest neighbour is if it has been ahead for 16
-  // rounds without gaining: it goes at this peer's speed and is no runaway.
+  // to be, or where the furthest neighbour is if it has been equally far ahead
+  // for 16 rounds: it goes at this peer's speed, and neither runs away nor
+  // waits.
   uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
 
  private:

@@ -41,7 +41,7 @@ TEST(RoundChooserTest, JumpsToWhereMostNeighboursAre) {
   EXPECT_EQ(chooser.Next(10, kOverlap, {}), 11u);
 }
 
-TEST(RoundChooserTest, FollowsANeighbourThatIsAheadAndDoesNotGain) {
+TEST(RoundChooserTest, FollowsANeighbourThatIsEquallyFarAhead) {
   EXPECT_EQ(FirstJump(4, 0), 101u + 16);
   EXPECT_EQ(FirstJump(1000, 0), 101u + 16);
   EXPECT_EQ(FirstJump(8, 20), 101u + 16) << "jitter";
@@ -51,6 +51,16 @@ TEST(RoundChooserTest, FollowsANeighbourThatIsAheadAndDoesNotGain) {
 TEST(RoundChooserTest, DoesNotFollowOneThatRunsAway) {
   EXPECT_EQ(FirstJump(8, 1), 0u);
   EXPECT_EQ(FirstJump(8, 4), 0u);
+}
+
+// As one that joins at a round to come.
+TEST(RoundChooserTest, DoesNotFollowOneThatWaits) {
+  RoundChooser chooser;
+  for (uint64_t round = 100; round < 200; ++round) {
+    ASSERT_EQ(
+        chooser.Next(round, kOverlap, {.heard = {round, round, round, 200}}),
+        round + 1);
+  }
 }
 
 // Who was far ahead some time ago is not steady.
