@@ -92,6 +92,10 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     "folder for metrics, samples and checkpoints (default: "
                     "runs/<name>)");
   program.AddOption("--data", &options.data, "folder of the data files");
+  program.AddOption("--log-limit", &options.log_limit,
+                    "MB that metrics.jsonl, and events.jsonl, may take: the "
+                    "oldest lines go (0: all are kept, 330 bytes a round)",
+                    {.value_name = "MB"});
   program.AddOption("--resume", &options.resume,
                     "offer this folder's checkpoints to resume from");
   program.AddOption("--replay", &options.replay,
@@ -141,6 +145,13 @@ int Run(PeerProcessOptions options, const std::string& config,
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
   if (!loaded.ok()) return Fail(loaded.status(), 2);
   options.config = *std::move(loaded);
+  if (!(options.log_limit >= 0 && options.log_limit < 1e9)) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+                    "--log-limit ", options.log_limit,
+                    ": it must be 0 or a number of MB below a thousand "
+                    "million")),
+                2);
+  }
   if (options.run_dir.empty()) {
     options.run_dir = "runs/" + options.config.name();
   }

@@ -214,9 +214,12 @@ absl::Status PeerProcess::MakePeer() {
         absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
   GOSSAMER_ASSIGN_OR_RETURN(
-      sink_, JsonlSink::Open(folder, [this](const absl::Status& status) {
-        Log(absl::StrCat("metrics: ", std::string(status.message())));
-      }));
+      sink_, JsonlSink::Open(
+                 folder,
+                 [this](const absl::Status& status) {
+                   Log(absl::StrCat("metrics: ", status.message()));
+                 },
+                 static_cast<LogLimit>(1e6 * options_.log_limit)));
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",

@@ -37,7 +37,8 @@ struct PeerProcessOptions {
   std::string run_dir;
   std::string data;
   bool resume = false;
-  std::string replay;  // file of decisions to repeat; empty: none
+  std::string replay;    // file of decisions to repeat; empty: none
+  double log_limit = 0;  // MB of metrics.jsonl, and of events.jsonl; 0: none
   bool insecure = false;
   std::shared_ptr<const CertificateFolder> certificates;  // null: none
 };

@@ -40,7 +40,7 @@ int64_t EndOfLastLine(int fd, int64_t size) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LineFile>> LineFile::Open(
-    const std::string& path) {
+    const std::string& path, LogLimit limit) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return Failed(path, "open", errno);
   struct stat info;
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<LineFile>> LineFile::Open(
     ::close(fd);
     return status;
   }
-  return std::unique_ptr<LineFile>(new LineFile(path, fd, size));
+  return std::unique_ptr<LineFile>(new LineFile(path, limit, fd, size));
 }
 
 LineFile::~LineFile() {
@@ -64,7 +64,31 @@ void LineFile::Add(std::string_view line) {
   buffer_.push_back('\n');
 }
 
+// By a second name first, so that at no moment there is no file of that name.
+absl::Status LineFile::BeginAnew() {
+  const std::string next = path_ + ".next";
+  const int fd =
+      ::open(next.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return Failed(next, "open", errno);
+  const std::string before = path_ + ".1";
+  if (::rename(path_.c_str(), before.c_str()) != 0 ||
+      ::rename(next.c_str(), path_.c_str()) != 0) {
+    const absl::Status status = Failed(path_, "rename", errno);
+    ::close(fd);
+    return status;
+  }
+  ::close(std::exchange(fd_, fd));
+  size_ = 0;
+  return absl::OkStatus();
+}
+
 absl::Status LineFile::Flush() {
+  if (buffer_.empty()) return absl::OkStatus();
+  if (limit_ != 0 && size_ > 0 &&
+      static_cast<uint64_t>(size_) + buffer_.size() > limit_ / 2) {
+    // Without room for a new file the old one goes on.
+    BeginAnew().IgnoreError();
+  }
   const std::string lines = std::exchange(buffer_, {});
   for (size_t done = 0; done < lines.size();) {
     const ssize_t n = ::pwrite(fd_, lines.data() + done, lines.size() - done,
@@ -82,11 +106,11 @@ absl::Status LineFile::Flush() {
 }
 
 absl::StatusOr<std::unique_ptr<JsonlSink>> JsonlSink::Open(
-    const std::string& folder, Report report) {
+    const std::string& folder, Report report, LogLimit limit) {
   GOSSAMER_ASSIGN_OR_RETURN(auto metrics,
-                            LineFile::Open(folder + "/metrics.jsonl"));
+                            LineFile::Open(folder + "/metrics.jsonl", limit));
   GOSSAMER_ASSIGN_OR_RETURN(auto events,
-                            LineFile::Open(folder + "/events.jsonl"));
+                            LineFile::Open(folder + "/events.jsonl", limit));
   return std::unique_ptr<JsonlSink>(
       new JsonlSink(std::move(metrics), std::move(events), std::move(report)));
 }

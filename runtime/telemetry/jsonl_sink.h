@@ -2,8 +2,10 @@
 //
 // Training never ends for the sake of its log: a full disk is reported once,
 // the lines that did not fit are dropped, and writing goes on when there is
-// room again.  A line that a crash cut is removed at the next start.  Knows
-// nothing of what the numbers mean.
+// room again.  A line that a crash cut is removed at the next start.  With a
+// limit the oldest lines go: a file that is half as long becomes FILE.1, in the
+// place of the one before, and begins anew.  Knows nothing of what the numbers
+// mean.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
@@ -22,12 +24,15 @@
 
 namespace gossamer {
 
+// Bytes of a file with the one before it; 0: all lines are kept.
+using LogLimit = uint64_t;
+
 // A file of lines, buffered.
 class LineFile {
  public:
   // Opens or makes `path` and removes a last line without an end.
-  static absl::StatusOr<std::unique_ptr<LineFile>> Open(
-      const std::string& path);
+  static absl::StatusOr<std::unique_ptr<LineFile>> Open(const std::string& path,
+                                                        LogLimit limit = 0);
   ~LineFile();  // Flushes what it can.
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
@@ -39,11 +44,13 @@ class LineFile {
   size_t buffered() const { return buffer_.size(); }
 
  private:
-  LineFile(std::string path, int fd, int64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
+  LineFile(std::string path, LogLimit limit, int fd, int64_t size)
+      : path_(std::move(path)), limit_(limit), fd_(fd), size_(size) {}
+  absl::Status BeginAnew();
 
   const std::string path_;
-  const int fd_;
+  const LogLimit limit_;
+  int fd_;
   int64_t size_;  // of whole lines
   std::string buffer_;
 };
@@ -53,9 +60,9 @@ class JsonlSink : public MetricsSink {
   // Called when writing begins to fail, and not again until it has worked.
   using Report = std::function<void(const absl::Status&)>;
 
-  // In `folder`, which exists.
+  // In `folder`, which exists.  `limit` of each of the two.
   static absl::StatusOr<std::unique_ptr<JsonlSink>> Open(
-      const std::string& folder, Report report);
+      const std::string& folder, Report report, LogLimit limit = 0);
 
   // On disk within a second of rounds, or 64 KiB.
   void OnRound(const RoundMetrics& metrics) override;

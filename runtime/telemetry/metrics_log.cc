@@ -38,7 +38,7 @@ uint64_t Count(const Json& json, const char* key) {
 }
 
 // Stops at an error, which then names the line.
-absl::Status ForEachLine(
+absl::Status ForEachLineOf(
     const std::string& path,
     absl::FunctionRef<absl::Status(const std::string&)> take) {
   std::ifstream file(path);
@@ -52,6 +52,15 @@ absl::Status ForEachLine(
         absl::StrCat(path, ":", number, ": ", taken.message()));
   }
   return absl::OkStatus();
+}
+
+// Of what was before in ".1", too, if the log has been turned over.
+absl::Status ForEachLine(
+    const std::string& path,
+    absl::FunctionRef<absl::Status(const std::string&)> take) {
+  const absl::Status before = ForEachLineOf(path + ".1", take);
+  if (!before.ok() && !absl::IsNotFound(before)) return before;
+  return ForEachLineOf(path, take);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ std::string ToJsonLine(const Event& event);
 // kDataLoss: not such a line.
 absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line);
 
-// The rounds of a metrics.jsonl, ascending.  Where a run went back to a
+// The rounds of a metrics.jsonl and of the PATH.1 before it (jsonl_sink.h),
+// ascending.  Where a run went back to a
 // checkpoint, the later life of a round counts.  A last line that was cut is
 // left out.  kNotFound; kDataLoss names the line.
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path);

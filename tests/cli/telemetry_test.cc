@@ -215,6 +215,35 @@ TEST(JsonlSink, AppendsAndRemovesACutLine) {
       absl::StrCat(ToJsonLine(Round(1)), "\n", ToJsonLine(Round(2)), "\n"));
 }
 
+TEST(JsonlSink, KeepsTheNewestLinesWithinItsLimit) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  const uint64_t line = ToJsonLine(Round(100)).size() + 1;
+  uint64_t most = 0;
+  for (const uint64_t from : {100, 150}) {  // two lives
+    auto sink = JsonlSink::Open(folder.path(), nullptr, 20 * line);
+    ASSERT_TRUE(sink.ok()) << sink.status();
+    for (uint64_t round = from; round < from + 50; ++round) {
+      (*sink)->OnRound(Round(round));
+      (*sink)->Flush();
+      uint64_t size = 0;
+      for (const std::string& name : {path, path + ".1"}) {
+        if (std::filesystem::exists(name)) {
+          size += std::filesystem::file_size(name);
+        }
+      }
+      most = std::max(most, size);
+    }
+  }
+  EXPECT_LE(most, 20 * line);
+  EXPECT_FALSE(std::filesystem::exists(path + ".next"));
+  const auto rounds = ReadMetrics(path);
+  ASSERT_TRUE(rounds.ok()) << rounds.status();
+  ASSERT_GE(rounds->size(), 10u) << "half of it at least";
+  EXPECT_EQ(rounds->back().round, 199u);
+  EXPECT_EQ(rounds->front().round, 200 - rounds->size()) << "without a hole";
+}
+
 // A file size limit is a full disk that a process can give itself.
 class FileSizeLimit {
  public:
