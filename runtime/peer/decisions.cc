@@ -134,7 +134,10 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 }
 
 void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
-void Decisions::TellMembers(uint64_t round) { Tell(Line("members", round)); }
+void Decisions::TellMembers(uint64_t round) {
+  Tell(Line("members", round));
+  members_ = true;
+}
 void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }
 
 }  // namespace gossamer

@@ -55,7 +55,7 @@ class Decisions {
   void TellAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }
   // Members came or went in this round: what follows depends on what was under
-  // way then, and a log with such a line is not replayed.
+  // way then.  A log with such a line is not replayed, so it is the last one.
   void TellMembers(uint64_t round);
   // The run was stopped before this round.
   void TellStop(uint64_t round);
@@ -66,10 +66,11 @@ class Decisions {
 
   absl::Status Read(std::string_view line);
   void Tell(const std::string& line) const {
-    if (write_) write_(line);
+    if (!members_ && write_) write_(line);
   }
 
   Write write_;
+  bool members_ = false;  // came or went
   bool replays_ = false;
   std::map<uint64_t, uint64_t> jumps_;
   std::map<uint64_t, int> overlaps_;
