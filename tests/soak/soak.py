@@ -12,6 +12,9 @@ fleet must stop in good order.  Runs as root.
   tests/soak/soak.py --bin build/release/bin --peers 16 --calm 60 --faults 20 --every 29
   tests/soak/soak.py --bin build/release/bin --hours 72          # for days
 
+Kinds of faults come from a shuffled deck, so that 10 cover all of them.  What
+peers log is read while they run, since they keep --log-mb of it.
+
 Leaves report.json and report.md in --out, beside the fleet's own folder.
 Exit code: 0 if nothing was violated, else 1.
 """
@@ -63,7 +66,8 @@ def supervise(bin_, folder, name, argv):
             time.sleep(RESTART_AFTER)
 
 
-def host(bin_, folder):
+def host(arguments):
+    bin_, folder = arguments.bin, arguments.out
     rank = int(os.environ["LAB_RANK"])
     address = os.environ["LAB_ADDRESS"]
     service = f"{os.environ['LAB_HOSTS'].split(',')[0]}:{SERVICE_PORT}"
@@ -76,8 +80,8 @@ def host(bin_, folder):
     return supervise(bin_, folder, f"peer-{rank}", [
         "gossamer-peer", "--topology", service, "--config", config, "--id",
         str(rank + 1), "--listen", f"{address}:{PEER_PORT}", "--run-dir",
-        f"{folder}/run", "--resume", "--certs",
-        f"{folder}/certs/peer-{rank + 1}"])
+        f"{folder}/run", "--resume", "--log-limit", str(arguments.log_mb),
+        "--certs", f"{folder}/certs/peer-{rank + 1}"])
 
 
 # Outside: the fleet as the punisher sees it.
@@ -100,14 +104,15 @@ class Fleet:
         for rank in range(self.peers):
             disk = f"{folder}/run/peer-{rank}"
             os.makedirs(disk)
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "soak",
-                            disk], check=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o",
+                            f"size={arguments.disk_mb}m", "soak", disk],
+                           check=True)
             self.mounts.append(disk)
         self.lab = subprocess.Popen(
             [os.path.join(self.bin, "gossamer"), "lab", "--scenario",
              f"{folder}/scenario.textproto", "--exec",
              f"exec {sys.executable} {os.path.abspath(__file__)} --host "
-             f"--bin {self.bin} --out {folder}"],
+             f"--bin {self.bin} --out {folder} --log-mb {arguments.log_mb}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=open(f"{folder}/lab.log", "wb"))
 
@@ -185,24 +190,86 @@ class Fleet:
         self.write("hosts/stop", "")
         return self.ask("stop") is not None
 
-    def rounds(self, rank, last=None):
-        """[(time, round)] of a peer's life so far; of its last so many bytes."""
-        result = []
-        try:
-            with open(f"{self.folder}/run/peer-{rank}/metrics.jsonl", "rb") as f:
-                if last is not None:
-                    f.seek(max(0, f.seek(0, os.SEEK_END) - last))
-                for line in f:
-                    try:
-                        m = json.loads(line)
-                        at = datetime.datetime.fromisoformat(
-                            m["finished"].replace("Z", "+00:00"))
-                        result.append((at.timestamp(), m["round"]))
-                    except (ValueError, KeyError, TypeError):
-                        pass  # a line that a crash cut
-        except OSError:
-            pass
-        return result
+
+class Tail:
+    """The lines that are added to a file, also when it begins anew: at its
+    limit it becomes FILE.1.  One that a crash cut is taken away by the next
+    life, so nothing counts before its end of line.  None: a whole FILE came and
+    went unread."""
+
+    def __init__(self, path):
+        self.path, self.file, self.at = path, None, 0
+
+    def lines(self):
+        while True:
+            if self.file is None:
+                try:
+                    self.file, self.at = open(self.path, "rb"), 0
+                except OSError:
+                    return
+            self.at = min(self.at, os.fstat(self.file.fileno()).st_size)
+            self.file.seek(self.at)
+            for line in self.file:
+                if not line.endswith(b"\n"):
+                    break
+                self.at += len(line)
+                yield line
+            try:
+                if os.path.samestat(os.stat(self.path),
+                                    os.fstat(self.file.fileno())):
+                    return
+                unread = not os.path.samestat(os.stat(self.path + ".1"),
+                                              os.fstat(self.file.fileno()))
+            except OSError:
+                return  # between two names; at the next look
+            self.close()
+            if unread:
+                yield None
+
+    def close(self):
+        if self.file is not None:
+            self.file.close()
+        self.file = None
+
+
+class Pace:
+    """Rounds per second of a peer, and its longest round, in each stretch of
+    the run, while nothing is done to it: sums, so that days fit."""
+
+    def __init__(self, path):
+        self.tail = Tail(path)
+        self.last = 0  # when the last round ended
+        self.unread = 0  # times that lines were missed
+        self.hurt = collections.deque()  # (from, to), in order
+        self.sums = collections.defaultdict(lambda: [0.0, 0, 0.0])
+
+    def harm(self, fault):
+        self.hurt.append((fault["began"], fault["ended"] +
+                          (10 if fault.get("gone") else 5)))
+
+    def read(self, stretches):
+        """`stretches`: [(name, begin, end)]."""
+        for line in self.tail.lines():
+            if line is None:
+                self.last, self.unread = 0, self.unread + 1
+                continue
+            try:
+                at = datetime.datetime.fromisoformat(
+                    json.loads(line)["finished"].replace("Z", "+00:00"))
+            except (ValueError, KeyError, TypeError):
+                continue  # a full disk cut it
+            a, b = self.last, at.timestamp()
+            self.last = b
+            while self.hurt and self.hurt[0][1] <= a:
+                self.hurt.popleft()
+            if any(a < end and b > begin for begin, end in self.hurt):
+                continue
+            for name, begin, end in stretches:
+                if begin <= a and b < end:
+                    sums = self.sums[name]
+                    sums[0] += b - a
+                    sums[1] += 1
+                    sums[2] = max(sums[2], b - a)
 
 
 # Faults: each begins, lasts, and ends by itself.  A function returns when it
@@ -324,14 +391,35 @@ FAULTS = [kill, kill, freeze, one_way, cut_off, slow_link, full_disk,
           damaged_checkpoint, kill_service, expired_certificate]
 
 
+class Deck:
+    """Kinds of faults, shuffled; anew when all have been."""
+
+    def __init__(self, kinds, draw):
+        self.kinds, self.draw, self.left = kinds, draw, []
+
+    def take(self):
+        if not self.left:
+            self.left = self.draw.sample(self.kinds, len(self.kinds))
+        return self.left.pop()
+
+    def put_back(self, kind):
+        """One whose victim was not there comes again, after the next."""
+        self.left.insert(max(0, len(self.left) - 1), kind)
+
+
 class Soak:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.fleet = Fleet(arguments, folder)
         self.draw = random.Random(arguments.seed)
-        self.kinds = [f for f in FAULTS if not arguments.kinds or
-                      f.__name__ in arguments.kinds.split(",")]
-        self.faults, self.violations = [], []
+        self.deck = Deck([f for f in FAULTS if not arguments.kinds or
+                          f.__name__ in arguments.kinds.split(",")], self.draw)
+        self.paces = [Pace(f"{folder}/run/peer-{rank}/metrics.jsonl")
+                      for rank in range(arguments.peers)]
+        self.stretches = []  # (name, begin, end)
+        self.kinds = collections.Counter()
+        self.expiries = []  # faults of certificates
+        self.violations = []
 
     def say(self, text):
         print(f"{datetime.datetime.now():%H:%M:%S} {text}", flush=True)
@@ -359,39 +447,71 @@ class Soak:
             time.sleep(1)
         return None
 
-    def progress(self, total):
-        done = len(self.faults)
-        left = (total - done) * (self.arguments.every + 1.5)
-        kinds = collections.Counter(f["kind"] for f in self.faults)
-        self.say(f"{done}/{total} faults, about {left / 60:.0f} min left: " +
-                 ", ".join(f"{k} {n}" for k, n in sorted(kinds.items())))
+    def progress(self, end):
+        done = self.kinds.total()
+        left = end - time.time() if end else \
+            (self.arguments.faults - done) * (self.arguments.every + 1.5)
+        self.say(f"{done} faults, about {left / 60:.0f} min left: " +
+                 ", ".join(f"{k} {n}" for k, n in sorted(self.kinds.items())))
+
+    def note(self, fault):
+        self.kinds[fault["kind"]] += 1
+        if fault["kind"] == expired_certificate.__name__:
+            self.expiries.append(fault)
+        for rank in fault["ranks"]:
+            self.paces[rank].harm(fault)
+        with open(f"{self.fleet.folder}/faults.jsonl", "a") as f:
+            f.write(json.dumps(fault) + "\n")
+
+    def begin(self, name):
+        """A stretch of the run, which lasts until the next one begins."""
+        now = time.time()
+        self.end()
+        self.stretches.append((name, now, float("inf")))
+
+    def end(self):
+        if self.stretches:
+            name, begin, _ = self.stretches[-1]
+            self.stretches[-1] = (name, begin, time.time())
+
+    def read(self):
+        for pace in self.paces:
+            pace.read(self.stretches)
+
+    def rest(self, until):
+        """What peers log is kept for a while only."""
+        while time.time() < until:
+            self.read()
+            time.sleep(max(0, min(5, until - time.time())))
 
     def punish(self):
         end = time.time() + 3600 * self.arguments.hours \
             if self.arguments.hours else None
-        total = self.arguments.faults
         looked = time.time()
-        while (time.time() < end) if end else len(self.faults) < total:
-            fault = self.draw.choice(self.kinds)
+        while time.time() < end if end else \
+                self.kinds.total() < self.arguments.faults:
+            kind = self.deck.take()
             rank = self.draw.randrange(self.arguments.peers)
             began = time.time()
-            what = fault(self.fleet, self.draw, rank)
-            if what is not None:
-                self.faults.append({"kind": fault.__name__, "began": began,
-                                    "ended": time.time(), **what})
+            what = kind(self.fleet, self.draw, rank)
+            if what:
+                self.note({"kind": kind.__name__, "began": began,
+                           "ended": time.time(), **what})
+            else:
+                self.deck.put_back(kind)
             if time.time() - looked > 20:
                 looked = time.time()
-                self.progress(total if not end else len(self.faults) + 1)
+                self.progress(end)
                 self.look()
-            time.sleep(max(0, began + self.arguments.every - time.time()))
+            self.rest(began + self.arguments.every)
 
     def look(self):
         """Nobody may stand still for long, whatever happens to others."""
+        self.read()
         now = time.time()
-        for rank in range(self.arguments.peers):
-            hurt = [f["ended"] for f in self.faults if rank in f["ranks"]]
-            rounds = self.fleet.rounds(rank, last=4096)
-            since = max([rounds[-1][0] if rounds else 0, *hurt, self.began])
+        for rank, pace in enumerate(self.paces):
+            since = max(pace.last, self.began,
+                        *(end for _, end in pace.hurt))
             if now - since > LIMIT:
                 self.violation(f"the peer of rank {rank} has stood still for "
                                f"{now - since:.0f} s")
@@ -404,11 +524,14 @@ class Soak:
                                    self.fleet.folder)
             self.say(f"{self.arguments.peers} peers train; calm for "
                      f"{self.arguments.calm} s")
-            calm_from = time.time()
-            time.sleep(self.arguments.calm)
+            self.begin("calm")
+            self.rest(time.time() + self.arguments.calm)
+            self.read()
             self.began = time.time()
+            self.begin("punished")
             self.punish()
-            punished_to = time.time()
+            self.end()
+            self.read()
             took = self.gathered(LIMIT)
             if took is None:
                 self.violation("not everybody came back after the faults")
@@ -423,36 +546,24 @@ class Soak:
                                    "order; see lab.log")
             except subprocess.TimeoutExpired:
                 self.violation("the fleet did not stop")
-            return self.report(calm_from, self.began, punished_to, took)
+            self.read()
+            return self.report(took)
         finally:
+            for pace in self.paces:
+                pace.tail.close()  # their disks go
             self.fleet.close()
 
-    def rate(self, begin, end):
+    def rate(self, name):
         """Rounds per second of a peer that nothing is done to, and its longest
-        stall: median and largest over peers."""
-        rates, stalls = [], []
-        for rank in range(self.arguments.peers):
-            hurt = [(f["began"], f["ended"] + (10 if f.get("gone") else 5))
-                    for f in self.faults if rank in f["ranks"]]
-            times = [t for t, _ in self.fleet.rounds(rank) if begin <= t < end]
-            seconds = rounds = 0
-            longest = 0
-            for a, b in zip(times, times[1:]):
-                if any(a < h_end and b > h_begin for h_begin, h_end in hurt):
-                    continue
-                seconds += b - a
-                rounds += 1
-                longest = max(longest, b - a)
-            if seconds > 0:
-                rates.append(rounds / seconds)
-                stalls.append(longest)
-        return statistics.mean(rates), max(stalls)
+        round: mean and largest over peers."""
+        sums = [pace.sums[name] for pace in self.paces if pace.sums[name][1]]
+        return (statistics.mean(n / seconds for seconds, n, _ in sums),
+                max(longest for _, _, longest in sums))
 
     def locked_out(self, name, ended):
         """Who has no valid certificate when it starts says so and ends."""
-        return any(f["kind"] == "expired_certificate" and
-                   name == f"peer-{f['ranks'][0]}" and
-                   f["began"] < ended < f["ended"] + 10 for f in self.faults)
+        return any(name == f"peer-{f['ranks'][0]}" and
+                   f["began"] < ended < f["ended"] + 10 for f in self.expiries)
 
     def deaths(self):
         """Of processes that nobody killed or locked out."""
@@ -467,16 +578,23 @@ class Soak:
                         codes[f"{name}: {life['code']}"] += 1
         return codes
 
-    def report(self, calm_from, calm_to, punished_to, took):
-        calm, calm_stall = self.rate(calm_from, calm_to)
-        kept, stall = self.rate(calm_to, punished_to)
+    def report(self, took):
+        calm, calm_stall = self.rate("calm")
+        kept, stall = self.rate("punished")
         for death, times in self.deaths().items():
             self.violation(f"{death} ended by itself, {times} times")
-        kinds = collections.Counter(f["kind"] for f in self.faults)
+        _, begin, end = self.stretches[-1]
+        n = self.kinds.total()
         report = {"peers": self.arguments.peers, "seed": self.arguments.seed,
-                  "faults": dict(sorted(kinds.items())),
-                  "faults_in_all": len(self.faults),
-                  "minutes": (punished_to - calm_to) / 60,
+                  "faults": dict(sorted(self.kinds.items())),
+                  "faults_in_all": n,
+                  "kinds_that_never_came": sorted(
+                      {f.__name__ for f in self.deck.kinds} - set(self.kinds)),
+                  "minutes": (end - begin) / 60,
+                  "rounds_counted": sum(p.sums["punished"][1]
+                                        for p in self.paces),
+                  "times_that_rounds_were_not_counted": sum(
+                      p.unread for p in self.paces),
                   "seconds_between_faults": self.arguments.every,
                   "calm_rounds_per_second": calm,
                   "calm_longest_round_seconds": calm_stall,
@@ -486,13 +604,11 @@ class Soak:
                   "seconds_until_gathered": took,
                   "violations": self.violations}
         self.fleet.write("report.json", json.dumps(report, indent=2) + "\n")
-        self.fleet.write("faults.jsonl", "".join(
-            json.dumps(f) + "\n" for f in self.faults))
         lines = ["# soak", "", "| what | |", "| --- | --- |"]
         lines += [f"| {key.replace('_', ' ')} | {value} |"
                   for key, value in report.items()]
         self.fleet.write("report.md", "\n".join(lines) + "\n")
-        self.say(f"{len(self.faults)} faults; survivors kept "
+        self.say(f"n = {n} faults of {len(self.kinds)} kinds; survivors kept "
                  f"{kept / calm:.3f} of {calm:.2f} rounds/s; their longest "
                  f"round {stall:.2f} s (calm {calm_stall:.2f} s); "
                  f"{len(self.violations)} violations; {self.fleet.folder}")
@@ -518,6 +634,10 @@ def main():
     parser.add_argument("--kinds", help="of faults, as in kill,freeze; "
                         "without: " + ", ".join(sorted({f.__name__ for f in
                                                         FAULTS})))
+    parser.add_argument("--log-mb", type=float, default=64,
+                        help="of each peer's metrics and of its events")
+    parser.add_argument("--disk-mb", type=int, default=256,
+                        help="of a peer's disk")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -527,7 +647,7 @@ def main():
         parser.error(f"--kinds: there is no fault {', '.join(unknown)}")
     arguments.bin = os.path.abspath(arguments.bin)
     if arguments.host:
-        return host(arguments.bin, arguments.out)
+        return host(arguments)
     if os.geteuid() != 0:
         parser.error("makes networks and mounts disks: run it as root")
     folder = arguments.out or tempfile.mkdtemp(prefix="gossamer-soak-")
