@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""What the others notice when a peer dies, freezes or joins.
+"""What the others notice when a peer dies, freezes, joins or leaves, and how
+long leaving takes.
 
-Prints, for five peers with deadline "auto" on this machine: the longest stall
+Prints, for eight peers with deadline "auto" on this machine: the longest stall
 of a survivor after kill -9 of a peer, after a freeze until it is back in the
-view, and while a sixth one joins, beside the median round before and the
-deadlines missed meanwhile; how long the service took to remove the dead one.
+view, and while a ninth one joins, beside the median round before, the deadlines
+missed meanwhile and the rounds that somebody passed over; how long the service
+took to remove the dead one; and for two lengths of a round the time from
+SIGTERM until the process has ended in good order.
 
 usage: membership_stall.py FOLDER_OF_THE_PROGRAMS
 """
@@ -23,16 +26,18 @@ sys.path.append(os.path.join(os.path.dirname(__file__), "..", "integration"))
 import processes_test as processes  # noqa: E402
 
 MIXING = 'deadline: "auto"'
+PEERS = 8
+LEAVES = 3  # of each length of a round
 
 
 def rounds(fleet, k):
-    """Of a peer: (when each round ended, deadlines missed by then)."""
+    """Of a peer: (when each round ended, deadlines missed by then, round)."""
     path = os.path.join(fleet.run_dir, f"peer-{k - 1}", "metrics.jsonl")
     with open(path) as f:
         lines = [json.loads(line) for line in f.read().splitlines()[:-1]]
     return [(datetime.datetime.fromisoformat(
-        line["finished"].replace("Z", "+00:00")).timestamp(), line["late"])
-            for line in lines]
+        line["finished"].replace("Z", "+00:00")).timestamp(), line["late"],
+             line["round"]) for line in lines]
 
 
 def longest_gap(times, begin, end):
@@ -49,48 +54,82 @@ def standing(fleet, k):
 
 def report(name, fleet, others, begin):
     end = time.time()
-    gaps, medians, late = [], [], 0
+    gaps, medians, late, passed = [], [], 0, 0
     for k in others:
         lines = rounds(fleet, k)
-        times = [t for t, _ in lines]
-        late += lines[-1][1] - max(n for t, n in lines if t < begin)
+        times = [t for t, _, _ in lines]
+        late += lines[-1][1] - max(n for t, n, _ in lines if t < begin)
+        since = [r for t, _, r in lines if t >= begin]
+        passed += since[-1] - since[0] + 1 - len(since)
         before = [t for t in times if t < begin]
         medians.append(statistics.median(
             b - a for a, b in zip(before, before[1:])))
         gaps.append(longest_gap(times, begin, end))
     print(f"{name}: longest stall {1e3 * max(gaps):.0f} ms, median round "
-          f"{1e3 * statistics.median(medians):.1f} ms, {late} deadlines missed",
-          flush=True)
+          f"{1e3 * statistics.median(medians):.1f} ms, {late} deadlines missed, "
+          f"{passed} rounds passed over", flush=True)
+
+
+def stalls(fleet):
+    extra = PEERS + 1
+    everybody = range(1, PEERS + 1)
+    begin = time.time()
+    fleet.start_peer(extra)
+    processes.wait_for(lambda: fleet.round_of(extra) > 50)
+    report("one more joins", fleet, everybody, begin)
+    begin = time.time()
+    fleet.processes[extra].kill()
+    processes.wait_for(lambda: standing(fleet, extra) == "removed")
+    print(f"out of the view after {time.time() - begin:.1f} s")
+    time.sleep(2)
+    report("kill -9", fleet, everybody, begin)
+    begin = time.time()
+    fleet.processes[3].send_signal(signal.SIGSTOP)
+    processes.wait_for(lambda: standing(fleet, 3) == "removed")
+    fleet.processes[3].send_signal(signal.SIGCONT)
+    processes.wait_for(lambda: standing(fleet, 3) == "member")
+    time.sleep(2)
+    report("freeze and return", fleet, [k for k in everybody if k != 3], begin)
+
+
+def leaves(fleet, heartbeat):
+    """One after the other; the last ones first."""
+    took, events = [], []
+    for k in range(PEERS, PEERS - LEAVES, -1):
+        begin = time.time()
+        fleet.processes[k].send_signal(signal.SIGTERM)
+        code = fleet.processes[k].wait(processes.LIMIT)
+        took.append(time.time() - begin)
+        if code != 0:
+            raise AssertionError(f"peer {k} ended with {code}")
+        events += [e for e in fleet.events(k) if e.startswith("left")]
+    length = statistics.median(
+        b[0] - a[0] for a, b in zip(rounds(fleet, 1), rounds(fleet, 1)[1:]))
+    print(f"SIGTERM to exit, rounds of {1e3 * length:.0f} ms, a heartbeat per "
+          f"{heartbeat} s: " + ", ".join(f"{t:.1f} s" for t in took) +
+          f" ({', '.join(events)})", flush=True)
+
+
+def with_fleet(measure, enough, **options):
+    folder = tempfile.mkdtemp(prefix="gossamer_stall_")
+    fleet = processes.Fleet(folder, peers=PEERS, rounds=10_000_000,
+                            mixing=MIXING, **options)
+    try:
+        fleet.start()
+        processes.wait_for(lambda: fleet.round_of(PEERS) > enough)
+        measure(fleet)
+    finally:
+        fleet.kill()
+        shutil.rmtree(folder)
 
 
 def main():
     processes.BIN = sys.argv[1]
-    folder = tempfile.mkdtemp(prefix="gossamer_stall_")
-    fleet = processes.Fleet(folder, peers=5, rounds=10_000_000, mixing=MIXING,
-                            dimension=20000)
-    try:
-        fleet.start()
-        processes.wait_for(lambda: fleet.round_of(5) > 200)
-        begin = time.time()
-        fleet.start_peer(6)
-        processes.wait_for(lambda: fleet.round_of(6) > 50)
-        report("a sixth joins", fleet, range(1, 6), begin)
-        begin = time.time()
-        fleet.processes[6].kill()
-        processes.wait_for(lambda: standing(fleet, 6) == "removed")
-        print(f"out of the view after {time.time() - begin:.1f} s")
-        time.sleep(2)
-        report("kill -9", fleet, range(1, 6), begin)
-        begin = time.time()
-        fleet.processes[3].send_signal(signal.SIGSTOP)
-        processes.wait_for(lambda: standing(fleet, 3) == "removed")
-        fleet.processes[3].send_signal(signal.SIGCONT)
-        processes.wait_for(lambda: standing(fleet, 3) == "member")
-        time.sleep(2)
-        report("freeze and return", fleet, (1, 2, 4, 5), begin)
-    finally:
-        fleet.kill()
-        shutil.rmtree(folder)
+    with_fleet(stalls, 200, dimension=20000)
+    for step in ("8ms", "500ms"):
+        with_fleet(lambda fleet: leaves(fleet, 1), 8, heartbeat=1,
+                   game=f'synthetic {{ parameters: 20000 step_time: "{step}" '
+                        'pace: "sleep" }')
 
 
 if __name__ == "__main__":

@@ -26,9 +26,10 @@ peers: {peers}
 rounds: {rounds}
 mixing {{ codec: "innov-int4" {mixing} }}
 step {{ generator_learning_rate: 0.01 discriminator_learning_rate: 0.01 }}
-game {{ quadratic {{ dimension: {dimension} noise: 0.1 heterogeneity: 0.5 }} }}
+game {{ {game} }}
 evaluation {{ every: 50 }}
 """
+QUADRATIC = "quadratic {{ dimension: {} noise: 0.1 heterogeneity: 0.5 }}"
 
 
 def program(name):
@@ -40,13 +41,15 @@ class Fleet:
     them."""
 
     def __init__(self, folder, name="it", peers=3, rounds=2000, mixing="",
-                 dimension=3000, locked=False):
+                 dimension=3000, game="", heartbeat=0.1, locked=False):
         self.folder, self.peers, self.locked = folder, peers, locked
+        self.heartbeat = heartbeat
         self.run_dir = os.path.join(folder, name)
         self.config = os.path.join(folder, name + ".textproto")
         with open(self.config, "w") as f:
             f.write(CONFIG.format(name=name, peers=peers, rounds=rounds,
-                                  mixing=mixing, dimension=dimension))
+                                  mixing=mixing,
+                                  game=game or QUADRATIC.format(dimension)))
         self.processes = {}
         self.service = None
         self.port = 0
@@ -79,8 +82,8 @@ class Fleet:
         self.service = subprocess.Popen(
             [program("gossamer-topology"), "--listen", f"127.0.0.1:{port}",
              "--port-file", port_file, "--config", self.config, "--state",
-             os.path.join(self.folder, "state"), "--heartbeat", "0.1",
-             "--exit-when-finished", *self.door("topology")],
+             os.path.join(self.folder, "state"), "--heartbeat",
+             str(self.heartbeat), "--exit-when-finished", *self.door("topology")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: os.path.exists(port_file) and
                  os.path.getsize(port_file) > 0)
