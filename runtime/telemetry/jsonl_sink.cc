@@ -64,17 +64,16 @@ void LineFile::Add(std::string_view line) {
   buffer_.push_back('\n');
 }
 
-// By a second name first, so that at no moment there is no file of that name.
 absl::Status LineFile::BeginAnew() {
-  const std::string next = path_ + ".next";
-  const int fd =
-      ::open(next.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Failed(next, "open", errno);
   const std::string before = path_ + ".1";
-  if (::rename(path_.c_str(), before.c_str()) != 0 ||
-      ::rename(next.c_str(), path_.c_str()) != 0) {
-    const absl::Status status = Failed(path_, "rename", errno);
-    ::close(fd);
+  if (::rename(path_.c_str(), before.c_str()) != 0) {
+    return Failed(path_, "rename", errno);
+  }
+  const int fd =
+      ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    const absl::Status status = Failed(path_, "open", errno);
+    ::rename(before.c_str(), path_.c_str());
     return status;
   }
   ::close(std::exchange(fd_, fd));
