@@ -103,11 +103,13 @@ constexpr Policy Innovation(std::string_view name, WireFormat format,
           gamma,
           largest};
 }
-constexpr Policy With(Policy policy,
-                      std::array<std::string_view, kMostOptions> options) {
+using Options = std::array<std::string_view, kMostOptions>;
+constexpr Policy With(Policy policy, const Options& options) {
   policy.options = options;
   return policy;
 }
+constexpr Options kOfBlocks = {"zstd", "fragments", "least"};
+constexpr Options kOfTopK = {"k", "zstd", "fragments", "least"};
 
 // Of "auto", whose γ is that of int4.
 constexpr WireFormat kChoices[] = {WireFormat::kInt8, WireFormat::kInt4,
@@ -117,20 +119,14 @@ constexpr std::string_view kAuto = "auto";
 constexpr std::array<Policy, 16> kPolicies = {{
     With(Stateless("dense-f32", WireFormat::kDenseF32), {"fragments"}),
     With(Stateless("dense-bf16", WireFormat::kDenseBf16), {"fragments"}),
-    With(Stateless("diff-int8", WireFormat::kInt8),
-         {"zstd", "fragments", "least"}),
-    With(Stateless("diff-int4", WireFormat::kInt4),
-         {"zstd", "fragments", "least"}),
-    With(Innovation("innov-int8", WireFormat::kInt8),
-         {"zstd", "fragments", "least"}),
-    With(Innovation("innov-int4", WireFormat::kInt4),
-         {"zstd", "fragments", "least"}),
-    With(Innovation("innov-lm2", WireFormat::kLm2),
-         {"zstd", "fragments", "least"}),
-    With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign),
-         {"zstd", "fragments", "least"}),
+    With(Stateless("diff-int8", WireFormat::kInt8), kOfBlocks),
+    With(Stateless("diff-int4", WireFormat::kInt4), kOfBlocks),
+    With(Innovation("innov-int8", WireFormat::kInt8), kOfBlocks),
+    With(Innovation("innov-int4", WireFormat::kInt4), kOfBlocks),
+    With(Innovation("innov-lm2", WireFormat::kLm2), kOfBlocks),
+    With(Innovation("innov-sign", WireFormat::kSign, GammaOfSign), kOfBlocks),
     With(Innovation("innov-topk", WireFormat::kTopK, GammaOfTopK, GammaOfTopK),
-         {"k", "zstd", "fragments", "least"}),
+         kOfTopK),
     With(Stateless("qsgd", WireFormat::kQsgd, GammaOfQsgd),
          {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments",
           "least"}),
@@ -140,13 +136,13 @@ constexpr std::array<Policy, 16> kPolicies = {{
     With(Stateless("moniqua", WireFormat::kModulo),
          {"theta", "bits", "zstd", "least"}),
     With(Squeezed("squeeze-int4", WireFormat::kInt4, GammaOfSqueezedInt4, One),
-         {"zstd", "fragments", "least"}),
+         kOfBlocks),
     With(Squeezed("squeeze-sign", WireFormat::kSign, GammaOfSqueezedSign,
                   LargestOfSqueezedSign),
-         {"zstd", "fragments", "least"}),
+         kOfBlocks),
     With(Squeezed("squeeze-topk", WireFormat::kTopK, GammaOfSqueezedTopK,
                   LargestOfSqueezedTopK),
-         {"k", "zstd", "fragments", "least"}),
+         kOfTopK),
 }};
 
 std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
