@@ -3,15 +3,14 @@
 long leaving takes.
 
 Prints, for eight peers with deadline "auto" on this machine: the longest stall
-of a survivor after kill -9 of a peer, after a freeze until it is back in the
-view, and while a ninth one joins, beside the median round before, the deadlines
-missed meanwhile and the rounds that somebody passed over; how long the service
-took to remove the dead one; and for two lengths of a round the time from
-SIGTERM until the process has ended in good order.
-
-usage: membership_stall.py FOLDER_OF_THE_PROGRAMS
+of a survivor in some seconds in which nothing happens, while a ninth one joins,
+after kill -9 of a peer, and after a freeze until it is back in the view, beside
+the median round before, the deadlines missed and the rounds that somebody passed
+over; how long the service took to remove the dead one; and for two lengths of a
+round the time from SIGTERM until the process has ended in good order.
 """
 
+import argparse
 import datetime
 import json
 import os
@@ -27,6 +26,7 @@ import processes_test as processes  # noqa: E402
 
 MIXING = 'deadline: "auto"'
 PEERS = 8
+CALM = 8  # seconds
 LEAVES = 3  # of each length of a round
 
 
@@ -66,13 +66,16 @@ def report(name, fleet, others, begin):
             b - a for a, b in zip(before, before[1:])))
         gaps.append(longest_gap(times, begin, end))
     print(f"{name}: longest stall {1e3 * max(gaps):.0f} ms, median round "
-          f"{1e3 * statistics.median(medians):.1f} ms, {late} deadlines missed, "
-          f"{passed} rounds passed over", flush=True)
+          f"{1e3 * statistics.median(medians):.1f} ms, in {end - begin:.1f} s "
+          f"{late} deadlines missed, {passed} rounds passed over", flush=True)
 
 
 def stalls(fleet):
     extra = PEERS + 1
     everybody = range(1, PEERS + 1)
+    begin = time.time()
+    time.sleep(CALM)
+    report("nothing happens", fleet, everybody, begin)
     begin = time.time()
     fleet.start_peer(extra)
     processes.wait_for(lambda: fleet.round_of(extra) > 50)
@@ -124,7 +127,10 @@ def with_fleet(measure, enough, **options):
 
 
 def main():
-    processes.BIN = sys.argv[1]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("bin", help="folder of the programs, build/release/bin")
+    processes.BIN = parser.parse_args().bin
     with_fleet(stalls, 200, dimension=20000)
     for step in ("8ms", "500ms"):
         with_fleet(lambda fleet: leaves(fleet, 1), 8, heartbeat=1,
