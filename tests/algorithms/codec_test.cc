@@ -230,7 +230,14 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
                                    {"innov-topk:k=1024", 5.00390625},
                                    {"qsgd", 4.03125},
                                    {"qsgd:levels=1,bucket=128", 2.125},
-                                   {"qsgd:levels=127", 8.03125}}) {
+                                   {"qsgd:levels=127", 8.03125},
+                                   {"innov-int8", 8.125},
+                                   {"innov-int4", 4.125},
+                                   {"squeeze-int4", 4.125},
+                                   {"squeeze-sign", 1.125},
+                                   {"moniqua", 8.0},
+                                   {"moniqua:bits=4", 4.0},
+                                   {"dyna", 1.0}}) {
     const auto codec = Make(name, layout);
     EXPECT_EQ(codec->EncodedSize(codec->format()), n * bits / 8) << name;
   }

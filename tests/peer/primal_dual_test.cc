@@ -242,5 +242,18 @@ TEST(PrimalDualTest, DynaColdConvergesAtTheRateOfItsStep) {
   }
 }
 
+// At its own consensus step size, with a step that shrinks a little slower than
+// the method converges, it converges a little slower than without compression.
+TEST(PrimalDualTest, DynaColdFollowsTheUncompressedRate) {
+  constexpr double kGamma = 0.05;
+  const double exact = Factor(RunUncompressed(kGamma, 201));
+  const double dyna = Factor(
+      RunFleet("cold", "dyna:scale=4,floor=2e-6,decay=0.968", kGamma, 201));
+  RecordProperty("uncompressed", std::to_string(exact));
+  RecordProperty("dyna", std::to_string(dyna));
+  EXPECT_GT(dyna, exact);
+  EXPECT_LT(dyna, exact + 0.01);
+}
+
 }  // namespace
 }  // namespace gossamer
