@@ -61,6 +61,9 @@ void Fleet::AdvanceStop(absl::Time now) {
   bool all = true;
   for (const MemberRecord& m : record_.members) {
     if (m.finished || !OfTheFleet(m)) continue;
+    // Who waits for parameters has no round to stop at, and those that could
+    // give them may wait for the stop.
+    if (!m.in_view && m.needs_parameters) continue;
     // Who leaves by then has no part in that round; it may be waiting for the
     // last answers of those that stand there.
     const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
