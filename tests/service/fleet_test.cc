@@ -56,6 +56,15 @@ class FleetTest : public testing::Test {
     ASSERT_TRUE(fleet.ok()) << fleet.status();
     fleet_.emplace(*std::move(fleet));
   }
+  // Peers from 1 on, whose boot ids are their ids, with these checkpoints.
+  void Gather(const std::vector<std::vector<uint64_t>>& rounds) {
+    Begin(static_cast<int>(rounds.size()));
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      Registration r = Peer(static_cast<int>(i) + 1, i + 1);
+      r.checkpoint_rounds = rounds[i];
+      ASSERT_TRUE(fleet_->Register(r, now_).ok());
+    }
+  }
   void Assemble(int n) {
     Begin(n);
     for (int i = 1; i <= n; ++i) {
@@ -149,14 +158,7 @@ TEST_F(FleetTest, RefusesOneTooManyAndMalformedRequests) {
 }
 
 TEST_F(FleetTest, ResumesFromTheLargestCommonCheckpoint) {
-  Begin(3);
-  const std::vector<uint64_t> rounds[] = {
-      {100, 200, 300}, {100, 200, 200}, {200, 100, 400, 300}};
-  for (int i = 0; i < 3; ++i) {
-    Registration r = Peer(i + 1, i + 1);
-    r.checkpoint_rounds = rounds[i];
-    ASSERT_TRUE(fleet_->Register(r, now_).ok());
-  }
+  Gather({{100, 200, 300}, {100, 200, 200}, {200, 100, 400, 300}});
   const FleetAnswer answer = Hear(Beat(1, 1));
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->resume_round, 200);
@@ -165,13 +167,7 @@ TEST_F(FleetTest, ResumesFromTheLargestCommonCheckpoint) {
 
 // One lost disk must not cost all that the others have.
 TEST_F(FleetTest, ResumesFromWhatMostHaveIfNoneIsCommon) {
-  Begin(3);
-  const std::vector<uint64_t> rounds[] = {{100, 200}, {100, 200}, {300}};
-  for (int i = 0; i < 3; ++i) {
-    Registration r = Peer(i + 1, i + 1);
-    r.checkpoint_rounds = rounds[i];
-    ASSERT_TRUE(fleet_->Register(r, now_).ok());
-  }
+  Gather({{100, 200}, {100, 200}, {300}});
   const FleetAnswer answer = Hear(Beat(1, 1));
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->resume_round, 200);

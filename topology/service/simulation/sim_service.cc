@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+
 namespace gossamer::simulation {
 namespace {
 
@@ -121,6 +123,17 @@ absl::Status SimService::Start(bool old) {
   watch_.Started(fleet()->record(), loop_.Now());
   watched_version_ = fleet()->version();
   return absl::OkStatus();
+}
+
+void SimService::TellMembers() const {
+  if (!plane_) return;
+  for (const MemberRecord& m : fleet()->record().members) {
+    log_(absl::StrFormat("peer %d: standing %d%s%s%s, resumes from %d",
+                         m.id.value, static_cast<int>(m.standing),
+                         m.in_view ? ", in the view" : "",
+                         m.needs_parameters ? ", needs parameters" : "",
+                         m.finished ? ", finished" : "", m.resume_round));
+  }
 }
 
 void SimService::Told(const wire::RegisterRequest& request,

@@ -45,6 +45,8 @@ class SimService {
   void Crash() { plane_.reset(); }
   bool up() const { return plane_ != nullptr; }
   const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
+  // What it knows of each member, a line each.
+  void TellMembers() const;
   // Keeps a copy of the record as it is.
   void BackUp() { backup_ = disk_; }
   void RequestStop();

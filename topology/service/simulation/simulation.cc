@@ -131,16 +131,7 @@ void Simulation::Violation(const std::string& what) {
   if (!outcome_.violation.empty()) return;
   outcome_.violation = what;
   if (!trace_) return;
-  if (service_.up()) {
-    for (const MemberRecord& m : service_.fleet()->record().members) {
-      Tell("service",
-           absl::StrFormat("peer %d: standing %d%s%s%s, resumes from %d",
-                           m.id.value, static_cast<int>(m.standing),
-                           m.in_view ? ", in the view" : "",
-                           m.needs_parameters ? ", needs parameters" : "",
-                           m.finished ? ", finished" : "", m.resume_round));
-    }
-  }
+  service_.TellMembers();
   for (const Seat& seat : seats_) {
     if (seat.life) seat.life->TellEdges();
   }
