@@ -38,8 +38,7 @@ void Peer::OnMembership() {
   const View& newest = parts_.membership->view();
   if (!newest.NewerThan(met_)) return;
   LetGo(newest);
-  // An edge that began now would have nothing to settle, and never be sealed.
-  if (!ends_) Meet(newest);
+  Meet(newest);
   met_ = newest;
 }
 
@@ -84,8 +83,10 @@ void Peer::LetGo(const View& newest) {
 }
 
 void Peer::Meet(const View& newest) {
-  if (!newest.RankOf(spec_.self)) {
-    // It leaves, and still mixes with those who have come back elsewhere.
+  if (!newest.RankOf(spec_.self) || ends_) {
+    // It leaves or ends, and still mixes with those who have come back
+    // elsewhere.  An edge that began now would have nothing to settle, and
+    // never be sealed.
     for (const Member& m : newest.members) {
       if (neighborhood_.Has(m.id)) parts_.transport->Connect(m.id, m.address);
     }
