@@ -251,14 +251,20 @@ class ProcessTest(unittest.TestCase):
         for k in (1, 2, 4):
             self.assertEqual(fleet.round_of(k), 3000)
 
+    def freeze(self, fleet, peer):
+        """Until neighbours have gone on without it.  Rounds are not enough to
+        wait for: many of them are written out at once."""
+        fleet.processes[peer].send_signal(signal.SIGSTOP)
+        before = fleet.round_of(peer - 1)
+        wait_for(lambda: "overdue" in fleet.events(peer - 1) and
+                 fleet.round_of(peer - 1) > before + 100)
+        fleet.processes[peer].send_signal(signal.SIGCONT)
+
     def test_frozen_peer_catches_up(self):
         fleet = self.fleet(rounds=4000, peers=4, mixing='deadline: "50ms"')
         fleet.start()
         wait_for(lambda: fleet.round_of(2) > 50)
-        fleet.processes[2].send_signal(signal.SIGSTOP)
-        before = fleet.round_of(1)
-        wait_for(lambda: fleet.round_of(1) > before + 100)
-        fleet.processes[2].send_signal(signal.SIGCONT)
+        self.freeze(fleet, 2)
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertIn("overdue", fleet.events(1) + fleet.events(3))
 
@@ -267,10 +273,7 @@ class ProcessTest(unittest.TestCase):
         first = self.fleet("first", rounds=1500, peers=4, mixing=mixing)
         first.start()
         wait_for(lambda: first.round_of(2) > 50)
-        first.processes[2].send_signal(signal.SIGSTOP)
-        before = first.round_of(1)
-        wait_for(lambda: first.round_of(1) > before + 100)
-        first.processes[2].send_signal(signal.SIGCONT)
+        self.freeze(first, 2)
         self.assertEqual(first.wait(), [0, 0, 0, 0])
         logs = [os.path.join(first.run_dir, f"peer-{k}", "decisions.log")
                 for k in range(4)]
