@@ -11,8 +11,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+from processes_test import wait_for
 
 BIN = ""
 LIMIT = 120  # seconds that no wait of these tests may exceed
@@ -23,14 +24,6 @@ name: "it" peers: 2 rounds: {ROUNDS}
 game {{ synthetic {{ parameters: 2000 step_time: "5ms" pace: "sleep" }} }}
 evaluation {{ every: 50 }}
 """
-
-
-def wait_for(condition):
-    end = time.monotonic() + LIMIT
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError("waited too long")
-        time.sleep(0.02)
 
 
 class CompareTest(unittest.TestCase):

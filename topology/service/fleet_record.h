@@ -34,7 +34,7 @@ struct MemberRecord {
   std::string address;
   std::vector<uint64_t> checkpoint_rounds;
   bool in_view = false;  // this life has been let into the view
-  // What this life starts from: the checkpoint that all have in common if they
+  // What this life starts from: the checkpoint that all or most have if they
   // begin together, its own newest if it returns to a fleet that lives.
   uint64_t resume_round = 0;
   bool finished = false;
