@@ -104,6 +104,7 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
 }
 
 void CodecSide::OnZero() {
+  for (CorrectionObserver* o : observers_) o->OnZero();
   std::fill(replica_.begin(), replica_.end(), 0.0f);
   if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
   if (!SeededBug("keep-difference")) {
@@ -158,6 +159,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
 
 void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
                            const EdgeMessage* theirs) {
+  for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
   std::span<float> difference;

@@ -92,6 +92,12 @@ class CorrectionObserver {
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
                             std::span<const float> difference) = 0;
+  // Before it: what either end sent for the exchange, also if one sent nothing
+  // (null) and no correction follows.
+  virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
+                          const EdgeMessage* theirs) {}
+  // An incarnation of the edge begins: replica and difference are zero.
+  virtual void OnZero() {}
 };
 
 // What clipping saw of an edge: lengths are root mean squares, so that a

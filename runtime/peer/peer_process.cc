@@ -59,7 +59,8 @@ absl::Status PeerProcess::Run() {
     result = main_.value();
     main_ = {};
     peer_.reset();
-    client_.reset();
+    client_ = nullptr;
+    membership_.reset();
     transport_.reset();
     if (sink_) sink_->Flush();
     loop_.Stop();
@@ -71,7 +72,7 @@ absl::Status PeerProcess::Run() {
 
 void PeerProcess::RequestStop() {
   loop_.Post([this] {
-    if (client_) {
+    if (client_ != nullptr) {
       Log("stopping: the fleet agrees on a last round");
       client_->RequestStop();
     }
@@ -92,6 +93,7 @@ void PeerProcess::RequestLeave() {
 
 // All that can fail without the network, before the first byte is sent.
 absl::Status PeerProcess::Prepare() {
+  if (!options_.alone.empty()) return PrepareAlone();
   GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
   GOSSAMER_RETURN_IF_ERROR(
@@ -133,8 +135,10 @@ absl::Status PeerProcess::Listen() {
       NoteRefused("connection_refused", peer, why);
     }
   };
-  GOSSAMER_ASSIGN_OR_RETURN(transport_,
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> transport,
                             GrpcTransport::Create(&loop_, std::move(grpc)));
+  port_ = transport->port();
+  transport_ = std::move(transport);
   return absl::OkStatus();
 }
 
@@ -150,8 +154,7 @@ Task<absl::Status> PeerProcess::Register() {
   if (o.address.empty()) {
     const std::string host =
         options_.listen.substr(0, options_.listen.rfind(':'));
-    o.address = transport_ ? absl::StrCat(host, ":", transport_->port())
-                           : options_.listen;
+    o.address = port_ != 0 ? absl::StrCat(host, ":", port_) : options_.listen;
   }
   if (options_.resume && id_ != 0) {
     CheckpointStore store(
@@ -163,9 +166,11 @@ Task<absl::Status> PeerProcess::Register() {
       return CheckView(*own, v);
     };
   }
-  client_ = std::make_unique<TopologyClient>(
+  auto client = std::make_unique<TopologyClient>(
       std::move(o), &loop_,
       MakeGrpcTopologyCalls(options_.topology, &loop_, options_.certificates));
+  client_ = client.get();
+  membership_ = std::move(client);
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
@@ -221,6 +226,7 @@ absl::Status PeerProcess::MakePeer() {
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
+  GOSSAMER_RETURN_IF_ERROR(OpenInputs(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",
       static_cast<int>(options_.config.checkpoint().keep()));
@@ -240,7 +246,7 @@ absl::Status PeerProcess::MakePeer() {
                           {.loop = &loop_,
                            .compute = &compute_,
                            .transport = transport_.get(),
-                           .membership = client_.get(),
+                           .membership = membership_.get(),
                            .game = game_.get(),
                            .step = step_.get(),
                            .codec = std::move(codec),
@@ -251,11 +257,39 @@ absl::Status PeerProcess::MakePeer() {
                            .sketch = [seed](std::span<const float> x) {
                              return CountSketch(x, seed);
                            }}));
+  if (inputs_ != nullptr) {
+    peer_->neighborhood().AddObservers(
+        [this](PeerId peer) { return inputs_->Of(peer); });
+  }
   return absl::OkStatus();
 }
 
-// A life that resumes has a file of its own, named by its beginning.
+std::string PeerProcess::LifeFile(const std::string& folder,
+                                  std::string_view name,
+                                  std::string_view suffix) const {
+  std::string path = absl::StrCat(folder, "/", std::string(name));
+  if (options_.resume) {
+    absl::StrAppend(&path, "-", absl::ToUnixSeconds(loop_.Now()));
+  }
+  return absl::StrCat(path, ".", std::string(suffix));
+}
+
+absl::Status PeerProcess::OpenInputs(const std::string& folder) {
+  if (!options_.record) return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(
+      inputs_,
+      InputsWriter::Open(LifeFile(folder, "inputs", "bin"),
+                         {.self = {id_},
+                          .layout = game_->layout().fingerprint(),
+                          .view = [this] { return membership_->view(); }},
+                         [this](const absl::Status& why) {
+                           Log(absl::StrCat("--record: ", why.message()));
+                         }));
+  return absl::OkStatus();
+}
+
 absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
+  if (recorded_ != nullptr) return absl::OkStatus();
   if (!options_.replay.empty()) {
     std::ifstream file(options_.replay);
     std::stringstream text;
@@ -273,11 +307,7 @@ absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
     decisions_ = *std::move(decisions);
     return absl::OkStatus();
   }
-  std::string path = folder + "/decisions.log";
-  if (options_.resume) {
-    path = absl::StrCat(folder, "/decisions-", absl::ToUnixSeconds(loop_.Now()),
-                        ".log");
-  }
+  const std::string path = LifeFile(folder, "decisions", "log");
   std::error_code error;
   std::filesystem::remove(path, error);
   GOSSAMER_ASSIGN_OR_RETURN(decision_file_, LineFile::Open(path));
@@ -290,6 +320,11 @@ absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
 }
 
 Task<absl::Status> PeerProcess::Main() {
+  if (recorded_ != nullptr) {
+    Task<absl::Status> alone = Train();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await alone.result());
+    co_return EndAlone();
+  }
   const bool assigned = id_ == 0;
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
@@ -298,21 +333,28 @@ Task<absl::Status> PeerProcess::Main() {
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
     GOSSAMER_CO_RETURN_IF_ERROR(Listen());
   }
-  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
-  Task<absl::Status> run = peer_->Run();
-  const absl::Status status = co_await run.result();
+  Task<absl::Status> trained = Train();
+  const absl::Status status = co_await trained.result();
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
+  Pending<bool> told;
+  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
+  co_await told;
+  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> PeerProcess::Train() {
+  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  Task<absl::Status> run = peer_->Run();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
+  if (inputs_ != nullptr) inputs_->End(peer_->round(), game_->parameters());
   const bool early = peer_->stopped() || peer_->left();
   Log(absl::StrCat(peer_->left()      ? "left before round "
                    : peer_->stopped() ? "stopped before round "
                                       : "finished at round ",
                    peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
                    " steps"));
-  Pending<bool> told;
-  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
-  co_await told;
-  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
   co_return absl::OkStatus();
 }
 
@@ -322,7 +364,7 @@ void PeerProcess::NoteRefused(EventKind kind, PeerId from,
                               const absl::Status& why) {
   if (sink_ == nullptr) return;
   // What is kept grows with the members, not with what others say to be.
-  if (!client_->view().RankOf(from)) from = {};
+  if (!membership_->view().RankOf(from)) from = {};
   Refusals& refusals = refusals_[{kind.name(), from}];
   const uint64_t news = refusals.told.Due(++refusals.seen);
   if (news == 0) return;

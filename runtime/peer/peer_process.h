@@ -18,9 +18,12 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/membership/static_membership.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/peer/decisions.h"
+#include "runtime/peer/inputs_log.h"
 #include "runtime/peer/peer.h"
+#include "runtime/peer/recorded_neighbors.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/sparing.h"
@@ -37,8 +40,13 @@ struct PeerProcessOptions {
   std::string run_dir;
   std::string data;
   bool resume = false;
-  std::string replay;    // file of decisions to repeat; empty: none
-  double log_limit = 0;  // MB of metrics.jsonl, and of events.jsonl; 0: none
+  std::string replay;   // file of decisions to repeat; empty: none
+  bool record = false;  // keep what neighbours send, for `alone`
+  // An InputsLog: the peer that it is of runs by itself, without a service and
+  // without neighbours, from `from_round`'s checkpoint beside it.
+  std::string alone;
+  uint64_t from_round = 0;  // 0: as that run began
+  double log_limit = 0;     // MB of metrics.jsonl, and of events.jsonl; 0: none
   bool insecure = false;
   std::shared_ptr<const CertificateFolder> certificates;  // null: none
 };
@@ -58,12 +66,23 @@ class PeerProcess {
 
  private:
   Task<absl::Status> Main();
+  Task<absl::Status> Train();
   absl::Status MakeGameFor(int shard);
   absl::Status Prepare();
   absl::Status Listen();
   Task<absl::Status> Register();
   absl::Status MakePeer();
+  // The folder's file `name.suffix`; a life that resumes has one of its own,
+  // named by its beginning.
+  std::string LifeFile(const std::string& folder, std::string_view name,
+                       std::string_view suffix) const;
   absl::Status OpenDecisions(const std::string& folder);
+  absl::Status OpenInputs(const std::string& folder);
+  // Alone (peer_alone.cc).
+  absl::Status PrepareAlone();
+  absl::Status ReadDecisionsAlone();
+  absl::Status TakeCheckpoint();
+  absl::Status EndAlone();
   // Whom or what this peer did not believe, for events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
   // A line for the log of this process.
@@ -78,9 +97,14 @@ class PeerProcess {
   std::unique_ptr<LocalStep> step_;
   std::unique_ptr<JsonlSink> sink_;
   std::unique_ptr<CheckpointStore> checkpoints_;
-  std::unique_ptr<GrpcTransport> transport_;
-  std::unique_ptr<TopologyClient> client_;
+  std::unique_ptr<InputsLog> recorded_;  // alone only
+  std::unique_ptr<StaticFleet> fleet_;   // the same
+  std::unique_ptr<Transport> transport_;
+  int port_ = 0;                      // of the transport; 0: none
+  TopologyClient* client_ = nullptr;  // the membership, unless alone
+  std::unique_ptr<Membership> membership_;
   std::unique_ptr<LineFile> decision_file_;
+  std::unique_ptr<InputsWriter> inputs_;
   Decisions decisions_;
   std::unique_ptr<Peer> peer_;
   uint64_t id_ = 0;
