@@ -236,6 +236,30 @@ TEST_F(FleetMembersTest, OneLeavesInGoodOrder) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
+// There is always another that is ready to join as soon as a view is adopted.
+TEST_F(FleetMembersTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
+  Assemble(4);
+  int next = 5;
+  const auto add = [&] {
+    ASSERT_TRUE(Register(next, 100 + next).ok());
+    beats_[next] = Beat(next, 100 + next);
+    beats_[next].ready = true;
+    beats_[next].report.round = beats_[1].report.round;
+    ++next;
+  };
+  for (int i = 0; i < 4; ++i) add();
+  Run(1);
+  beats_[2].leaving = true;
+  for (int i = 0; i < 30 && fleet_->record().view.RankOf({2}); ++i) {
+    add();
+    Run(1);
+  }
+  EXPECT_FALSE(fleet_->record().view.RankOf({2}));
+  EXPECT_LT(next, 25);
+  Run(10);
+  EXPECT_GT(Members().size(), 7u);
+}
+
 TEST_F(FleetMembersTest, IfAllWantToLeaveTheFleetStops) {
   Assemble(4);
   Run(10);

@@ -124,6 +124,7 @@ class Fleet {
                      absl::Time now);
   void RemoveSilent(absl::Time now);
   void LetLeave(absl::Time now);
+  bool WaitsToLeave(const MemberRecord& m, absl::Time now) const;
   static bool OfTheFleet(const MemberRecord& m) {
     return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
   }

@@ -172,6 +172,11 @@ void Fleet::RemoveSilent(absl::Time now) {
   ++version_;
 }
 
+bool Fleet::WaitsToLeave(const MemberRecord& m, absl::Time now) const {
+  return m.standing == Standing::kMember && m.in_view && !m.finished &&
+         live_.at(m.id).leaving_since <= now;
+}
+
 void Fleet::LetLeave(absl::Time now) {
   if (!record_.assembled || record_.stop.round != 0) return;
   if (!Adopted(now)) return;
@@ -181,10 +186,9 @@ void Fleet::LetLeave(absl::Time now) {
   bool all = true;
   for (const MemberRecord& m : record_.members) {
     if (m.standing != Standing::kMember) continue;
-    const absl::Time asked = live_.at(m.id).leaving_since;
-    if (m.in_view && !m.finished && asked <= now) {
+    if (WaitsToLeave(m, now)) {
       leavers.push_back(m.id);
-      since = std::min(since, asked);
+      since = std::min(since, live_.at(m.id).leaving_since);
     } else {
       ++staying;
       all = all && (m.finished || Lost(m, now));
@@ -296,7 +300,14 @@ void Fleet::LetIn(absl::Time now) {
     }
     ++version_;
   }
-  if (!joining.empty() && Adopted(now) &&
+  // Both take a view that all have adopted: were those that join first each
+  // time, a stream of them would keep the others from leaving.
+  const bool leaves =
+      record_.stop.round == 0 &&
+      std::ranges::any_of(record_.members, [&](const MemberRecord& m) {
+        return WaitsToLeave(m, now);
+      });
+  if (!joining.empty() && !leaves && Adopted(now) &&
       CanHave(members + static_cast<int>(joining.size()),
               absl::StrCat(Names(joining), " must wait"))) {
     for (const PeerId id : joining) {

@@ -15,7 +15,9 @@ namespace {
 constexpr double kFloor = 1e-4;
 constexpr double kFloorOfLate = 5e-3;
 // What is quantized by itself, not as a difference to a replica, keeps an error
-// of the values' size.
+// of the values' size.  So do replicas that follow by a bit a value, or by a
+// few values a round, until they have arrived, which may take longer than a
+// seed: an edge takes what one end's replica still lacks for a difference.
 constexpr double kFloorOfQuantized = 0.3;
 // What is left, at most, of the distance of peers that are equally fast and mix
 // with a step size of so much, however many deadlines they miss.
@@ -79,8 +81,10 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
       (codec.memory() == EdgeMemory::kReplicas && codec.choices().empty() &&
        (codec.format() == WireFormat::kInt8 ||
         codec.format() == WireFormat::kInt4));
-  const double floor = s.quantized && codec.memory() != EdgeMemory::kReplicas
-                           ? kFloorOfQuantized
+  const bool coarse = s.quantized && (codec.memory() != EdgeMemory::kReplicas ||
+                                      codec.format() == WireFormat::kTopK ||
+                                      codec.format() == WireFormat::kSign);
+  const double floor = coarse                           ? kFloorOfQuantized
                        : s.quantized || clips || !waits ? kFloorOfLate
                                                         : kFloor;
   if (waits && !clips && keeps_all) {

@@ -298,9 +298,6 @@ Scenario DrawScenario(uint64_t seed) {
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
-  // Edges that begin anew fill their replicas a few parameters a round, and
-  // what one end has and the other has not drives the two apart until then.
-  if (s.quantized && s.codec.starts_with("innov-topk")) s.calm_rounds *= 4;
   return s;
 }
 

@@ -84,9 +84,11 @@ class SimLife final : private MetricsSink {
   // As by a bit that memory lost; not so often in one life that it gives up.
   void Spoil();
   bool spoilt() const { return spoilt_; }
-  // A member of its view, and trains by it.
+  // A member of its view that trains by it, and knows of no stop: a service
+  // with an old disk may not know of one that is coming.
   bool joined() const {
     return peer_ && !leaving_ && !spoilt_ && !client_->outside() &&
+           client_->stop().round == 0 &&
            client_->view().RankOf(machine_.id) &&
            peer_->round() >= client_->view().from_round;
   }
