@@ -178,14 +178,15 @@ class Neighborhood final : public TransportListener {
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
     FormatChooser formats = {};                // of what this end receives
     WireFormat told = WireFormat::kDenseF32;   // in an event
-    bool overdue = false;
-    bool behind = false;  // not all that was due was complete
-    bool newcomer = false;
-    bool resting = false;
+    bool overdue = false, newcomer = false, resting = false;
+    bool behind = false;   // not all that was due was complete
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
     int violations = 0;
-    Sparing clipped = {};  // corrections, in events
+    std::string address = {};
+    absl::Time closed_until = absl::InfiniteFuture();  // if it is closed
+    absl::Duration closed_for = {};                    // the last time
+    Sparing clipped = {};                              // corrections, in events
   };
 
   // The entry of a row; null if the edge has been given up.
@@ -193,6 +194,7 @@ class Neighborhood final : public TransportListener {
   static bool Waits(const Entry& entry);
   static bool Sealed(const Entry& entry);
   void ForgetRested();
+  void ReopenClosed();
   // Sends the edge's frames.
   void Send(Entry& entry);
   void Flush(Entry& entry);
@@ -234,12 +236,9 @@ class Neighborhood final : public TransportListener {
   std::function<void(PeerId)> on_up_;
   int overlap_ = 1;
   double stable_ = 1;
-  uint64_t skipped_ = 0;
-  uint64_t late_ = 0;
+  uint64_t skipped_ = 0, late_ = 0;
   uint64_t clipped_ = 0;  // of edges that were given up
-  absl::Duration exchange_time_;
-  absl::Duration possible_;
-  absl::Duration busy_;
+  absl::Duration exchange_time_, possible_, busy_;
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;
   uint64_t boundary_ = 0;

@@ -21,6 +21,9 @@ absl::Status Neighborhood::Add(NewEdge added) {
   if (it != edges_.end()) {
     it->second.resting = false;
     it->second.violations = 0;  // it may be another life
+    it->second.address = added.address;
+    it->second.closed_until = absl::InfiniteFuture();
+    it->second.closed_for = {};
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }
@@ -56,6 +59,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
               DeadlineEstimator(options_.deadline),
               {}};
   entry.newcomer = added.newcomer;
+  entry.address = added.address;
   Entry& kept = edges_.emplace(peer, std::move(entry)).first->second;
   // A connection that was opened for something else serves the edge as well.
   for (auto& [connection, hello] : connections_[peer]) {

@@ -1,5 +1,6 @@
 // What the transport tells a neighbourhood: connections, frames, violations.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,12 @@
 namespace gossamer {
 namespace {
 
-// A peer that breaks the protocol this often is not dialled again.
+// A peer that breaks the protocol this often is closed: for a minute, then for
+// twice as long each time.  It may be started anew at the same address, without
+// a view that says so.
 constexpr int kMaxViolations = 5;
+constexpr absl::Duration kLeastClosed = absl::Minutes(1);
+constexpr absl::Duration kMostClosed = absl::Hours(1);
 
 }  // namespace
 
@@ -107,10 +112,23 @@ void Neighborhood::Refuse(Entry& entry, ConnectionId connection,
   transport_->Close(peer, connection, why);
   if (++entry.violations >= kMaxViolations ||
       why.code() == absl::StatusCode::kFailedPrecondition) {
-    Tell("edge_closed",
-         absl::StrCat("peer ", peer.value,
-                      " is not dialled again: it does not fit this run"));
+    entry.closed_for =
+        std::clamp(2 * entry.closed_for, kLeastClosed, kMostClosed);
+    entry.closed_until = loop_->Now() + entry.closed_for;
+    Tell("edge_closed", absl::StrCat("peer ", peer.value, " is not heard for ",
+                                     absl::FormatDuration(entry.closed_for),
+                                     ": it does not fit this run"));
     transport_->Disconnect(peer);
+  }
+}
+
+void Neighborhood::ReopenClosed() {
+  const absl::Time now = loop_->Now();
+  for (auto& [peer, entry] : edges_) {
+    if (now < entry.closed_until) continue;
+    entry.closed_until = absl::InfiniteFuture();
+    entry.violations = kMaxViolations - 1;
+    transport_->Connect(peer, entry.address);
   }
 }
 

@@ -89,6 +89,41 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
   ExpectFinite(fleet);
 }
 
+// Whoever was started anew meanwhile mixes again after a minute; whoever has
+// not changed is closed at once, for two.
+TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
+  SimFleetOptions o = QuadraticFleet(4, 30000);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  SimFleet fleet(o);
+  fleet.Start();
+  Transport& rogue = fleet.peer(0).neighborhood().transport();
+  const auto offend = [&](int until) {
+    fleet.loop().RunUntil(
+        [&] {
+          rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage());
+          return fleet.recorder(1).Count("edge_closed") == until;
+        },
+        absl::Minutes(5));
+  };
+  const auto mixed = [&] {
+    return fleet.peer(1).neighborhood().edge(SimFleet::IdOf(0))->corrections();
+  };
+  offend(1);
+  fleet.loop().RunFor(absl::Seconds(50));
+  const uint64_t before = mixed();
+  fleet.loop().RunFor(absl::Seconds(5));
+  EXPECT_EQ(mixed(), before);
+  fleet.loop().RunFor(absl::Seconds(20));
+  EXPECT_GT(mixed(), before + 100);
+
+  offend(2);
+  const absl::Time closed = fleet.loop().Now();
+  offend(3);
+  EXPECT_GE(fleet.loop().Now() - closed, absl::Minutes(2));
+  EXPECT_EQ(fleet.recorder(1).Count("edge_refused"), 7);
+  ExpectFinite(fleet);
+}
+
 TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
   SimFleetOptions o = QuadraticFleet();
   o.peer.centralized = true;
