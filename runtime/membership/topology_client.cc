@@ -201,6 +201,7 @@ void TopologyClient::OnRegistered(const absl::Status& status,
   options_.peer_id = {response.peer_id()};
   registered_ = response.registered();
   expected_ = response.expected();
+  registered_generation_ = response.service_generation();
   heartbeat_ =
       absl::Seconds(std::clamp(response.heartbeat_seconds(), 0.01, 60.0));
   phase_ = Phase::kRegistered;
@@ -213,6 +214,7 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_run_id(options_.run_id);
   request.set_peer_id(options_.peer_id.value);
   request.set_boot_id(BootId());
+  request.set_registered_generation(registered_generation_);
   request.set_view_generation(view_.generation);
   request.set_view_epoch(view_.epoch);
   request.set_round(report_.round);
@@ -268,8 +270,13 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
     Send();
   }
   if (phase_ != Phase::kRegistered) return;
-  if (status.code() == absl::StatusCode::kNotFound && view_.epoch == 0) {
-    // The service has lost the registration before it led to a view.
+  if (status.code() == absl::StatusCode::kNotFound) {
+    // The service has lost the registration: its disk is an old one.  With a
+    // view this peer goes on as the life it is.
+    if (view_.epoch != 0) {
+      trained_ = true;
+      options_.checkpoint_rounds.clear();
+    }
     phase_ = Phase::kRegistering;
     Retry(status);
     return;

@@ -143,6 +143,7 @@ class TopologyClient final : public Membership {
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // lives after the first one
   bool trained_ = false;
+  uint64_t registered_generation_ = 0;  // of the service
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;
   // What is posted to the loop holds it weakly.

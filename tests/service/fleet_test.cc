@@ -189,8 +189,13 @@ TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
   EXPECT_EQ(fleet_->Heartbeat(Beat(9, 9), now_).status().code(),
             absl::StatusCode::kNotFound);
   ASSERT_TRUE(fleet_->Register(Peer(1, 201), now_).ok());
-  EXPECT_EQ(fleet_->Heartbeat(Beat(1, 101), now_).status().code(),
+  FleetHeartbeat replaced = Beat(1, 101);
+  replaced.registered_generation = fleet_->record().generation;
+  EXPECT_EQ(fleet_->Heartbeat(replaced, now_).status().code(),
             absl::StatusCode::kAborted);
+  replaced.registered_generation -= 1;
+  EXPECT_EQ(fleet_->Heartbeat(replaced, now_).status().code(),
+            absl::StatusCode::kNotFound);
   FleetHeartbeat h = Beat(2, 102);
   h.report.round = ~0ull;
   EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -330,6 +332,41 @@ TEST(TopologyClientTest, AnOldLifeIsToldThatItWasReplaced) {
     return p.refused_.code() == absl::StatusCode::kAborted;
   }));
   EXPECT_TRUE(new_life.WaitForView(2));
+}
+
+// A copy of the state from before the peer was started again: it goes on with
+// the view of that service.
+TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
+  TemporaryFolder folder;
+  const std::string state = folder.path() + "/fleet.sqlite";
+  const std::string copy = folder.path() + "/copy.sqlite";
+  std::optional<Service> service(std::in_place, state, 2);
+  const int port = service->port();
+  const std::string address = service->address();
+  Peer other(address, 2, 12);
+  {
+    Peer first(address, 1, 11);
+    ASSERT_TRUE(first.WaitForView(1));
+    ASSERT_TRUE(other.WaitForView(1));
+    service.reset();
+    std::filesystem::copy_file(state, copy);
+    service.emplace(state, 2, port);
+  }
+  Peer second(address, 1, 21);
+  ASSERT_TRUE(second.Wait([](const Peer& p) { return p.donors_ > 0; }));
+  second.Do([](TopologyClient& c) { c.SetReady(); });
+  ASSERT_TRUE(second.WaitForView(1));
+  service.reset();
+  uint64_t generation = 0;
+  second.Wait([&](const Peer& p) {
+    generation = p.view_.generation;
+    return true;
+  });
+  service.emplace(copy, 2, port);
+  EXPECT_TRUE(second.Wait([&](const Peer& p) {
+    return p.view_.generation > generation || !p.refused_.ok();
+  }));
+  EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

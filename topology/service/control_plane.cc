@@ -263,6 +263,7 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   heartbeat.view_generation = request.view_generation();
   heartbeat.view_epoch = request.view_epoch();
   heartbeat.report = ReportOf(request);
+  heartbeat.registered_generation = request.registered_generation();
   heartbeat.round_begun = request.round_begun();
   heartbeat.acknowledged_stop = request.acknowledged_stop();
   heartbeat.request_stop = request.request_stop();

@@ -237,6 +237,13 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
                                             " is not registered here"));
   }
   if (member->boot_id != heartbeat.boot_id) {
+    // Which of the two registered last is not known to a service that was
+    // started since from a disk that may be older: whoever registers again is.
+    if (heartbeat.registered_generation < record_.generation) {
+      return absl::NotFoundError(
+          absl::StrCat("this life of peer ", heartbeat.peer_id.value,
+                       " is not registered here any more"));
+    }
     return absl::AbortedError(absl::StrCat(
         "another process has registered as peer ", heartbeat.peer_id.value,
         " since; two processes must not share an id"));

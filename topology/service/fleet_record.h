@@ -83,6 +83,7 @@ struct FleetHeartbeat {
   std::string run_id;
   PeerId peer_id;
   uint64_t boot_id = 0;
+  uint64_t registered_generation = 0;  // of the service, then
   uint64_t view_generation = 0;
   uint64_t view_epoch = 0;
   PeerReport report;

@@ -11,17 +11,14 @@ namespace {
 constexpr absl::Duration kCallDeadline = absl::Seconds(5);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 
-// A backup from before a life of a peer would take that peer for another
-// process and refuse it for good, as it must.
+// Not one from before a member came or was given up: its edges are gone.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now) {
-  // Nor one from before a member was given up: its edges are gone.
   if (backup.view.epoch == 0 || backup.counts.removals != now.counts.removals ||
       backup.members.size() != now.members.size()) {
     return false;
   }
   for (size_t i = 0; i < now.members.size(); ++i) {
     if (backup.members[i].id != now.members[i].id ||
-        backup.members[i].boot_id != now.members[i].boot_id ||
         backup.members[i].standing != now.members[i].standing) {
       return false;
     }
