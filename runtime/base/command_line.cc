@@ -47,10 +47,14 @@ bool Read(const std::string& text, std::string& value) {
 // CLI11 would take -1 for an unsigned number and 010 for 8, and clip what is
 // too large.
 template <std::integral T>
-bool Read(const std::string& text, T& value) {
+requires(!std::same_as<T, bool>) bool Read(const std::string& text, T& value) {
   return absl::StartsWithIgnoreCase(text, "0x")
              ? absl::SimpleHexAtoi(text, &value)
              : absl::SimpleAtoi(text, &value);
+}
+
+bool Read(const std::string& text, bool& value) {
+  return absl::SimpleAtob(text, &value);
 }
 
 bool Read(const std::string& text, double& value) {
@@ -59,11 +63,13 @@ bool Read(const std::string& text, double& value) {
 
 template <typename T>
 bool Allowed(const T& value, const OptionRules& rules) {
-  if constexpr (std::is_arithmetic_v<T>) {
+  if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
     if (rules.positive && !(value > 0)) return false;
     const auto number = static_cast<double>(value);
     return !rules.range ||
            (rules.range->first <= number && number <= rules.range->second);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return true;
   } else {
     return rules.choices.empty() ||
            std::ranges::find(rules.choices, value) != rules.choices.end();
@@ -73,7 +79,9 @@ bool Allowed(const T& value, const OptionRules& rules) {
 // What Read and Allowed take.
 template <typename T>
 std::string Wanted(const OptionRules& rules) {
-  if constexpr (!std::is_arithmetic_v<T>) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (!std::is_arithmetic_v<T>) {
     return absl::StrCat("one of ", absl::StrJoin(rules.choices, ", "));
   } else {
     const char* kind = std::is_integral_v<T> ? "a whole number" : "a number";
@@ -91,22 +99,24 @@ std::string Wanted(const OptionRules& rules) {
 }
 
 template <typename Target>
-void Assign(const std::string& name, const OptionRules& rules,
-            const std::vector<std::string>& texts, Target& target) {
+absl::Status Assign(const std::string& name, const OptionRules& rules,
+                    const std::vector<std::string>& texts, Target& target) {
   using Traits = TargetTraits<Target>;
-  if constexpr (Traits::kList) target.clear();
+  Target read = {};
   for (const std::string& text : texts) {
     typename Traits::Value value;
     if (!Read(text, value) || !Allowed(value, rules)) {
-      throw CLI::ValidationError(absl::StrCat(
+      return absl::InvalidArgumentError(absl::StrCat(
           name, " ", text, ": not ", Wanted<typename Traits::Value>(rules)));
     }
     if constexpr (Traits::kList) {
-      target.push_back(std::move(value));
+      read.push_back(std::move(value));
     } else {
-      target = std::move(value);
+      read = std::move(value);
     }
   }
+  target = std::move(read);
+  return absl::OkStatus();
 }
 
 template <typename Value>
@@ -147,7 +157,10 @@ CLI::Option* Declare(CLI::App& app, const std::string& name, Target& target,
     CLI::Option* const option = app.add_option(
         name,
         [name, rules, &target](const CLI::results_t& texts) {
-          Assign(name, rules, texts, target);
+          const absl::Status assigned = Assign(name, rules, texts, target);
+          if (!assigned.ok()) {
+            throw CLI::ValidationError(std::string(assigned.message()));
+          }
           return true;
         },
         help);
@@ -176,6 +189,12 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 }  // namespace
+
+absl::Status AssignOption(const std::string& name, const std::string& text,
+                          OptionTarget target, const OptionRules& rules) {
+  return std::visit(
+      [&](auto* value) { return Assign(name, rules, {text}, *value); }, target);
+}
 
 struct Command::Impl {
   std::string full_name;  // with the program's

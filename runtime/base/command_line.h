@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace gossamer {
@@ -44,6 +45,11 @@ struct OptionRules {
   bool one_at_a_time = false;  // of a list: one value after each flag
   std::string excludes = {};   // an option that was added before
 };
+
+// Reads `text` as the value that the option `name` is given on a command line.
+// kInvalidArgument: it is none, or against the rules; the target is as it was.
+absl::Status AssignOption(const std::string& name, const std::string& text,
+                          OptionTarget target, const OptionRules& rules = {});
 
 struct CommandSpec {
   std::string name;

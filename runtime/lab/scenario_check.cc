@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/spelling.h"
 #include "runtime/lab/units.h"
-#include "runtime/peer/config_text.h"
 
 namespace gossamer {
 namespace {

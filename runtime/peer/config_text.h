@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -40,14 +39,6 @@ absl::Status SetField(std::string_view assignment,
 // but those of oneofs that are not chosen.  Clears texts set to "" that have
 // no default, so that equal meanings are equal messages.
 void FillDefaults(google::protobuf::Message& message);
-
-// The nearest of `known` by edit distance, if it is near; else "".
-std::string Nearest(std::string_view word,
-                    std::span<const std::string_view> known);
-
-// "did you mean \"x\"?" if one is near, else "known: a, b, c".
-std::string Suggestion(std::string_view word,
-                       std::span<const std::string_view> known);
 
 }  // namespace gossamer
 

@@ -12,8 +12,8 @@
 #include "algorithms/gradients/gradient_compressor.h"
 #include "algorithms/methods/catalogue.h"
 #include "algorithms/optim/optimizer.h"
+#include "runtime/base/spelling.h"
 #include "runtime/peer/composition_check.h"
-#include "runtime/peer/config_text.h"
 #include "runtime/peer/run_config.h"
 #include "topology/sites.h"
 

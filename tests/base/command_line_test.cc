@@ -323,5 +323,22 @@ TEST(ProgramTest, RunsWithoutSubcommands) {
   EXPECT_EQ(program.Run(1, argv), 4);
 }
 
+// From elsewhere than a command line, by the same rules.
+TEST(AssignOptionTest, ReadsAsACommandLineDoes) {
+  int number = 7;
+  EXPECT_TRUE(AssignOption("n", "0x10", &number).ok());
+  EXPECT_EQ(number, 16);
+  EXPECT_EQ(AssignOption("n", "3.5", &number).message(),
+            "n 3.5: not a whole number from -2147483648 to 2147483647");
+  EXPECT_EQ(AssignOption("n", "8", &number, {.range = {{0, 7}}}).message(),
+            "n 8: not a whole number from 0 to 7");
+  EXPECT_EQ(number, 16);
+  bool flag = false;
+  EXPECT_TRUE(AssignOption("f", "true", &flag).ok());
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(AssignOption("f", "maybe", &flag).message(),
+            "f maybe: not true or false");
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "runtime/peer/config_text.h"
+#include "runtime/base/spelling.h"
 #include "tests/cli/temporary_folder.h"
 
 namespace gossamer {
