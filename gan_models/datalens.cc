@@ -5,23 +5,19 @@
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <cmath>
+#include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/privacy/topagg.h"
 #include "gan_models/compute.h"
+#include "gan_models/dense_tensors.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
 
@@ -32,97 +28,6 @@ constexpr double kSlope = 0.2;  // of leaky ReLUs
 // Of a teacher's first weights.  Small: what is left of them in a gradient is
 // different at every teacher, and they vote against one another with it.
 constexpr double kTeacherDeviation = 0.02;
-// Of what a student's first images deviate from grey: what is random in them
-// would have to be voted away.
-constexpr double kGrey = 0.1;
-
-// In place; of a tensor that owns all its storage in order.
-std::span<float> ValuesOf(const at::Tensor& t) {
-  return {t.data_ptr<float>(), static_cast<size_t>(t.numel())};
-}
-
-at::Tensor Normal(RngKey key, std::vector<int64_t> shape, double deviation) {
-  at::Tensor t = at::zeros(shape);
-  key.FillGaussian(ValuesOf(t));
-  return t.mul_(deviation);
-}
-
-at::Tensor Copied(std::span<const float> values, std::vector<int64_t> shape) {
-  return at::from_blob(const_cast<float*>(values.data()), shape).clone();
-}
-
-at::Tensor OneHot(std::span<const uint8_t> labels, int classes) {
-  at::Tensor t = at::zeros({static_cast<int64_t>(labels.size()), classes});
-  for (size_t i = 0; i < labels.size(); ++i) {
-    t.data_ptr<float>()[i * static_cast<size_t>(classes) + labels[i]] = 1;
-  }
-  return t;
-}
-
-// Kingma and Ba, ICLR 2015, with beta1 = 0.5 as GANs take it.
-class AdamOf {
- public:
-  AdamOf(std::vector<at::Tensor> parameters, double rate)
-      : parameters_(std::move(parameters)), rate_(rate) {
-    for (const at::Tensor& p : parameters_) {
-      first_.push_back(at::zeros_like(p));
-      second_.push_back(at::zeros_like(p));
-    }
-  }
-  void Step(const std::vector<at::Tensor>& gradients) {
-    constexpr double kBeta1 = 0.5, kBeta2 = 0.9, kEpsilon = 1e-8;
-    const auto steps = static_cast<double>(++steps_);
-    const double one = 1 - std::pow(kBeta1, steps);
-    const double two = 1 - std::pow(kBeta2, steps);
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& g = gradients[i];
-      first_[i].mul_(kBeta1).add_(g, 1 - kBeta1);
-      second_[i].mul_(kBeta2).addcmul_(g, g, 1 - kBeta2);
-      const at::Tensor scale = (second_[i] / two).sqrt_().add_(kEpsilon);
-      parameters_[i].addcdiv_(first_[i], scale, -rate_ / one);
-    }
-  }
-  // Also of the parameters.
-  void VisitState(StateVisitor& visitor) {
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      visitor.Floats(absl::StrCat("parameter-", i), ValuesOf(parameters_[i]));
-      visitor.Floats(absl::StrCat("first-moment-", i), ValuesOf(first_[i]));
-      visitor.Floats(absl::StrCat("second-moment-", i), ValuesOf(second_[i]));
-    }
-    visitor.Counter("steps", steps_);
-  }
-
- private:
-  std::vector<at::Tensor> parameters_, first_, second_;
-  double rate_;
-  uint64_t steps_ = 0;
-};
-
-// One hidden layer of ReLUs, and its gradients by hand.
-class TwoLayers {
- public:
-  TwoLayers(RngKey key, int in, int width, int out)
-      : w1_(Normal(key.Fold(1), {in, width}, std::sqrt(2.0 / in))),
-        b1_(at::zeros({width})),
-        w2_(Normal(key.Fold(2), {width, out}, kGrey / std::sqrt(width))),
-        b2_(at::zeros({out})) {}
-
-  std::vector<at::Tensor> parameters() const { return {w1_, b1_, w2_, b2_}; }
-  at::Tensor Forward(const at::Tensor& x) {
-    x_ = x;
-    hidden_ = (at::mm(x, w1_) + b1_).clamp_min_(0);
-    return at::mm(hidden_, w2_) + b2_;
-  }
-  // Of the last Forward, from the gradient of its output.
-  std::vector<at::Tensor> Backward(const at::Tensor& d) const {
-    const at::Tensor dh = at::mm(d, w2_.t()) * (hidden_ > 0);
-    return {at::mm(x_.t(), dh), dh.sum(0), at::mm(hidden_.t(), d), d.sum(0)};
-  }
-
- private:
-  at::Tensor w1_, b1_, w2_, b2_;
-  at::Tensor x_, hidden_;
-};
 
 // A hidden layer and an output for every class, of which an image's own counts
 // (a projection discriminator, Miyato and Koyama, ICLR 2018, without its shared
@@ -179,6 +84,10 @@ class Teachers : public TeacherGroup {
     UseThreads(1);
     return GuardTorch([&] { return Step(step, batch); });
   }
+  int NotFinite() const override {
+    return static_cast<int>(
+        std::count(not_finite_.begin(), not_finite_.end(), true));
+  }
   void VisitState(StateVisitor& visitor) override {
     adam_->VisitState(visitor);
   }
@@ -193,6 +102,7 @@ class Teachers : public TeacherGroup {
                                     .unsqueeze(0)
                                     .expand({count_, images, classes_});
     for (int i = 0; i < s_.discriminator_steps; ++i) Train(fake, of_class);
+    SilenceWhoIsNotFinite();
     const at::Tensor slope = Slope(at::baddbmm(b1_, fake, w1_));
     const at::Tensor gradient =
         at::bmm(at::bmm(of_class, w2_.transpose(1, 2)) * slope,
@@ -224,9 +134,28 @@ class Teachers : public TeacherGroup {
                  at::bmm(active.transpose(1, 2), d)});
   }
 
+  // Of zeros no gradient ever comes: such a teacher abstains for good, and its
+  // state can be kept.
+  void SilenceWhoIsNotFinite() {
+    not_finite_.assign(static_cast<size_t>(count_), false);
+    const std::vector<at::Tensor> all = adam_->All();
+    for (const at::Tensor& t : all) {
+      const at::Tensor finite = at::isfinite(t).reshape({count_, -1}).all(1);
+      const bool* const of_teacher = finite.data_ptr<bool>();
+      for (size_t i = 0; i < not_finite_.size(); ++i) {
+        if (!of_teacher[i]) not_finite_[i] = true;
+      }
+    }
+    for (size_t i = 0; i < not_finite_.size(); ++i) {
+      if (!not_finite_[i]) continue;
+      for (const at::Tensor& t : all)
+        t.select(0, static_cast<int64_t>(i)).zero_();
+    }
+  }
+
   absl::StatusOr<std::vector<int16_t>> Count(uint64_t step,
                                              const ImageBatch& batch,
-                                             const float* gradients) const {
+                                             const float* gradients) {
     const size_t images = batch.labels.size();
     const auto d = static_cast<size_t>(dimensions_);
     std::vector<int16_t> sums(images * d);
@@ -235,9 +164,11 @@ class Teachers : public TeacherGroup {
       const RngKey own = key.Fold(static_cast<uint64_t>(first_) + t);
       for (size_t i = 0; i < images; ++i) {
         if (!has_[t * classes_ + batch.labels[i]]) continue;
-        GOSSAMER_RETURN_IF_ERROR(AddVote({gradients + (t * images + i) * d, d},
-                                         s_.top, s_.clip, own.Fold(i),
-                                         std::span(sums).subspan(i * d, d)));
+        GOSSAMER_ASSIGN_OR_RETURN(
+            const bool finite,
+            AddVote({gradients + (t * images + i) * d, d}, s_.top, s_.clip,
+                    own.Fold(i), std::span(sums).subspan(i * d, d)));
+        if (!finite) not_finite_[t] = true;
       }
     }
     return sums;
@@ -250,90 +181,7 @@ class Teachers : public TeacherGroup {
   at::Tensor real_class_;  // [teachers, shard, classes]
   at::Tensor w1_, b1_, w2_;
   std::unique_ptr<AdamOf> adam_;
-};
-
-class DenseStudent : public Student {
- public:
-  DenseStudent(const DataLensSettings& s, int dimensions, int classes)
-      : s_(s),
-        classes_(classes),
-        net_(RngKey(s.seed).Fold("student"), s.latent + classes,
-             s.student_width, dimensions),
-        average_(RngKey(s.seed).Fold("student"), s.latent + classes,
-                 s.student_width, dimensions),
-        adam_(net_.parameters(), s.student_rate) {}
-
-  absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
-    UseThreads(1);
-    return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
-      const RngKey key = RngKey(s_.seed).Fold("questions").Fold(step);
-      std::vector<uint8_t> labels;
-      for (int i = 0; i < s_.batch; ++i) {
-        labels.push_back(static_cast<uint8_t>(
-            key.Fold("class").Below(static_cast<uint64_t>(classes_), i)));
-      }
-      return Generate(net_, key.Fold("latent"), std::move(labels));
-    });
-  }
-
-  absl::Status Learn(std::span<const int8_t> direction) override {
-    UseThreads(1);
-    return GuardTorch([&]() -> absl::Status {
-      std::vector<float> moved(direction.begin(), direction.end());
-      // |x - x'|^2, mean over images, x' = x + alpha direction a constant.
-      const at::Tensor wanted =
-          Copied(moved, shown_.sizes().vec()).mul_(s_.step_size).add_(shown_);
-      for (int i = 0; i < s_.student_steps; ++i) {
-        const at::Tensor x = at::tanh(net_.Forward(asked_));
-        adam_.Step(
-            net_.Backward((x - wanted) * (1 - x * x) * (2.0 / s_.batch)));
-      }
-      const std::vector<at::Tensor> now = net_.parameters();
-      const std::vector<at::Tensor> mean = average_.parameters();
-      for (size_t i = 0; i < now.size(); ++i) {
-        mean[i].mul_(s_.average).add_(now[i], 1 - s_.average);
-      }
-      return absl::OkStatus();
-    });
-  }
-
-  absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) override {
-    UseThreads(1);
-    return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
-      std::vector<uint8_t> labels;
-      for (int i = 0; i < count; ++i) {
-        labels.push_back(static_cast<uint8_t>(i % classes_));
-      }
-      return Generate(average_, RngKey(seed).Fold("samples"),
-                      std::move(labels));
-    });
-  }
-  void VisitState(StateVisitor& visitor) override {
-    adam_.VisitState(visitor);
-    const std::vector<at::Tensor> mean = average_.parameters();
-    for (size_t i = 0; i < mean.size(); ++i) {
-      visitor.Floats(absl::StrCat("average-", i), ValuesOf(mean[i]));
-    }
-  }
-
- private:
-  ImageBatch Generate(TwoLayers& net, RngKey key, std::vector<uint8_t> labels) {
-    const at::Tensor in = at::cat(
-        {Normal(key, {static_cast<int64_t>(labels.size()), s_.latent}, 1),
-         OneHot(labels, classes_)},
-        1);
-    asked_ = in;
-    shown_ = at::tanh(net.Forward(in)).contiguous();
-    const float* const begin = shown_.data_ptr<float>();
-    return {.labels = std::move(labels),
-            .images = {begin, begin + shown_.numel()}};
-  }
-
-  const DataLensSettings s_;
-  const int classes_;
-  TwoLayers net_, average_;
-  AdamOf adam_;
-  at::Tensor asked_, shown_;  // what was generated last, from what
+  std::vector<bool> not_finite_;  // [teachers], at the last question
 };
 
 }  // namespace
@@ -354,46 +202,6 @@ absl::StatusOr<std::unique_ptr<TeacherGroup>> MakeTeacherGroup(
         std::make_unique<Teachers>(settings, dimensions, classes, first, count);
     made->Begin(examples);
     return made;
-  });
-}
-
-std::unique_ptr<Student> MakeStudent(const DataLensSettings& settings,
-                                     int dimensions, int classes) {
-  return std::make_unique<DenseStudent>(settings, dimensions, classes);
-}
-
-absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
-                                          const ImageBatch& test, int classes,
-                                          uint64_t seed) {
-  constexpr int kWidth = 64, kSteps = 1000, kBatch = 100;
-  constexpr double kRate = 2e-3;
-  UseThreads(1);
-  return GuardTorch([&]() -> absl::StatusOr<double> {
-    const auto size = static_cast<int64_t>(train.labels.size());
-    const auto tests = static_cast<int64_t>(test.labels.size());
-    const auto dimensions = static_cast<int64_t>(train.images.size()) / size;
-    const RngKey key = RngKey(seed).Fold("classifier");
-    TwoLayers net(key, static_cast<int>(dimensions), kWidth, classes);
-    AdamOf adam(net.parameters(), kRate);
-    const at::Tensor x = Copied(train.images, {size, dimensions});
-    const at::Tensor y = OneHot(train.labels, classes);
-    for (int step = 0; step < kSteps; ++step) {
-      at::Tensor chosen = at::zeros({kBatch}, at::kLong);
-      for (int i = 0; i < kBatch; ++i) {
-        chosen.data_ptr<int64_t>()[i] = static_cast<int64_t>(
-            key.Fold(step).Below(static_cast<uint64_t>(size), i));
-      }
-      const at::Tensor out = net.Forward(x.index_select(0, chosen));
-      adam.Step(net.Backward((at::softmax(out, 1) - y.index_select(0, chosen)) /
-                             kBatch));
-    }
-    const at::Tensor guess =
-        net.Forward(Copied(test.images, {tests, dimensions})).argmax(1);
-    int right = 0;
-    for (int64_t i = 0; i < tests; ++i) {
-      right += guess.data_ptr<int64_t>()[i] == test.labels[i];
-    }
-    return static_cast<double>(right) / static_cast<double>(tests);
   });
 }
 

@@ -29,16 +29,21 @@ class TeacherGroup {
   // how teachers are spread over groups does not change their votes.
   virtual absl::StatusOr<std::vector<int16_t>> Vote(
       uint64_t step, const ImageBatch& batch) = 0;
+  // Teachers that abstained from the last question because what they learnt, or
+  // would have voted with, is not finite.
+  virtual int NotFinite() const = 0;
   // All that Vote changes.
   virtual void VisitState(StateVisitor& visitor) = 0;
 };
 
+// What it generates is finite: kInternal if it cannot be.
 class Student {
  public:
   virtual ~Student() = default;
   // The images of a step, from 1 on.
   virtual absl::StatusOr<ImageBatch> Ask(uint64_t step) = 0;
-  // Moves them along `direction`, [labels, dimensions] of -1, 0, 1.
+  // Moves them along `direction`, [labels, dimensions] of -1, 0, 1.  After an
+  // error it must not be used.
   virtual absl::Status Learn(std::span<const int8_t> direction) = 0;
   // `count` images of classes 0, 1, ... in turn, by the averaged parameters.
   virtual absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) = 0;

@@ -34,11 +34,9 @@ double VoteSensitivity(const DataLensSettings& s) {
   return 2 * std::sqrt(s.top);
 }
 
-absl::Status CheckSettings(const DataLensSettings& s, int dimensions,
-                           int examples) {
+absl::Status CheckSettings(const DataLensSettings& s, int dimensions) {
   GOSSAMER_RETURN_IF_ERROR(CheckBudget(s.budget));
-  GOSSAMER_RETURN_IF_ERROR(
-      CheckWhole("teachers", s.teachers, 1, std::min(examples, kMostVotes)));
+  GOSSAMER_RETURN_IF_ERROR(CheckWhole("teachers", s.teachers, 1, kMostVotes));
   GOSSAMER_RETURN_IF_ERROR(CheckWhole("top", s.top, 1, dimensions));
   GOSSAMER_RETURN_IF_ERROR(CheckWhole("batch", s.batch, 1, kMostBatch));
   GOSSAMER_RETURN_IF_ERROR(
@@ -68,6 +66,14 @@ absl::Status CheckSettings(const DataLensSettings& s, int dimensions,
       "epsilon %g is spent after %d images, before the first batch of %d: take "
       "a larger --sigma, a smaller --top or a larger --epsilon",
       s.budget.epsilon, allowed, s.batch));
+}
+
+absl::Status CheckExamples(const DataLensSettings& s, size_t examples) {
+  if (examples >= static_cast<size_t>(s.teachers)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "teachers is %d, and there are %d images to teach with; each teacher "
+      "needs one of its own",
+      s.teachers, examples));
 }
 
 std::string SettingsText(const DataLensSettings& s) {

@@ -6,6 +6,7 @@
 #ifndef GOSSAMER_ALGORITHMS_PRIVACY_SETTINGS_H_
 #define GOSSAMER_ALGORITHMS_PRIVACY_SETTINGS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,10 +37,10 @@ struct DataLensSettings {
 };
 
 // kInvalidArgument, naming the number, unless a run of images of `dimensions`
-// values, `examples` of them to teach with, can be: k at most `dimensions`, an
-// example for every teacher, a budget for at least one batch.
-absl::Status CheckSettings(const DataLensSettings& s, int dimensions,
-                           int examples);
+// values can be: k at most `dimensions`, a budget for at least one batch.
+absl::Status CheckSettings(const DataLensSettings& s, int dimensions);
+// kInvalidArgument unless there is an example for every teacher.
+absl::Status CheckExamples(const DataLensSettings& s, size_t examples);
 
 // L2 sensitivity of the vote sum: one example is in one shard, and one teacher
 // can turn all its k votes around.

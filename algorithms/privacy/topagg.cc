@@ -10,8 +10,8 @@
 
 namespace gossamer {
 
-absl::Status AddVote(std::span<const float> gradient, int top, double clip,
-                     RngKey key, std::span<int16_t> sum) {
+absl::StatusOr<bool> AddVote(std::span<const float> gradient, int top,
+                             double clip, RngKey key, std::span<int16_t> sum) {
   const size_t n = gradient.size();
   if (sum.size() != n || top < 1 || static_cast<size_t>(top) > n) {
     return absl::InvalidArgumentError(
@@ -19,14 +19,11 @@ absl::Status AddVote(std::span<const float> gradient, int top, double clip,
                         n, sum.size()));
   }
   double largest = 0;
-  for (size_t j = 0; j < n; ++j) {
-    if (!std::isfinite(gradient[j])) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "coordinate %d of a teacher's gradient is %g", j, gradient[j]));
-    }
-    largest = std::max(largest, std::abs(static_cast<double>(gradient[j])));
+  for (const float g : gradient) {
+    if (!std::isfinite(g)) return false;
+    largest = std::max(largest, std::abs(static_cast<double>(g)));
   }
-  if (largest == 0) return absl::OkStatus();
+  if (largest == 0) return true;
   std::vector<uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
   std::nth_element(order.begin(), order.begin() + (top - 1), order.end(),
@@ -41,7 +38,7 @@ absl::Status AddVote(std::span<const float> gradient, int top, double clip,
     const double yes = 0.5 + gradient[j] / (2 * bound);
     sum[j] = static_cast<int16_t>(sum[j] + (key.Uniform(j) < yes ? 1 : -1));
   }
-  return absl::OkStatus();
+  return true;
 }
 
 void Release(std::span<const int32_t> sum, double sigma, double limit,

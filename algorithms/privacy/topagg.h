@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/base/rng.h"
 
 namespace gossamer {
@@ -21,11 +21,13 @@ inline constexpr int kMostBatch = 4096;
 
 // Adds one teacher's vote on one image to `sum`: of the `top` coordinates of
 // `gradient` that are largest (of equals the first), +1 with probability
-// 1/2 + g_j / (2 b), else -1, b = min(max |g_j|, clip); 0 elsewhere.  A
-// gradient of zeros abstains.  Draw j of `key` decides coordinate j.
-// kInvalidArgument for a gradient that is not finite, or sizes that differ.
-absl::Status AddVote(std::span<const float> gradient, int top, double clip,
-                     RngKey key, std::span<int16_t> sum);
+// 1/2 + g_j / (2 b), else -1, b = min(max |g_j|, clip); 0 elsewhere.  Draw j of
+// `key` decides coordinate j.  A gradient of zeros abstains, and so does one
+// that is not finite, of which alone it returns false: to end a run for it
+// would tell of one shard what no noise covers.
+// kInvalidArgument: sizes that differ.
+absl::StatusOr<bool> AddVote(std::span<const float> gradient, int top,
+                             double clip, RngKey key, std::span<int16_t> sum);
 
 // out_j = +1 if V_j > limit, -1 if V_j < -limit, else 0, V = sum + N(0,
 // sigma^2), by draw j of `key`.  The only thing that leaves the teachers'

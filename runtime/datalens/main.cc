@@ -2,11 +2,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/command_line.h"
 #include "runtime/datalens/run.h"
+#include "runtime/datalens/run_files.h"
+#include "runtime/datalens/run_text.h"
 
 namespace gossamer {
 namespace {
@@ -23,9 +29,17 @@ constexpr char kExamples[] = R"(Examples:
   gossamer-datalens train --epsilon 10 --samples digits.png
   gossamer-datalens train --epsilon 1 --sigma 2000 --seed 2 --json
   gossamer-datalens train --checkpoints runs/digits   # and again, to go on
+  gossamer-datalens train --config deploy/configs/digits.txt --seed 2
+  gossamer-datalens train --config runs/digits/config.txt --checkpoints runs/b
   gossamer-datalens student --listen 127.0.0.1:7900 --groups 2
   gossamer-datalens teachers --student 127.0.0.1:7900 --groups 2 --group 0
   gossamer-datalens teachers --student 127.0.0.1:7900 --groups 2 --group 1
+
+A configuration has a line "name value" for each setting, named as its option:
+those with defaults above, steps, checkpoint-every and noise-seed; # begins a
+comment line. Options go over it, whatever their order. The folder of
+--checkpoints keeps the whole of it in config.txt. With a noise-seed in it,
+another run of it has the same bits; without one, noise of its own.
 
 Student and teachers take the same settings and seed; what differs is refused.
 deploy/digits.sh fetches the data.  Beyond this machine everybody needs --certs
@@ -55,39 +69,20 @@ int Report(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
-void AddSettings(Command& c, DataLensRun& run) {
-  const OptionRules shown = {.show_default = true};
-  DataLensSettings& s = run.settings;
-  c.AddOption("--data", &run.data, "digits.csv", shown);
-  c.AddOption("--epsilon", &s.budget.epsilon, "the budget", shown);
-  c.AddOption("--delta", &s.budget.delta, "of the budget", shown);
-  c.AddOption("--teachers", &s.teachers, "on disjoint shards", shown);
-  c.AddOption("--top", &s.top, "coordinates that a teacher votes on (k)",
-              shown);
-  c.AddOption("--sigma", &s.sigma, "deviation of the noise on a sum of votes",
-              shown);
-  c.AddOption("--threshold", &s.threshold,
-              "votes needed, as a share of the teachers (beta)", shown);
-  c.AddOption("--clip", &s.clip, "a gradient this large votes for certain (c)",
-              shown);
-  c.AddOption("--step-size", &s.step_size, "of an image (alpha)", shown);
-  c.AddOption("--batch", &s.batch, "images that are asked about at once",
-              shown);
-  c.AddOption("--discriminator-steps", &s.discriminator_steps,
-              "of every teacher before it votes", shown);
-  c.AddOption("--student-steps", &s.student_steps,
-              "towards the moved images of a batch", shown);
-  c.AddOption("--teacher-rate", &s.teacher_rate, "learning rate", shown);
-  c.AddOption("--student-rate", &s.student_rate, "learning rate", shown);
-  c.AddOption("--average", &s.average, "of the student's parameters over steps",
-              shown);
-  c.AddOption("--teacher-width", &s.teacher_width, "hidden units", shown);
-  c.AddOption("--student-width", &s.student_width, "hidden units", shown);
-  c.AddOption("--latent", &s.latent, "numbers a sample is made from", shown);
-  c.AddOption("--seed", &s.seed, "of everything but the noise", shown);
-  c.AddOption("--groups", &run.groups, "that the teachers sit in", shown);
-  c.AddOption("--patience", &run.patience, "seconds to wait for the others",
-              {.show_default = true, .range = {{0.1, 86400}}});
+void Add(Command& c, std::vector<RunSetting> settings) {
+  for (RunSetting& s : settings) {
+    std::visit(
+        [&](auto* value) {
+          c.AddOption("--" + s.name, value, s.help, std::move(s.rules));
+        },
+        s.value);
+  }
+}
+
+void AddSettings(Command& c, DataLensRun& run, std::string& config) {
+  c.AddOption("--config", &config, "read settings here first",
+              {.value_name = "FILE"});
+  Add(c, SharedSettings(run));
   c.AddOption("--checkpoints", &run.checkpoints,
               "keep state here, and go on from what is there",
               {.value_name = "DIR"});
@@ -95,14 +90,7 @@ void AddSettings(Command& c, DataLensRun& run) {
 }
 
 void AddResults(Command& c, DataLensRun& run) {
-  c.AddOption("--steps", &run.steps,
-              "at most so many, over all lives; 0: the whole budget",
-              {.show_default = true});
-  c.AddOption("--checkpoint-every", &run.checkpoint_every,
-              "steps; 0: only when stopped and at the end",
-              {.show_default = true});
-  c.AddOption("--noise-seed", &run.noise_seed,
-              "for tests: the noise can be repeated, and so taken off");
+  Add(c, StudentSettings(run));
   c.AddOption("--samples", &run.samples, "draw 100 samples",
               {.value_name = "PNG"});
   c.AddOption("--json", &run.json, "answer as JSON");
@@ -115,23 +103,32 @@ void AddDoor(Command& c, DataLensRun& run) {
               "allow connections beyond this machine without certificates");
 }
 
-int Main(int argc, char** argv) {
+// `run` is what the command line changes.  What it says goes over what a
+// configuration says, so it is read twice: to find the file, and over it.
+int Main(int argc, char** argv, DataLensRun run, bool configured) {
   Command program(
       {.name = "gossamer-datalens", .about = kAbout, .footer = kExamples});
-  DataLensRun run;
-  run.data = "data/digits/digits.csv";
-  run.listen = "127.0.0.1:7900";
+  std::string config;
+  const auto once_configured =
+      [&](absl::Status (*command)(const DataLensRun&)) -> std::function<int()> {
+    return [&, command] {
+      if (config.empty() || configured) return Report(command(run));
+      DataLensRun said;
+      const absl::Status read = ReadConfiguration(config, said);
+      return read.ok() ? Main(argc, argv, std::move(said), true) : Report(read);
+    };
+  };
   Command& train =
       program.AddCommand({.name = "train",
                           .about = "Student and teachers in this process",
-                          .run = [&run] { return Report(TrainHere(run)); }});
-  AddSettings(train, run);
+                          .run = once_configured(TrainHere)});
+  AddSettings(train, run, config);
   AddResults(train, run);
   Command& student =
       program.AddCommand({.name = "student",
                           .about = "The generator; waits for its teachers",
-                          .run = [&run] { return Report(RunStudent(run)); }});
-  AddSettings(student, run);
+                          .run = once_configured(RunStudent)});
+  AddSettings(student, run, config);
   AddResults(student, run);
   student.AddOption("--listen", &run.listen,
                     "host:port for teachers; port 0 takes a free one",
@@ -142,8 +139,8 @@ int Main(int argc, char** argv) {
   Command& teachers =
       program.AddCommand({.name = "teachers",
                           .about = "One group of teachers, with their data",
-                          .run = [&run] { return Report(RunTeachers(run)); }});
-  AddSettings(teachers, run);
+                          .run = once_configured(RunTeachers)});
+  AddSettings(teachers, run, config);
   teachers.AddOption("--student", &run.student, "host:port of the student",
                      {.required = true});
   teachers.AddOption("--group", &run.group, "which, from 0 on", {});
@@ -156,5 +153,5 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  return gossamer::Main(argc, argv);
+  return gossamer::Main(argc, argv, {}, /*configured=*/false);
 }

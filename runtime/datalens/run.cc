@@ -31,27 +31,28 @@ constexpr int kSamples = 3000;  // that the classifier learns from
 constexpr absl::Duration kSayEvery = absl::Seconds(2);
 
 absl::StatusOr<Digits> Load(const DataLensRun& run) {
-  GOSSAMER_ASSIGN_OR_RETURN(Digits digits, ReadDigits(run.data));
-  GOSSAMER_RETURN_IF_ERROR(
-      CheckSettings(run.settings, kDigitPixels,
-                    static_cast<int>(digits.train.labels.size())));
+  // First what needs no data to be refused.
+  GOSSAMER_RETURN_IF_ERROR(CheckSettings(run.settings, kDigitPixels));
   if (run.groups < 1 || run.groups > run.settings.teachers) {
     return absl::InvalidArgumentError(
         absl::StrFormat("groups is %d; it must lie between 1 and the %d "
                         "teachers",
                         run.groups, run.settings.teachers));
   }
+  if (run.group < 0 || run.group >= run.groups) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "group is %d; of %d groups it must lie between 0 and %d", run.group,
+        run.groups, run.groups - 1));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(Digits digits, ReadDigits(run.data));
+  GOSSAMER_RETURN_IF_ERROR(
+      CheckExamples(run.settings, digits.train.labels.size()));
   return digits;
 }
 
 absl::StatusOr<std::unique_ptr<TeacherGroup>> GroupOf(const DataLensRun& run,
                                                       const ImageBatch& train,
                                                       int group) {
-  if (group < 0 || group >= run.groups) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "group is %d; of %d groups it must lie between 0 and %d", group,
-        run.groups, run.groups - 1));
-  }
   const int teachers = run.settings.teachers;
   const int first = FirstTeacher(teachers, group, run.groups);
   return MakeTeacherGroup(
@@ -127,7 +128,10 @@ TeacherOptions TeacherOptionsOf(const DataLensRun& run, const RunFiles& files) {
           .classes = kDigitClasses,
           .student = run.student,
           .patience = absl::Seconds(run.patience),
-          .kept = files.kept.get()};
+          .kept = files.kept.get(),
+          .on_problem = [](const std::string& what) {
+            std::fprintf(stderr, "warning: %s\n", what.c_str());
+          }};
 }
 
 absl::Status WriteSamples(const ImageBatch& batch, const std::string& path) {

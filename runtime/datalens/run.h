@@ -17,7 +17,7 @@ namespace gossamer {
 
 struct DataLensRun {
   DataLensSettings settings;
-  std::string data;    // digits.csv
+  std::string data = "data/digits/digits.csv";
   int groups = 1;      // of teachers
   uint64_t steps = 0;  // over all lives; 0: until the budget is spent
   // Anybody who knows it can take the noise off: for tests.  Left out: drawn
@@ -30,7 +30,7 @@ struct DataLensRun {
   bool json = false;
   bool quiet = false;
   // Of student and teachers in processes of their own.
-  std::string listen;
+  std::string listen = "127.0.0.1:7900";
   std::string port_file;
   std::string student;
   int group = 0;

@@ -1,6 +1,8 @@
 #include "runtime/datalens/run_files.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/file_ops.h"
+#include "runtime/datalens/run_text.h"
 #include "runtime/datalens/student_peer.h"
 
 namespace gossamer {
@@ -24,7 +28,37 @@ absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
   return files;
 }
 
+// Whole or not at all.
+absl::Status WriteConfiguration(const DataLensRun& run) {
+  DataLensRun resolved = run;
+  // To be found from wherever it is read.
+  resolved.data = std::filesystem::absolute(run.data).lexically_normal();
+  const std::string path = run.checkpoints + "/" + kConfigurationName;
+  FileOps& files = SystemFileOps();
+  GOSSAMER_RETURN_IF_ERROR(files.WriteText(path + ".new", RunText(resolved)));
+  GOSSAMER_RETURN_IF_ERROR(files.Rename(path + ".new", path));
+  return files.SyncFolder(run.checkpoints);
+}
+
 }  // namespace
+
+absl::Status ReadConfiguration(const std::string& path, DataLensRun& run) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--config ", path,
+        ": cannot be read; deploy/configs/digits.txt is one to start from"));
+  }
+  std::string text(kMostRunTextBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostRunTextBytes || file.bad()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--config ", path,
+                     ": not a configuration (over 64 KiB or unreadable)"));
+  }
+  return ReadRunText(text, path, run);
+}
 
 absl::StatusOr<RunFiles> OpenStudentFiles(const DataLensRun& run) {
   if (run.checkpoints.empty()) return RunFiles();
@@ -37,6 +71,7 @@ absl::StatusOr<RunFiles> OpenStudentFiles(const DataLensRun& run) {
   GOSSAMER_ASSIGN_OR_RETURN(RunFiles files, Open(options));
   options.folder += "/spent";
   GOSSAMER_ASSIGN_OR_RETURN(files.ledger, PrivacyLedger::Open(options));
+  GOSSAMER_RETURN_IF_ERROR(WriteConfiguration(run));
   return files;
 }
 

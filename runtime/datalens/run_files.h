@@ -1,5 +1,7 @@
-// The folders of a DataLens run below --checkpoints, opened for one side of it.
+// The files of a DataLens run: its configuration, and the folders below
+// --checkpoints, opened for one side of it.
 //
+//   DIR/config.txt            what the run was told, resolved
 //   DIR/student/round-40      the student after step 40
 //   DIR/student/spent/        how many images votes may have been released on
 //   DIR/teachers-0/round-40   group 0 after step 40
@@ -10,6 +12,7 @@
 #define GOSSAMER_RUNTIME_DATALENS_RUN_FILES_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "algorithms/privacy/vote_message.h"
@@ -26,7 +29,14 @@ struct RunFiles {
   std::unique_ptr<PrivacyLedger> ledger;  // the student's
 };
 
-// Errors as of FolderLock, KeptState and PrivacyLedger.  Says on stderr what is
+inline constexpr char kConfigurationName[] = "config.txt";
+
+// Sets what the file says.  kInvalidArgument: it cannot be read, is too long,
+// or as of ReadRunText.
+absl::Status ReadConfiguration(const std::string& path, DataLensRun& run);
+
+// The student's also writes the configuration.  Errors as of FileOps,
+// FolderLock, KeptState and PrivacyLedger.  Says on stderr what is
 // passed over.
 absl::StatusOr<RunFiles> OpenStudentFiles(const DataLensRun& run);
 // `train`: what all teachers learn from, which must be as it was.

@@ -33,55 +33,6 @@ StudentPeer::StudentPeer(EventLoop* loop, Transport* transport,
       accountant_(*RdpAccountant::Create(VoteSensitivity(options_.settings),
                                          options_.settings.sigma)) {}
 
-void StudentPeer::VisitState(StateVisitor& visitor) {
-  visitor.Counter("step", progress_.step);
-  visitor.Counter("queries", progress_.queries);
-  PrefixedVisitor own(visitor, "student.");
-  student_->VisitState(own);
-}
-
-absl::Status StudentPeer::Restore() {
-  if (options_.kept == nullptr) return absl::OkStatus();
-  const std::set<uint64_t>& steps = options_.kept->steps();
-  if (!steps.empty()) return GoTo(*steps.rbegin());
-  Charge();
-  return absl::OkStatus();
-}
-
-absl::Status StudentPeer::GoTo(uint64_t step) {
-  whole_ = false;
-  GOSSAMER_RETURN_IF_ERROR(
-      options_.kept->GoTo(step, [this](StateVisitor& v) { VisitState(v); }));
-  if (progress_.queries > options_.ledger->spent()) {
-    return absl::DataLossError(absl::StrFormat(
-        "the state after step %d was paid for with %d images, of which the "
-        "ledger knows %d: it is missing or not this run's, and without it "
-        "nobody knows what is spent. Bring back its folder",
-        step, progress_.queries, options_.ledger->spent()));
-  }
-  Charge();
-  whole_ = true;
-  return absl::OkStatus();
-}
-
-// A step that is taken again blurs the same votes with other noise: both count.
-void StudentPeer::Charge() {
-  if (!options_.noise_repeats) progress_.queries = options_.ledger->spent();
-  accountant_ = *RdpAccountant::Create(VoteSensitivity(options_.settings),
-                                       options_.settings.sigma);
-  accountant_.Spend(progress_.queries);
-  progress_.epsilon = accountant_.Epsilon(options_.settings.budget.delta);
-}
-
-absl::Status StudentPeer::Keep() {
-  if (options_.kept == nullptr || !whole_ ||
-      options_.kept->steps().contains(progress_.step)) {
-    return absl::OkStatus();
-  }
-  return options_.kept->Save(progress_.step,
-                             [this](StateVisitor& v) { VisitState(v); });
-}
-
 void StudentPeer::Start() {
   for (int g = 0; g < options_.groups; ++g) {
     waiting_.insert(TeacherGroupId(g));
@@ -127,7 +78,7 @@ void StudentPeer::NextStep() {
   }
   absl::StatusOr<ImageBatch> batch = student_->Ask(progress_.step + 1);
   if (!batch.ok()) {
-    End(batch.status());
+    End(Unfit(batch.status()));
     return;
   }
   question_ = Payload::FromVector(EncodeImages(*batch));
@@ -135,6 +86,14 @@ void StudentPeer::NextStep() {
   for (int g = 0; g < options_.groups; ++g) waiting_.insert(TeacherGroupId(g));
   SetTimer(options_.patience);
   for (const PeerId peer : waiting_) SendQuestion(peer);
+}
+
+// The student cannot go on; what is released is paid for whatever became of it.
+absl::Status StudentPeer::Unfit(const absl::Status& why) const {
+  return absl::InternalError(absl::StrFormat(
+      "step %d: %s. Epsilon %.4g of %g is spent and stays spent",
+      progress_.step + 1, std::string(why.message()), progress_.epsilon,
+      options_.settings.budget.epsilon));
 }
 
 bool StudentPeer::KeepsAfter(uint64_t step) const {
@@ -318,7 +277,8 @@ absl::Status StudentPeer::EndStep() {
   Release(sums_, s.sigma, s.threshold * s.teachers, options_.noise.Fold(step),
           direction);
   whole_ = false;
-  GOSSAMER_RETURN_IF_ERROR(student_->Learn(direction));
+  const absl::Status learnt = student_->Learn(direction);
+  if (!learnt.ok()) return Unfit(learnt);
   progress_.step = step;
   whole_ = true;
   if (KeepsAfter(step)) {

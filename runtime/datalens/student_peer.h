@@ -119,6 +119,7 @@ class StudentPeer : public TransportListener {
   void StopUnlessUnderWay();
   void NextStep();
   absl::Status EndStep();
+  absl::Status Unfit(const absl::Status& why) const;
   void SendQuestion(PeerId peer);
   absl::Status Read(PeerId peer, ConnectionId connection, const VoteHead& head,
                     const Frame& frame);

@@ -127,6 +127,7 @@ absl::Status TeacherPeer::Answer(const VoteHead& head, const Frame& frame) {
     }
     auto votes = teachers_->Vote(head.step, batch);
     if (!votes.ok()) return OwnError(votes.status());
+    SayWhoAbstains(head.step);
     last_ = EncodeVotes(*votes);
     answered_ = head.step;
   }
@@ -136,6 +137,17 @@ absl::Status TeacherPeer::Answer(const VoteHead& head, const Frame& frame) {
   }
   Send(VoteHead::Kind::kVotes, last_);
   return absl::OkStatus();
+}
+
+void TeacherPeer::SayWhoAbstains(uint64_t step) {
+  const int abstain = teachers_->NotFinite();
+  if (abstain == 0 || said_ || !options_.on_problem) return;
+  said_ = true;
+  options_.on_problem(absl::StrCat(
+      "from step ", step, " on ", abstain, " of teachers ", teachers_->first(),
+      " to ", teachers_->first() + teachers_->count() - 1,
+      " abstain, as their gradients are not finite; the budget is spent all "
+      "the same. Try a smaller --teacher-rate"));
 }
 
 absl::Status TeacherPeer::GoBackTo(uint64_t step) {

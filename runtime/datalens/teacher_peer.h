@@ -32,6 +32,9 @@ struct TeacherOptions {
   // For the next question.
   absl::Duration patience = absl::Minutes(5);
   KeptState* kept = nullptr;  // may be null
+  // Said once, of the first teachers that abstain because something of theirs
+  // is not finite; may be empty.
+  std::function<void(const std::string&)> on_problem = {};
 };
 
 // All calls on the loop, but the constructor's and Restore().
@@ -62,6 +65,7 @@ class TeacherPeer : public TransportListener {
   absl::Status Read(const VoteHead& head, const Frame& frame);
   absl::Status Answer(const VoteHead& head, const Frame& frame);
   absl::Status GoTo(uint64_t step);
+  void SayWhoAbstains(uint64_t step);
   absl::Status GoBackTo(uint64_t step);
   absl::Status Keep();
   void VisitState(StateVisitor& visitor);
@@ -80,6 +84,7 @@ class TeacherPeer : public TransportListener {
   // What was answered, for a student that did not get it.
   std::vector<std::byte> last_;
   bool refused_ = false;
+  bool said_ = false;  // who abstains
   EventLoop::TimerId timer_{};
 };
 

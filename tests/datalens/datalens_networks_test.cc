@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gan_models/data/digits.h"
@@ -144,6 +146,62 @@ TEST(DataLensNetworksTest, GoesOnFromItsStateBitForBit) {
   }
   EXPECT_EQ(other.student->Sample(20, 1)->images,
             whole.student->Sample(20, 1)->images);
+}
+
+// Whose parameters are not finite falls silent, and its state can be kept; the
+// others' votes are what they were.
+TEST(DataLensNetworksTest, TeachersThatAreNotFiniteFallSilent) {
+  const DataLensSettings s = Settings();
+  const ImageBatch train = Halves(60, 1);
+  const ImageBatch batch = *MakeStudent(s, kPixels, 2)->Ask(1);
+  // The fourth of all, by an example of its own.
+  ImageBatch spoilt = train;
+  const std::vector<int> order =
+      RngKey(s.seed).Fold("teachers").Fold("shards").Permutation(60);
+  std::fill_n(spoilt.images.begin() + order[3 * 5] * kPixels, kPixels, NAN);
+  auto whole = MakeTeacherGroup(s, spoilt, 2, 0, 12);
+  auto healthy = MakeTeacherGroup(s, train, 2, 0, 12);
+  auto alone = MakeTeacherGroup(s, train, 2, 3, 1);
+  for (uint64_t step = 1; step <= 3; ++step) {
+    const auto sums = (*whole)->Vote(step, batch);
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_EQ((*whole)->NotFinite(), 1);
+    const auto all = *(*healthy)->Vote(step, batch);
+    const auto own = *(*alone)->Vote(step, batch);
+    EXPECT_EQ((*healthy)->NotFinite(), 0);
+    for (size_t j = 0; j < all.size(); ++j) {
+      ASSERT_EQ((*sums)[j], all[j] - own[j]) << step;
+    }
+  }
+  EXPECT_TRUE(TakeCheckpoint({}, [&](StateVisitor& v) {
+                (*whole)->VisitState(v);
+              }).ok());
+}
+
+// Writes over every parameter and moment.
+class Spoil final : public StateVisitor {
+ public:
+  void Floats(std::string_view, std::span<float> values) override {
+    std::ranges::fill(values, NAN);
+  }
+  void Counter(std::string_view, uint64_t&) override {}
+  void Bytes(std::string_view, std::vector<std::byte>&) override {}
+};
+
+TEST(DataLensNetworksTest, AStudentThatIsNotFiniteSaysSo) {
+  const DataLensSettings s = Settings();
+  const auto student = MakeStudent(s, kPixels, 2);
+  ASSERT_TRUE(student->Ask(1).ok());
+  Spoil spoil;
+  student->VisitState(spoil);
+  const std::vector<int8_t> direction(static_cast<size_t>(s.batch) * kPixels,
+                                      1);
+  for (const absl::Status& status :
+       {student->Learn(direction), student->Ask(2).status(),
+        student->Sample(10, 1).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("are not finite"));
+  }
 }
 
 // Only the teacher that holds an example may vote otherwise for it.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,10 +34,17 @@ struct Outcome {
   bool budget_spent = false;
 };
 
+// All gradients of one teacher.
+struct Spoilt {
+  int teacher = -1;
+  float value = 0;
+};
+
 // All in virtual time; `meddle` may do something to the network.
 Outcome InVirtualTime(int groups, StudentOptions options,
                       std::function<void(SimNetwork&, VirtualLoop&)> meddle,
-                      TeacherOptions teacher_options, int present) {
+                      TeacherOptions teacher_options, int present,
+                      Spoilt spoilt = {}) {
   VirtualLoop loop;
   SimNetwork network(&loop, SimOptions{});
   VirtualPeerLoop own(&loop);
@@ -60,6 +68,8 @@ Outcome InVirtualTime(int groups, StudentOptions options,
     s->loop = std::make_unique<VirtualPeerLoop>(&loop);
     s->transport = network.CreateEndpoint(TeacherGroupId(g), s->loop.get());
     s->teachers = TeachersOf(g, groups);
+    s->teachers->spoilt = spoilt.teacher;
+    s->teachers->value = spoilt.value;
     s->peer = std::make_unique<TeacherPeer>(
         s->loop.get(), s->transport.get(), s->teachers.get(), teacher_options,
         [p = s.get()](absl::Status status) { p->ended = std::move(status); });
@@ -135,6 +145,35 @@ TEST(DataLensPeersTest, LostConnectionsChangeNoBit) {
       TeachersFor(), 2);
   EXPECT_TRUE(outcome.student.ok()) << outcome.student;
   EXPECT_EQ(outcome.table, Plain(1).table);
+}
+
+// To end the run for it would tell of one shard what no noise covers.
+TEST(DataLensPeersTest, ATeacherThatIsNotFiniteAbstains) {
+  std::vector<std::string> said;
+  StudentOptions student = OptionsFor(2);
+  // So little noise that one vote can be seen.
+  student.settings.sigma = 1;
+  student.settings.budget.epsilon = 1000;
+  TeacherOptions options = TeachersFor();
+  options.settings = student.settings;
+  options.on_problem = [&](const std::string& what) { said.push_back(what); };
+  const auto run = [&](float value, int teacher = 3) {
+    return InVirtualTime(2, student, nullptr, options, 2, {teacher, value});
+  };
+  const Outcome abstains = run(0);
+  EXPECT_THAT(said, testing::IsEmpty());
+  EXPECT_NE(abstains.table, run(0, /*teacher=*/-1).table);
+  for (const float value : {NAN, INFINITY, -INFINITY}) {
+    said.clear();
+    const Outcome outcome = run(value);
+    EXPECT_TRUE(outcome.student.ok()) << outcome.student;
+    EXPECT_TRUE(outcome.budget_spent);
+    EXPECT_EQ(outcome.table, abstains.table);
+    EXPECT_EQ(outcome.progress.queries, abstains.progress.queries);
+    EXPECT_EQ(outcome.progress.epsilon, abstains.progress.epsilon);
+    EXPECT_THAT(said, testing::ElementsAre(HasSubstr(
+                          "from step 1 on 1 of teachers 0 to 7 abstain")));
+  }
 }
 
 TEST(DataLensPeersTest, SaysWhichTeachersAreMissing) {

@@ -31,11 +31,15 @@ def write_digits(path):
             f.write(",".join(map(str, values)) + f",{i % 10}\n")
 
 
-def start(command, folder, *more):
+def start_plain(command, *more):
     return subprocess.Popen(
-        [os.path.join(BIN, "gossamer-datalens"), command, "--data",
-         os.path.join(folder, "digits.csv"), *SETTINGS, *more],
+        [os.path.join(BIN, "gossamer-datalens"), command, *more],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def start(command, folder, *more):
+    return start_plain(command, "--data", os.path.join(folder, "digits.csv"),
+                       *SETTINGS, *more)
 
 
 def end(process):
@@ -209,6 +213,109 @@ class DataLens(unittest.TestCase):
         self.assertEqual({**again, "samples": ""}, {**last, "samples": ""})
         self.assertEqual(self.picture("again.png"), self.picture("last.png"))
 
+    def configured(self, text, *more):
+        """`train` told by a file, which is the only place with settings."""
+        path = os.path.join(self.folder, "told.txt")
+        with open(path, "w") as f:
+            f.write(text)
+        process = start_plain("train", "--config", path, "--quiet", *more)
+        self.processes.append(process)
+        return end(process)
+
+    def test_a_configuration_says_what_options_say(self):
+        code, said = end(self.run_here("said.png", *NOISE, "--steps", "9"))
+        self.assertEqual(code, 0, said)
+        text = f"""# As SETTINGS.
+            data {os.path.join(self.folder, "digits.csv")}
+            teachers 40
+            teacher-width 4
+            student-width 16
+            groups 2
+            steps 9
+            noise-seed 3
+            seed 4
+            """
+        picture = os.path.join(self.folder, "told.png")
+        # Options go over it, on whichever side.
+        code, told = self.configured(text, "--seed", "3", "--checkpoints",
+                                     self.kept, "--json", "--samples", picture)
+        self.assertEqual(code, 0, told)
+        self.assertEqual({**told, "samples": ""}, {**said, "samples": ""})
+        self.assertEqual(self.picture("told.png"), self.picture("said.png"))
+
+        # What the folder keeps repeats it, from anywhere.
+        again = os.path.join(self.folder, "again.png")
+        process = subprocess.run(
+            [os.path.join(BIN, "gossamer-datalens"), "train", "--config",
+             os.path.join(self.kept, "config.txt"), "--quiet", "--json",
+             "--samples", again], capture_output=True, text=True, cwd="/",
+            timeout=LIMIT, check=False)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        self.assertEqual({**json.loads(process.stdout), "samples": ""},
+                         {**said, "samples": ""})
+        self.assertEqual(self.picture("again.png"), self.picture("said.png"))
+        with open(os.path.join(self.kept, "config.txt")) as f:
+            kept = f.read()
+        for line in ("seed 3", "sigma 200", "teachers 40", "noise-seed 3"):
+            self.assertIn(f"\n{line}\n", kept)
+
+    def test_refuses_what_is_wrong_before_it_looks_for_data(self):
+        nowhere = f"data {self.folder}/nowhere.csv\n"
+        for text, said in (
+                ("top 32\nteechers 4\n",
+                 'told.txt:3: there is no "teechers"; did you mean "teachers"?'),
+                ("top 65\n", "top is 65; it must lie between 1 and 64"),
+                ("teachers 0\n", "teachers is 0"),
+                ("epsilon 0.01\n", "before the first batch of 10"),
+                ("epsilon 0\n", "epsilon is 0"),
+                ("groups 480\n", "groups is 480")):
+            code, complaint = self.configured(nowhere + text)
+            self.assertEqual(code, 2, complaint)
+            self.assertIn(said, complaint)
+            self.assertNotIn("digits.sh", complaint)
+        code, complaint = self.configured(nowhere)
+        self.assertEqual(code, 1, complaint)
+        self.assertIn("deploy/digits.sh fetches it", complaint)
+        code, complaint = end(start_plain("train", "--config", "/nowhere.txt"))
+        self.assertEqual(code, 2, complaint)
+        self.assertIn("--config /nowhere.txt: cannot be read", complaint)
+
+    def test_the_example_configuration_is_one(self):
+        example = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                               "../../deploy/configs/digits.txt")
+        code, result = end(start_plain(
+            "train", "--config", example, "--data",
+            os.path.join(self.folder, "digits.csv"), "--teachers", "40",
+            "--steps", "1", "--quiet", "--json"))
+        self.assertEqual(code, 0, result)
+        self.assertEqual(result["epsilon_budget"], 10)
+
+    def test_a_student_that_is_not_finite_stops_and_says_so(self):
+        code, complaint = end(self.run_here(
+            "a.png", "--checkpoints", self.kept, "--student-rate", "1.5e38"))
+        self.assertEqual(code, 1, complaint)
+        self.assertRegex(
+            complaint.strip(),
+            r"^gossamer-datalens: step 1: the student's parameters are not "
+            r"finite; .*Epsilon \d+(\.\d+)? of 10 is spent and stays spent$")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "a.png")))
+        # Paid for, and no state of it is kept.
+        self.assertEqual(newest(os.path.join(self.kept, "student", "spent")),
+                         10)
+        self.assertEqual(newest(os.path.join(self.kept, "student")), 0)
+
+    def test_teachers_that_are_not_finite_abstain(self):
+        process = self.run_here("a.png", "--checkpoints", self.kept,
+                                "--teacher-rate", "1e38", "--steps", "3")
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(json.loads(out)["images_asked_about"], 30)
+        said = err.strip().splitlines()
+        self.assertEqual(len(said), 2, err)  # one of each group
+        for group, line in enumerate(sorted(said)):
+            self.assertIn(f"of teachers {20 * group} to {20 * group + 19} "
+                          "abstain, as their gradients are not finite", line)
+
     def test_refuses_folders_of_others(self):
         stays = ["--checkpoints", self.kept, "--steps", "2"]
         code, result = end(self.run_here("a.png", *stays))
@@ -227,5 +334,5 @@ class DataLens(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BIN = sys.argv.pop(1)
+    BIN = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -63,6 +63,7 @@ class World {
     bool noise_repeats = true;
     bool teachers_keep = true;
     uint64_t effects = 0;  // after which the student dies; 0: it lives
+    int fails_at = 0;      // what it learns is not finite; 0: never
     DataLensSettings settings = Settings();
   };
 
@@ -82,6 +83,7 @@ class World {
     o.noise_repeats = options_.noise_repeats;
     o.most_steps = options_.steps;
     o.keep_every = options_.every;
+    s->student.fails_at = options_.fails_at;
     if (options_.effects > 0) s->crash.Arm(options_.effects);
     if (options_.disks != nullptr) {
       s->files = options_.disks->Session(0, &s->crash);
@@ -482,6 +484,31 @@ TEST(DataLensResumeTest, NothingIsReleasedThatIsNotPaidFor) {
 }
 
 // With fresh noise a step that is taken again is another release.
+TEST(DataLensResumeTest, AStudentThatIsNotFiniteStopsAndItsStepIsPaidFor) {
+  const Result whole = Whole({});
+  Disks disks;
+  World::Options o = {.disks = &disks, .fails_at = 6};
+  {
+    World world(o);
+    world.StartAll();
+    const absl::Status ended = world.RunToTheEnd();
+    EXPECT_THAT(Message(ended), HasSubstr("step 6: the student's table is not "
+                                          "finite. Epsilon "));
+    EXPECT_EQ(world.student().progress().queries, 6 * 5u);
+    EXPECT_THAT(world.kept().steps(), ElementsAre(0, 4));
+    EXPECT_THAT(Message(world.ended(0)),
+                HasSubstr("the student ended: step 6"));
+  }
+  // What is paid for stays paid for, and the state before it is whole.
+  o.fails_at = 0;
+  o.noise_repeats = false;
+  const Result fresh = Whole(o);
+  EXPECT_TRUE(fresh.status.ok()) << fresh.status;
+  EXPECT_TRUE(fresh.budget_spent);
+  EXPECT_EQ(fresh.learnt, static_cast<int>(AllowedSteps()) - 6);
+  EXPECT_EQ(fresh.progress.step, AllowedSteps() - 2);
+}
+
 TEST(DataLensResumeTest, StepsTakenAgainArePaidForAgain) {
   Disks disks;
   World::Options o = {.disks = &disks, .noise_repeats = false};

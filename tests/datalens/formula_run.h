@@ -39,34 +39,44 @@ class FormulaTeachers : public TeacherGroup {
   absl::StatusOr<std::vector<int16_t>> Vote(uint64_t step,
                                             const ImageBatch& batch) override {
     ++votes_;
+    not_finite_ = 0;
     for (size_t j = 0; j < kDimensions; ++j) {
       memory_[j] = 0.9f * memory_[j] + batch.images[j];
     }
     std::vector<int16_t> sums(batch.images.size());
     for (int t = first_; t < first_ + count_; ++t) {
       std::vector<float> gradient(kDimensions);
+      bool all_finite = true;
       for (size_t i = 0; i < batch.labels.size(); ++i) {
         for (size_t j = 0; j < kDimensions; ++j) {
           gradient[j] = std::sin(static_cast<float>(t + 1) * (j + 1)) -
                         batch.images[i * kDimensions + j] + batch.labels[i] -
                         memory_[j] / 4;
         }
-        const absl::Status added =
+        if (t == spoilt) std::ranges::fill(gradient, value);
+        const absl::StatusOr<bool> finite =
             AddVote(gradient, 4, 1e-5, RngKey(5).Fold(t).Fold(step).Fold(i),
                     std::span(sums).subspan(i * kDimensions, kDimensions));
-        if (!added.ok()) return added;
+        if (!finite.ok()) return finite.status();
+        all_finite = all_finite && *finite;
       }
+      not_finite_ += !all_finite;
     }
     return sums;
   }
   void VisitState(StateVisitor& visitor) override {
     visitor.Floats("memory", memory_);
   }
+  int NotFinite() const override { return not_finite_; }
   int votes() const { return votes_; }
+  // All of this teacher's gradients are of this value.
+  int spoilt = -1;
+  float value = 0;
 
  private:
   const int first_, count_;
   int votes_ = 0;
+  int not_finite_ = 0;
   std::vector<float> memory_ = std::vector<float>(kDimensions);
 };
 
@@ -81,7 +91,10 @@ class TableStudent : public Student {
     return batch;
   }
   absl::Status Learn(std::span<const int8_t> direction) override {
-    ++learnt;
+    if (++learnt == fails_at) {
+      std::ranges::fill(table, NAN);
+      return absl::InternalError("the student's table is not finite");
+    }
     for (size_t j = 0; j < table.size(); ++j) {
       table[j] = std::clamp(table[j] + 0.1f * direction[j], -1.0f, 1.0f);
     }
@@ -94,6 +107,7 @@ class TableStudent : public Student {
     visitor.Floats("table", table);
   }
   int learnt = 0;
+  int fails_at = 0;  // 0: never
   std::vector<float> table =
       std::vector<float>(Settings().batch * size_t{kDimensions});
 };

@@ -115,8 +115,8 @@ TEST(RdpAccountantTest, RefusesWhatHidesNothing) {
 std::vector<int16_t> VoteOf(std::vector<float> gradient, int top, double clip,
                             uint64_t seed = 1) {
   std::vector<int16_t> sum(gradient.size());
-  const absl::Status voted = AddVote(gradient, top, clip, RngKey(seed), sum);
-  EXPECT_TRUE(voted.ok()) << voted;
+  const auto finite = AddVote(gradient, top, clip, RngKey(seed), sum);
+  EXPECT_TRUE(finite.ok() && *finite);
   return sum;
 }
 
@@ -161,13 +161,15 @@ TEST(TopAggTest, OneTeacherMovesTheSumByItsSensitivityAtMost) {
   EXPECT_NEAR(most, VoteSensitivity(s), 1e-12);  // and it is reached
 }
 
-TEST(TopAggTest, RefusesWhatIsNoGradient) {
+TEST(TopAggTest, AbstainsOrRefusesWhatIsNoGradient) {
   std::vector<int16_t> sum(2);
   const auto vote = [&](std::vector<float> g, int top) {
     return AddVote(g, top, 1, RngKey(1), sum);
   };
-  EXPECT_FALSE(vote({1, NAN}, 1).ok());
-  EXPECT_FALSE(vote({1, INFINITY}, 1).ok());
+  EXPECT_FALSE(*vote({1, NAN}, 1));
+  EXPECT_FALSE(*vote({-INFINITY, 1}, 1));
+  EXPECT_TRUE(*vote({0, 0}, 1));
+  EXPECT_EQ(sum, (std::vector<int16_t>{0, 0}));
   EXPECT_FALSE(vote({1, 2}, 3).ok());
   EXPECT_FALSE(vote({1, 2}, 0).ok());
   EXPECT_FALSE(vote({1, 2, 3}, 1).ok());
@@ -195,13 +197,18 @@ TEST(SettingsTest, NamesWhatCannotBe) {
   const auto refusal = [](auto change) {
     DataLensSettings s;
     change(s);
-    return std::string(CheckSettings(s, 64, 1000).message());
+    return std::string(CheckSettings(s, 64).message());
   };
-  EXPECT_TRUE(CheckSettings({}, 64, 1000).ok());
+  EXPECT_TRUE(CheckSettings({}, 64).ok());
   EXPECT_THAT(refusal([](auto& s) { s.top = 65; }), HasSubstr("top is 65"));
   EXPECT_THAT(refusal([](auto& s) { s.top = 0; }), HasSubstr("top is 0"));
-  EXPECT_THAT(refusal([](auto& s) { s.teachers = 1001; }),
-              HasSubstr("teachers is 1001"));
+  EXPECT_THAT(refusal([](auto& s) { s.teachers = 0; }),
+              HasSubstr("teachers is 0"));
+  EXPECT_THAT(refusal([](auto& s) { s.teachers = kMostVotes + 1; }),
+              HasSubstr("teachers is 30001"));
+  EXPECT_TRUE(CheckExamples({}, 479).ok());
+  EXPECT_THAT(std::string(CheckExamples({}, 478).message()),
+              HasSubstr("teachers is 479, and there are 478 images"));
   EXPECT_THAT(refusal([](auto& s) { s.sigma = 0; }), HasSubstr("sigma"));
   EXPECT_THAT(refusal([](auto& s) { s.budget.epsilon = -1; }),
               HasSubstr("epsilon is -1"));
