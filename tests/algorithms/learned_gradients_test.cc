@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/gradients/learning_phases.h"
@@ -327,6 +329,139 @@ TEST(LearnedGradientsTest, TrainingRecoversFromAJumpWithAnyCoder) {
     EXPECT_LT(DistanceAfterAJump(name, Useless(UselessCoder::Kind::kRandom)),
               0.1)
         << name;
+  }
+}
+
+// What a coder was taught that is of no use any more: the fastest cosines of a
+// block, which lose what is alike in it, as values in the leader's units are;
+// or directions at random, which still say a little.
+enum class Taught { kSomethingElse, kNothing };
+
+// Learns until the test says that it is stale.  From then on it is frozen, as
+// if it had been taught something else.
+class StaleCoder final : public ValueCoder {
+ public:
+  StaleCoder(Taught taught, size_t values, size_t code, const bool* stale)
+      : learning_(values, code), other_(values, code), stale_(*stale) {
+    const auto weights = other_.parameters();
+    const auto half = weights.first(weights.size() / 2);
+    RngKey(4).FillGaussian(half);
+    for (size_t i = 0; i < half.size(); ++i) {
+      const size_t c = i / kBlock, j = i % kBlock;
+      half[i] = static_cast<float>(
+          taught == Taught::kNothing
+              ? half[i] / std::sqrt(kBlock)
+              : std::sqrt(2.0 / kBlock) *
+                    std::cos(std::numbers::pi / kBlock * (kBlock - 1.0 - c) *
+                             (j + 0.5)));
+    }
+    std::ranges::copy(half, weights.last(half.size()).begin());
+  }
+  size_t code_size() const override { return learning_.code_size(); }
+  std::span<float> parameters() override { return learning_.parameters(); }
+  absl::Status Gradient(std::span<const float> values,
+                        std::span<float> gradient) override {
+    return learning_.Gradient(values, gradient);
+  }
+  absl::Status Encode(std::span<const float> values,
+                      std::span<float> code) override {
+    return (stale_ ? other_ : learning_).Encode(values, code);
+  }
+  void Decode(std::span<const float> code,
+              std::span<float> values) const override {
+    (stale_ ? other_ : learning_).Decode(code, values);
+  }
+
+ private:
+  LinearCoder learning_, other_;
+  const bool& stale_;
+};
+
+struct StaleEnd {
+  double distance = 0;   // to the optimum, mean of the last 300 steps
+  double farthest = 0;   // at any step since the coder is stale
+  int coded_before = 0;  // steps whose codes travelled
+  int coded_after = 0;
+  bool coded_at_the_end = false;
+};
+
+// Noisy quadratics of ranks that differ, whose targets jump where the coder
+// becomes stale, so that there is as much to say as at the start.
+StaleEnd TrainPastStaleness(std::string_view method,
+                            Taught taught = Taught::kSomethingElse) {
+  constexpr int kSize = 4;
+  constexpr uint64_t kStale = 400, kSteps = 1600, kLast = 300;
+  const ParameterLayout layout({{"w", Player::kGenerator, {64, 20}, {}}});
+  const size_t n = layout.size();
+  bool stale = false;
+  GradientFleet fleet(
+      method, layout, kSize, "",
+      [&](size_t values,
+          size_t code) -> absl::StatusOr<std::unique_ptr<ValueCoder>> {
+        return std::make_unique<StaleCoder>(taught, values, code, &stale);
+      });
+  const size_t coded = 2 + 64 / 4;
+  StaleEnd end;
+  std::vector<float> x(n);
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    stale = step >= kStale;
+    const AllReduceForm form = fleet.rank(0).Form(step, kSize);
+    end.coded_at_the_end = form.floats == coded || form.payloads != nullptr;
+    (stale ? end.coded_after : end.coded_before) += end.coded_at_the_end;
+    GradientFleet::Vectors g(kSize, std::vector<float>(n));
+    std::vector<float> target(n), mean(n);
+    for (int r = 0; r < kSize; ++r) {
+      RngKey(r).Fold(stale).FillGaussian(target);
+      RngKey(r).Fold("noise").Fold(step).FillGaussian(g[r]);
+      for (size_t i = 0; i < n; ++i) {
+        mean[i] += target[i] / kSize;
+        g[r][i] += x[i] - target[i];
+      }
+    }
+    const auto q = fleet.Step(g);
+    double squares = 0;
+    for (size_t i = 0; i < n; ++i) {
+      x[i] -= 0.02f * q[i];
+      squares += (x[i] - mean[i]) * (x[i] - mean[i]);
+    }
+    if (stale) end.farthest = std::max(end.farthest, std::sqrt(squares));
+    if (step >= kSteps - kLast) end.distance += std::sqrt(squares) / kLast;
+  }
+  return end;
+}
+
+// The distances are 2.01 of ScaleCom, 2.28 of top-k, and 17.8 at the jump.
+TEST(LearnedGradientsTest, AStaleCoderEndsWhereScaleComAndTopKEnd) {
+  const StaleEnd scalecom = TrainPastStaleness("scalecom:rate=20");
+  const StaleEnd top_k = TrainPastStaleness("top-k:rate=20");
+  ASSERT_LT(scalecom.distance, 2.1);
+  for (const char* const name : {"lgc:rate=20,full=10,learn=100",
+                                 "lgc:rate=20,full=10,learn=100,server=1"}) {
+    for (const Taught taught : {Taught::kSomethingElse, Taught::kNothing}) {
+      const StaleEnd end = TrainPastStaleness(name, taught);
+      EXPECT_GT(end.coded_before, 200) << name;
+      // What the first stale step shows counts from the one after the next on.
+      EXPECT_EQ(end.coded_after, 2) << name;
+      EXPECT_FALSE(end.coded_at_the_end) << name;
+      EXPECT_LT(end.distance, 1.05 * scalecom.distance) << name;
+      EXPECT_LT(end.distance, top_k.distance) << name;
+      EXPECT_LT(end.farthest, 1.05 * scalecom.farthest) << name;
+    }
+  }
+}
+
+// Who lets codes travel that lose nearly all pays in distance: a fifth with
+// sums, three quarters with a server.  It does not diverge.
+TEST(LearnedGradientsTest, AStaleCoderThatIsBelievedIsSlowAndNoWorse) {
+  const StaleEnd scalecom = TrainPastStaleness("scalecom:rate=20");
+  const std::string believed = "lgc:rate=20,full=10,learn=100,worst=0.99";
+  for (const auto& [name, factor] :
+       {std::pair(believed, 1.4), std::pair(believed + ",server=1", 2.2)}) {
+    const StaleEnd end = TrainPastStaleness(name, Taught::kNothing);
+    EXPECT_GT(end.coded_after, 400) << name;
+    EXPECT_LT(end.distance, factor * scalecom.distance) << name;
+    EXPECT_GT(end.distance, 1.1 * scalecom.distance) << name;
+    EXPECT_LT(end.farthest, 1.05 * scalecom.farthest) << name;
   }
 }
 
