@@ -59,7 +59,7 @@ class AdaComp final : public GradientCompressor {
     for (size_t l = 0; l < scales_.size(); ++l) {
       scales_[l] = gradient_.empty() ? 0 : FindOutstanding(l);
     }
-    TernaryBins::Writer writer(*format_, scales_, gradient_);
+    TernaryBins::Writer writer(*format_, scales_, gradient_, MostBytes());
     for (size_t l = 0; l < scales_.size(); ++l) Send(l, writer);
     gradient_ = {};
     return writer.Finish();
@@ -74,8 +74,8 @@ class AdaComp final : public GradientCompressor {
   }
 
  private:
-  // r ← G; which places of layer l reach the g_max of their bin, how many of
-  // each bin, and g_max.  Returns the mean of the latter.
+  // r ← G; which places of layer l reach the g_max of their bin and are not 0,
+  // how many of each bin, and g_max.  Returns the mean of the latter.
   float FindOutstanding(size_t l) {
     const BinnedLayer& layer = format_->layers()[l];
     found_[l].resize(layer.extent.size);
@@ -104,27 +104,44 @@ class AdaComp final : public GradientCompressor {
       const size_t found = kernels_.reaching(layer.bin, r, g, bounds_, to);
       std::fill_n(counts_[l].begin() + static_cast<ptrdiff_t>(b), bins, 0);
       // Places rise, so their bins do.
-      size_t bin = 0, begin = 0;
+      size_t bin = 0, begin = 0, kept = 0;
       for (size_t i = 0; i < found; ++i) {
-        for (; to[i] >= begin + layer.bin; begin += layer.bin) ++bin;
-        ++counts_[l][b + bin];
-        to[i] -= static_cast<uint32_t>(begin);
+        const uint32_t place = to[i];
+        for (; place >= begin + layer.bin; begin += layer.bin) ++bin;
+        to[kept] = place - static_cast<uint32_t>(begin);
+        const bool sent = r[place] != 0;
+        counts_[l][b + bin] += sent;
+        kept += sent;
       }
-      total += found;
+      total += kept;
     }
     return std::min(static_cast<float>(sum / static_cast<double>(layer.bins())),
                     kMaxMagnitude);
+  }
+
+  // That the places of a step may take in the payload.
+  size_t MostBytes() const {
+    size_t bytes = 0;
+    for (size_t l = 0; l < scales_.size(); ++l) {
+      if (scales_[l] == 0) continue;  // silent, or not looked at
+      size_t places = 0;
+      for (const uint32_t count : counts_[l]) {
+        places += std::min<size_t>(count, most_);
+      }
+      bytes += places * format_->layers()[l].entry_bytes();
+    }
+    return bytes;
   }
 
   void Send(size_t l, TernaryBins::Writer& writer) {
     const BinnedLayer& layer = format_->layers()[l];
     uint32_t* places = found_[l].data();
     for (size_t b = 0; b < layer.bins(); ++b) {
+      float* const r = residue_.data() + layer.extent.offset + b * layer.bin;
       if (scales_[l] == 0) {
-        writer.Bin(layer, 0, {}, nullptr);
+        writer.Bin(layer, 0, {}, 0, r);
         continue;
       }
-      float* const r = residue_.data() + layer.extent.offset + b * layer.bin;
       uint32_t halvings = 0;
       float scale = scales_[l];
       // So that nothing sent, or left of it, is more than twice the largest.
@@ -132,28 +149,24 @@ class AdaComp final : public GradientCompressor {
         scale = scale / 2;
         ++halvings;
       }
-      size_t count =
-          halvings > kMostHalvings ? 0 : LargestOf({places, counts_[l][b]}, r);
-      writer.Bin(layer, count == 0 ? 0 : halvings, {places, count}, r);
-      for (size_t i = 0; i < count; ++i) {
-        r[places[i]] -= std::copysign(scale, r[places[i]]);
-      }
-      places += counts_[l][b];
+      const std::span<uint32_t> found(places, counts_[l][b]);
+      const size_t count = halvings > kMostHalvings ? 0 : LargestOf(found, r);
+      writer.Bin(layer, count == 0 ? 0 : halvings, found.first(count), scale,
+                 r);
+      places += found.size();
     }
   }
 
-  // Puts the largest of what stands out first, in their order, and no zeros;
-  // returns how many these are.
+  // Puts the largest of what stands out first, in their order; returns how many
+  // these are.
   size_t LargestOf(std::span<uint32_t> places, const float* r) const {
-    auto end = std::remove_if(places.begin(), places.end(),
-                              [r](uint32_t i) { return r[i] == 0; });
-    auto count = static_cast<size_t>(end - places.begin());
-    if (count <= most_) return count;
+    if (places.size() <= most_) return places.size();
     const auto cut = places.begin() + static_cast<ptrdiff_t>(most_);
-    std::nth_element(places.begin(), cut, end, [r](uint32_t a, uint32_t b) {
-      const float x = std::abs(r[a]), y = std::abs(r[b]);
-      return x != y ? x > y : a < b;
-    });
+    std::nth_element(places.begin(), cut, places.end(),
+                     [r](uint32_t a, uint32_t b) {
+                       const float x = std::abs(r[a]), y = std::abs(r[b]);
+                       return x != y ? x > y : a < b;
+                     });
     std::sort(places.begin(), cut);
     return most_;
   }

@@ -1,6 +1,8 @@
 #include "algorithms/gradients/ternary_bins.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -13,12 +15,56 @@
 namespace gossamer {
 namespace {
 
-uint32_t EntryAt(std::span<const std::byte> bytes, size_t at, size_t width) {
-  return width == 1 ? std::to_integer<uint32_t>(bytes[at])
-                    : Get<uint16_t>(bytes, at);
+// The two widths are two loops each, without a branch for a value: signs, of
+// which a processor cannot foresee any, go from bit to bit.
+template <size_t kWidth>
+constexpr uint32_t kSign = kWidth == 1 ? 1u << 7 : 1u << 15;
+constexpr uint32_t kFloatSign = 1u << 31;
+
+template <size_t kWidth>
+uint32_t EntryAt(std::span<const std::byte> bytes, size_t at) {
+  if constexpr (kWidth == 1) return std::to_integer<uint32_t>(bytes[at]);
+  return Get<uint16_t>(bytes, at);
 }
 
-uint32_t SignOf(size_t width) { return width == 1 ? 1u << 7 : 1u << 15; }
+// True if `count` places from `at` on rise and are below `size`.
+template <size_t kWidth>
+bool Rise(std::span<const std::byte> bytes, size_t at, size_t count,
+          size_t size) {
+  uint32_t least = 0;
+  bool rise = true;
+  for (size_t i = 0; i < count; ++i, at += kWidth) {
+    const uint32_t place = EntryAt<kWidth>(bytes, at) & (kSign<kWidth> - 1);
+    rise &= place >= least;
+    least = place + 1;
+  }
+  return rise && least <= size;
+}
+
+template <size_t kWidth>
+void AddTo(float* bin, std::span<const std::byte> bytes, size_t at,
+           size_t count, float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  for (size_t i = 0; i < count; ++i, at += kWidth) {
+    const uint32_t entry = EntryAt<kWidth>(bytes, at);
+    const uint32_t sign = (entry & kSign<kWidth>)*(kFloatSign / kSign<kWidth>);
+    bin[entry & (kSign<kWidth> - 1)] += std::bit_cast<float>(bits ^ sign);
+  }
+}
+
+template <size_t kWidth>
+void Take(std::byte* to, std::span<const uint32_t> places, float value,
+          float* x) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  for (const uint32_t place : places) {
+    const uint32_t sign = std::bit_cast<uint32_t>(x[place]) & kFloatSign;
+    x[place] -= std::bit_cast<float>(bits | sign);
+    const uint32_t entry = place | sign / (kFloatSign / kSign<kWidth>);
+    to[0] = static_cast<std::byte>(entry);
+    if constexpr (kWidth == 2) to[1] = static_cast<std::byte>(entry >> 8);
+    to += kWidth;
+  }
+}
 
 absl::Status Broken(const char* what) {
   return absl::DataLossError(
@@ -46,8 +92,10 @@ TernaryBins::TernaryBins(const ParameterLayout& layout, size_t dense,
 
 TernaryBins::Writer::Writer(const TernaryBins& format,
                             std::span<const float> scales,
-                            std::span<const float> gradient)
-    : bytes_(format.fixed_bytes()), count_(format.floats() * sizeof(float)) {
+                            std::span<const float> gradient, size_t most)
+    : bytes_(format.fixed_bytes() + most),
+      count_(format.floats() * sizeof(float)),
+      end_(format.fixed_bytes()) {
   size_t at = 0;
   const auto put = [&](float value) {
     std::memcpy(bytes_.data() + at, &value, sizeof(value));
@@ -63,26 +111,20 @@ TernaryBins::Writer::Writer(const TernaryBins& format,
 }
 
 void TernaryBins::Writer::Bin(const BinnedLayer& layer, uint32_t halvings,
-                              std::span<const uint32_t> places,
-                              const float* x) {
+                              std::span<const uint32_t> places, float value,
+                              float* x) {
   assert(places.size() <= kMostOfABin && halvings <= kMostHalvings);
   bytes_[count_++] = static_cast<std::byte>(
       places.empty() ? 0 : halvings << 6 | places.size());
-  const size_t width = layer.entry_bytes();
-  size_t at = bytes_.size();
-  bytes_.resize(at + places.size() * width);
-  for (const uint32_t place : places) {
-    const uint32_t entry = place | (x[place] < 0 ? SignOf(width) : 0);
-    if (width == 1) {
-      bytes_[at] = static_cast<std::byte>(entry);
-    } else {
-      Put(bytes_, at, static_cast<uint16_t>(entry));
-    }
-    at += width;
-  }
+  const size_t size = places.size() * layer.entry_bytes();
+  assert(size <= bytes_.size() - end_);
+  const auto take = layer.entry_bytes() == 1 ? Take<1> : Take<2>;
+  take(bytes_.data() + end_, places, value, x);
+  end_ += size;
 }
 
 Payload TernaryBins::Writer::Finish() {
+  bytes_.resize(end_);
   return Payload::FromVector(std::move(bytes_));
 }
 
@@ -99,6 +141,7 @@ absl::StatusOr<Payload> TernaryBins::Accept(Payload payload) const {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const BinnedLayer& layer = layers_[l];
     const size_t width = layer.entry_bytes();
+    const auto rise = width == 1 ? Rise<1> : Rise<2>;
     const auto scale = Get<float>(bytes, l * sizeof(float));
     if (std::signbit(scale)) return Broken("a negative scale");
     for (size_t b = 0; b < layer.bins(); ++b) {
@@ -109,14 +152,10 @@ absl::StatusOr<Payload> TernaryBins::Accept(Payload payload) const {
       if (bytes.size() - at < count * width) {
         return Broken("fewer places than it counts");
       }
-      size_t least = 0;
-      for (size_t i = 0; i < count; ++i, at += width) {
-        const size_t place = EntryAt(bytes, at, width) & (SignOf(width) - 1);
-        if (place < least || place >= layer.size(b)) {
-          return Broken("places that do not rise or are beyond their bin");
-        }
-        least = place + 1;
+      if (!rise(bytes, at, count, layer.size(b))) {
+        return Broken("places that do not rise or are beyond their bin");
       }
+      at += count * width;
     }
   }
   if (at != bytes.size()) return Broken("more bytes than it counts places");
@@ -135,16 +174,16 @@ void TernaryBins::Add(std::span<const std::byte> payload,
   for (size_t l = 0; l < layers_.size(); ++l) {
     const BinnedLayer& layer = layers_[l];
     const size_t width = layer.entry_bytes();
-    const auto scale = Get<float>(payload, l * sizeof(float));
-    for (size_t b = 0; b < layer.bins(); ++b) {
+    const auto add = width == 1 ? AddTo<1> : AddTo<2>;
+    std::array<float, kMostHalvings + 1> values = {
+        Get<float>(payload, l * sizeof(float))};
+    for (size_t i = 1; i < values.size(); ++i) values[i] = values[i - 1] / 2;
+    float* bin = sum.data() + layer.extent.offset;
+    for (size_t b = layer.bins(); b > 0; --b, bin += layer.bin) {
       const auto head = std::to_integer<uint32_t>(payload[count_at++]);
-      const float value = std::ldexp(scale, -static_cast<int>(head >> 6));
-      float* const bin = sum.data() + layer.extent.offset + b * layer.bin;
-      for (size_t i = head & kMostOfABin; i > 0; --i, at += width) {
-        const uint32_t entry = EntryAt(payload, at, width);
-        const bool negative = (entry & SignOf(width)) != 0;
-        bin[entry & (SignOf(width) - 1)] += negative ? -value : value;
-      }
+      const size_t count = head & kMostOfABin;
+      add(bin, payload, at, count, values[head >> 6]);
+      at += count * width;
     }
   }
 }

@@ -51,18 +51,21 @@ class TernaryBins final : public PayloadFormat {
   // Writes a payload from front to back: all scales are known beforehand.
   class Writer {
    public:
-    // `gradient` may be empty: zeros.
+    // `gradient` may be empty: zeros.  `most`: bytes that all places take at
+    // most.
     Writer(const TernaryBins& format, std::span<const float> scales,
-           std::span<const float> gradient);
-    // The next bin, of `layer`: the value at `places` (in the bin, rising, at
-    // most kMostOfABin) is sgn · scale · 2^−halvings, negative where `x` is.
+           std::span<const float> gradient, size_t most);
+    // The next bin, of `layer`: at `places` (in the bin, rising, at most
+    // kMostOfABin) are sgn(x) · value, value = scale · 2^−halvings.  They are
+    // taken from x.
     void Bin(const BinnedLayer& layer, uint32_t halvings,
-             std::span<const uint32_t> places, const float* x);
+             std::span<const uint32_t> places, float value, float* x);
     Payload Finish();
 
    private:
     std::vector<std::byte> bytes_;
     size_t count_;  // where the next bin's is
+    size_t end_;    // of the places so far
   };
 
   absl::StatusOr<Payload> Accept(Payload bytes) const override;
