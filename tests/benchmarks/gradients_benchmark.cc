@@ -5,7 +5,8 @@
 // second over memcpy's of the same repetition, but seconds are those of this
 // thread's processor.  Bytes are the streams that
 // cannot be spared: g and m read, m written (12 a value; without memory g
-// alone, 4), and what is chosen or decoded besides.
+// alone, 4), and what is chosen or decoded besides.  A rank of lgc leads in all
+// steps, and is shown while its autoencoder learns and once codes travel.
 //
 //   gradients_benchmark [--megabytes 64] [--repeat 9] [--only NAME]
 
@@ -21,6 +22,7 @@
 
 #include "absl/strings/str_format.h"
 #include "algorithms/gradients/gradient_compressor.h"
+#include "gan_models/learned_coder.h"
 #include "runtime/base/rng.h"
 #include "tests/benchmarks/timing.h"
 
@@ -49,7 +51,8 @@ double CpuSeconds(const auto& run) {
 class Rank {
  public:
   Rank(const std::string& method, const ParameterLayout& layout)
-      : compressor_(*GradientCompressor::Create(method, layout)) {}
+      : compressor_(*GradientCompressor::Create(method, layout, HostKernels(),
+                                                MakeLearnedCoder)) {}
 
   // Begin to Contribute, as far as this rank is concerned.
   void Encode(uint64_t step, std::span<const float> gradient) {
@@ -61,13 +64,18 @@ class Rank {
   }
   // What comes of another rank's payload, if there are any.
   void Decode() {
-    if (form_.payloads == nullptr) return;
+    if (!adds()) return;
     const auto accepted = form_.payloads->Accept(payload_);
     form_.payloads->Add(accepted->bytes(), vector_);
   }
   void Finish() { sink_ = compressor_->Finish(vector_)[0]; }
   bool remembers() const { return compressor_->remembers(); }
-  size_t bytes() const { return payload_.size() + word_.size(); }
+  bool adds() const { return form_.payloads != nullptr; }
+  // Of a step's word, and of the payload or the floats that are summed.
+  size_t bytes() const {
+    return word_.size() +
+           (adds() ? payload_.size() : vector_.size() * sizeof(float));
+  }
 
  private:
   const std::unique_ptr<GradientCompressor> compressor_;
@@ -92,19 +100,23 @@ void Run(const Options& options) {
     std::memcpy(to.data(), gradients[0].data(), n * sizeof(float));
     sink = to[n / 2];
   };
-  std::cout << absl::StrFormat("%-32s %10s %10s %12s\n", "method", "encode",
+  std::cout << absl::StrFormat("%-48s %10s %10s %12s\n", "method", "encode",
                                "add", "bytes/value");
   for (const char* const method :
        {"scalecom:rate=100", "scalecom:rate=100,beta=0.1", "top-k:rate=100",
-        "adacomp:bin=50", "adacomp:bin=500", "qsgd"}) {
-    if (std::string_view(method).find(options.only) == std::string::npos) {
-      continue;
-    }
+        "adacomp:bin=50", "adacomp:bin=500", "qsgd", "lgc:full=0,learn=1000000",
+        "lgc:full=0,learn=1,worst=0.99,again=0",
+        "lgc:full=1,learn=1000000,server=1",
+        "lgc:full=1,learn=1,worst=0.99,again=0,server=1"}) {
+    const std::string_view name = method;
+    if (name.find(options.only) == std::string_view::npos) continue;
+    const bool learned = name.substr(0, 3) == "lgc";
+    if (learned && !MakeLearnedCoder(16, 4).ok()) continue;  // no libtorch
     Rank rank(method, layout);
     std::vector<double> encode, add;
     uint64_t step = 0;
-    // The first steps are those of an empty residual.
-    for (int r = -3; r < options.repeat; ++r, ++step) {
+    // The first steps are those of an empty residual, or of learning.
+    for (int r = learned ? -40 : -3; r < options.repeat; ++r, ++step) {
       const double copied = 8.0 * static_cast<double>(n) / CpuSeconds(copy);
       const auto& g = gradients[step % 2];
       double seconds = CpuSeconds([&] { rank.Encode(step, g); });
@@ -116,7 +128,8 @@ void Run(const Options& options) {
       add.push_back(4.0 * static_cast<double>(n) / added / copied);
     }
     std::cout << absl::StrFormat(
-        "%-32s %10.2f %10.2f %12.4f\n", method, Median(encode), Median(add),
+        "%-48s %10.2f %10s %12.4f\n", method, Median(encode),
+        rank.adds() ? absl::StrFormat("%.2f", Median(add)) : "-",
         static_cast<double>(rank.bytes()) / static_cast<double>(n));
   }
 }
