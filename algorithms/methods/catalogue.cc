@@ -233,6 +233,28 @@ const std::vector<Method>& Table() {
        .settings = {"mixing.codec=squeeze-int4"},
        .source = "Tang et al., arXiv 1907.07346",
        .page = "deep_squeeze"},
+      {.name = "squeeze-sign",
+       .kind = "codec",
+       .summary = "the same in signs",
+       .property = "error feedback; very slow consensus",
+       .bits = "1.125",
+       .state = "1 per edge",
+       .needs = kLasting,
+       .gamma = "0.02",
+       .settings = {"mixing.codec=squeeze-sign"},
+       .source = "Tang et al., arXiv 1907.07346",
+       .page = "deep_squeeze"},
+      {.name = "squeeze-topk",
+       .kind = "codec",
+       .summary = "the same in the largest values of every 4096",
+       .property = "error feedback; very slow consensus",
+       .bits = "0.316",
+       .state = "1 per edge",
+       .needs = kLasting,
+       .gamma = "k/8192",
+       .settings = {"mixing.codec=squeeze-topk"},
+       .source = "Tang et al., arXiv 1907.07346",
+       .page = "deep_squeeze"},
       {.name = "power-gossip",
        .kind = "codec",
        .summary = "power iterations on what two peers differ by",
@@ -349,13 +371,6 @@ const std::vector<Method>& Table() {
   return *methods;
 }
 
-struct Page {
-  std::string_view name, text;
-};
-constexpr Page kPages[] = {
-#include "algorithms/methods/pages.inc"
-};
-
 }  // namespace
 
 std::span<const Method> Methods() { return Table(); }
@@ -371,11 +386,6 @@ absl::Status UnknownMethod(const std::string& name) {
   return absl::InvalidArgumentError(
       absl::StrCat("no method is called \"", name,
                    "\"; known: ", absl::StrJoin(known, ", ")));
-}
-
-std::string_view MethodPage(std::string_view page) {
-  const auto it = std::ranges::find(kPages, page, &Page::name);
-  return it == std::end(kPages) ? std::string_view() : it->text;
 }
 
 }  // namespace gossamer

@@ -28,7 +28,8 @@ constexpr char kExamples[] = R"(examples:
 
 JSON keys: graph, schedule, weights, peers, round, edges, least_degree,
 most_degree, row_sum_error, column_sum_error, symmetry_error, smallest_entry,
-spectral_gap (of this round's matrix), contraction (of the squared distance to
+spectral_gap (of this round's matrix), schedule_gap (of a fixed matrix that
+contracts as fast as the schedule), contraction (of the squared distance to
 consensus, per round, expected), contraction_standard_error,
 contraction_estimated (by Monte-Carlo), rounds_to_tenth (of the squared
 distance; null if it never gets there), picture (path or null).)";
@@ -99,8 +100,11 @@ void PrintText(const Options& options, const Answer& a) {
       "W             row and column sums within %.1e of 1, symmetric "
       "within %.1e\n",
       std::max(r.row_sum_error, r.column_sum_error), r.symmetry_error);
-  absl::PrintF("spectral gap  %.6g (round %d)\n", r.spectral_gap,
-               options.round);
+  // Of pairs that meet, the matrix of one round has none.
+  absl::PrintF("spectral gap  %.6g%s\n", a.contraction.gap(),
+               options.spec.schedule == "fixed"
+                   ? ""
+                   : ", of a fixed W that contracts as fast");
   absl::PrintF("contraction   %.6g%s of the squared distance, per round\n",
                a.contraction.factor,
                a.contraction.estimated
@@ -125,6 +129,7 @@ void PrintJson(const Options& options, const Answer& a) {
                {"symmetry_error", a.report.symmetry_error},
                {"smallest_entry", a.report.smallest_entry},
                {"spectral_gap", a.report.spectral_gap},
+               {"schedule_gap", a.contraction.gap()},
                {"contraction", a.contraction.factor},
                {"contraction_standard_error", a.contraction.standard_error},
                {"contraction_estimated", a.contraction.estimated}};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -85,14 +86,31 @@ TEST_F(Cli, GraphGivesNumbersAndAPicture) {
       ElementsAre("graph", "schedule", "weights", "peers", "round", "edges",
                   "least_degree", "most_degree", "row_sum_error",
                   "column_sum_error", "symmetry_error", "smallest_entry",
-                  "spectral_gap", "contraction", "contraction_standard_error",
-                  "contraction_estimated", "rounds_to_tenth", "picture"));
+                  "spectral_gap", "schedule_gap", "contraction",
+                  "contraction_standard_error", "contraction_estimated",
+                  "rounds_to_tenth", "picture"));
   EXPECT_EQ(json["edges"], 32);
   EXPECT_EQ(json["most_degree"], 4);
   // Metropolis on a 4x4 torus: eigenvalues 1/5 + 2/5 (cos a + cos b), so the
   // second is 3/5 and the last -3/5.
   EXPECT_NEAR(json["spectral_gap"].get<double>(), 0.4, 1e-9);
+  EXPECT_NEAR(json["schedule_gap"].get<double>(), 0.4, 1e-9);
   EXPECT_EQ(ReadAll(folder_.path() + "/g.png").substr(1, 3), "PNG");
+}
+
+// One round of pairs leaves most apart, and has no gap; the schedule has one.
+TEST_F(Cli, GraphSaysTheGapOfASchedule) {
+  const std::string skewed =
+      "graph --schedule locality-skewed --peers 16 --sites \"a:1-8 b:9-16\"";
+  const auto json = ordered_json::parse(Run(skewed + " --json").out);
+  EXPECT_NEAR(json["spectral_gap"].get<double>(), 0, 1e-9);
+  // Between sites 0.836 of the squared distance is left, as locality.md has it.
+  EXPECT_NEAR(json["schedule_gap"].get<double>(), 1 - std::sqrt(0.8365), 1e-4);
+  EXPECT_THAT(Run(skewed).out, HasSubstr("spectral gap  0.08539"));
+  EXPECT_THAT(Run("graph --schedule one-peer-exponential --peers 8").out,
+              HasSubstr("spectral gap  1, of a fixed W that contracts as"));
+  EXPECT_THAT(Run("graph --graph torus --peers 16").out,
+              HasSubstr("spectral gap  0.4\n"));
 }
 
 TEST_F(Cli, GraphRefusesWhatCannotBe) {

@@ -130,6 +130,38 @@ TEST_F(Contenders, TheBaselineTakesTheFastestAllReduce) {
          "cp-oadam-mixing.all_reduce-star", "star");
 }
 
+// Each is explained under the name that the list has, and compared under it
+// unless it says why not.
+TEST_F(Contenders, EveryListedNameIsTaken) {
+  WriteGame("step { optimizer: \"sgd\" }\n");
+  for (const auto& method : ordered_json::parse(Run("methods --json").out)) {
+    const std::string name = method["name"];
+    const Result one = Run("methods " + name);
+    EXPECT_EQ(one.code, 0) << one.err;
+    EXPECT_THAT(one.out, StartsWith("name      " + name + "\n"));
+    const Result r = Compare(name, "--methods " + name + " --set rounds=4");
+    if (name == "datalens" || name == "lgc") {
+      EXPECT_EQ(r.code, 2) << name;
+      EXPECT_THAT(r.err, HasSubstr(name + (name == "lgc" ? ": gradient method"
+                                                         : " cannot be")));
+      continue;
+    }
+    EXPECT_EQ(r.code, 0) << name << ": " << r.err;
+    // As the method says: an edge's codec in one place, gradients' in another.
+    for (const std::string setting : method["settings"]) {
+      const size_t equals = setting.find('=');
+      const size_t dot = setting.find('.');
+      const std::string field = dot < equals
+                                    ? setting.substr(dot + 1, equals - dot - 1)
+                                    : setting.substr(0, equals);
+      if (field == "sites") continue;
+      EXPECT_THAT(Configuration(name, name),
+                  HasSubstr(field + ": \"" + setting.substr(equals + 1)))
+          << setting;
+    }
+  }
+}
+
 TEST_F(Contenders, AllAreCheckedBeforeTheFirstRuns) {
   WriteGame("");
   for (const auto& [name, says] :

@@ -59,8 +59,6 @@ TEST(CatalogueTest, WhatTheCodeKnowsIsInIt) {
     EXPECT_TRUE(gradients.contains(std::string(name))) << name;
   }
   for (const std::string_view name : Codec::Names()) {
-    // One of a family stands for it.
-    if (name == "squeeze-sign" || name == "squeeze-topk") continue;
     EXPECT_TRUE(codecs.contains(std::string(name))) << name;
   }
 }
