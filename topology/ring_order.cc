@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "topology/edge_costs.h"
 #include "topology/graph.h"
 
 namespace gossamer {
@@ -17,49 +17,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kStarts = 8;  // of the search that is not exact
 
-class Costs {
- public:
-  Costs(int size, std::span<const double> values)
-      : size_(size), values_(values) {}
-  int size() const { return size_; }
-  double operator()(int a, int b) const {
-    return values_[static_cast<size_t>(a) * size_ + b];
-  }
-
- private:
-  int size_;
-  std::span<const double> values_;
-};
-
-absl::Status Check(const Costs& costs, size_t values) {
-  const int m = costs.size();
-  if (m < 2 || m > kMaxPeers) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a ring has 2 to ", kMaxPeers, " peers, not ", m));
-  }
-  if (values != static_cast<size_t>(m) * m) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        m, " peers have ", m * m, " costs, but ", values, " are given"));
-  }
-  for (int i = 0; i < m; ++i) {
-    for (int j = 0; j < m; ++j) {
-      if (i == j) continue;
-      if (!std::isfinite(costs(i, j)) || costs(i, j) < 0) {
-        return absl::InvalidArgumentError(absl::StrFormat(
-            "the cost from %d to %d is %g; it must be a number, 0 or more", i,
-            j, costs(i, j)));
-      }
-      if (costs(i, j) != costs(j, i)) {
-        return absl::InvalidArgumentError(absl::StrFormat(
-            "from %d to %d costs %g, but back %g; an edge has one cost", i, j,
-            costs(i, j), costs(j, i)));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-RingOrder Describe(const Costs& costs, std::vector<int> order, bool exact) {
+RingOrder Describe(const EdgeCosts& costs, std::vector<int> order, bool exact) {
   const int m = costs.size();
   std::rotate(order.begin(), std::ranges::find(order, 0), order.end());
   if (order[1] > order.back()) std::reverse(order.begin() + 1, order.end());
@@ -77,7 +35,7 @@ RingOrder Describe(const Costs& costs, std::vector<int> order, bool exact) {
 // of S that ends at v in S; `join` adds an edge to a path.  Peer v is bit v
 // - 1.
 template <typename Join>
-std::vector<int> CheapestRing(const Costs& costs, const Join& join) {
+std::vector<int> CheapestRing(const EdgeCosts& costs, const Join& join) {
   const int n = costs.size() - 1;
   const uint32_t all = (1u << n) - 1;
   std::vector<double> best(static_cast<size_t>(all + 1) * n, kNever);
@@ -119,7 +77,7 @@ std::vector<int> CheapestRing(const Costs& costs, const Join& join) {
   return order;
 }
 
-RingOrder Exact(const Costs& costs) {
+RingOrder Exact(const EdgeCosts& costs) {
   const auto largest = [](double path, double edge) {
     return std::max(path, edge);
   };
@@ -134,7 +92,7 @@ RingOrder Exact(const Costs& costs) {
 // A search in rings that may have edges over `limit`, at a price above any sum.
 class LocalSearch {
  public:
-  LocalSearch(const Costs& costs, double limit)
+  LocalSearch(const EdgeCosts& costs, double limit)
       : costs_(costs), limit_(limit), size_(costs.size()) {
     for (int i = 0; i < size_; ++i) {
       for (int j = 0; j < i; ++j) penalty_ += costs(i, j);
@@ -209,14 +167,14 @@ class LocalSearch {
     return false;
   }
 
-  const Costs& costs_;
+  const EdgeCosts& costs_;
   const double limit_;
   const int size_;
   double penalty_ = 0;
   std::vector<int> order_;
 };
 
-RingOrder Searched(const Costs& costs, double limit) {
+RingOrder Searched(const EdgeCosts& costs, double limit) {
   RingOrder best;
   const int m = costs.size();
   for (int k = 0; k < std::min(m, kStarts); ++k) {
@@ -232,7 +190,7 @@ RingOrder Searched(const Costs& costs, double limit) {
 }
 
 // Falling limits, by bisection over the costs there are.
-RingOrder Searched(const Costs& costs) {
+RingOrder Searched(const EdgeCosts& costs) {
   std::vector<double> limits;
   for (int i = 0; i < costs.size(); ++i) {
     for (int j = 0; j < i; ++j) limits.push_back(costs(i, j));
@@ -261,8 +219,12 @@ RingOrder Searched(const Costs& costs) {
 
 absl::StatusOr<RingOrder> BestRingOrder(int size,
                                         std::span<const double> values) {
-  const Costs costs(size, values);
-  const absl::Status wrong = Check(costs, values.size());
+  const EdgeCosts costs(size, values);
+  if (size < 2 || size > kMaxPeers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a ring has 2 to ", kMaxPeers, " peers, not ", size));
+  }
+  const absl::Status wrong = costs.Check();
   if (!wrong.ok()) return wrong;
   return size <= kExactRingPeers ? Exact(costs) : Searched(costs);
 }

@@ -50,6 +50,7 @@ recommended (a candidate with configuration and reasons), candidates (the ten
 best: name, graph, schedule, edges, codec, overlap_steps, gamma,
 rounds_per_second, seconds_per_round, hidden, busy_seconds (of a round without a
 network), exchange_seconds, bytes_per_round, consensus_distance, contraction), centralized (all_reduce, rounds_per_second),
+sites (as mixing.sites takes them, where round trips show some, else ""),
 checks (null, or a list of why, candidate, folder, measured_rounds_per_second,
 error, measured_step_seconds, predicted_with_that_step, error_with_that_step,
 measured_exchange_seconds, whole_run_rounds_per_second).)";

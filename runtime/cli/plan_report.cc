@@ -187,6 +187,16 @@ std::string PlanText(const PlanInput& input, const Plan& plan) {
     absl::StrAppend(&out, "  ", reason, "\n");
   }
   absl::StrAppend(&out, "\n", ConfigurationOf(plan.candidates[0]));
+  const std::string sites = SitesText(plan.sites);
+  if (!sites.empty()) {
+    absl::StrAppend(
+        &out, "\nsites: round trips are ", Millis(plan.sites.near),
+        " and less within, ", Millis(plan.sites.far),
+        " and more between them; where bytes\nbetween them are dear "
+        "(gossamer methods locality-skewed):\n  schedule: "
+        "\"locality-skewed\" variance_budget: 1 sites: \"",
+        sites, "\"\n");
+  }
   return out;
 }
 
@@ -226,6 +236,7 @@ Json PlanJson(const PlanInput& input, const Plan& plan,
   }
   json["centralized"] = {{"all_reduce", std::string(plan.centralized.name)},
                          {"rounds_per_second", 1 / plan.centralized.round}};
+  json["sites"] = SitesText(plan.sites);
   json["checks"] = checks.empty() ? Json() : Json::array();
   for (const PlanCheck& c : checks) json["checks"].push_back(CheckJson(c));
   return json;

@@ -290,6 +290,19 @@ void Rank(std::vector<Candidate>& all) {
   }
 }
 
+// What is near is so for messages of any size: by latency alone.
+absl::StatusOr<SiteClusters> SitesByRoundTrips(const LinkTimes& links) {
+  std::vector<double> costs(links.links.size());
+  for (int i = 0; i < links.size; ++i) {
+    for (int j = 0; j < links.size; ++j) {
+      if (i == j) continue;
+      costs[static_cast<size_t>(i) * links.size + j] =
+          links(i, j).latency + links(j, i).latency;
+    }
+  }
+  return FindSites(links.size, costs);
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
@@ -315,6 +328,7 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
   Rank(plan.candidates);
   plan.centralized =
       FastestAllReduce(request.links, request.parameters, request.step_seconds);
+  GOSSAMER_ASSIGN_OR_RETURN(plan.sites, SitesByRoundTrips(request.links));
   return plan;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/plan/link_times.h"
 #include "runtime/plan/round_clock.h"
 #include "topology/mixing_schedule.h"
+#include "topology/site_clusters.h"
 
 namespace gossamer {
 
@@ -52,6 +53,7 @@ struct Plan {
   // then the same of the rest.
   std::vector<Candidate> candidates;
   AllReducePrediction centralized;  // of gradients in f32
+  SiteClusters sites;               // by round trips, in seconds
 };
 
 // What predictions cannot tell apart.

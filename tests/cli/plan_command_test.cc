@@ -55,9 +55,10 @@ TEST_F(PlanCommand, JsonHasTheKeysOfItsHelp) {
   const Result r = Run(absl::StrCat("plan --json --matrix net.txt", kModel));
   ASSERT_EQ(r.code, 0) << r.err;
   const auto json = ordered_json::parse(r.out);
-  EXPECT_THAT(Keys(json), ElementsAre("network", "peers", "hosts", "parameters",
-                                      "step_seconds", "warnings", "recommended",
-                                      "candidates", "centralized", "checks"));
+  EXPECT_THAT(Keys(json),
+              ElementsAre("network", "peers", "hosts", "parameters",
+                          "step_seconds", "warnings", "recommended",
+                          "candidates", "centralized", "sites", "checks"));
   EXPECT_EQ(json["candidates"].size(), 10u);
   EXPECT_THAT(Keys(json["candidates"][0]),
               ElementsAre("name", "graph", "schedule", "edges", "codec",
@@ -85,6 +86,32 @@ TEST_F(PlanCommand, ItsLinesAreAConfiguration) {
   const Result again = Run("plan --json --matrix net.txt --config c.textproto");
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.out, r.out);  // synthetic: 40 ms unless it says otherwise
+}
+
+// What it proposes is a schedule that there is.
+TEST_F(PlanCommand, ProposesSitesWhereRoundTripsShowSome) {
+  Write("two.txt",
+        "rtt_ms\n- 80 1 2 79\n80 - 81 80 2\n1 81 - 1 80\n2 80 1 - 82\n"
+        "79 2 80 82 -\nmbit 100\n");
+  const std::string sites = "site-1:1,3-4 site-2:2,5";
+  const Result r = Run(absl::StrCat("plan --matrix two.txt", kModel));
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.out,
+              AllOf(HasSubstr("sites: round trips are 2 ms and less within, "
+                              "79 ms and more between them"),
+                    HasSubstr(absl::StrCat("sites: \"", sites, "\"\n"))));
+  const auto json = ordered_json::parse(
+      Run(absl::StrCat("plan --json --matrix two.txt", kModel)).out);
+  EXPECT_EQ(json["sites"], sites);
+  EXPECT_EQ(Run(absl::StrCat("graph --schedule locality-skewed --peers 5 "
+                             "--variance-budget 1 --sites \"",
+                             sites, "\""))
+                .code,
+            0);
+  // In net.txt everybody is near two others.
+  const auto none = ordered_json::parse(
+      Run(absl::StrCat("plan --json --matrix net.txt", kModel)).out);
+  EXPECT_EQ(none["sites"], "");
 }
 
 TEST_F(PlanCommand, TakesScenariosAndTheFirstPeers) {
