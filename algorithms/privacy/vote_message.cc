@@ -132,7 +132,8 @@ std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps) {
 absl::StatusOr<std::vector<uint64_t>> DecodeSteps(
     std::span<const std::byte> bytes) {
   const size_t count = bytes.size() / sizeof(uint64_t);
-  if (bytes.size() % sizeof(uint64_t) != 0 || count < 1 || count > kMostSteps) {
+  if (bytes.size() % sizeof(uint64_t) != 0 || count < 1 ||
+      count > kMostOfferedSteps) {
     return absl::DataLossError(
         absl::StrFormat("steps of %d bytes", bytes.size()));
   }

@@ -44,7 +44,7 @@ struct VoteHead {
 };
 inline constexpr size_t kVoteHeadBytes = 40;
 inline constexpr size_t kMostRefusalBytes = 1024;
-inline constexpr size_t kMostSteps = 8;  // that a group may offer
+inline constexpr size_t kMostOfferedSteps = 8;  // that a group may offer
 
 std::vector<std::byte> Encode(const VoteHead& head);
 // kDataLoss: not such a head.
@@ -65,7 +65,7 @@ absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
 std::vector<std::byte> EncodeText(std::string_view text);
 std::string TextOf(std::span<const std::byte> bytes);
 
-// `steps` ascend, and are at most kMostSteps.
+// `steps` ascend, and are at most kMostOfferedSteps.
 std::vector<std::byte> EncodeSteps(std::span<const uint64_t> steps);
 // kDataLoss: none, too many, half a step, or steps that do not ascend.
 absl::StatusOr<std::vector<uint64_t>> DecodeSteps(
