@@ -264,7 +264,7 @@ Task<absl::Status> Peer::GetState() {
         return collector_->done();
       },
       parts_.loop->Now() + spec_.liveness_limit,
-      [this] { return parts_.loop->Now() + kLook; });
+      [this, kLook] { return parts_.loop->Now() + kLook; });
   const std::unique_ptr<StateCollector> collector = std::move(collector_);
   for (const std::string& failure : collector->TakeFailures()) {
     Tell("state_failed", failure);

@@ -127,7 +127,7 @@ void StateCollector::Begin(absl::Time now) {
     if (given_ == 0) over_.clear();
     return;
   }
-  download_.emplace();
+  download_ = Download();
   download_->from = *next;
   download_->progress = now;
   Ask(now);
