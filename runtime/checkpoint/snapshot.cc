@@ -65,6 +65,15 @@ absl::Status AddSnapshot(const Checkpoint& state, int before, Checkpoint& sum) {
   }
   if (!same) return Damaged("is not of the shape of another member's");
   for (const auto& [name, values] : state.floats) {
+    const std::vector<float>& total = sum.floats.at(name);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(total[i] + values[i])) {
+        return Damaged(absl::StrCat("has a \"", name,
+                                    "\" that is too large to be averaged"));
+      }
+    }
+  }
+  for (const auto& [name, values] : state.floats) {
     std::vector<float>& total = sum.floats.at(name);
     for (size_t i = 0; i < values.size(); ++i) total[i] += values[i];
   }

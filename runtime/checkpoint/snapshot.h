@@ -23,7 +23,8 @@ std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
 absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
 // sum += state, float by float; the first one gives bytes and counters.
-// kDataLoss if the two are not of one shape.
+// kDataLoss, and nothing changes, if the two are not of one shape or the sum is
+// not finite.
 absl::Status AddSnapshot(const Checkpoint& state, int before, Checkpoint& sum);
 // sum /= count.
 void DivideSnapshot(int count, Checkpoint& sum);
