@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 // Well below a lease.
 constexpr absl::Duration kLastRetry = absl::Seconds(2);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
+constexpr absl::Duration kLongestInterval = absl::Minutes(1);
 
 // The service has understood and said no; asking again will not help.
 bool IsFinal(const absl::Status& status) {
@@ -45,6 +48,16 @@ std::vector<Member> Members(
     members.push_back({.id = {ids[i]}, .address = addresses[i]});
   }
   return members;
+}
+
+// Nothing of an answer counts that cannot be.
+absl::Status CheckAnswer(const wire::HeartbeatResponse& r) {
+  const uint64_t round =
+      std::max({r.fleet_round(), r.second_round(), r.stop_round()});
+  const double busy = r.fleet_busy_seconds();
+  if (round <= kMaxRound && std::isfinite(busy)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("it speaks of round ", round, " and ",
+                                          busy, " s a round: no run has that"));
 }
 
 std::string ToBytes(const std::vector<double>& sketch) {
@@ -202,8 +215,8 @@ void TopologyClient::OnRegistered(const absl::Status& status,
   registered_ = response.registered();
   expected_ = response.expected();
   registered_generation_ = response.service_generation();
-  heartbeat_ =
-      absl::Seconds(std::clamp(response.heartbeat_seconds(), 0.01, 60.0));
+  heartbeat_ = std::clamp(absl::Seconds(response.heartbeat_seconds()),
+                          kShortestInterval, kLongestInterval);
   phase_ = Phase::kRegistered;
   SendAt(loop_->Now());
   if (on_change_) on_change_();
@@ -289,6 +302,8 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
     End();
     return;
   }
+  const absl::Status sound = CheckAnswer(response);
+  if (!sound.ok()) return Retry(sound);
   SetReachable(absl::OkStatus());
   Learn(response);
   if (phase_ != Phase::kRegistered) return;
