@@ -89,11 +89,15 @@ void Put(Json& json, const std::string& key,
   json[key + "_round"] = sample ? Json(sample->round) : Json();
 }
 
+// Throws if it is none, which get<uint64_t>() would make one of.
+uint64_t GetCount(const Json& json, const std::string& key) {
+  return json.at(key).get_ref<const Json::number_unsigned_t&>();
+}
+
 void Get(const Json& json, const std::string& key,
          std::optional<Sample>& sample) {
   if (!json.at(key).is_number()) return;
-  sample = {json.at(key + "_round").get<uint64_t>(),
-            json.at(key).get<double>()};
+  sample = {GetCount(json, key + "_round"), json.at(key).get<double>()};
 }
 
 double GetNumber(const Json& json, const char* key) {
@@ -203,18 +207,20 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     const Json json = Json::parse(text);
     s.run = json.at("run").get<std::string>();
     s.algorithm = json.at("algorithm").get<std::string>();
-    s.peers = json.at("peers").get<uint64_t>();
+    s.peers = GetCount(json, "peers");
     if (!absl::SimpleHexAtoi(json.at("configuration_hash").get<std::string>(),
                              &s.configuration_hash)) {
       return absl::DataLossError("configuration_hash is not hexadecimal");
     }
     s.finished = json.at("finished").get<bool>();
-    s.rounds = json.at("rounds").get<uint64_t>();
-    s.steps = json.at("steps").get<uint64_t>();
+    s.rounds = GetCount(json, "rounds");
+    s.steps = GetCount(json, "steps");
     s.training_seconds = GetNumber(json, "training_seconds");
     s.rounds_per_second = GetNumber(json, "rounds_per_second");
     s.steady_rounds_per_second =  // that earlier versions did not write
-        json.value("steady_rounds_per_second", s.rounds_per_second);
+        json.contains("steady_rounds_per_second")
+            ? GetNumber(json, "steady_rounds_per_second")
+            : s.rounds_per_second;
     s.score_name = json.value("score_name", s.score_name);
     Get(json, "first_score", s.first_score);
     Get(json, "last_score", s.last_score);
@@ -226,14 +232,17 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
     s.seconds_computing = GetNumber(json, "seconds_computing");
     s.seconds_waiting = GetNumber(json, "seconds_waiting");
     s.exchange_seconds = GetNumber(json, "exchange_seconds");
-    s.corrections = json.at("corrections").get<uint64_t>();
-    s.skipped = json.at("skipped").get<uint64_t>();
-    s.late = json.at("late").get<uint64_t>();
+    s.corrections = GetCount(json, "corrections");
+    s.skipped = GetCount(json, "skipped");
+    s.late = GetCount(json, "late");
     if (json.contains("clipped")) {
-      s.clipping = {json.at("clipped").get<uint64_t>(),
+      s.clipping = {GetCount(json, "clipped"),
                     GetNumber(json, "longest_difference")};
     }
-    s.events = json.value("events", EventCounts());  // nor these
+    const Json events = json.value("events", Json::object());  // nor these
+    for (const auto& [kind, times] : events.items()) {
+      s.events[kind] = GetCount(events, kind);
+    }
   } catch (const Json::exception& e) {
     // The library reports by throwing; nothing else does.
     return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));
