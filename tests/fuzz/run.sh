@@ -7,19 +7,28 @@
 # allocation may be over 64 MiB, nor the whole over 1 GiB, nor an input take
 # more than 10 s.  What breaks a target is left in build/fuzz/broken and belongs
 # into tests/fuzz/seeds once it is mended.  SECONDS_EACH ends a target earlier.
+#
+# A row says of which commit it is, with + if something of it was changed: what
+# is stale is built first, and all rows are of that one program.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 
 executions=${1:-1000000}
 shift || true
-program=build/fuzz/bin/gossamer-fuzz
-[ -x $program ] || { echo "run.sh: build it first: cmake --preset fuzz && cmake --build --preset fuzz" >&2; exit 2; }
-targets=("$@")
-[ ${#targets[@]} -gt 0 ] || read -ra targets <<<"$($program 2>&1 | sed 's/.*one of//')"
-
 mkdir -p build/fuzz/corpus build/fuzz/broken
+cmake --build --preset fuzz >build/fuzz/build.log 2>&1 ||
+  { echo "run.sh: see build/fuzz/build.log; it needs: cmake --preset fuzz" >&2; exit 2; }
+commit=$(git rev-parse --short HEAD 2>/dev/null) || commit=unknown
+[ -z "$(git status --porcelain 2>/dev/null)" ] || commit+=+
+program=$(mktemp build/fuzz/program-XXXXXX)
+trap 'rm -f "$program"' EXIT
+install -m 755 build/fuzz/bin/gossamer-fuzz "$program"
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || read -ra targets <<<"$("$program" 2>&1 | sed 's/.*one of//')"
+
 status=0
-printf '| target | executions | seconds | edges | broken |\n| --- | --- | --- | --- | --- |\n'
+printf '| target | commit | executions | seconds | edges | broken |\n'
+printf '| --- | --- | --- | --- | --- | --- |\n'
 for target in "${targets[@]}"; do
   corpus=build/fuzz/corpus/$target
   log=build/fuzz/$target.log
@@ -29,7 +38,7 @@ for target in "${targets[@]}"; do
     [ -d "$folder" ] && seeds+=("$folder")
   done
   began=$SECONDS
-  $program --target="$target" -runs="$executions" -max_len=4096 \
+  "$program" --target="$target" -runs="$executions" -max_len=4096 \
     -max_total_time="${SECONDS_EACH:-0}" -malloc_limit_mb=64 -rss_limit_mb=1024 \
     -timeout=10 -print_final_stats=1 -artifact_prefix="build/fuzz/broken/$target-" \
     "$corpus" "${seeds[@]}" >"$log" 2>&1
@@ -37,6 +46,7 @@ for target in "${targets[@]}"; do
   [ $? = 0 ] || { broken="yes: $log"; status=1; }
   done_runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   edges=$(grep -oE 'cov: [0-9]+' "$log" | tail -1 | cut -d' ' -f2)
-  printf '| %s | %s | %s | %s | %s |\n' "$target" "${done_runs:-?}" $((SECONDS - began)) "${edges:-?}" "$broken"
+  printf '| %s | %s | %s | %s | %s | %s |\n' "$target" "$commit" "${done_runs:-?}" \
+    $((SECONDS - began)) "${edges:-?}" "$broken"
 done
 exit $status
