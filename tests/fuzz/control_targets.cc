@@ -1,6 +1,7 @@
-// What passes between peers and the topology service, what the service keeps,
-// and certificates.
+// What passes between peers and the topology service, and what the service
+// keeps.
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,10 +9,9 @@
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
-#include "runtime/identity/authority.h"
-#include "runtime/identity/certificate.h"
-#include "runtime/identity/identity.h"
+#include "runtime/base/virtual_loop.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/membership/topology_client.h"
 #include "runtime/membership/view_message.h"
 #include "tests/fuzz/fuzz.h"
 #include "topology/service/control_plane.h"
@@ -23,6 +23,8 @@ namespace {
 // Large views take long to schedule, as they may.
 constexpr size_t kMembers = 16;
 constexpr uint64_t kRounds = 4;
+// Above all that a service can ask for.
+constexpr absl::Duration kLongestSilence = absl::Minutes(10);
 
 template <typename Message>
 bool Parse(Bytes bytes, Message& message) {
@@ -64,6 +66,12 @@ void Calls(Bytes input) {
       if (!Parse(bytes, request)) continue;
       if (kind % 2 == 0) request.set_run_id("run");
       (void)(*plane)->Heartbeat(request, response);
+    } else if (kind % 16 == 14) {
+      wire::MeasureLinksRequest request;
+      wire::LinkSurveyStatus response;
+      if (!Parse(bytes, request)) continue;
+      if (kind >= 128) request.set_run_id("run");
+      (void)(*plane)->MeasureLinks(request, response);
     } else if (kind % 8 == 6) {
       wire::FleetStatus response;
       (void)(*plane)->GetStatus({}, response);
@@ -138,27 +146,81 @@ void StoredFleetBytes(Bytes input) {
   (void)(*plane)->GetStatus({}, status);
 }
 
-void CertificateText(Bytes input) {
-  static const KeyPair* const authority = new KeyPair(
-      MakeAuthority("run", absl::FromUnixSeconds(0), absl::Hours(1)).value());
-  static const Trust* const trust =
-      new Trust(Trust::Create(authority->certificate, "").value());
-  Require(!trust->Check(AbslText(input), absl::FromUnixSeconds(60)).ok(),
-          "nobody has its key");
-  const auto read = ReadCertificate(AbslText(input));
-  if (read.ok()) {
-    const auto again = ParseIdentity(ToUri(read->identity));
-    Require(again.ok() && *again == read->identity,
-            "an identity has one spelling");
+// The calls of one client: at most one is under way.
+struct UnderWay {
+  TopologyCalls::Done<wire::RegisterResponse> registering;
+  TopologyCalls::Done<wire::HeartbeatResponse> heartbeat;
+  bool any() const { return registering || heartbeat; }
+};
+
+class HeldCalls final : public TopologyCalls {
+ public:
+  explicit HeldCalls(UnderWay* under_way) : under_way_(under_way) {}
+  void Register(wire::RegisterRequest,
+                Done<wire::RegisterResponse> done) override {
+    Require(!under_way_->any(), "one call at a time");
+    under_way_->registering = std::move(done);
   }
-  (void)Trust::Create(authority->certificate, AbslText(input));
-  (void)Trust::Create(AbslText(input), "");
+  void Heartbeat(wire::HeartbeatRequest,
+                 Done<wire::HeartbeatResponse> done) override {
+    Require(!under_way_->any(), "one call at a time");
+    under_way_->heartbeat = std::move(done);
+  }
+
+ private:
+  UnderWay* const under_way_;
+};
+
+template <typename Response>
+void Answer(TopologyCalls::Done<Response>& call, const absl::Status& status,
+            Bytes bytes) {
+  Response response;
+  if (!call || (status.ok() && !Parse(bytes, response))) return;
+  std::exchange(call, nullptr)(status, response);
 }
 
-void IdentityText(Bytes input) {
-  const auto identity = ParseIdentity(AbslText(input));
-  if (!identity.ok()) return;
-  Require(ToUri(*identity) == AbslText(input), "an identity has one spelling");
+// A peer and a service that answers what it likes: each step is time that goes
+// by, a wish of the peer's, or an answer.
+void Answers(Bytes input) {
+  Input in(input);
+  VirtualLoop loop;
+  UnderWay calls;
+  TopologyClientOptions options;
+  options.run_id = "run";
+  options.peer_id = {2};
+  options.boot_id = 5;
+  TopologyClient client(options, &loop, std::make_unique<HeldCalls>(&calls));
+  bool refused = false;
+  client.SetOnRefused([&](const absl::Status&) { refused = true; });
+  client.Start();
+  while (!in.empty()) {
+    const uint8_t kind = in.Byte();
+    const View before = client.view();
+    if (kind % 8 == 0) {
+      loop.RunFor(absl::Milliseconds(20 * in.Byte()));
+    } else if (kind % 8 == 1) {
+      client.Rejoin(/*trained=*/kind > 128);
+      if (kind > 192) client.RequestLeave();
+    } else {
+      const auto code =
+          static_cast<absl::StatusCode>(kind % 8 == 2 ? in.Byte() % 17 : 0);
+      const Bytes bytes = in.TakePiece();
+      Answer(calls.registering, absl::Status(code, "fuzz"), bytes);
+      Answer(calls.heartbeat, absl::Status(code, "fuzz"), bytes);
+      Require(!before.NewerThan(client.view()), "no older view is adopted");
+    }
+    Require(client.donors().size() <= kMaxDonors &&
+                client.joiners().size() <= kMaxJoiners,
+            "who gives and who gets is bounded");
+    Require(client.fleet_round().value_or(0) <= kMaxRound &&
+                client.second_round().value_or(0) <= kMaxRound &&
+                client.stop().round <= kMaxRound,
+            "no round is beyond all runs");
+    Require(std::isfinite(client.fleet_busy().value_or(0)),
+            "a round does not take for ever");
+  }
+  loop.RunFor(kLongestSilence);
+  Require(refused || calls.any(), "a peer goes on asking until it is refused");
 }
 
 }  // namespace
@@ -167,8 +229,7 @@ std::span<const Target> ControlTargets() {
   static constexpr Target kTargets[] = {{"control", Calls},
                                         {"view", ViewBytes},
                                         {"stored-fleet", StoredFleetBytes},
-                                        {"certificate", CertificateText},
-                                        {"identity", IdentityText}};
+                                        {"service-answers", Answers}};
   return kTargets;
 }
 

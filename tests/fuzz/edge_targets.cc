@@ -1,5 +1,4 @@
-// What neighbours send in frames: headers, payloads, messages of an all-reduce,
-// and whole conversations.
+// What neighbours send in frames: headers, payloads, and whole conversations.
 
 #include <array>
 #include <bit>
@@ -9,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/collective/collective_message.h"
 #include "algorithms/gossip/edge.h"
 #include "algorithms/gossip/frame.h"
 #include "algorithms/gossip/saved_edge.h"
@@ -40,16 +38,33 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "moniqua:bits=4",
                                 "squeeze-topk:k=64",
                                 "power-gossip",
-                                "masked"};
-// Of an all-reduce's body, which the target never makes.
-constexpr size_t kBodyBytes = 1000;
+                                "masked",
+                                "innov-int4:least=16",
+                                "qsgd:least=16",
+                                "squeeze-topk:k=64,least=16"};
+
+// A pair's, and a matrix that is quantized only with `least`.
+const ParameterLayout& Layout() {
+  static const auto& layout = *[] {
+    std::vector<Segment> segments = PairLayout().segments();
+    segments.push_back({.name = "small", .shape = {5, 7}, .extent = {}});
+    return new ParameterLayout(std::move(segments));
+  }();
+  return layout;
+}
+
+EdgeOptions Options() {
+  EdgeOptions options = PairOptions(1);
+  options.layout = Layout().fingerprint();
+  return options;
+}
 
 // Those of the names above that are names of this version.
 const std::vector<std::shared_ptr<const Codec>>& Codecs() {
   static const auto* const codecs = [] {
     auto* all = new std::vector<std::shared_ptr<const Codec>>;
     for (const char* name : kCodecs) {
-      auto codec = Codec::Create(name, PairLayout());
+      auto codec = Codec::Create(name, Layout());
       if (codec.ok()) all->push_back(*std::move(codec));
     }
     return all;
@@ -89,27 +104,6 @@ void Frame(Bytes input) {
   FrameAsItIs(mended);
 }
 
-void HeadOf(Bytes bytes, size_t body) {
-  const auto head = DecodeCollectiveHead(bytes, body);
-  if (!head.ok()) return;
-  Require(head->body_bytes == body, "a head belongs to its body");
-  const auto again =
-      DecodeCollectiveHead(EncodeCollectiveHead(*head), head->body_bytes);
-  Require(again.ok() && *again == *head, "a head says the same once more");
-}
-
-// With a body of one size, and of the size that it says.
-void CollectiveMessage(Bytes input) {
-  HeadOf(input, kBodyBytes);
-  constexpr size_t kBodyAt = 20;
-  if (input.size() >= kBodyAt + 8) HeadOf(input, Get<uint64_t>(input, kBodyAt));
-  if (input.size() < 4) return;
-  std::vector<std::byte> mended = Copy(input);
-  const size_t at = mended.size() - 4;
-  Put<uint32_t>(mended, at, Crc32c(input.first(at)));
-  HeadOf(mended, kBodyBytes);
-}
-
 // A payload for every codec: which, its format, its packing, then its bytes,
 // brought to the size that the format has if it is not packed.
 void Payloads(Bytes input) {
@@ -127,7 +121,7 @@ void Payloads(Bytes input) {
           "nothing unpacks to more than its format has");
   const Encoded theirs{format, whole->bytes()};
   if (!codec.Validate(theirs).ok()) return;
-  std::vector<float> x(PairLayout().size(), 0.5f);
+  std::vector<float> x(Layout().size(), 0.5f);
   std::vector<float> difference;
   if (codec.needs_replica() || codec.memory() == EdgeMemory::kShared) {
     difference = codec.InitialMemory(/*upper=*/false);
@@ -147,8 +141,8 @@ class Conversation {
   explicit Conversation(Input& in)
       : in_(in),
         codec_(Codecs()[in.Byte() % Codecs().size()]),
-        x_(PairLayout().size(), 0.25f),
-        edge_(PairOptions(1), codec_, x_, std::make_shared<SnapshotCache>()) {
+        x_(Layout().size(), 0.25f),
+        edge_(Options(), codec_, x_, std::make_shared<SnapshotCache>()) {
     edge_.ConnectionUp(++connection_);
   }
 
@@ -191,7 +185,7 @@ class Conversation {
     h.basis = Near(0);
     h.c = std::bit_cast<float>(static_cast<uint32_t>(Near(0x3e800000)));
     h.wished = in_.Byte() % 16;
-    h.layout = FoldFingerprint(PairLayout().fingerprint());
+    h.layout = FoldFingerprint(Layout().fingerprint());
     h.run_id = "run";
     h.replica = codec_->needs_replica();
     std::vector<std::byte> body;
@@ -232,15 +226,15 @@ void EdgeConversation(Bytes input) {
 void SavedEdgeRecord(Bytes input) {
   const auto saved = DecodeSavedEdge(input);
   if (!saved.ok()) return;
-  std::vector<float> x(PairLayout().size());
+  std::vector<float> x(Layout().size());
   for (const auto& codec : Codecs()) {
-    (void)Edge::Resume(PairOptions(1), codec, x,
-                       std::make_shared<SnapshotCache>(), *saved);
+    (void)Edge::Resume(Options(), codec, x, std::make_shared<SnapshotCache>(),
+                       *saved);
   }
 }
 
 void CodecName(Bytes input) {
-  const auto codec = Codec::Create(Text(input), PairLayout());
+  const auto codec = Codec::Create(Text(input), Layout());
   if (!codec.ok()) return;
   Require((*codec)->EncodedSize((*codec)->format()) > 0,
           "a codec knows the size of its own format");
@@ -250,7 +244,6 @@ void CodecName(Bytes input) {
 
 std::span<const Target> EdgeTargets() {
   static constexpr Target kTargets[] = {{"frame", Frame},
-                                        {"collective", CollectiveMessage},
                                         {"payload", Payloads},
                                         {"edge", EdgeConversation},
                                         {"saved-edge", SavedEdgeRecord},

@@ -1,46 +1,33 @@
-// What is read from files: checkpoints, data, configurations, logs.
+// What is read from files and from people: checkpoints, data, configurations,
+// logs, command lines.
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
-#include "algorithms/gossip/saved_edge.h"
+#include "absl/strings/str_split.h"
 #include "gan_models/data/cifar_files.h"
+#include "gan_models/data/digits.h"
+#include "gan_models/data/emoji_list.h"
+#include "runtime/base/command_line.h"
 #include "runtime/base/safetensors.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/lab/scenario.h"
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/plan/matrix_text.h"
+#include "runtime/telemetry/metrics_log.h"
+#include "runtime/telemetry/summary.h"
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 #include "topology/graph.h"
+#include "topology/sites.h"
 
 namespace gossamer::fuzz {
 namespace {
-
-// One folder a process, in memory if that is to be had.
-const std::string& Folder() {
-  static const std::string* const folder = [] {
-    const char* const where = std::filesystem::exists("/dev/shm")
-                                  ? "/dev/shm/gossamer-fuzz-XXXXXX"
-                                  : "/tmp/gossamer-fuzz-XXXXXX";
-    std::string name = where;
-    Require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
-    std::atexit([] { std::filesystem::remove_all(Folder()); });
-    return new std::string(name);
-  }();
-  return *folder;
-}
-
-void Write(const std::string& name, Bytes bytes) {
-  std::ofstream(Folder() + "/" + name, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
 
 void Tensors(Bytes input) {
   const auto read = ParseSafetensors(input);
@@ -71,15 +58,23 @@ void CheckpointFolder(Bytes input) {
   (void)store.Load(7);
 }
 
-// As the test batch and as the train batches of a tiny CIFAR-10.
+// As the test batch and as the train batches of a tiny data set.
 void Cifar(Bytes input) {
-  for (const char* name :
-       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-        "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) {
-    Write(name, input);
-  }
+  static const bool linked = [] {
+    for (const char* name :
+         {"data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+          "data_batch_5.bin", "test_batch.bin", "train.bin", "test.bin"}) {
+      std::filesystem::create_symlink("data_batch_1.bin",
+                                      Folder() + "/" + name);
+    }
+    std::filesystem::create_symlink("batches.meta.txt",
+                                    Folder() + "/fine_label_names.txt");
+    return true;
+  }();
+  Require(linked, "all files can be one");
+  Write("data_batch_1.bin", input);
   Write("batches.meta.txt", input.first(std::min<size_t>(input.size(), 200)));
-  for (const char* format : {"cifar-10", "emoji-32"}) {
+  for (const char* format : {"cifar-10", "cifar-100", "emoji-32"}) {
     const auto images = ReadImages(format, Folder(), {});
     if (!images.ok()) continue;
     Require(images->train.pixels.size() == images->train.size() * kImageBytes,
@@ -87,8 +82,31 @@ void Cifar(Bytes input) {
   }
 }
 
+void DigitsText(Bytes input) {
+  const auto digits = ReadDigits(Write("digits", input));
+  if (!digits.ok()) return;
+  for (const ImageBatch* part : {&digits->train, &digits->held_out}) {
+    Require(part->images.size() == part->labels.size() * kDigitPixels,
+            "every label has an image");
+  }
+}
+
+void EmojiList(Bytes input) {
+  std::istringstream file{std::string(Text(input))};
+  const auto list = ParseEmojiList(file);
+  if (!list.ok()) return;
+  const auto classes = static_cast<int>(EmojiClassNames().size());
+  for (const Emoji& emoji : *list) {
+    Require(!emoji.code_points.empty(), "an emoji is something");
+    Require(emoji.emoji_class >= 0 && emoji.emoji_class < classes,
+            "an emoji is of a class");
+  }
+}
+
+// As a fleet of a few: many take long to connect all to all, as they may.
 void Config(Bytes input) {
-  const auto config = ParseRunConfig(Text(input), "fuzz");
+  static const std::vector<std::string> few = {"peers=16"};
+  const auto config = ParseRunConfig(Text(input), "fuzz", few);
   if (!config.ok()) return;
   const auto again = ParseRunConfig(ToTextProto(*config), "again");
   Require(again.ok() && ConfigurationHash(*again) == ConfigurationHash(*config),
@@ -118,6 +136,61 @@ void DecisionLog(Bytes input) { (void)Decisions::Replay(Text(input)); }
 
 void EdgeList(Bytes input) { (void)ParseEdgeList(std::string(Text(input)), 8); }
 
+void SitesText(Bytes input) {
+  const auto sites = Sites::Parse(std::string(Text(input)));
+  if (!sites.ok()) return;
+  const std::vector<PeerId> members = FoundingMembers(8);
+  for (const int site : sites->Of(members)) {
+    Require(site >= 0, "everybody is somewhere");
+  }
+}
+
+// A peer's log, as a run's report reads it.
+void MetricsLog(Bytes input) {
+  const std::string path = Write("metrics.jsonl", input);
+  (void)CountEvents(path);
+  const auto rounds = ReadMetrics(path);
+  if (!rounds.ok()) return;
+  for (const RoundMetrics& m : *rounds) {
+    const auto again = ParseMetricsLine(ToJsonLine(m));
+    Require(again.ok() && again->round == m.round && again->steps == m.steps,
+            "a line says the same once more");
+  }
+  (void)ToJson(Summarize({*rounds}));
+}
+
+void Summary(Bytes input) {
+  const auto summary = ParseSummary(std::string(Text(input)));
+  if (!summary.ok()) return;
+  const auto again = ParseSummary(ToJson(*summary));
+  Require(again.ok() && again->rounds == summary->rounds &&
+              again->events == summary->events,
+          "a summary says the same once more");
+}
+
+// Words between line ends, for options of every kind.
+void CommandLine(Bytes input) {
+  bool flag = false;
+  std::string text;
+  double number = 0;
+  std::optional<uint64_t> count;
+  std::vector<std::string> list;
+  Command program({.name = "fuzz", .about = "Fuzzes."});
+  Command& command = program.AddCommand({.name = "run", .about = "Runs."});
+  command.AddOption("--flag", &flag, "a flag");
+  command.AddOption("--text", &text, "a choice", {.choices = {"a", "b"}});
+  command.AddOption("--number", &number, "a number", {.range = {{0, 9}}});
+  command.AddOption("--count", &count, "a count", {.positive = true});
+  command.AddOption("--list", &list, "a list", {.delimiter = ','});
+  const std::vector<std::string> words = absl::StrSplit(AbslText(input), '\n');
+  std::vector<const char*> argv = {"fuzz"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  const auto parsed = program.Parse(static_cast<int>(argv.size()), argv.data());
+  if (!parsed.ok()) return;
+  Require(number >= 0 && number <= 9 && count.value_or(1) > 0,
+          "what is taken is within its bounds");
+}
+
 }  // namespace
 
 std::span<const Target> FileTargets() {
@@ -129,7 +202,13 @@ std::span<const Target> FileTargets() {
                                         {"scenario", ScenarioFile},
                                         {"matrix", Matrix},
                                         {"decisions", DecisionLog},
-                                        {"edge-list", EdgeList}};
+                                        {"edge-list", EdgeList},
+                                        {"sites", SitesText},
+                                        {"digits", DigitsText},
+                                        {"emoji-list", EmojiList},
+                                        {"metrics-log", MetricsLog},
+                                        {"summary", Summary},
+                                        {"command-line", CommandLine}};
   return kTargets;
 }
 

@@ -78,15 +78,20 @@ struct Target {
 // By where the bytes come from.
 std::span<const Target> TransportTargets();
 std::span<const Target> EdgeTargets();
+std::span<const Target> CollectiveTargets();
 std::span<const Target> GradientTargets();
+std::span<const Target> PeerTargets();
 std::span<const Target> ControlTargets();
+std::span<const Target> IdentityTargets();
 std::span<const Target> FileTargets();
 std::span<const Target> VoteTargets();
 
 inline std::vector<Target> AllTargets() {
   std::vector<Target> all;
-  for (const auto part : {TransportTargets(), EdgeTargets(), GradientTargets(),
-                          ControlTargets(), FileTargets(), VoteTargets()}) {
+  for (const auto part :
+       {TransportTargets(), EdgeTargets(), CollectiveTargets(),
+        GradientTargets(), PeerTargets(), ControlTargets(), IdentityTargets(),
+        FileTargets(), VoteTargets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

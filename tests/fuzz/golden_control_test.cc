@@ -84,6 +84,67 @@ TEST(GoldenControlTest, MessagesAreAsTheyWere) {
   ExpectGoldenWire("control/two", calls);
 }
 
+// Two peers that measure the way between them, as somebody wants to know.
+TEST(GoldenControlTest, ASurveyIsAsItWas) {
+  std::vector<std::byte> calls;
+  for (const uint64_t id : {1, 2}) {
+    calls.push_back(std::byte{0});
+    AppendPiece(BytesOf(RegisterOf(id).SerializeAsString()), calls);
+  }
+  wire::MeasureLinksRequest measure;
+  measure.set_run_id("run");
+  measure.set_start(true);
+  calls.push_back(std::byte{14});
+  AppendPiece(BytesOf(measure.SerializeAsString()), calls);
+  for (const uint64_t number : {0, 1, 2, 3}) {
+    for (const uint64_t id : {1, 2}) {
+      wire::HeartbeatRequest h = HeartbeatOf(id);
+      h.set_survey_number(number);
+      h.set_survey_measured(true);
+      h.set_survey_rtt_seconds(0.1);
+      h.set_survey_bytes_per_second(1e6);
+      calls.push_back(std::byte{4});
+      AppendPiece(BytesOf(h.SerializeAsString()), calls);
+    }
+  }
+  measure.set_start(false);
+  calls.push_back(std::byte{14});
+  AppendPiece(BytesOf(measure.SerializeAsString()), calls);
+  ExpectGoldenWire("control/survey", calls);
+}
+
+// What peer 2 is told: that it is registered, then a view and what to do.
+TEST(GoldenControlTest, AnswersAreAsTheyWere) {
+  wire::RegisterResponse registered;
+  registered.set_peer_id(2);
+  registered.set_registered(1);
+  registered.set_expected(3);
+  registered.set_heartbeat_seconds(1);
+  registered.set_service_generation(1);
+  wire::HeartbeatResponse heard;
+  *heard.mutable_view() = ToMessage(SomeView());
+  heard.set_fleet_round(40);
+  heard.set_second_round(39);
+  heard.set_fleet_busy_seconds(0.1);
+  heard.set_stop_round(50);
+  heard.add_joiner_id(7);
+  heard.add_joiner_address("10.0.0.7:7800");
+  heard.set_survey_number(1);
+  heard.set_survey_peer(5);
+  heard.set_survey_address("10.0.0.5:7800");
+  wire::HeartbeatResponse outside;
+  outside.set_outside(true);
+  outside.set_wait_seconds(2);
+  std::vector<std::byte> answers = {std::byte{3}};
+  AppendPiece(BytesOf(registered.SerializeAsString()), answers);
+  for (const wire::HeartbeatResponse& h : {heard, outside}) {
+    // After two seconds, of 20 ms each.
+    answers.insert(answers.end(), {std::byte{0}, std::byte{100}, std::byte{3}});
+    AppendPiece(BytesOf(h.SerializeAsString()), answers);
+  }
+  ExpectGoldenWire("service-answers/two", answers);
+}
+
 // The program of tomorrow finds in etcd what that of today has left there.
 TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   FleetRecord record;

@@ -9,6 +9,7 @@
 #include "runtime/base/address.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/little_endian.h"
+#include "runtime/lab/packet.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
 #include "runtime/transport/grpc/lanes.h"
@@ -97,6 +98,16 @@ void Lanes(Bytes input) {
   }
 }
 
+// Of a lab's host.
+void Packet(Bytes input) {
+  const std::span<const uint8_t> frame(
+      reinterpret_cast<const uint8_t*>(input.data()), input.size());
+  const auto info = InspectFrame(frame);
+  if (!info) return;
+  Require(info->wire_bytes + kFrameHeader >= input.size(),
+          "what is split gets headers");
+}
+
 void Address(Bytes input) { (void)IsLoopback(AbslText(input)); }
 
 }  // namespace
@@ -105,6 +116,7 @@ std::span<const Target> TransportTargets() {
   static constexpr Target kTargets[] = {{"transport-hello", Hello},
                                         {"chunks", Chunks},
                                         {"lanes", Lanes},
+                                        {"packet", Packet},
                                         {"address", Address}};
   return kTargets;
 }

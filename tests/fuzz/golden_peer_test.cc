@@ -1,0 +1,113 @@
+// What members send one another besides exchanges, and tokens, as this version
+// writes them.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/virtual_loop.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/identity/join_token.h"
+#include "runtime/peer/link_prober.h"
+#include "runtime/peer/state_transfer.h"
+#include "tests/fuzz/golden_wire.h"
+
+namespace gossamer {
+namespace {
+
+constexpr PeerId kMember{1}, kJoiner{9};
+
+Checkpoint State() {
+  Checkpoint state;
+  state.floats["parameters"] = {1.0f, -2.5f, 0.0f};
+  state.bytes["game.order"] = {std::byte{1}, std::byte{2}};
+  state.counters["steps"] = 77;
+  return state;
+}
+
+// Steps of the targets of peer_targets.cc: a frame's head and body, or what the
+// prober is told.
+void AppendFrame(std::byte kind, const Frame& frame,
+                 std::vector<std::byte>& to) {
+  to.push_back(kind);
+  AppendPiece(frame.head.bytes(), to);
+  AppendPiece(frame.body.bytes(), to);
+}
+void AppendProbe(const Frame& frame, std::vector<std::byte>& to) {
+  to.push_back(std::byte{2});
+  AppendPiece(frame.head.bytes(), to);
+  to.insert(to.end(), 8, std::byte{1});
+}
+
+TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
+  const absl::Time now = absl::UnixEpoch();
+  std::vector<std::byte> state = EncodeSnapshot(State());
+  ExpectGoldenWire("snapshot/small", state);
+  // A joiner and a member, frame by frame; of which the target hears each.
+  std::vector<std::byte> frames = {std::byte{8}};  // member 1 is a donor
+  std::vector<Frame> to_member, to_joiner;
+  const auto keep = [](std::vector<Frame>& sent) {
+    return [&sent](PeerId, Frame frame) {
+      sent.push_back(std::move(frame));
+      return true;
+    };
+  };
+  StateDonor donor(keep(to_joiner));
+  StateCollector joiner(keep(to_member), 1 << 20);
+  donor.Serve({kJoiner});
+  joiner.SetDonors({kMember}, now);
+  while (!joiner.done()) {
+    ASSERT_EQ(to_member.size(), 1u);
+    AppendFrame(std::byte{5}, to_member[0], frames);
+    donor.OnFrame(kJoiner, std::exchange(to_member, {})[0], now);
+    if (donor.wanted()) {
+      frames.push_back(std::byte{2});
+      AppendPiece(state, frames);
+      donor.Offer(state, Sha256(state), now);
+    }
+    ASSERT_EQ(to_joiner.size(), 1u);
+    AppendFrame(std::byte{4}, to_joiner[0], frames);
+    joiner.OnFrame(kMember, std::exchange(to_joiner, {})[0], now);
+  }
+  ExpectGoldenWire("state-transfer/one", frames);
+}
+
+TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
+  VirtualLoop loop;
+  std::vector<Frame> asked, answered;
+  LinkProber prober(&loop, [&](PeerId, Frame frame) {
+    asked.push_back(std::move(frame));
+    return true;
+  });
+  LinkProber other(&loop, [&](PeerId, Frame frame) {
+    answered.push_back(std::move(frame));
+    return true;
+  });
+  std::optional<LinkMeasurement> measured;
+  // A measurement, which both ends of the target hear.
+  std::vector<std::byte> probes = {std::byte{0}};
+  prober.Measure(kMember, [&](const auto& m) { measured = m; });
+  while (!measured && !asked.empty()) {
+    Frame frame = std::exchange(asked, {})[0];
+    frame.transit = {.bytes = 1000, .took = absl::Milliseconds(1)};
+    AppendProbe(frame, probes);
+    other.OnFrame(kJoiner, frame);
+    ASSERT_EQ(answered.size(), 1u);
+    AppendProbe(answered[0], probes);
+    prober.OnFrame(kMember, std::exchange(answered, {})[0]);
+  }
+  ASSERT_TRUE(measured);
+  ExpectGoldenWire("link-probes/one", probes);
+}
+
+TEST(GoldenPeerTest, ATokenIsAsItWas) {
+  ExpectGoldenWire(
+      "join-token/one",
+      BytesOf(ToText({.id = std::string(kTokenIdBytes, 'i'),
+                      .secret = std::string(kTokenSecretBytes, 's'),
+                      .authority = std::string(32, 'a')})));
+}
+
+}  // namespace
+}  // namespace gossamer

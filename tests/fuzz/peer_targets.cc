@@ -1,0 +1,241 @@
+// What members send one another besides exchanges: probes of links, and states
+// for those who join.
+
+#include <cmath>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/peer/link_prober.h"
+#include "runtime/peer/state_transfer.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace gossamer::fuzz {
+namespace {
+
+bool AllFinite(const Checkpoint& state) {
+  for (const auto& [name, values] : state.floats) {
+    for (const float v : values) {
+      if (!std::isfinite(v)) return false;
+    }
+  }
+  return true;
+}
+
+// A prober, and another that answers what it likes: each step is a measurement
+// begun, time that goes by, or a frame.
+class Probing {
+ public:
+  explicit Probing(Input& in) : in_(in) {}
+
+  void Step() {
+    const uint8_t kind = in_.Byte();
+    sent_ = 0;
+    switch (kind % 4) {
+      case 0:
+        ++under_way_;
+        prober_.Measure(kOther, [this](const auto& m) { End(m); });
+        Require(under_way_ == 1, "another measurement ends the one before");
+        break;
+      case 1:
+        loop_.RunFor(absl::Milliseconds(100 * in_.Byte()));
+        break;
+      default:
+        Hear(kind % 4 == 2 ? Copy(in_.TakePiece()) : Answer());
+        Require(sent_ <= 1, "a frame is answered by one at most");
+    }
+  }
+  void Finish() {
+    loop_.RunFor(LinkProber::kLimit);
+    Require(under_way_ == 0, "a measurement ends in time");
+  }
+
+ private:
+  // To what was asked last, with the right checksum.
+  std::vector<std::byte> Answer() {
+    std::vector<std::byte> head = asked_;
+    if (head.size() < 36) return head;
+    Put<uint32_t>(head, 4, in_.Byte() % 5);
+    if (in_.Byte() > 250) Put<uint64_t>(head, 8, in_.Number());
+    Put<uint64_t>(head, 16, in_.Number());
+    Put<uint64_t>(head, 24, in_.Number());
+    Put<uint32_t>(head, 32, Crc32c(Bytes(head).first(32)));
+    return head;
+  }
+  void Hear(std::vector<std::byte> head) {
+    const size_t bytes = in_.Number();
+    prober_.OnFrame(kOther,
+                    {.head = Payload::FromVector(std::move(head)),
+                     .body = {},
+                     .transit = {.bytes = bytes, .took = absl::Seconds(1)}});
+  }
+  void End(const std::optional<LinkMeasurement>& measured) {
+    Require(--under_way_ >= 0, "a measurement ends once");
+    if (!measured) return;
+    Require(std::isfinite(measured->rtt_seconds) &&
+                std::isfinite(measured->bytes_per_second) &&
+                measured->rtt_seconds >= 0 && measured->bytes_per_second >= 0,
+            "what is measured can be");
+  }
+
+  static constexpr PeerId kOther{2};
+  Input& in_;
+  VirtualLoop loop_;
+  std::vector<std::byte> asked_;
+  int sent_ = 0;
+  int under_way_ = 0;
+  LinkProber prober_{&loop_, [this](PeerId, const Frame& frame) {
+                       ++sent_;
+                       asked_ = Copy(frame.head.bytes());
+                       return sent_ % 2 == 1;
+                     }};
+};
+
+void LinkProbes(Bytes input) {
+  Input in(input);
+  Probing probing(in);
+  while (!in.empty()) probing.Step();
+  probing.Finish();
+}
+
+void SnapshotBytes(Bytes input) {
+  const auto state = DecodeSnapshot(input);
+  if (!state.ok()) return;
+  const auto again = DecodeSnapshot(EncodeSnapshot(*state));
+  Require(again.ok() && again->floats == state->floats &&
+              again->bytes == state->bytes &&
+              again->counters == state->counters,
+          "a snapshot says the same once more");
+  Checkpoint sum;
+  Require(AddSnapshot(*state, 0, sum).ok(), "the first has any shape");
+  const int given = AddSnapshot(*state, 1, sum).ok() ? 2 : 1;
+  DivideSnapshot(given, sum);
+  Require(AllFinite(sum), "an average is finite");
+}
+
+// Members that give and one that joins, whose frames wait until they are
+// delivered, and whatever else may come from either side.
+class Transfer {
+ public:
+  explicit Transfer(Input& in) : in_(in) {
+    for (const PeerId id : {PeerId{1}, PeerId{2}, PeerId{3}}) {
+      auto [donor, made] =
+          donors_.try_emplace(id, [this, id](PeerId, Frame frame) {
+            return Queue({.to_joiner = true, .member = id, .frame = frame});
+          });
+      donor->second.Serve({kJoiner});
+    }
+  }
+
+  bool done() const { return joiner_.done(); }
+  void Step() {
+    const uint8_t kind = in_.Byte();
+    const PeerId member{1 + kind / 8u % 3};
+    switch (kind % 8) {
+      case 0: {
+        std::vector<PeerId> who;
+        for (const auto& [id, donor] : donors_) {
+          if (kind >> id.value & 4) who.push_back(id);
+        }
+        joiner_.SetDonors(who, now_);
+        break;
+      }
+      case 1:
+        now_ += absl::Seconds(in_.Byte() % 32);
+        joiner_.Tick(now_);
+        for (auto& [id, donor] : donors_) donor.Tick(now_);
+        break;
+      case 2:
+        Offer(donors_.at(member), /*two_chunks=*/kind > 128);
+        break;
+      case 3:
+        queue_.clear();
+        break;
+      case 4:
+      case 5: {
+        Frame frame{.head = Payload::FromVector(Copy(in_.TakePiece())),
+                    .body = Payload::FromVector(Copy(in_.TakePiece()))};
+        Deliver({.to_joiner = kind % 8 == 4, .member = member, .frame = frame});
+        break;
+      }
+      default:
+        for (size_t n = queue_.size(); n > 0; --n) {
+          const Sent next = std::move(queue_.front());
+          queue_.pop_front();
+          Deliver(next);
+        }
+    }
+    // One state that comes in and the sum of those that have.
+    Require(joiner_.held() <= 2 * kMost, "what a joiner holds is bounded");
+  }
+  void Finish() {
+    const Checkpoint average = joiner_.Take();
+    Require(AllFinite(average), "an average is finite");
+  }
+
+ private:
+  struct Sent {
+    bool to_joiner = false;
+    PeerId member;
+    Frame frame;
+  };
+  bool Queue(Sent sent) {
+    ++sent_;
+    queue_.push_back(std::move(sent));
+    return true;
+  }
+  void Offer(StateDonor& donor, bool two_chunks) {
+    std::vector<std::byte> state = Copy(in_.TakePiece());
+    if (two_chunks) state.resize(kStateChunkBytes + 1024);
+    std::string hash = Sha256(state);
+    donor.Offer(std::move(state), std::move(hash), now_);
+  }
+  void Deliver(const Sent& sent) {
+    sent_ = 0;
+    if (sent.to_joiner) {
+      joiner_.OnFrame(sent.member, sent.frame, now_);
+    } else {
+      donors_.at(sent.member).OnFrame(kJoiner, sent.frame, now_);
+    }
+    Require(sent_ <= 4, "a frame is answered by a few at most");
+  }
+
+  static constexpr PeerId kJoiner{9};
+  static constexpr size_t kMost = kStateChunkBytes + 4096;
+  Input& in_;
+  absl::Time now_ = absl::FromUnixSeconds(1'000);
+  std::deque<Sent> queue_;
+  int sent_ = 0;
+  std::map<PeerId, StateDonor> donors_;
+  StateCollector joiner_{
+      [this](PeerId member, Frame frame) {
+        return Queue({.to_joiner = false, .member = member, .frame = frame});
+      },
+      kMost};
+};
+
+void StateTransfer(Bytes input) {
+  Input in(input);
+  Transfer transfer(in);
+  while (!in.empty() && !transfer.done()) transfer.Step();
+  if (transfer.done()) transfer.Finish();
+}
+
+}  // namespace
+
+std::span<const Target> PeerTargets() {
+  static constexpr Target kTargets[] = {{"link-probes", LinkProbes},
+                                        {"snapshot", SnapshotBytes},
+                                        {"state-transfer", StateTransfer}};
+  return kTargets;
+}
+
+}  // namespace gossamer::fuzz
