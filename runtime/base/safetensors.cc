@@ -80,7 +80,16 @@ std::optional<json> ParseHeader(std::string_view text) {
   return header;
 }
 
+bool IsName(absl::string_view name) {
+  return !name.empty() && name != kMetadata &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return c >= 32 && c < 127; });
+}
+
 absl::StatusOr<Entry> ParseEntry(const std::string& name, const json& value) {
+  if (!IsName(name)) {
+    return Bad(absl::StrCat(Quoted(name), " has no name in printable ASCII"));
+  }
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value.contains("shape") || !value.contains("data_offsets")) {
     return Bad(absl::StrCat(Quoted(name),
@@ -149,9 +158,7 @@ absl::Status CheckCover(std::vector<Entry>& entries, uint64_t size) {
 }
 
 absl::Status CheckName(absl::string_view name, std::set<std::string>& seen) {
-  const bool printable = std::all_of(name.begin(), name.end(),
-                                     [](char c) { return c >= 32 && c < 127; });
-  if (name.empty() || name == kMetadata || !printable) {
+  if (!IsName(name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         Quoted(name), ": a name is printable ASCII and not ", kMetadata));
   }
