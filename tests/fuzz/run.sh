@@ -41,12 +41,11 @@ for target in "${targets[@]}"; do
     [ -d "$folder" ] && seeds+=("$folder")
   done
   began=$SECONDS
+  broken=no
   "$program" --target="$target" -runs="$executions" -max_len=4096 \
     -max_total_time="${SECONDS_EACH:-0}" -malloc_limit_mb=64 -rss_limit_mb=1024 \
     -timeout=10 -print_final_stats=1 -artifact_prefix="build/fuzz/broken/$target-" \
-    "$corpus" "${seeds[@]}" >"$log" 2>&1
-  broken=no
-  [ $? = 0 ] || { broken="yes: $log"; status=1; }
+    "$corpus" "${seeds[@]}" >"$log" 2>&1 || { broken="yes: $log"; status=1; }
   done_runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   edges=$(grep -aoE 'cov: [0-9]+' "$log" | tail -1 | cut -d' ' -f2)
   printf '| %s | %s | %s | %s | %s | %s |\n' "$target" "$commit" "${done_runs:-?}" \
