@@ -120,19 +120,6 @@ uint64_t TopologyClient::BootId() const {
   return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
 }
 
-void TopologyClient::Report(const PeerReport& report) {
-  const bool keep =
-      report.sketch.empty() ||
-      (!report_.sketch.empty() && std::countr_zero(report.sketch_round) <
-                                      std::countr_zero(report_.sketch_round));
-  std::vector<double> sketch = std::move(report_.sketch);
-  const uint64_t sketch_round = report_.sketch_round;
-  report_ = report;
-  if (!keep) return;
-  report_.sketch = std::move(sketch);
-  report_.sketch_round = sketch_round;
-}
-
 void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
   if (finished_) return;
   finished_ = true;

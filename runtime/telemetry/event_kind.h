@@ -40,7 +40,7 @@ inline constexpr EventInfo kEventKinds[] = {
      "look at that peer's scores; a larger radius if all are told of"},
     {"edge_closed",
      "a neighbour has broken the protocol five times, or is of another model "
-     "or codec: it is not dialled again",
+     "or codec: it is not heard for a minute, then for twice as long each time",
      "the same release and configuration there; start it anew"},
     {"edge_down", "a connection was lost; it is made again", ""},
     {"edge_lost",
