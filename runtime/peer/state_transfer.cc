@@ -26,6 +26,7 @@ constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 constexpr size_t kUnderWay = 4;  // chunks asked for at a time
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 constexpr absl::Duration kGiveUp = absl::Seconds(15);
+constexpr int kMostOffers = 4;
 constexpr absl::Duration kForget = absl::Seconds(30);
 
 std::vector<std::byte> Head(Kind kind, size_t size) {
@@ -174,6 +175,11 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
     return absl::DataLossError(absl::StrCat("its state of ", size,
                                             " bytes cannot be: at most ", most_,
                                             " are this run's"));
+  }
+  // It offers another one if it has forgotten the first.
+  if (++d.offers > kMostOffers) {
+    return absl::DataLossError(
+        absl::StrCat("it has offered ", d.offers, " states and given none"));
   }
   d.snapshot = number;
   d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);

@@ -99,6 +99,7 @@ class StateCollector {
   struct Download {
     PeerId from;
     uint64_t snapshot = 0;  // 0: nothing offered yet
+    int offers = 0;
     std::string hash;
     std::vector<std::byte> bytes;
     std::vector<bool> have;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "runtime/base/little_endian.h"
 #include "runtime/base/rng.h"
 #include "runtime/checkpoint/snapshot.h"
 
@@ -180,6 +181,34 @@ TEST_F(StateTransferTest, NothingIsAllocatedForAnImpossibleSize) {
   EXPECT_FALSE(collector_->done());
   EXPECT_THAT(collector_->TakeFailures(),
               testing::Contains(HasSubstr("cannot be")));
+}
+
+// Each offer begins anew: who offers another state each time would hold the
+// joiner for ever.
+TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
+  Begin(2);
+  Frame offer;
+  spoil_ = [&](Sent& sent) {
+    if (sent.from.value != 1) return true;
+    if (sent.frame.body.size() == 0) offer = sent.frame;
+    return false;
+  };
+  Deliver();
+  std::vector<std::byte> head(offer.head.bytes().begin(),
+                              offer.head.bytes().end());
+  for (uint64_t number = 100; number < 105; ++number) {
+    now_ += absl::Seconds(10);
+    Put(std::span(head), 1, number);
+    collector_->OnFrame(PeerId{1}, {Payload::FromVector(head), Payload()},
+                        now_);
+    collector_->Tick(now_);
+  }
+  Run(60);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 1);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.0f);
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::ElementsAre(HasSubstr("has offered 5 states")));
 }
 
 TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
