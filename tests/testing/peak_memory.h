@@ -17,6 +17,12 @@ inline int64_t PeakMemory() {
   }
   return 0;
 }
+// A sanitizer keeps what was freed, and a shadow of it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int64_t kPeakFactor = 8;
+#else
+inline constexpr int64_t kPeakFactor = 1;
+#endif
 inline void ForgetPeakMemory() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
