@@ -36,6 +36,40 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
 
 }  // namespace
 
+EdgeHeader HeaderOf(const ProductionFrame& f) {
+  EdgeHeader h;
+  h.kind = f.kind;
+  h.epoch = f.epoch;
+  h.peer_epoch = f.peer_epoch;
+  h.prev = f.prev;
+  h.to = f.to;
+  h.ack = f.ack;
+  if (f.kind == FrameKind::kHello) {
+    h.basis = f.basis;
+    h.window = f.window;
+  }
+  if (f.kind == FrameKind::kPayload) {
+    h.format = f.token.format;
+    h.c = f.token.c;
+    h.packing = f.token.packing;
+    h.payload_bytes = static_cast<uint32_t>(f.token.wire().size());
+  }
+  return h;
+}
+
+ProductionFrame FrameOf(const EdgeHeader& h) {
+  ProductionFrame f;
+  f.kind = h.kind;
+  f.epoch = h.epoch;
+  f.peer_epoch = h.peer_epoch;
+  f.prev = h.prev;
+  f.to = h.to;
+  f.ack = h.ack;
+  f.basis = h.basis;
+  f.window = h.window;
+  return f;
+}
+
 Edge::Edge(EdgeOptions options, ProductionEnd end)
     : options_(std::move(options)), end_(std::move(end)) {
   end_.side().set_clip_radius(options_.clip_radius);
@@ -126,29 +160,15 @@ void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
 }
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
-  EdgeHeader h;
-  h.kind = f.kind;
-  h.epoch = f.epoch;
-  h.peer_epoch = f.peer_epoch;
-  h.prev = f.prev;
-  h.to = f.to;
-  h.ack = f.ack;
+  EdgeHeader h = HeaderOf(f);
   h.layout = FoldFingerprint(options_.layout);
-  h.format = end_.side().codec().format();
   if (f.kind == FrameKind::kHello) {
-    h.basis = f.basis;
-    h.window = f.window;
     h.replica = end_.side().codec().needs_replica();
     h.run_id = options_.run_id;
   } else {
     h.wished = wish_;
   }
-  if (f.kind == FrameKind::kPayload) {
-    h.format = f.token.format;
-    h.c = f.token.c;
-    h.packing = f.token.packing;
-    h.payload_bytes = static_cast<uint32_t>(f.token.wire().size());
-  }
+  if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
   outbox_.push_back({EncodeHeader(h), f.token.wire()});
 }
 
@@ -204,14 +224,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
     return absl::DataLossError("hello asks for a second or impossible rise");
   }
-  ProductionEnd::Frame f;
-  f.kind = FrameKind::kHello;
-  f.epoch = h.epoch;
-  f.peer_epoch = h.peer_epoch;
-  f.to = h.to;
-  f.ack = h.ack;
-  f.basis = h.basis;
-  f.window = h.window;
+  const ProductionEnd::Frame f = FrameOf(h);
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
   Hear(f, Newest(connection));
@@ -225,13 +238,7 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
     return absl::OkStatus();  // another incarnation: not worth a validation
   }
   HearWish(h.wished);
-  ProductionEnd::Frame f;
-  f.kind = h.kind;
-  f.epoch = h.epoch;
-  f.peer_epoch = h.peer_epoch;
-  f.prev = h.prev;
-  f.to = h.to;
-  f.ack = h.ack;
+  ProductionEnd::Frame f = FrameOf(h);
   if (h.kind == FrameKind::kPayload) {
     // Exchange 0 is none.
     if (!(h.c > 0.0f && h.c <= 1.0f) || h.to < 2) {

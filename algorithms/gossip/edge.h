@@ -42,6 +42,12 @@ constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
 }
 
 using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+using ProductionFrame = EdgeFrame<uint64_t, EdgeMessage>;
+
+// A frame's fields as a header has them, but for what all frames of an edge
+// share (layout; of a hello run id and replica); and back, without a payload.
+EdgeHeader HeaderOf(const ProductionFrame& frame);
+ProductionFrame FrameOf(const EdgeHeader& header);
 
 // An end's part of a fleet checkpoint: the protocol's record and the codec's
 // state at the cut.

@@ -14,8 +14,8 @@
 namespace gossamer {
 namespace {
 
+// The peer meets each other end once, and it never begins anew.
 constexpr ConnectionId kConnection = 1;
-// Of all lives of the other end; the peer sees one of them.
 constexpr uint64_t kEpoch = MakeEpoch(1, 1);
 
 // What an end without a vector carries.
@@ -39,9 +39,7 @@ class RecordedNeighbors::Neighbor {
     if (h.kind == FrameKind::kHello) {
       OnHello(h);
     } else if (end_) {
-      RecordedEnd::Frame f = FrameOf(h);
-      f.prev = h.prev;
-      if (end_->OnData(f) == Verdict::kViolation) {
+      if (end_->OnData(FrameOf(h)) == Verdict::kViolation) {
         all_->Fail(absl::InternalError(
             absl::StrCat("peer ", peer_.value,
                          " as recorded cannot follow round ", RoundOf(h.to))));
@@ -51,18 +49,6 @@ class RecordedNeighbors::Neighbor {
   }
 
  private:
-  static RecordedEnd::Frame FrameOf(const EdgeHeader& h) {
-    RecordedEnd::Frame f;
-    f.kind = h.kind;
-    f.epoch = h.epoch;
-    f.peer_epoch = h.peer_epoch;
-    f.to = h.to;
-    f.ack = h.ack;
-    f.basis = h.basis;
-    f.window = h.window;
-    return f;
-  }
-
   // Like the end that the peer was paired with: of the same cut if it resumes
   // from one, with nothing left to say of what is below.
   void OnHello(const EdgeHeader& h) {
@@ -123,24 +109,11 @@ class RecordedNeighbors::Neighbor {
   SendFn Sender() { return {this}; }
 
   void Send(const RecordedEnd::Frame& f) {
-    EdgeHeader h;
-    h.kind = f.kind;
-    h.epoch = f.epoch;
-    h.peer_epoch = f.peer_epoch;
-    h.prev = f.prev;
-    h.to = f.to;
-    h.ack = f.ack;
+    EdgeHeader h = HeaderOf(f);
     h.layout = layout_;
     if (f.kind == FrameKind::kHello) {
-      h.basis = f.basis;
-      h.window = f.window;
       h.replica = replica_;
       h.run_id = run_id_;
-    }
-    if (f.kind == FrameKind::kPayload) {
-      h.format = f.token.format;
-      h.c = f.token.c;
-      h.payload_bytes = static_cast<uint32_t>(f.token.bytes.size());
     }
     all_->Answer(peer_, {Payload::FromVector(EncodeHeader(h)), f.token.bytes});
   }
