@@ -176,6 +176,7 @@ void TopologyClient::SendRegister() {
   request.set_boot_id(BootId());
   request.set_address(options_.address);
   request.set_has_parameters(trained_);
+  request.set_trains(view_.epoch != 0);
   request.set_layout_fingerprint(options_.layout_fingerprint);
   request.set_configuration_hash(options_.configuration_hash);
   for (uint64_t round : options_.checkpoint_rounds) {

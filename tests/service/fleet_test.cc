@@ -310,58 +310,6 @@ TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   EXPECT_EQ(answer.stop.round, 0);
 }
 
-// Both would call their next view the same, and peers would keep apart.
-TEST_F(FleetTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
-  Assemble(2);
-  const FleetRecord backup = fleet_->record();
-  Begin(2, backup);
-  const uint64_t first = fleet_->record().generation;
-  now_ += absl::Seconds(1);
-  Begin(2, backup);
-  EXPECT_GT(fleet_->record().generation, first);
-  now_ -= absl::Hours(1);  // a clock that is put back
-  Begin(2, backup);
-  EXPECT_GT(fleet_->record().generation, backup.generation);
-}
-
-TEST_F(FleetTest, ARestartedServiceGoesOnUnnoticed) {
-  Assemble(3);
-  for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
-  const FleetRecord kept = fleet_->record();
-  Begin(3, kept);
-  const uint64_t generation = fleet_->record().generation;
-  EXPECT_GT(generation, kept.generation);
-  FleetHeartbeat h = Beat(1, 101, 60);
-  h.view_generation = kept.generation;
-  h.view_epoch = 1;
-  EXPECT_FALSE(Hear(h).view);
-  // A view made now is newer than any of the service's earlier life.
-  Registration r = Peer(2, 202, "elsewhere:1");
-  r.checkpoint_rounds = {5};
-  ASSERT_TRUE(fleet_->Register(r, now_).ok());
-  const FleetAnswer answer = Hear(h);
-  ASSERT_TRUE(answer.view);
-  EXPECT_EQ(answer.view->generation, generation);
-  EXPECT_EQ(answer.view->epoch, 2);
-}
-
-// Else those that have not ended yet would go on without the others.
-TEST_F(FleetTest, AStopThatAnOldDiskForgotIsProposedAnew) {
-  Assemble(3);
-  for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
-  const FleetRecord backup = fleet_->record();
-  const auto stop = fleet_->RequestStop(now_);
-  ASSERT_TRUE(stop.ok());
-  Begin(3, backup);
-  EXPECT_EQ(Hear(Beat(1, 101, 51)).stop.round, 0u);
-  FleetHeartbeat h = Beat(2, 102, 52);
-  h.acknowledged_stop = *stop;
-  const StopState again = Hear(h).stop;
-  EXPECT_GT(again.round, 52u);
-  EXPECT_FALSE(again.committed);
-  EXPECT_EQ(Hear(Beat(1, 101, 53)).stop.round, again.round);
-}
-
 // One that lags is fast, and says nothing of when the others get anywhere.
 TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
   Assemble(3);

@@ -234,6 +234,7 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   r.checkpoint_rounds.assign(request.checkpoint_rounds().begin(),
                              request.checkpoint_rounds().end());
   r.has_parameters = request.has_parameters();
+  r.trains = request.trains();
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
     log_(absl::StrFormat("refused a peer at %s: %s", r.address,

@@ -213,6 +213,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     Put(std::move(member));
     live_[id] = {};
     live_[id].registered = now;
+    live_[id].trains = r.trains;
     // The others wait for it until the round of its departure.
     if (died_leaving && record_.assembled) {
       record_.view = NextView(FutureRound());
@@ -297,6 +298,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
   live.ready = heartbeat.ready;
+  live.trains = heartbeat.view_epoch != 0;
   if (!heartbeat.leaving) {
     live.leaving_since = absl::InfiniteFuture();
   } else {

@@ -105,6 +105,8 @@ class Fleet {
     absl::Time may_return = absl::InfinitePast();
     absl::Time leaving_since = absl::InfiniteFuture();
     bool ready = false;
+    // By a view, as it says itself; the record may be of an old disk.
+    bool trains = false;
     // Sketches of the last rounds, oldest first.
     std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
   };

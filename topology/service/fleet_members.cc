@@ -164,9 +164,8 @@ void Fleet::RemoveSilent(absl::Time now) {
     MemberRecord& m = *Find(id);
     m.standing = Standing::kRemoved;
     m.in_view = false;
-    ++m.removals;
+    live_.at(id).may_return = now + WaitOf(++m.removals);
     ++record_.counts.removals;
-    live_.at(id).may_return = now + WaitOf(m.removals);
   }
   record_.view = NextView(FutureRound());
   ++version_;
@@ -270,7 +269,8 @@ bool Fleet::Adopted(absl::Time now) const {
 }
 
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
-  const bool has = !m.needs_parameters || live_.at(m.id).ready ||
+  const Live& live = live_.at(m.id);
+  const bool has = !m.needs_parameters || live.ready || live.trains ||
                    SeededBug("join-without-parameters");
   if (m.in_view || !has) return false;
   if (m.standing == Standing::kMember) return true;
@@ -291,7 +291,7 @@ void Fleet::LetIn(absl::Time now) {
     // With the members' parameters it begins where they will be, as one that
     // joins does.  In this view it would begin at a round long past, and train
     // alone up to theirs.
-    moved |= m.needs_parameters;
+    moved |= m.needs_parameters && !live_.at(m.id).trains;
     m.in_view = true;
     m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
     m.needs_parameters = false;

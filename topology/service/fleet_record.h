@@ -77,6 +77,7 @@ struct Registration {
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
   bool has_parameters = false;  // it was a member and goes on as it is
+  bool trains = false;          // by a view that this service has forgotten
 };
 
 struct FleetHeartbeat {

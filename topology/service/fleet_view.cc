@@ -86,9 +86,9 @@ void Fleet::AdvanceStop(absl::Time now) {
 }
 
 // A life that has registered is let into a view once it is known whether the
-// fleet lives.  It does if somebody in the view has been heard of since; it
-// does not if every member has a new life: then all begin together, from the
-// checkpoint that they share.
+// fleet lives.  It does if somebody in the view, by the record or by what it
+// says, has been heard of since; it does not if every member has a new life:
+// then all begin together, from the checkpoint that they share.
 void Fleet::Settle(absl::Time now) {
   if (!record_.assembled && registered() < options_.expected) return;
   bool all_new = true;
@@ -101,10 +101,15 @@ void Fleet::Settle(absl::Time now) {
       some_wait = true;
       last_registered = std::max(last_registered, live.registered);
     }
-    if (m.in_view && OfTheFleet(m)) {
-      if (!m.finished) last_heard = std::max(last_heard, live.last_heard);
+    if (!OfTheFleet(m)) continue;
+    const bool trains = m.in_view || live.trains;
+    if (trains && !m.finished) {
+      last_heard = std::max(last_heard, live.last_heard);
     }
-    all_new = all_new && !(m.in_view && OfTheFleet(m));
+    // A life that this one of the service has not heard of may be training.
+    const bool known =
+        !record_.assembled || live.last_heard != absl::InfinitePast();
+    all_new = all_new && !trains && known;
   }
   if (all_new) {
     MakeFirstView();

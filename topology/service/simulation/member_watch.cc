@@ -28,15 +28,20 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
   const PeerId id{request.peer_id()};
   Life& life = lives_[id];
   life.heard = now;
-  if (life.boot_id == request.boot_id()) return;
   const auto known = known_.find(id);
   const bool member =
       known != known_.end() && known->second.standing == Standing::kMember;
+  const bool has_parameters = request.has_parameters() ||
+                              (member && request.checkpoint_rounds_size() > 0);
+  // The same life again: the service has forgotten it.
+  if (life.boot_id == request.boot_id()) {
+    life.has_parameters = life.has_parameters || has_parameters;
+    return;
+  }
   life = {.boot_id = request.boot_id(),
           .heard = now,
           .suspects = {},
-          .has_parameters = request.has_parameters() ||
-                            (member && request.checkpoint_rounds_size() > 0)};
+          .has_parameters = has_parameters};
 }
 
 void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
@@ -44,7 +49,9 @@ void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
   if (life.boot_id != request.boot_id()) return;
   life.heard = now;
   life.suspects = {request.suspected().begin(), request.suspected().end()};
-  life.has_parameters = life.has_parameters || request.ready();
+  // Who has a view trains, whatever this service knows of it.
+  life.has_parameters =
+      life.has_parameters || request.ready() || request.view_epoch() != 0;
 }
 
 std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {

@@ -11,9 +11,7 @@ namespace {
 constexpr absl::Duration kCallDeadline = absl::Seconds(5);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 
-// Not one from before a member came or was given up: its edges are gone.  Nor
-// one from before a restart: a service that takes such peers back may not know
-// which of them have parameters.
+// Not one from before a member came or was given up: its edges are gone.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now) {
   if (backup.view.epoch == 0 || backup.counts.removals != now.counts.removals ||
       backup.members.size() != now.members.size()) {
@@ -21,7 +19,6 @@ bool KnowsAll(const FleetRecord& backup, const FleetRecord& now) {
   }
   for (size_t i = 0; i < now.members.size(); ++i) {
     if (backup.members[i].id != now.members[i].id ||
-        backup.members[i].boot_id != now.members[i].boot_id ||
         backup.members[i].standing != now.members[i].standing) {
       return false;
     }
