@@ -33,9 +33,9 @@ constexpr char kExamples[] = R"(Examples:
       --alone runs/mine/peer-2/inputs.bin --from-round 500
 
 Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
-peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds:
-the others go on without it, unless they are sent one too or cannot. A second
-signal ends this peer at once.
+peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds
+(--leave-within): the others go on without it, unless they are sent one too or
+cannot. A second signal ends this peer at once.
 
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
@@ -98,6 +98,12 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     "MB that metrics.jsonl, and events.jsonl, may take: the "
                     "oldest lines go (0: all are kept, 330 bytes a round)",
                     {.value_name = "MB"});
+  program.AddOption("--leave-within", &options.leave_within,
+                    "time that SIGTERM leaves, at least 10: some five rounds "
+                    "and seven heartbeats are needed to leave in good order",
+                    {.show_default = true,
+                     .value_name = "SECONDS",
+                     .range = {{kLeastToLeave, 3600}}});
   program.AddOption("--resume", &options.resume,
                     "offer this folder's checkpoints to resume from");
   program.AddOption("--replay", &options.replay,

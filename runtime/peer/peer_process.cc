@@ -24,9 +24,8 @@ namespace {
 // After the end, until the last acknowledgements have left this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
-// A machine that is taken away says so ten seconds or more before; a checkpoint
-// and the last words need some.
-constexpr absl::Duration kLeaveLimit = absl::Seconds(8);
+// Of the time to leave: a checkpoint and the last words.
+constexpr absl::Duration kLastWords = absl::Seconds(2);
 
 // Differs between any two lives; never used where a run must be repeatable.
 uint64_t RandomId() {
@@ -87,7 +86,8 @@ void PeerProcess::RequestLeave() {
   loop_.Post([this] {
     if (!peer_) return;
     Log("leaving: the others go on without this peer from a round to come");
-    peer_->Leave(loop_.Now() + kLeaveLimit);
+    peer_->Leave(loop_.Now() + absl::Seconds(options_.leave_within) -
+                 kLastWords);
   });
 }
 

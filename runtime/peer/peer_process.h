@@ -31,6 +31,9 @@
 
 namespace gossamer {
 
+// Seconds: what the clouds leave a machine at the least.
+inline constexpr double kLeastToLeave = 10;
+
 struct PeerProcessOptions {
   RunConfig config;      // resolved and validated
   std::string topology;  // host:port[,host:port...] of the service
@@ -45,8 +48,9 @@ struct PeerProcessOptions {
   // An InputsLog: the peer that it is of runs by itself, without a service and
   // without neighbours, from `from_round`'s checkpoint beside it.
   std::string alone;
-  uint64_t from_round = 0;  // 0: as that run began
-  double log_limit = 0;     // MB of metrics.jsonl, and of events.jsonl; 0: none
+  uint64_t from_round = 0;              // 0: as that run began
+  double leave_within = kLeastToLeave;  // seconds, RequestLeave
+  double log_limit = 0;  // MB of metrics.jsonl, and of events.jsonl; 0: none
   bool insecure = false;
   std::shared_ptr<const CertificateFolder> certificates;  // null: none
 };
@@ -60,8 +64,9 @@ class PeerProcess {
   absl::Status Run();
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
-  // Leaves the fleet in good order, within ten seconds; the fleet goes on
-  // unless it cannot be without this peer, or all leave.  Any thread.
+  // Leaves the fleet in good order if `leave_within` is enough, else as it is
+  // then; the fleet goes on unless it cannot be without this peer, or all
+  // leave.  Any thread.
   void RequestLeave();
 
  private:

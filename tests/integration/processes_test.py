@@ -509,6 +509,23 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
 
+    def test_a_peer_of_long_rounds_leaves_with_more_time(self):
+        fleet = self.fleet(
+            rounds=1000000, peers=4, heartbeat=1,
+            game='synthetic { parameters: 1000 step_time: "2s" pace: "sleep" }')
+        fleet.start("--leave-within", "100")
+        wait_for(lambda: fleet.round_of(2) > 2)
+        fleet.processes[2].send_signal(signal.SIGTERM)
+        self.assertEqual(fleet.wait(2), [0])
+        self.assertIn("left", fleet.events(2))
+        self.assertNotIn("left_late", fleet.events(2))
+        for process in fleet.processes.values():
+            process.kill()
+        bad = run(program("gossamer-peer"), "--topology", "127.0.0.1:1",
+                  "--config", fleet.config, "--leave-within", "5")
+        self.assertEqual(bad.returncode, 2)
+        self.assertIn("--leave-within", bad.stderr)
+
     def test_members_measure_the_ways_between_them(self):
         fleet = self.fleet(rounds=1000000, peers=4)  # two pairs are no neighbours
         fleet.start()
