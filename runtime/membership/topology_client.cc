@@ -386,7 +386,11 @@ void TopologyClient::SetReachable(const absl::Status& status) {
 // Who is no longer wanted does not train on alone: it stops at its next round,
 // without asking anybody.
 void TopologyClient::Refused(const absl::Status& why) {
+  // To one that has trained to the end and says so again a no is no loss: the
+  // run is over, or another has begun.
+  const bool over = finished_;
   End();
+  if (over) return;
   if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
   if (on_change_) on_change_();

@@ -306,6 +306,23 @@ TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {
   EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
 }
 
+// The fleet has ended, and its service is that of another one by now.
+TEST(TopologyClientTest, WhoHasTrainedToTheEndIsNotRefused) {
+  TemporaryFolder folder;
+  std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite", 1);
+  const int port = service->port();
+  Peer one(service->address(), 1, 11);
+  ASSERT_TRUE(one.WaitForView(1));
+  service.reset();
+  service.emplace(folder.path() + "/b.sqlite", 1, port);
+  absl::Notification finished;
+  one.Do([&finished](TopologyClient& c) {
+    c.Finish(kPatience, [&finished] { finished.Notify(); });
+  });
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience / 2));
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.refused_.ok(); }));
+}
+
 TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 2);

@@ -183,7 +183,8 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
   if (r.has_parameters && !record_.assembled) {
     return absl::FailedPreconditionError(
-        "the run has ended without this peer, which was away");
+        "the run has ended without this peer, which was away, or the service "
+        "has lost its --state: start the peers with --resume");
   }
   if (Finished() && !known_life && !r.has_parameters) {
     // The run is over and somebody starts again: assemble a new fleet.
