@@ -9,6 +9,7 @@
 #define GOSSAMER_ALGORITHMS_KERNELS_ELEMENTWISE_INL_H_
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -136,10 +137,10 @@ void OAdam(const AdamStep& step, std::span<const float> g, std::span<float> m,
                            previous.subspan(i), x.subspan(i));
 }
 
-bool AllFinite(std::span<const float> x) {
-  // Without its sign bit, a float is finite if it is below infinity's bits.
+bool AllWithin(float limit, std::span<const float> x) {
+  // Without their sign bits floats are in the order of their bits, NaN last.
   const auto magnitude = hn::Set(kWords, 0x7fffffffu);
-  const auto limit = hn::Set(kWords, 0x7f7fffffu);
+  const auto most = hn::Set(kWords, std::bit_cast<uint32_t>(limit));
   auto worst = hn::Zero(kWords);
   size_t i = 0;
   for (; i + kLanes <= x.size(); i += kLanes) {
@@ -148,9 +149,9 @@ bool AllFinite(std::span<const float> x) {
     worst = hn::Max(worst, hn::And(bits, magnitude));
   }
   const hn::RebindToSigned<Words> ints;  // unsigned Gt is not everywhere
-  return hn::AllFalse(ints, hn::Gt(hn::BitCast(ints, worst),
-                                   hn::BitCast(ints, limit))) &&
-         ReferenceKernels().all_finite(x.subspan(i));
+  return hn::AllFalse(
+             ints, hn::Gt(hn::BitCast(ints, worst), hn::BitCast(ints, most))) &&
+         ReferenceKernels().all_within(limit, x.subspan(i));
 }
 
 double SquaredNorm(std::span<const float> x) {

@@ -36,7 +36,7 @@ const Kernels& Table() {
       .optimistic = Optimistic,
       .adam = Adam,
       .oadam = OAdam,
-      .all_finite = AllFinite,
+      .all_within = AllWithin,
       .squared_norm = SquaredNorm,
       .largest = Largest,
       .most_changed = MostChanged,

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -57,8 +58,11 @@ struct Kernels {
                 std::span<float> m, std::span<float> v,
                 std::span<float> previous, std::span<float> x);
 
-  // False if any value is infinite or NaN.
-  bool (*all_finite)(std::span<const float> x);
+  // False if any |x| is above `limit`, which is finite, or NaN.
+  bool (*all_within)(float limit, std::span<const float> x);
+  bool all_finite(std::span<const float> x) const {
+    return all_within(std::numeric_limits<float>::max(), x);
+  }
   // Σ x², in double: value i is added to partial sum i mod 16, in order of i;
   // the 16 are then added pairwise, halves first.
   double (*squared_norm)(std::span<const float> x);

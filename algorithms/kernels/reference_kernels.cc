@@ -74,10 +74,9 @@ void OAdam(const AdamStep& step, std::span<const float> g, std::span<float> m,
   }
 }
 
-bool AllFinite(std::span<const float> x) {
-  return std::all_of(x.begin(), x.end(), [](float v) {
-    return std::abs(v) <= std::numeric_limits<float>::max();
-  });
+bool AllWithin(float limit, std::span<const float> x) {
+  return std::all_of(x.begin(), x.end(),
+                     [limit](float v) { return std::abs(v) <= limit; });
 }
 
 double SquaredNorm(std::span<const float> x) {
@@ -144,7 +143,7 @@ constexpr Kernels kReference = {
     .optimistic = Optimistic,
     .adam = Adam,
     .oadam = OAdam,
-    .all_finite = AllFinite,
+    .all_within = AllWithin,
     .squared_norm = SquaredNorm,
     .largest = Largest,
     .most_changed = MostChanged,

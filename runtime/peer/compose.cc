@@ -99,6 +99,9 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.step_then_mix = mixing.order() == "step-then-mix";
   spec.gamma = mixing.gamma();
   spec.clip_radius = mixing.clip_radius();
+  if (mixing.largest_parameter() > 0) {
+    spec.largest_parameter = static_cast<float>(mixing.largest_parameter());
+  }
   spec.replica_memory = mixing.replica_memory_mb() * 1'000'000;
   GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
   GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,

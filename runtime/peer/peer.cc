@@ -166,7 +166,7 @@ Task<absl::Status> Peer::Round() {
     Task<absl::Status> room =
         Repeat([&] { return neighborhood_.CanEmit(row, id); });
     GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
-    neighborhood_.Emit(row, id, CheckFinite());
+    neighborhood_.Emit(row, id, CheckSound());
     Task<absl::Status> step = Step();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
     Task<absl::Status> wait = CompleteDue(round_ + 1);
@@ -229,7 +229,7 @@ Task<absl::Status> Peer::Mix() {
     Task<absl::Status> room =
         Repeat([&] { return neighborhood_.CanEmit(row, id); });
     GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
-    neighborhood_.Emit(weighted, id, CheckFinite());
+    neighborhood_.Emit(weighted, id, CheckSound());
     Task<absl::Status> wait = Await(row, id);
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
     Task<absl::Status> all =
@@ -382,16 +382,6 @@ void Peer::TellAllReduce() {
   }
   Tell("all_reduce", absl::StrCat(all_reducer_.chosen(), " from here on; ",
                                   absl::StrJoin(tried, ", ")));
-}
-
-// A payload with an infinity would spoil the neighbours: an edge skips it.
-bool Peer::CheckFinite() {
-  finite_ = HostKernels().all_finite(parts_.game->parameters());
-  if (!finite_) {
-    Tell("nonfinite_parameters",
-         "this peer's parameters are not finite; it contributes nothing");
-  }
-  return finite_;
 }
 
 }  // namespace gossamer

@@ -207,10 +207,10 @@ void Peer::ServeJoiners() {
 // that waits for the very one that joins can give it.
 void Peer::OfferState() {
   if (!donor_.wanted() || stepping_ || view_.epoch == 0) return;
-  if (!HostKernels().all_finite(parts_.game->parameters())) {
+  if (!Sound()) {
     // Who asks may be whom this peer waits for: it must not wait any longer,
     // but get well, or begin anew with all others.
-    finite_ = false;
+    sound_ = false;
     asked_in_vain_ = true;
     waiter_.Notify();
     return;
@@ -299,7 +299,7 @@ bool Peer::Sick() const {
   if (spec_.centralized || decisions_.replays()) return false;
   const uint64_t most =
       kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
-  return !finite_ || steps_skipped_ >= most;
+  return !sound_ || steps_skipped_ >= most;
 }
 
 // Its parameters are lost, not its process: it becomes another life, as after a
@@ -313,10 +313,10 @@ Task<absl::Status> Peer::Heal() {
         "round %d: this peer's %s again, though it took the members' average "
         "%d times; look at its step_skipped events, its data and its machine, "
         "or at the learning rates if all peers end like this",
-        round_, finite_ ? "steps have all failed" : "parameters are not finite",
+        round_, sound_ ? "steps have all failed" : "parameters are nonsense",
         kMostSpoilt));
   }
-  const bool finite = finite_;
+  const bool sound = sound_;
   const StopState stop = parts_.membership->stop();
   if (stop.committed || !parts_.membership->BeginAnew()) {
     co_return absl::OkStatus();
@@ -327,12 +327,13 @@ Task<absl::Status> Peer::Heal() {
        absl::StrFormat("%s; this peer gives its edges up and begins anew with "
                        "the average of members (%d of at most %d times in a "
                        "row)",
-                       finite ? "no step has succeeded for long"
-                              : "its parameters are not finite",
+                       sound ? "no step has succeeded for long"
+                             : "its parameters are not finite, or beyond "
+                               "mixing.largest_parameter",
                        spoilt_in_a_row_, kMostSpoilt));
   checkpoint_.reset();
   has_state_ = false;
-  finite_ = true;
+  sound_ = true;
   steps_ = steps_skipped_ = 0;
   BeginLife();
   Task<absl::Status> join = Join();

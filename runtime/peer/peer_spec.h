@@ -6,6 +6,7 @@
 #define GOSSAMER_RUNTIME_PEER_PEER_SPEC_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -36,6 +37,8 @@ struct PeerSpec {
   // Root mean square above which a neighbour's difference is shortened to it
   // (CodecSide::set_clip_radius); 0: never.
   double clip_radius = 0;
+  // A peer with a parameter beyond this is sick, as if it were not finite.
+  float largest_parameter = std::numeric_limits<float>::max();
   // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
   uint64_t replica_memory = 0;
   DeadlinePolicy deadline;

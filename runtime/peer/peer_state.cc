@@ -121,9 +121,25 @@ void Peer::SketchNow() {
     sketch_every_ /= 2;
   }
   sketched_ = now;
-  if (!HostKernels().all_finite(parts_.game->parameters())) return;
+  if (!Sound()) return;
   sketch_ = parts_.sketch(parts_.game->parameters());
   sketch_round_ = round_;
+}
+
+bool Peer::Sound() const {
+  return HostKernels().all_within(spec_.largest_parameter,
+                                  parts_.game->parameters());
+}
+
+// A payload with an infinity would spoil the neighbours: an edge skips it.
+bool Peer::CheckSound() {
+  sound_ = Sound();
+  if (!sound_) {
+    Tell("nonfinite_parameters",
+         "this peer's parameters are not finite, or beyond "
+         "mixing.largest_parameter; it contributes nothing");
+  }
+  return sound_;
 }
 
 void Peer::VisitState(StateVisitor& visitor) {
@@ -157,7 +173,7 @@ void Peer::TakeState() {
                   .configuration_hash = spec_.configuration_hash};
   // The end of a run waits for the records, with a checkpoint or without.
   neighborhood_.BeginRecord(MakeExchangeId(round_));
-  if (!HostKernels().all_finite(parts_.game->parameters())) {
+  if (!Sound()) {
     Tell("checkpoint_failed",
          "this peer's parameters are not finite; the checkpoints before stay");
     return;

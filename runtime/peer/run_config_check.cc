@@ -186,6 +186,8 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   check.OneOf("mixing.gossip", mixing.gossip(), {"plain", "chebyshev"});
   check.Range("mixing.gamma", mixing.gamma(), 0.0, 1.0);
   check.NotNegative("mixing.clip_radius", mixing.clip_radius());
+  check.Range("mixing.largest_parameter", mixing.largest_parameter(), 0.0,
+              1e30);
   check.Range<uint64_t>("mixing.mixing_rounds", mixing.mixing_rounds(), 1, 64);
   check.Range<uint64_t>("mixing.replica_memory_mb", mixing.replica_memory_mb(),
                         0, uint64_t{1} << 32);

@@ -62,7 +62,8 @@ inline constexpr EventInfo kEventKinds[] = {
      "differences exceed the codec's range and wrap, which drives peers apart",
      "a larger `theta`, or `diff-int8`"},
     {"nonfinite_parameters",
-     "this peer's parameters are not finite: it contributes nothing",
+     "this peer's parameters are not finite, or beyond "
+     "`mixing.largest_parameter`: it contributes nothing",
      "lower the learning rates, if `spoilt` does not help"},
     {"not_settled", "a neighbour did not answer at the end of the run",
      "look at how that peer ended"},

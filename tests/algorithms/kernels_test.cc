@@ -282,6 +282,21 @@ TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
   }
 }
 
+TEST_P(KernelsTest, AllWithinSeesOneLargeValueAnywhere) {
+  for (const size_t n : Sizes()) {
+    std::vector<float> x(n, -2.5f);
+    EXPECT_TRUE(tested().all_within(2.5f, x)) << n;
+    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+      for (const float bad :
+           {2.5000002f, -1e30f, std::numeric_limits<float>::quiet_NaN()}) {
+        const float good = std::exchange(x[i], bad);
+        EXPECT_FALSE(tested().all_within(2.5f, x)) << n << " at " << i;
+        x[i] = good;
+      }
+    }
+  }
+}
+
 TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const size_t n : Sizes()) {

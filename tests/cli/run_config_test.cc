@@ -390,6 +390,8 @@ TEST(Validate, ClippingNeedsEnoughNeighbours) {
               HasSubstr("amplifies"));
   EXPECT_THAT(Error("mixing { clip_radius: -1 }"),
               HasSubstr("mixing.clip_radius is -1; it must be 0 or more"));
+  EXPECT_THAT(Error("mixing { largest_parameter: -1 }"),
+              HasSubstr("mixing.largest_parameter is -1"));
   EXPECT_THAT(Error("mixing { clip_radius: nan }"),
               HasSubstr("it must be 0 or more"));
 }

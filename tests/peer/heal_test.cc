@@ -111,9 +111,10 @@ class HarmedGame final : public Game {
   uint64_t calls_ = 0;
 };
 
-void Spoil(std::span<float> parameters) {
-  parameters[3] = std::numeric_limits<float>::quiet_NaN();
-}
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr float kLargest = 1e6f;
+
+void Spoil(std::span<float> parameters) { parameters[3] = kNotANumber; }
 
 class HealTest : public testing::Test {
  protected:
@@ -121,6 +122,7 @@ class HealTest : public testing::Test {
     SimFleetOptions o = QuadraticFleet(kPeers, rounds);
     o.codec = "innov-int4";
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+    o.peer.largest_parameter = kLargest;
     o.peer.liveness_limit = absl::Minutes(2);
     o.game = [harm](int rank) -> std::unique_ptr<Game> {
       auto game = Quadratic(rank, kPeers, 0.1, 0.5);
@@ -153,9 +155,16 @@ class HealTest : public testing::Test {
   std::optional<SimFleet> fleet_;
 };
 
-TEST_F(HealTest, WhoseParametersAreSpoiltComesBack) {
+class SpoiltTest : public HealTest,
+                   public testing::WithParamInterface<float> {};
+
+// A bit that flips in an exponent makes finite nonsense.
+INSTANTIATE_TEST_SUITE_P(Heal, SpoiltTest,
+                         testing::Values(kNotANumber, -20 * kLargest));
+
+TEST_P(SpoiltTest, WhoseParametersAreSpoiltComesBack) {
   Begin(300, [](uint64_t call, std::span<float> x) {
-    if (call == 100) Spoil(x);
+    if (call == 100) x[3] = GetParam();
     return absl::OkStatus();
   });
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
@@ -217,7 +226,7 @@ TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
   EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 3);
   EXPECT_EQ(fleet_->StatusOf(kSick).code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(fleet_->StatusOf(kSick).message()),
-              HasSubstr("parameters are not finite again, though it took the "
+              HasSubstr("parameters are nonsense again, though it took the "
                         "members' average 3 times"));
 }
 

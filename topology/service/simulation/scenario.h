@@ -56,7 +56,7 @@ struct Swarm {
   bool moves = false;       // each life of a peer has an address of its own
   bool fleet_stop = false;  // all stop, and go on
   double leave_rate = 0;    // of each peer; it comes back
-  double spoil_rate = 0;    // of each peer: its parameters become NaN
+  double spoil_rate = 0;    // of each peer: its parameters become nonsense
 };
 
 struct Scenario {

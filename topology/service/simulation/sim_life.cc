@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/gossip/saved_edge.h"
@@ -22,6 +23,10 @@ constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
 constexpr int kRoundsToLeave = 100;
 // Of a life; as many as a peer bears in a row (Peer::Heal).
 constexpr int kMostSpoils = 3;
+constexpr float kLargestParameter = 1e6f;
+
+// COLD's dual goes on pushing while a calm game stands still.
+bool MayGrow(const Scenario& s) { return s.optimizer.name == "cold"; }
 
 // A game that stands still once the fleet is calm.
 class CalmingGame final : public Game {
@@ -170,7 +175,9 @@ Task<absl::Status> SimLife::Register() {
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
-    if (!crash_.dead()) {
+    missed_end_ =
+        !world_.calm && absl::StrContains(why.message(), "has ended without");
+    if (!crash_.dead() && !missed_end_) {
       Violation(
           absl::StrCat("the service refuses it: ", std::string(why.message())));
     }
@@ -207,6 +214,7 @@ absl::Status SimLife::MakePeer() {
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
   spec.clip_radius = s.clip_radius;
+  if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.steps_per_round = s.steps_per_round;
   spec.checkpoint_every = s.checkpoint_every;
@@ -320,7 +328,9 @@ void SimLife::Spoil() {
   ++spoils_;
   spoilt_ = true;
   world_.tell(machine_.id, "its parameters are spoilt");
-  game_->parameters()[0] = std::numeric_limits<float>::quiet_NaN();
+  game_->parameters()[0] = spoils_ % 2 != 0 || MayGrow(world_.scenario)
+                               ? std::numeric_limits<float>::quiet_NaN()
+                               : 10 * kLargestParameter;
   watch_->Accept();
 }
 

@@ -84,12 +84,13 @@ class SimLife final : private MetricsSink {
   // As by a bit that memory lost; not so often in one life that it gives up.
   void Spoil();
   bool spoilt() const { return spoilt_; }
+  // It was away until its run was over, and is told so.
+  bool missed_end() const { return missed_end_; }
   // A member of its view that trains by it, and knows of no stop: a service
   // with an old disk may not know of one that is coming.
   bool joined() const {
     return peer_ && !leaving_ && !spoilt_ && !client_->outside() &&
-           client_->stop().round == 0 &&
-           client_->view().RankOf(machine_.id) &&
+           client_->stop().round == 0 && client_->view().RankOf(machine_.id) &&
            peer_->round() >= client_->view().from_round;
   }
   uint64_t round() const { return peer_ ? peer_->round() : 0; }
@@ -155,6 +156,7 @@ class SimLife final : private MetricsSink {
   absl::Status refused_;
   bool leaving_ = false;
   bool spoilt_ = false;  // and not healed yet
+  bool missed_end_ = false;
   int spoils_ = 0;
   std::map<PeerId, Seen> seen_;
   View seen_view_;

@@ -209,8 +209,8 @@ void Simulation::AfterEvent() {
         ComeBack(seat);
       } else if (status.ok()) {
         EndLife(seat);
-      } else if (disk_error_ > 0) {
-        // Its disk fails when it resumes; somebody starts it again.
+      } else if (disk_error_ > 0 || seat.life->missed_end()) {
+        // Its disk fails when it resumes, say; somebody starts it again.
         seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(seat);
       } else {
