@@ -2,7 +2,8 @@
 """What the others notice when a peer dies, freezes, joins or leaves, and how
 long leaving takes.
 
-Prints, for eight peers with deadline "auto" on this machine: the longest stall
+Prints, for eight peers with deadline "auto" on this machine, once with steps that
+fill its cores and once with steps that sleep for 40 ms: the longest stall
 of a survivor in some seconds in which nothing happens, while a ninth one joins,
 after kill -9 of a peer, and after a freeze until it is back in the view, beside
 the median round before, the deadlines missed and the rounds that somebody passed
@@ -126,16 +127,23 @@ def with_fleet(measure, enough, **options):
         shutil.rmtree(folder)
 
 
+def asleep(step):
+    return (f'synthetic {{ parameters: 20000 step_time: "{step}" '
+            'pace: "sleep" }')
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("bin", help="folder of the programs, build/release/bin")
     processes.BIN = parser.parse_args().bin
+    print("steps as fast as the cores allow")
     with_fleet(stalls, 200, dimension=20000)
+    print("steps of 40 ms, asleep")
+    with_fleet(stalls, 200, game=asleep("40ms"))
     for step in ("8ms", "500ms"):
         with_fleet(lambda fleet: leaves(fleet, 1), 8, heartbeat=1,
-                   game=f'synthetic {{ parameters: 20000 step_time: "{step}" '
-                        'pace: "sleep" }')
+                   game=asleep(step))
 
 
 if __name__ == "__main__":

@@ -167,6 +167,27 @@ TEST_F(OldDiskTest, AFleetThatRegistersAgainWhileItTrainsGoesOn) {
   EXPECT_EQ(fleet_->record().view.from_round, from_round);
 }
 
+// Who had it would train by it for good, and the others by the one before.
+TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
+  Assemble(3);
+  for (int i = 1; i <= 3; ++i) Hear(Training(i, 100 + i, 50, 1));
+  const FleetRecord backup = fleet_->record();
+  Begin(3, backup);
+  FleetHeartbeat h = Training(2, 102, 60, 2);
+  h.view_generation = backup.generation;
+  const FleetAnswer answer = Hear(h);
+  ASSERT_TRUE(answer.view);
+  EXPECT_EQ(answer.view->generation, fleet_->record().generation);
+  EXPECT_GT(answer.view->from_round, 60u);
+  // Once: who claims to know of views that this life never made is not heard.
+  h.view_generation = answer.view->generation;
+  h.view_epoch = 1000;
+  EXPECT_FALSE(Hear(h).view);
+  h.view_generation = backup.generation;
+  EXPECT_TRUE(Hear(h).view);
+  EXPECT_EQ(fleet_->record().view.epoch, answer.view->epoch);
+}
+
 // Two of them are saved as lives that no view has; they may be training.
 TEST_F(OldDiskTest, AFleetBeginsAnewOnlyWhenAllOfItHasBeenHeard) {
   Assemble(3);

@@ -65,6 +65,26 @@ TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
+// The second life saves a record, too, before it has applied what was pending
+// in its own: so has the third.
+TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
+  for (const ExchangeId id : {256, 512}) {
+    EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
+    EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());
+  }
+  Live(kOne, 2, 11);
+  ledger_.Resume(one_, 513, 768);
+  Live(kTwo, 2, 21);
+  ledger_.Resume(two_, 257, 768);
+  EXPECT_THAT(ledger_.Apply({kTwo, kOne, 21, 11}, 512, 512), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+  Live(kTwo, 3, 31);
+  ledger_.Resume({kTwo, kOne, 21, 11}, 257, 1024);
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+  EXPECT_THAT(ledger_.Apply({kTwo, kOne, 31, 0}, 512, 512), IsEmpty());
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+}
+
 TEST_F(CorrectionLedgerTest, TwoLivesMustNotShareAnEpoch) {
   ledger_.Begin(kOne, 2);
   EXPECT_THAT(ledger_.Own(kOne, 10), HasSubstr("the same epoch"));

@@ -183,8 +183,8 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
   if (r.has_parameters && !record_.assembled) {
     return absl::FailedPreconditionError(
-        "the run has ended without this peer, which was away, or the service "
-        "has lost its --state: start the peers with --resume");
+        "the run has ended without this peer, or the service has lost its "
+        "--state: start the peer with --resume");
   }
   if (Finished() && !known_life && !r.has_parameters) {
     // The run is over and somebody starts again: assemble a new fleet.
@@ -252,6 +252,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);
+  ReplaceForgotten(heartbeat, *member);
   // A stop that a peer knows of and this service does not: its disk is old.
   const bool stops = heartbeat.request_stop || heartbeat.acknowledged_stop != 0;
   if (stops && member->in_view) {
@@ -281,10 +282,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   if (!member->in_view) return answer;
   answer.joiners = JoinersOf(member->id, now);
   answer.stop = record_.stop;
-  View known;
-  known.generation = heartbeat.view_generation;
-  known.epoch = heartbeat.view_epoch;
-  if (record_.view.NewerThan(known)) {
+  if (record_.view.NewerThan(KnownBy(heartbeat))) {
     answer.view = record_.view;
     answer.view->resume_round = member->resume_round;
   }

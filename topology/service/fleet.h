@@ -148,6 +148,11 @@ class Fleet {
   // overlap_steps auto: another view if another h fits better.
   void AdaptOverlap();
   void MakeFirstView();
+  // Of the newest view that a peer knows: which one it is, no more.
+  static View KnownBy(const FleetHeartbeat& heartbeat);
+  // A view that this service's disk is too old for gives way to one of its own.
+  void ReplaceForgotten(const FleetHeartbeat& heartbeat,
+                        const MemberRecord& member);
   void LetIn(absl::Time now);
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,

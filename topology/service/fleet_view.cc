@@ -198,6 +198,27 @@ void Fleet::MakeFirstView() {
   ++version_;
 }
 
+View Fleet::KnownBy(const FleetHeartbeat& heartbeat) {
+  View known;
+  known.generation = heartbeat.view_generation;
+  known.epoch = heartbeat.view_epoch;
+  return known;
+}
+
+// Some train by that view and some by the one before, each for good.  Of its
+// own life the service knows all views: the claim counts once in a life.
+void Fleet::ReplaceForgotten(const FleetHeartbeat& heartbeat,
+                             const MemberRecord& member) {
+  const View known = KnownBy(heartbeat);
+  if (!record_.assembled || !OfTheFleet(member) || member.finished ||
+      known.generation >= record_.generation ||
+      !known.NewerThan(record_.view)) {
+    return;
+  }
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
 std::vector<uint64_t> Fleet::Rounds() const {
   std::vector<uint64_t> rounds;
   for (const MemberRecord& m : record_.members) {

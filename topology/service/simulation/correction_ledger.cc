@@ -14,6 +14,19 @@ CorrectionLedger::Key CorrectionLedger::KeyOf(const EdgeEndName& end) {
   return {end.other.value, end.self.value, end.peer_epoch, end.epoch};
 }
 
+const CorrectionLedger::Past* CorrectionLedger::PastOf(const EdgeEndName& end,
+                                                       uint64_t life) const {
+  const auto it = resumed_.find({end.self.value, end.other.value, life});
+  return it == resumed_.end() ? nullptr : &it->second;
+}
+
+const CorrectionLedger::Past* CorrectionLedger::PastOf(
+    const EdgeEndName& end, const Past& later) const {
+  const int side = end.self < end.other ? 0 : 1;
+  const auto life = life_of_.find({end.self, later.key[2 + side]});
+  return life == life_of_.end() ? nullptr : PastOf(end, life->second);
+}
+
 const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
   const auto it = std::lower_bound(applied.begin(), applied.end(), id,
                                    [](const auto& entry, ExchangeId wanted) {
@@ -34,11 +47,14 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
                                     uint64_t hash) {
   ++corrections_;
   const int side = end.self < end.other ? 0 : 1;
-  // What was pending at the cut belongs to the incarnation that was cut.
-  const auto past =
-      resumed_.find({end.self.value, end.other.value, lives_.at(end.self)});
-  const bool pending = past != resumed_.end() && id < past->second.cut;
-  Incarnation& in = incarnations_[pending ? past->second.key : KeyOf(end)];
+  // What was pending at a cut belongs to the incarnation that was cut, and may
+  // have been pending there already.
+  Key key = KeyOf(end);
+  for (const Past* past = PastOf(end, lives_.at(end.self));
+       past != nullptr && id < past->cut; past = PastOf(end, *past)) {
+    key = past->key;
+  }
+  Incarnation& in = incarnations_[key];
   Applied& mine = in.applied[side];
   const auto where = [&] {
     return absl::StrFormat(
@@ -58,11 +74,15 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
 
 void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
                               ExchangeId cut) {
-  const Key key = KeyOf(before);
-  resumed_[{before.self.value, before.other.value, lives_.at(before.self)}] = {
-      key, cut};
-  std::erase_if(incarnations_[key].applied[before.self < before.other ? 0 : 1],
-                [done](const auto& entry) { return entry.first >= done; });
+  const int side = before.self < before.other ? 0 : 1;
+  Past& now =
+      resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
+  now = {KeyOf(before), cut};
+  for (const Past* past = &now; past != nullptr && done < past->cut;
+       past = PastOf(before, *past)) {
+    std::erase_if(incarnations_[past->key].applied[side],
+                  [done](const auto& entry) { return entry.first >= done; });
+  }
 }
 
 bool CorrectionLedger::Excused(const Key& key, int side) const {

@@ -61,6 +61,10 @@ class CorrectionLedger {
   };
 
   static Key KeyOf(const EdgeEndName& end);
+  // Where the life of `self` that has `epoch`, or the present one, went on
+  // from; null: from nothing.
+  const Past* PastOf(const EdgeEndName& end, uint64_t life) const;
+  const Past* PastOf(const EdgeEndName& end, const Past& later) const;
   static const uint64_t* Find(const Applied& applied, ExchangeId id);
   // That the end of this side has undone or lost what it applied.
   bool Excused(const Key& key, int side) const;
