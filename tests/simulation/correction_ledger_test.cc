@@ -56,8 +56,9 @@ TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
     EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
     EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());
   }
+  EXPECT_THAT(ledger_.Apply(one_, 768, 768), IsEmpty());
   Live(kOne, 2, 11);
-  ledger_.Resume(one_, 513, 768);
+  ledger_.Resume(one_, 768, 768);  // nothing was pending
   Live(kTwo, 2, 21);
   ledger_.Resume(two_, 257, 768);
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));

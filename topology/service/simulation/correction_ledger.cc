@@ -78,10 +78,10 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
   Past& now =
       resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
   now = {KeyOf(before), cut};
-  for (const Past* past = &now; past != nullptr && done < past->cut;
-       past = PastOf(before, *past)) {
+  for (const Past* past = &now; past != nullptr;) {
     std::erase_if(incarnations_[past->key].applied[side],
                   [done](const auto& entry) { return entry.first >= done; });
+    past = done < past->cut ? PastOf(before, *past) : nullptr;
   }
 }
 
