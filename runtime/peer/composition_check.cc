@@ -26,6 +26,7 @@ class Composition {
         centralized_(config.algorithm() == "cp-oadam") {}
 
   std::vector<Problem> Find() {
+    CheckOptimizer();
     CheckSchedule();
     centralized_ ? CheckCentralized() : CheckGossip();
     CheckCodec();
@@ -45,6 +46,22 @@ class Composition {
   }
   bool fragments() const {
     return absl::StrContains(mixing_.codec(), "fragments=");
+  }
+
+  // Algorithms that are their optimizer: with another one in the file they
+  // would bear its name only.
+  void CheckOptimizer() {
+    const std::string& algorithm = config_.algorithm();
+    const std::string& optimizer = config_.step().optimizer();
+    const bool dual = algorithm == "cold" || algorithm == "dyna-cold";
+    const std::string own = dual                   ? "cold"
+                            : algorithm == "dposg" ? "osg"
+                                                   : optimizer;
+    if (optimizer == own) return;
+    Refuse("step.optimizer", "is ", optimizer, ", but algorithm ", algorithm,
+           " is the optimizer ", own,
+           ": leave it out, set step.optimizer=", own, ", or take ",
+           dual ? "another algorithm" : "algorithm dp-oadam");
   }
 
   void CheckSchedule() {
@@ -251,6 +268,11 @@ class Composition {
     if (mixing_.mixing_rounds() > 1 || mixing_.gossip() != "plain") {
       refuse("mixing.mixing_rounds", absl::StrCat(mixing_.mixing_rounds()),
              "steps and mixes in turn: leave it and mixing.gossip out");
+    }
+    if (mixing_.deadline() != "none") {
+      refuse("mixing.deadline", mixing_.deadline(),
+             "needs every message: what comes late swings its dual; leave it "
+             "out");
     }
     if (mixing_.replica_memory_mb() != 0) {
       refuse("mixing.replica_memory_mb",

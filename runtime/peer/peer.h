@@ -153,6 +153,7 @@ class Peer {
   // No parameter is beyond PeerSpec::largest_parameter, or not finite.
   bool Sound() const;
   bool CheckSound();
+  void RenewDuals();
 
   // What others see, and what stays (peer_state.cc).
   void Drain();
@@ -208,8 +209,9 @@ class Peer {
   bool stopped_ = false;
   bool left_ = false;
   bool leaves_now_ = false;
-  bool ends_ = false;  // waits only until its neighbours have all they need
-  bool sound_ = true;  // x, as last looked at
+  bool ends_ = false;      // waits only until its neighbours have all they need
+  uint64_t renew_at_ = 0;  // RenewDuals() in this round; 0: in none
+  bool sound_ = true;      // x, as last looked at
   bool asked_in_vain_ = false;    // for a state, while x was not finite
   uint64_t steps_skipped_ = 0;    // one after the other
   uint64_t spoilt_ = 0;           // how often it lost its parameters,

@@ -112,6 +112,7 @@ Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
 absl::Status Peer::AdoptView() {
   const View& newest = parts_.membership->view();
   const bool first = view_.epoch == 0;
+  if (renew_at_ != 0 && round_ >= renew_at_) RenewDuals();
   if (!newest.NewerThan(view_) || (!first && round_ < newest.from_round)) {
     return absl::OkStatus();
   }
@@ -127,11 +128,7 @@ absl::Status Peer::AdoptView() {
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
-  // Duals and tracked gradients of members that left, or began anew, are lost:
-  // without them the sum of the rest would pull the mean for ever.
-  if (others || (first && newest.resume_round == 0)) {
-    parts_.step->OnNewMembers();
-  }
+  if (!first || newest.resume_round == 0) RenewDuals();
   view_ = newest;
   rank_ = *rank;
   LetGo(view_);
@@ -144,6 +141,7 @@ absl::Status Peer::AdoptView() {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
       // What was in flight at the checkpoint is due as it was then.
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
+      if (round_ < view_.from_round) renew_at_ = view_.from_round;
     } else if (parts_.checkpoints != nullptr) {
       // Of a past that the others, who are not as far, do not share.
       GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round_));
@@ -151,6 +149,15 @@ absl::Status Peer::AdoptView() {
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
   return first ? GreetOthers() : absl::OkStatus();
+}
+
+// Duals and tracked gradients of members that left, or began anew, are lost:
+// without them the sum of the rest would pull the mean for ever.  All begin
+// them again where a view begins, and at once: an exchange adds to one end's
+// what it takes from the other's.
+void Peer::RenewDuals() {
+  parts_.step->OnNewMembers();
+  renew_at_ = 0;
 }
 
 absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {

@@ -334,6 +334,13 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
                     "mixing { gradient_codec: \"lgc\" }"),
               HasSubstr("gradient-tracking sends no gradients"));
+  EXPECT_THAT(Error("algorithm: \"cold\" step { optimizer: \"sgd\" }"),
+              HasSubstr("step.optimizer is sgd, but algorithm cold is the "
+                        "optimizer cold"));
+  EXPECT_THAT(Error("algorithm: \"dposg\" step { optimizer: \"adam\" }"),
+              HasSubstr("take algorithm dp-oadam"));
+  EXPECT_THAT(Error("algorithm: \"cold\" mixing { deadline: \"auto\" }"),
+              HasSubstr("mixing.deadline is auto, but optimizer cold needs"));
   const RunConfig cold = Parse("algorithm: \"cold\"");
   EXPECT_EQ(cold.step().optimizer(), "cold");
   EXPECT_EQ(cold.mixing().order(), "step-then-mix");

@@ -403,14 +403,15 @@ TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
   EXPECT_GT(answers_[2].view->from_round, 200);
 }
 
-TEST_F(FleetMembersTest, AMemberWithACheckpointGoesOnInTheSameView) {
+TEST_F(FleetMembersTest, AnotherLifeOfAMemberIsAnotherView) {
   Assemble(4);
   Run(10);
   ASSERT_TRUE(Register(2, 202, false, {90}).ok());
   beats_[2] = Beat(2, 202);
   Run(1);
   ASSERT_TRUE(answers_[2].view);
-  EXPECT_EQ(answers_[2].view->epoch, 1);
+  EXPECT_EQ(answers_[2].view->epoch, 2);
+  EXPECT_GT(answers_[2].view->from_round, 200);
   EXPECT_EQ(answers_[2].view->resume_round, 90);
 }
 

@@ -215,7 +215,7 @@ TEST_F(FleetTest, FleetRoundIsTheFurthestPeer) {
   EXPECT_EQ(answer.second_round, 20);
 }
 
-TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {
+TEST_F(FleetTest, AReturningPeerGetsAViewOnceTheFleetIsHeardOf) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
   now_ += absl::Seconds(1);
@@ -226,7 +226,7 @@ TEST_F(FleetTest, AReturningPeerGetsTheSameViewOnceTheFleetIsHeardOf) {
   Hear(Beat(1, 101, 60));
   const FleetAnswer answer = Hear(Beat(2, 202));
   ASSERT_TRUE(answer.view);
-  EXPECT_EQ(answer.view->epoch, 1);
+  EXPECT_EQ(answer.view->epoch, 2);
   EXPECT_EQ(answer.view->resume_round, 40);
   EXPECT_EQ(Hear(Beat(1, 101)).view->resume_round, 0);
 }

@@ -50,6 +50,14 @@ ServicedFleet::~ServicedFleet() {
   for (Seat& seat : seats_) seat.life.reset();
 }
 
+void ServicedFleet::Restart(uint64_t id) {
+  Seat& seat = seats_[id - 1];
+  ledger_.Crash({id}, seat.life->number());
+  seat.life.reset();
+  seat.life = std::make_unique<SimLife>(world_, seat.machine, /*resume=*/true);
+  seat.seen = 0;
+}
+
 void ServicedFleet::Violation(const std::string& what) {
   if (violation_.empty()) violation_ = what;
 }

@@ -45,6 +45,9 @@ class ServicedFleet {
   // The same for a fleet that agrees on its end now.
   std::string Stop();
 
+  // kill -9, and the process again at once, from its checkpoints.
+  void Restart(uint64_t id);
+
   VirtualLoop& loop() { return loop_; }
   SimNetwork& network() { return network_; }
   simulation::SimService& service() { return service_; }

@@ -288,10 +288,10 @@ void Fleet::LetIn(absl::Time now) {
       if (HasLease(m, now)) joining.push_back(m.id);
       continue;
     }
-    // With the members' parameters it begins where they will be, as one that
-    // joins does.  In this view it would begin at a round long past, and train
-    // alone up to theirs.
-    moved |= m.needs_parameters && !live_.at(m.id).trains;
+    // Of another life all must know: they begin their duals again at once.
+    // With the members' parameters it begins where they will be; in this view
+    // it would begin at a round long past, and train alone up to theirs.
+    moved |= !live_.at(m.id).trains;
     m.in_view = true;
     m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
     m.needs_parameters = false;

@@ -1,0 +1,110 @@
+// A peer that is killed and comes back at the same address, in fleets whose
+// methods keep something that must sum to zero, or to the sum of gradients:
+// they end where an undisturbed fleet does.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/testing/serviced_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr uint64_t kRounds = 2500;
+// Long after the checkpoint of round 200.
+constexpr uint64_t kKilledAt = 250;
+
+struct Method {
+  std::string name;
+  bool tracked = false;
+  std::string codec;
+  int overlap = 0;
+  bool step_then_mix = false;
+  OptimizerSpec optimizer;
+  uint64_t checkpoint_every = 0;
+};
+
+simulation::Scenario Unlike(const Method& method) {
+  simulation::Scenario s;
+  s.seed = 11;
+  s.peers = 4;
+  s.schedule.graph = "complete";
+  s.codec = method.codec;
+  s.quantized = true;
+  s.overlap = method.overlap;
+  s.step_then_mix = method.step_then_mix;
+  s.tracked = method.tracked;
+  s.game = "quadratic";
+  s.dimension = 16;
+  s.noise = 0;
+  s.heterogeneity = 1;
+  s.optimizer = method.optimizer;
+  s.fault_rounds = kRounds;
+  s.ends_by_stop = false;
+  s.checkpoint_every = method.checkpoint_every;
+  s.link.latency = absl::Milliseconds(5);
+  s.step_time = absl::Milliseconds(20);
+  s.heartbeat = absl::Seconds(1);
+  s.lease = absl::Seconds(4);
+  s.suspect_after = absl::Seconds(2);
+  return s;
+}
+
+// The parameters of all peers at the end.
+std::vector<std::vector<float>> Train(const Method& method, bool disturbed) {
+  ServicedFleet fleet(Unlike(method));
+  const std::set<PeerId> all = fleet.Everybody();
+  EXPECT_TRUE(fleet.Until(
+      [&] { return fleet.RoundsOf(all).first >= kKilledAt; }, absl::Hours(1)))
+      << fleet.violation();
+  EXPECT_TRUE(fleet.Together());
+  if (disturbed) {
+    fleet.Restart(3);
+    EXPECT_TRUE(fleet.Until([&] { return fleet.Together(); }, absl::Hours(1)))
+        << fleet.violation();
+  }
+  EXPECT_THAT(fleet.Finish(absl::Hours(1)), IsEmpty());
+  EXPECT_EQ(fleet.Count("member_removed"), 0) << "it is back in time";
+  std::vector<std::vector<float>> parameters;
+  for (const PeerId id : all) parameters.push_back(fleet.Last(id.value));
+  return parameters;
+}
+
+class ReturnTest : public testing::TestWithParam<Method> {};
+
+TEST_P(ReturnTest, EndsAtTheSolutionAllTheSame) {
+  const auto quiet = Train(GetParam(), /*disturbed=*/false);
+  const auto disturbed = Train(GetParam(), /*disturbed=*/true);
+  for (size_t peer = 0; peer < quiet.size(); ++peer) {
+    ASSERT_EQ(quiet[peer].size(), disturbed[peer].size());
+    for (size_t i = 0; i < quiet[peer].size(); ++i) {
+      ASSERT_NEAR(quiet[peer][i], disturbed[peer][i], 0.02)
+          << "peer " << peer + 1 << " parameter " << i;
+    }
+  }
+}
+
+const OptimizerSpec kCold = {.name = "cold", .learning_rate = 0.05};
+const OptimizerSpec kDescent = {.name = "ogda", .learning_rate = 0.02};
+
+INSTANTIATE_TEST_SUITE_P(
+    Return, ReturnTest,
+    testing::Values(
+        Method{"cold", false, "innov-int8:least=16", 0, true, kCold, 0},
+        Method{"cold_checkpoint", false, "innov-int8:least=16", 0, true, kCold,
+               100},
+        Method{"tracking", true, "innov-int8:least=16", 1, false, kDescent, 0},
+        Method{"tracking_checkpoint", true, "innov-int8:least=16", 1, false,
+               kDescent, 100}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace gossamer
