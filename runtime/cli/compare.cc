@@ -244,10 +244,11 @@ void AddCompare(Command& program) {
   command.AddOption("--algorithms", &options->algorithms,
                     "which, in order; NAME+path=value changes a setting",
                     {.show_default = true, .delimiter = ','});
-  command.AddOption("--methods", &options->methods,
-                    "instead: names that gossamer methods lists, with options "
-                    "as in moniqua:theta=2",
-                    {.value_name = "NAME,...", .delimiter = ','});
+  command.AddOption(
+      "--methods", &options->methods,
+      "instead: names that gossamer methods lists, with options "
+      "as in moniqua:theta=2",
+      {.value_name = "NAME,...", .delimiter = ',', .excludes = "--algorithms"});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});
   command.AddOption("--scenarios", &options->scenarios,

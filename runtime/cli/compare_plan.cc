@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -267,6 +268,10 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
   if (!options.rehearse && !options.step_time.empty()) {
     return absl::InvalidArgumentError("--step-time is of --rehearse");
+  }
+  const std::set<uint64_t> seeds(options.seeds.begin(), options.seeds.end());
+  if (seeds.size() != options.seeds.size()) {
+    return absl::InvalidArgumentError("--seeds: one is named twice");
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::vector<ComparedGame> games, GamesOf(options));
   ComparePlan plan;

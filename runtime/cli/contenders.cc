@@ -1,12 +1,16 @@
 #include "runtime/cli/contenders.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/methods/catalogue.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
@@ -84,6 +88,20 @@ bool SetsCodec(std::string_view setting) {
          setting.starts_with("mixing.gradient_codec=");
 }
 
+std::string Halves(uint64_t peers) {
+  return absl::StrCat("near:1-", peers / 2, " far:", peers / 2 + 1, "-", peers);
+}
+
+absl::Status CheckDistinct(const std::vector<Contender>& contenders) {
+  std::set<std::string> names;
+  for (const Contender& c : contenders) {
+    if (names.insert(c.name).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        c.name, " is named twice: its runs would count as those of two seeds"));
+  }
+  return absl::OkStatus();
+}
+
 // `name` may have options behind a colon, those of the method's codec.
 absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
                                             const RunConfig& given) {
@@ -110,8 +128,13 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
     constexpr std::string_view kSites = "mixing.sites=";
     if (setting.starts_with(kAlgorithm)) {
       algorithm = setting.substr(kAlgorithm.size());
-    } else if (!setting.starts_with(kSites) || given.mixing().sites().empty()) {
-      // The catalogue's sites are an example: where peers are is the file's.
+    } else if (setting.starts_with(kSites)) {
+      // The catalogue's are an example of four peers: where peers are is the
+      // file's; where it does not say, they are halves.
+      if (given.mixing().sites().empty()) {
+        changes.push_back(std::string(kSites) + Halves(given.peers()));
+      }
+    } else {
       changes.emplace_back(setting);
       if (parts.size() > 1 && SetsCodec(setting)) {
         absl::StrAppend(&changes.back(),
@@ -134,12 +157,14 @@ absl::StatusOr<std::vector<Contender>> ContendersOf(
     if (!contender.ok()) return contender.status();
     contenders.push_back(*std::move(contender));
   }
-  if (!methods.empty()) return contenders;
-  for (const std::string& name : JoinOptions(algorithms)) {
-    const std::vector<std::string> parts = absl::StrSplit(name, '+');
-    contenders.push_back(
-        MakeContender(name, parts[0], {parts.begin() + 1, parts.end()}, given));
+  if (methods.empty()) {
+    for (const std::string& name : JoinOptions(algorithms)) {
+      const std::vector<std::string> parts = absl::StrSplit(name, '+');
+      contenders.push_back(MakeContender(
+          name, parts[0], {parts.begin() + 1, parts.end()}, given));
+    }
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckDistinct(contenders));
   return contenders;
 }
 

@@ -24,7 +24,8 @@ struct Contender {
 // implies is its own unless it is the file's; cp-oadam takes the fastest
 // all-reduce unless `given` or the name says another.
 //
-// kInvalidArgument: an unknown method, or one that is no run of a fleet.
+// kInvalidArgument: an unknown method, one that is no run of a fleet, or a name
+// twice.
 absl::StatusOr<std::vector<Contender>> ContendersOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gossamer {
@@ -14,6 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RunConfig Given() {
   RunConfig given;
@@ -65,6 +67,30 @@ TEST(Contenders, WhatHasNoOptionsSaysSo) {
   EXPECT_THAT(why("dposg:theta=2"), HasSubstr("dposg has no options"));
   EXPECT_THAT(why("colt:theta=2"), HasSubstr("no method is called \"colt\""));
   EXPECT_THAT(why("datalens"), HasSubstr("a program of its own"));
+}
+
+// Twice the same would look like two seeds without any spread.
+TEST(Contenders, NobodyRunsTwice) {
+  for (const auto& [algorithms, methods] :
+       {std::pair<std::vector<std::string>, std::vector<std::string>>(
+            {}, {"dense", "cold", "dense"}),
+        {{"dp-oadam", "dp-oadam"}, {}}}) {
+    EXPECT_THAT(
+        std::string(
+            ContendersOf(algorithms, methods, Given()).status().message()),
+        HasSubstr("is named twice"));
+  }
+}
+
+TEST(Contenders, SitesAreHalvesWhereTheFileHasNone) {
+  RunConfig eight = Given();
+  eight.set_peers(8);
+  const auto made = ContendersOf({}, {"locality-skewed"}, eight);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT((*made)[0].changes, Contains("mixing.sites=near:1-4 far:5-8"));
+  eight.mutable_mixing()->set_sites("a:1-6 b:7-8");
+  EXPECT_THAT((*ContendersOf({}, {"locality-skewed"}, eight))[0].changes,
+              Not(Contains(HasSubstr("mixing.sites"))));
 }
 
 }  // namespace
