@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -63,8 +64,15 @@ class Game {
 
   // State beside the parameters: normalisation statistics.
   virtual void VisitState(StateVisitor& visitor) {}
-  // The peers that this one mixes with are others now; between two steps.
-  virtual void OnNewMembers() {}
+  // Of parameters() what follows gradients instead of descending along them, as
+  // TrackedGame's t; empty: nothing.
+  virtual Extent tracked() const { return {}; }
+  // A life begins, with whatever parameters; between two steps.
+  virtual void OnNewLife() {}
+  // An edge has ended, by which mixing had added `sum` to tracked().
+  virtual void OnLost(std::span<const float> sum) {}
+  // What all edges have added to it and not lost, up to rounding.
+  virtual std::vector<float> Brought() const { return {}; }
   // Null if nobody can look at this game.
   virtual Evaluator* evaluator() { return nullptr; }
 };

@@ -40,19 +40,31 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
   const std::span<const float> g = inner_->gradients();
   const std::span<float> t = std::span(parameters_).last(size());
   for (size_t i = 0; i < size(); ++i) {
-    t[i] += g[i] - (tracks_ != 0 ? previous_[i] : t[i]);
+    t[i] += g[i] - previous_[i];
     gradients_[i] = t[i];
   }
   std::ranges::copy(g, previous_.begin());
-  tracks_ = 1;
   return losses;
+}
+
+void TrackedGame::OnNewLife() {
+  std::ranges::copy(std::span(parameters_).last(size()), previous_.begin());
+}
+
+void TrackedGame::OnLost(std::span<const float> sum) {
+  for (size_t i = 0; i < size(); ++i) previous_[i] += sum[i];
+}
+
+std::vector<float> TrackedGame::Brought() const {
+  std::vector<float> brought(parameters_.begin() + size(), parameters_.end());
+  for (size_t i = 0; i < size(); ++i) brought[i] -= previous_[i];
+  return brought;
 }
 
 void TrackedGame::VisitState(StateVisitor& visitor) {
   PrefixedVisitor inner(visitor, "tracked.");
   inner_->VisitState(inner);
   visitor.Floats("previous_gradient", previous_);
-  visitor.Counter("tracks", tracks_);
 }
 
 }  // namespace gossamer

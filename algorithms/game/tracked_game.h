@@ -4,18 +4,19 @@
 // The vector is [x; t]: the parameters of the game inside, then as many floats
 // that mix like them.  A gradient g of the game inside moves t by what is new:
 //
-//   t ← t + g − g_prev        (the first: t ← g)
+//   t ← t + g − g_prev        (at first g_prev is t)
 //
 // and t is what the optimizer sees.  Mixing keeps the sum of all t, so it stays
 // the sum of all g; where peers agree, t is the gradient of the average game,
-// and a constant learning rate leaves no error.  Source: Nedić, Olshevsky, Shi,
-// SIAM J. Optim. 2017 (DIGing); with compressed innovations Zhao et al., BEER,
-// NeurIPS 2022.  Knows nothing of mixing, codecs or rounds.
+// and a constant learning rate leaves no error.  What an edge has added to t is
+// taken out again where the edge ends: its other end's opposite is lost.
+// Source: Nedić, Olshevsky, Shi, SIAM J. Optim. 2017 (DIGing); with compressed
+// innovations Zhao et al., BEER, NeurIPS 2022.  Knows nothing of mixing, codecs
+// or rounds.
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_TRACKED_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_TRACKED_GAME_H_
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,7 +37,10 @@ class TrackedGame final : public Game {
   std::span<const float> gradients() const override { return gradients_; }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  void OnNewMembers() override { tracks_ = 0; }
+  Extent tracked() const override { return {size(), size()}; }
+  void OnNewLife() override;
+  void OnLost(std::span<const float> sum) override;
+  std::vector<float> Brought() const override;
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return inner_->evaluator(); }
 
@@ -47,8 +51,7 @@ class TrackedGame final : public Game {
   const ParameterLayout layout_;
   std::vector<float> parameters_;
   std::vector<float> gradients_;
-  std::vector<float> previous_;  // g of the step before
-  uint64_t tracks_ = 0;          // 0: the next step begins anew
+  std::vector<float> previous_;  // g_prev, and what the next step takes out
 };
 
 }  // namespace gossamer

@@ -103,7 +103,16 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
   return (RoundOf(id) + offset_) / kResyncRounds;
 }
 
+void CodecSide::OnEnd() {
+  if (sum_.empty()) return;
+  if (!SeededBug("keep-duals")) {
+    for (CorrectionObserver* o : observers_) o->OnLost(sum_);
+  }
+  sum_.clear();
+}
+
 void CodecSide::OnZero() {
+  OnEnd();
   for (CorrectionObserver* o : observers_) o->OnZero();
   std::fill(replica_.begin(), replica_.end(), 0.0f);
   if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
@@ -184,7 +193,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   if (SeededBug("apply-nothing")) c = 0;
-  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0) {
+  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 ||
+      (summed_.size > 0 && difference.empty())) {
     return CompleteApart(id, mine, theirs, c, difference);
   }
   const std::span<float> x = x_.subspan(offset, size);
@@ -194,6 +204,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
   if (mine && theirs) {
     ++corrections_;
+    Sum(codec.extent(), c, difference);
     for (CorrectionObserver* o : observers_) {
       o->OnCorrection(id, *mine, *theirs, c, difference);
     }
@@ -217,9 +228,22 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
   if (clip_radius_ > 0) Clip(c, increment);
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
+  Sum(codec.extent(), 1, increment);
   for (CorrectionObserver* o : observers_) {
     o->OnCorrection(id, *mine, *theirs, 1, increment);
   }
+}
+
+void CodecSide::Sum(const Extent& extent, float c,
+                    std::span<const float> difference) {
+  const size_t from = std::max(extent.offset, summed_.offset);
+  const size_t end =
+      std::min(extent.offset + extent.size, summed_.offset + summed_.size);
+  if (from >= end) return;
+  sum_.resize(summed_.size);
+  HostKernels().axpy(
+      c, difference.subspan(from - extent.offset, end - from),
+      std::span(sum_).subspan(from - summed_.offset, end - from));
 }
 
 // The increment is c·D.  The norm's order of summation is fixed and squares
@@ -235,7 +259,7 @@ void CodecSide::Clip(float c, std::span<float> increment) {
 }
 
 CodecSide::Saved CodecSide::Save() const {
-  return {replica_, difference_, progress_};
+  return {replica_, difference_, sum_, progress_};
 }
 
 bool CodecSide::Restore(const Saved& saved) {
@@ -248,9 +272,11 @@ bool CodecSide::Restore(const Saved& saved) {
       !fits(saved.difference, replicas || memory == EdgeMemory::kShared)) {
     return false;
   }
+  if (!saved.sum.empty() && saved.sum.size() != summed_.size) return false;
   if (saved.fragments.size() != progress_.size()) return false;
   replica_ = saved.replica;
   difference_ = saved.difference;
+  sum_ = saved.sum;
   progress_ = saved.fragments;
   return true;
 }

@@ -98,6 +98,9 @@ class CorrectionObserver {
                           const EdgeMessage* theirs) {}
   // An incarnation of the edge begins: replica and difference are zero.
   virtual void OnZero() {}
+  // An incarnation has ended, if there is to be another one or not: all that
+  // its corrections have added to the parameters of set_summed().
+  virtual void OnLost(std::span<const float> sum) {}
 };
 
 // What clipping saw of an edge: lengths are root mean squares, so that a
@@ -129,6 +132,9 @@ class CodecSide {
   // Both ends have D up to its sign, and so the same factor to the bit.  0: no
   // clipping.
   void set_clip_radius(double radius) { clip_radius_ = radius; }
+  // Of which parameters corrections are summed up for OnLost; memory of as many
+  // floats from the first correction on.
+  void set_summed(const Extent& extent) { summed_ = extent; }
   const Clipping& clipping() const { return clipping_; }
   double TakeLongest() { return std::exchange(clipping_.longest, 0); }
   // Outlives this.
@@ -145,6 +151,9 @@ class CodecSide {
   absl::Status Validate(ExchangeId id, const Encoded& payload) const {
     return CodecOf(id).Validate(payload);
   }
+
+  // The edge is given up.
+  void OnEnd();
 
   // For EdgeEnd.
   void OnZero();
@@ -163,6 +172,7 @@ class CodecSide {
   struct Saved {
     std::vector<float> replica;
     std::vector<float> difference;
+    std::vector<float> sum;
     std::vector<Progress> fragments = std::vector<Progress>(1);
   };
   Saved Save() const;
@@ -174,6 +184,8 @@ class CodecSide {
                      const EdgeMessage* theirs, float c,
                      std::span<float> memory);
   void Clip(float c, std::span<float> increment);
+  // c times `difference`, of `extent`, has been added.
+  void Sum(const Extent& extent, float c, std::span<const float> difference);
   // B(id): rounds between two resyncs, staggered over edges.
   uint64_t ResyncInterval(ExchangeId id) const;
   const Codec& CodecOf(ExchangeId id) const {
@@ -200,6 +212,8 @@ class CodecSide {
   std::vector<float> replica_;
   std::vector<float> difference_;
   std::vector<Progress> progress_;  // by fragment
+  Extent summed_;
+  std::vector<float> sum_;
 };
 
 }  // namespace gossamer

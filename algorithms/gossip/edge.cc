@@ -34,6 +34,16 @@ uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
          1;
 }
 
+CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
+                 std::span<float> x, std::shared_ptr<SnapshotCache> cache) {
+  CodecSide side(std::move(codec), x, std::move(cache),
+                 EdgeHash(options.self, options.other),
+                 options.self > options.other);
+  side.set_clip_radius(options.clip_radius);
+  side.set_summed(options.summed);
+  return side;
+}
+
 }  // namespace
 
 EdgeHeader HeaderOf(const ProductionFrame& f) {
@@ -71,24 +81,18 @@ ProductionFrame FrameOf(const EdgeHeader& h) {
 }
 
 Edge::Edge(EdgeOptions options, ProductionEnd end)
-    : options_(std::move(options)), end_(std::move(end)) {
-  end_.side().set_clip_radius(options_.clip_radius);
-}
+    : options_(std::move(options)), end_(std::move(end)) {}
 
 Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
            std::span<float> x, std::shared_ptr<SnapshotCache> cache)
     : Edge(options,
-           ProductionEnd(CodecSide(std::move(codec), x, std::move(cache),
-                                   EdgeHash(options.self, options.other),
-                                   options.self > options.other),
+           ProductionEnd(SideOf(options, std::move(codec), x, std::move(cache)),
                          options.epoch, options.frontier, options.window)) {}
 
 absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
     std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
-  CodecSide side(std::move(codec), x, std::move(cache),
-                 EdgeHash(options.self, options.other),
-                 options.self > options.other);
+  CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
   bool fits = true;
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {

@@ -65,6 +65,7 @@ struct EdgeOptions {
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
   double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
+  Extent summed = {};       // CodecSide::set_summed
 };
 
 class Edge {
@@ -100,6 +101,8 @@ class Edge {
   const CodecSide& side() const { return end_.side(); }
   double TakeLongest() { return end_.side().TakeLongest(); }
   void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
+  // It is given up.
+  void End() { end_.side().OnEnd(); }
 
   // With a codec that leaves a choice: the format that this end wishes to get,
   // told with every frame from here on, and the one it uses, which the other

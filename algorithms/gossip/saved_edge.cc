@@ -8,7 +8,7 @@
 namespace gossamer {
 namespace {
 
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 class Writer {
  public:
@@ -110,6 +110,7 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
   }
   w.PutArray(std::span<const float>(edge.side.replica));
   w.PutArray(std::span<const float>(edge.side.difference));
+  w.PutArray(std::span<const float>(edge.side.sum));
   return w.Finish();
 }
 
@@ -136,6 +137,7 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   }
   edge.side.replica = in.GetArray<float>();
   edge.side.difference = in.GetArray<float>();
+  edge.side.sum = in.GetArray<float>();
   if (!version || !windows || !queues || !in.finished()) {
     return absl::DataLossError("the bytes of a saved edge are damaged");
   }

@@ -88,7 +88,12 @@ void LocalStep::StepPlayer(Player player, Optimizer& optimizer,
   optimizer.Step(Part(game_->parameters(), extent), g, scale);
 }
 
+Extent LocalStep::common() const {
+  return has_dual() ? Extent{0, game_->layout().size()} : game_->tracked();
+}
+
 void LocalStep::OnCorrection(float c, std::span<const float> difference) {
+  if (!has_dual()) return;
   const ParameterLayout& layout = game_->layout();
   generator_->OnCorrection(c,
                            Part(difference, layout.extent(Player::kGenerator)));
@@ -96,8 +101,22 @@ void LocalStep::OnCorrection(float c, std::span<const float> difference) {
       c, Part(difference, layout.extent(Player::kDiscriminator)));
 }
 
-void LocalStep::OnNewMembers() {
-  game_->OnNewMembers();
+void LocalStep::OnLost(std::span<const float> sum) {
+  has_dual() ? OnCorrection(-1, sum) : game_->OnLost(sum);
+}
+
+std::vector<float> LocalStep::Brought() const {
+  if (!has_dual()) return game_->Brought();
+  const ParameterLayout& layout = game_->layout();
+  std::vector<float> all(layout.size());
+  const std::span<float> brought(all);
+  generator_->Brought(Part(brought, layout.extent(Player::kGenerator)));
+  discriminator_->Brought(Part(brought, layout.extent(Player::kDiscriminator)));
+  return all;
+}
+
+void LocalStep::OnNewLife() {
+  game_->OnNewLife();
   generator_->ResetDual();
   discriminator_->ResetDual();
 }

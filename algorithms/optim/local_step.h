@@ -48,16 +48,23 @@ class LocalStep {
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
 
-  // The peers that this one mixes with are others now: what it has in common
-  // with the old ones, the game's or a rule's, begins anew.
-  void OnNewMembers();
+  // A life begins: what it has in common with others, a rule's or the game's,
+  // begins anew.
+  void OnNewLife();
 
-  // Of rules with a dual variable, see Optimizer.  `difference` is that of all
-  // parameters.
+  // Of rules with a dual variable, see Optimizer.
   bool has_dual() const {
     return generator_->has_dual() || discriminator_->has_dual();
   }
+  // The parameters that a dual follows, all of them, or that Game::tracked
+  // gradients are; empty: neither.
+  Extent common() const;
+  // Mixing has added c times `difference` to all parameters: to the dual.
   void OnCorrection(float c, std::span<const float> difference);
+  // What an edge had added to common() has lost its opposite: taken back.
+  void OnLost(std::span<const float> sum);
+  // What all edges have added to common() and not lost, up to rounding.
+  std::vector<float> Brought() const;
 
   void VisitState(StateVisitor& visitor);
 

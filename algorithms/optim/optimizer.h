@@ -51,7 +51,9 @@ class Optimizer {
   virtual bool has_dual() const { return false; }
   // c·D has been added to x (EDGE 4, Complete).
   virtual void OnCorrection(float c, std::span<const float> difference) {}
-  // The peers whose duals sum to 0 are others now.
+  // All that OnCorrection has been told of, in x: `brought` gets it.
+  virtual void Brought(std::span<float> brought) const {}
+  // A life begins, whose edges have brought nothing.
   virtual void ResetDual() {}
 };
 

@@ -21,6 +21,12 @@ void Cold::OnCorrection(float c, std::span<const float> difference) {
   kernels_.axpy(static_cast<float>(-c / learning_rate_), difference, dual_);
 }
 
+void Cold::Brought(std::span<float> brought) const {
+  for (size_t i = 0; i < brought.size(); ++i) {
+    brought[i] = static_cast<float>(-learning_rate_ * dual_[i]);
+  }
+}
+
 void Cold::ResetDual() { std::ranges::fill(dual_, 0.0f); }
 
 void Cold::VisitState(StateVisitor& visitor) { visitor.Floats("dual", dual_); }

@@ -34,6 +34,7 @@ class Cold final : public Optimizer {
             double scale) override;
   bool has_dual() const override { return true; }
   void OnCorrection(float c, std::span<const float> difference) override;
+  void Brought(std::span<float> brought) const override;
   void ResetDual() override;
   void VisitState(StateVisitor& visitor) override;
 

@@ -168,6 +168,29 @@ void AllReducer::SendOutgoing(AllReduce& op, uint64_t operation) {
   transport_->Flush();
 }
 
+void AllReducer::Part() {
+  parts_ = true;
+  for (const PeerId peer : members_) SendFarewell(peer);
+  transport_->Flush();
+}
+
+void AllReducer::SendFarewell(PeerId peer) {
+  if (peer == members_[static_cast<size_t>(rank_)]) return;
+  const CollectiveHead head{.operation = operation_ + 1, .step = kFarewell};
+  transport_->Send(
+      peer, Channel::kCollective,
+      Frame{Payload::FromVector(EncodeCollectiveHead(head)), Payload()});
+}
+
+std::vector<PeerId> AllReducer::Remaining() const {
+  std::vector<PeerId> remaining;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    if (rank != static_cast<size_t>(rank_) && !parted_.contains(members_[rank]))
+      remaining.push_back(members_[rank]);
+  }
+  return remaining;
+}
+
 absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   const auto it = std::find(members_.begin(), members_.end(), peer);
   if (it == members_.end()) {
@@ -177,6 +200,10 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
   GOSSAMER_ASSIGN_OR_RETURN(
       const CollectiveHead head,
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
+  if (head.step == kFarewell) {
+    parted_.insert(peer);
+    return absl::OkStatus();
+  }
   const int rank = static_cast<int>(it - members_.begin());
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   if (current_ && head.operation == operation_) {
@@ -201,6 +228,7 @@ void AllReducer::OnUp(PeerId peer) {
   resend(previous_, operation_ - 1);
   resend(current_, operation_);
   resend(next_, operation_ + 1);  // has sent nothing before the first
+  if (parts_) SendFarewell(peer);
 }
 
 }  // namespace gossamer

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,12 @@ class AllReducer {
   // The operation is done and took so long here.
   void Finish(double seconds);
 
+  // The last operation is done here: all are told, on every new connection
+  // again.  Members that have not said so of theirs may still need what this
+  // one has sent.
+  void Part();
+  std::vector<PeerId> Remaining() const;
+
   // The schedule of the operation last started, and of all from some
   // operation on; empty until that is known.
   const std::string& schedule() const { return schedule_; }
@@ -81,6 +88,8 @@ class AllReducer {
   void OnUp(PeerId peer);
 
  private:
+  // Instead of a step's number.
+  static constexpr uint32_t kFarewell = ~uint32_t{0};
   // Every operation but the first of each schedule counts: that one also
   // connects.
   static constexpr uint64_t kTrials = 3;
@@ -91,6 +100,7 @@ class AllReducer {
   void Contribute();
   void Choose();
   void SendTo(int rank, uint64_t operation, const AllReduce::Message& m);
+  void SendFarewell(PeerId peer);
   void SendOutgoing(AllReduce& op, uint64_t operation);
 
   Transport* const transport_;
@@ -109,7 +119,9 @@ class AllReducer {
   std::vector<float> vector_;  // what is contributed, then seconds_
   Payload payload_;            // or this
   bool contributed_ = false;
-  Payload word_;                 // to be said by this peer
+  Payload word_;  // to be said by this peer
+  bool parts_ = false;
+  std::set<PeerId> parted_;
   uint64_t led_ = ~uint64_t{0};  // the last operation that it led ahead
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;

@@ -160,6 +160,7 @@ class Neighborhood final : public TransportListener {
   // part, of those that ended since the last call.
   absl::Duration TakeExchangeTime();
   const Edge* edge(PeerId peer) const;
+  bool Connected(PeerId peer) const;
   void VisitEdges(absl::FunctionRef<void(const Edge&)> visit) const;
   Transport& transport() { return *transport_; }
 

@@ -39,6 +39,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   o.window = options_.window;
   o.layout = options_.layout;
   o.clip_radius = options_.clip_radius;
+  o.summed = options_.summed;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
     auto resumed =
@@ -79,9 +80,15 @@ void Neighborhood::Drop(PeerId peer) {
   if (it == edges_.end()) return;
   last_epochs_[peer] = it->second.edge->state().epoch;
   clipped_ += it->second.edge->side().clipping().clipped;
+  it->second.edge->End();
   edges_.erase(it);
   transport_->Disconnect(peer);
   Changed();
+}
+
+bool Neighborhood::Connected(PeerId peer) const {
+  const auto open = connections_.find(peer);
+  return open != connections_.end() && !open->second.empty();
 }
 
 void Neighborhood::BeginLife() {

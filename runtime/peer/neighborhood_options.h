@@ -21,6 +21,7 @@ struct NeighborhoodOptions {
   uint64_t layout = 0;
   DeadlinePolicy deadline;
   double clip_radius = 0;  // PeerSpec::clip_radius
+  Extent summed = {};      // CommonState::extent
 };
 
 // A neighbour in one round's row.

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "algorithms/game/game.h"
+#include "algorithms/game/wrapped_game.h"
 
 namespace gossamer {
 
@@ -21,26 +21,15 @@ enum class Pace {
   kSleep,  // leaves the CPU to others, as with a GPU
 };
 
-class PacedGame final : public Game {
+class PacedGame final : public WrappedGame {
  public:
   // A gradient that takes longer by itself is not hurried.
   PacedGame(std::unique_ptr<Game> game, absl::Duration step_time, Pace pace)
-      : game_(std::move(game)), step_time_(step_time), pace_(pace) {}
+      : WrappedGame(std::move(game)), step_time_(step_time), pace_(pace) {}
 
-  const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
-  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  void VisitState(StateVisitor& visitor) override {
-    game_->VisitState(visitor);
-  }
-  void OnNewMembers() override { game_->OnNewMembers(); }
-  Evaluator* evaluator() override { return game_->evaluator(); }
 
  private:
-  const std::unique_ptr<Game> game_;
   const absl::Duration step_time_;
   const Pace pace_;
 };

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
 Peer::Peer(PeerSpec spec, Parts parts)
     : spec_(std::move(spec)),
       parts_(std::move(parts)),
-      dual_(parts_.step),
+      common_(parts_.step),
       decisions_(parts_.decisions != nullptr ? *parts_.decisions : unkept_),
       key_(RngKey(spec_.seed).Fold("step")),
       waiter_(parts_.loop),
@@ -32,7 +32,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
                                    : std::max(1, spec_.overlap_steps),
                      .layout = parts_.game->layout().fingerprint(),
                      .deadline = spec_.deadline,
-                     .clip_radius = spec_.clip_radius},
+                     .clip_radius = spec_.clip_radius,
+                     .summed = common_.extent()},
                     parts_.loop, parts_.transport, parts_.game->parameters()),
       all_reducer_(parts_.transport),
       detector_(spec_.suspect_after),
@@ -41,8 +42,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
         return parts_.transport->Send(peer, Channel::kProbe, std::move(frame));
       }) {
   neighborhood_.SetDecisions(&decisions_);
-  if (parts_.step->has_dual()) {
-    neighborhood_.AddObservers([this](PeerId) { return &dual_; });
+  if (common_.extent().size > 0) {
+    neighborhood_.AddObservers([this](PeerId) { return &common_; });
   }
   std::shared_ptr<WrapWatch> wraps = WrapWatch::Create(
       parts_.codec, parts_.game->layout(),

@@ -32,7 +32,7 @@
 #include "runtime/membership/failure_detector.h"
 #include "runtime/membership/membership.h"
 #include "runtime/peer/all_reducer.h"
-#include "runtime/peer/dual_observer.h"
+#include "runtime/peer/common_state.h"
 #include "runtime/peer/link_prober.h"
 #include "runtime/peer/neighborhood.h"
 #include "runtime/peer/peer_spec.h"
@@ -153,10 +153,10 @@ class Peer {
   // No parameter is beyond PeerSpec::largest_parameter, or not finite.
   bool Sound() const;
   bool CheckSound();
-  void RenewDuals();
 
   // What others see, and what stays (peer_state.cc).
   void Drain();
+  bool MaySettle() const;
   Task<absl::Status> Finish();
   Task<bool> Evaluate();
   void Publish(absl::Time started);
@@ -174,7 +174,7 @@ class Peer {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const PeerSpec spec_;
   Parts parts_;
-  DualObserver dual_;
+  CommonState common_;
   Decisions unkept_;
   Decisions& decisions_;
   const RngKey key_;
@@ -209,9 +209,8 @@ class Peer {
   bool stopped_ = false;
   bool left_ = false;
   bool leaves_now_ = false;
-  bool ends_ = false;      // waits only until its neighbours have all they need
-  uint64_t renew_at_ = 0;  // RenewDuals() in this round; 0: in none
-  bool sound_ = true;      // x, as last looked at
+  bool ends_ = false;  // waits only until its neighbours have all they need
+  bool sound_ = true;  // x, as last looked at
   bool asked_in_vain_ = false;    // for a state, while x was not finite
   uint64_t steps_skipped_ = 0;    // one after the other
   uint64_t spoilt_ = 0;           // how often it lost its parameters,

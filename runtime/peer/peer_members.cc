@@ -339,6 +339,13 @@ Task<absl::Status> Peer::Heal() {
   Task<absl::Status> join = Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
   if (stopped_ || left_) co_return absl::OkStatus();
+  if (!Sound()) {
+    co_return absl::DataLossError(absl::StrFormat(
+        "round %d: this peer's parameters are nonsense, and the fleet begins "
+        "anew: no member has others to give; start this peer again, so that it "
+        "begins with its first ones",
+        round_));
+  }
   Tell("rejoined",
        absl::StrFormat("at round %d of view %d", round_, view_.epoch));
   co_return absl::OkStatus();

@@ -22,6 +22,8 @@ namespace {
 // peer's last payloads: leaving before they are complete there would move the
 // mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+// Without this peer's part of the last mean another one would end with nothing.
+constexpr absl::Duration kPartLimit = absl::Minutes(2);
 // A running peer does not wait longer than this many rounds for the edges of a
 // checkpoint; unsealed ones are left out (EDGE 6).
 constexpr uint64_t kMaxSealingRounds = 64;
@@ -262,6 +264,14 @@ void Peer::Drain() {
   neighborhood_.Complete(MakeExchangeId(round_));
 }
 
+// Whoever this peer waits for at its end lives, and will say what is missing.
+bool Peer::MaySettle() const {
+  return neighborhood_.MaySettle() &&
+         std::ranges::all_of(all_reducer_.Remaining(), [this](PeerId peer) {
+           return neighborhood_.Connected(peer);
+         });
+}
+
 // Nobody leaves while a neighbour still needs something of it.
 Task<absl::Status> Peer::Finish() {
   ends_ = true;
@@ -273,9 +283,11 @@ Task<absl::Status> Peer::Finish() {
   } else {
     neighborhood_.BeginRecord(cut);
   }
+  if (spec_.centralized) all_reducer_.Part();
   bool settled = false;
   absl::Time connected = parts_.loop->Now();
-  const absl::Duration limit = std::min(kDrainLimit, spec_.liveness_limit);
+  const absl::Duration limit = std::min(
+      spec_.centralized ? kPartLimit : kDrainLimit, spec_.liveness_limit);
   co_await waiter_.Until(
       [&] {
         Drain();
@@ -289,9 +301,10 @@ Task<absl::Status> Peer::Finish() {
         // word of rounds that it has nothing in.
         settled =
             SeededBug("leave-early") ||
-            (neighborhood_.Settled() && (left_ || neighborhood_.Sealed()));
+            (neighborhood_.Settled() && (left_ || neighborhood_.Sealed()) &&
+             all_reducer_.Remaining().empty());
         const absl::Time now = parts_.loop->Now();
-        if (neighborhood_.MaySettle()) connected = now;
+        if (MaySettle()) connected = now;
         return settled || now - connected >= limit;
       },
       parts_.loop->Now() + spec_.liveness_limit,

@@ -78,6 +78,13 @@ Task<absl::Status> Peer::Join() {
       co_return absl::OkStatus();
     }
     joined = false;
+    if (!m->outside() && spec_.centralized) {
+      co_return absl::FailedPreconditionError(
+          "the others train already, or resume from a round of which this peer "
+          "has no checkpoint, and a centralized run takes nobody in under way: "
+          "stop all peers, then start all with --resume, each with its folder "
+          "of one common round, or all without");
+    }
     if (!m->outside()) {
       Task<absl::Status> state = GetState();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
@@ -112,7 +119,6 @@ Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
 absl::Status Peer::AdoptView() {
   const View& newest = parts_.membership->view();
   const bool first = view_.epoch == 0;
-  if (renew_at_ != 0 && round_ >= renew_at_) RenewDuals();
   if (!newest.NewerThan(view_) || (!first && round_ < newest.from_round)) {
     return absl::OkStatus();
   }
@@ -128,7 +134,7 @@ absl::Status Peer::AdoptView() {
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
-  if (!first || newest.resume_round == 0) RenewDuals();
+  if (first && newest.resume_round == 0) parts_.step->OnNewLife();
   view_ = newest;
   rank_ = *rank;
   LetGo(view_);
@@ -139,9 +145,12 @@ absl::Status Peer::AdoptView() {
     round_ = std::max<uint64_t>(1, view_.from_round);
     if (view_.resume_round != 0) {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
+      std::erase_if(saved, [this](const auto& edge) {
+        return !view_.RankOf(edge.first);
+      });
+      if (common_.extent().size > 0) common_.Restored(saved);
       // What was in flight at the checkpoint is due as it was then.
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
-      if (round_ < view_.from_round) renew_at_ = view_.from_round;
     } else if (parts_.checkpoints != nullptr) {
       // Of a past that the others, who are not as far, do not share.
       GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round_));
@@ -149,15 +158,6 @@ absl::Status Peer::AdoptView() {
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
   return first ? GreetOthers() : absl::OkStatus();
-}
-
-// Duals and tracked gradients of members that left, or began anew, are lost:
-// without them the sum of the rest would pull the mean for ever.  All begin
-// them again where a view begins, and at once: an exchange adds to one end's
-// what it takes from the other's.
-void Peer::RenewDuals() {
-  parts_.step->OnNewMembers();
-  renew_at_ = 0;
 }
 
 absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
@@ -176,8 +176,8 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
       Connect(view_, *schedule_, saved, /*newcomers=*/false));
   // What was under way with others ends as it would have.
   for (const auto& [peer, edge] : saved) {
+    if (neighborhood_.Has(peer)) continue;
     const std::optional<int> rank = view_.RankOf(peer);
-    if (!rank || neighborhood_.Has(peer)) continue;
     GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add(
         {.peer = peer,
          .address = view_.members[static_cast<size_t>(*rank)].address,

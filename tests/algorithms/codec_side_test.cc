@@ -107,6 +107,57 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
   EXPECT_EQ(s.side[0].corrections(), 200u);
 }
 
+struct LostLog final : CorrectionObserver {
+  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
+                    std::span<const float>) override {}
+  void OnLost(std::span<const float> sum) override {
+    lost.assign(sum.begin(), sum.end());
+    ++times;
+  }
+  std::vector<float> lost;
+  int times = 0;
+};
+
+// With a codec of each kind of memory, and in fragments.
+TEST(CodecSideTest, AnEdgeThatEndsSaysWhatItHasBrought) {
+  for (const char* const codec :
+       {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip"}) {
+    Sides s(codec);
+    const Extent part = {7, s.x[0].size() - 20};
+    const std::vector<float> before = s.x[0];
+    LostLog log;
+    s.side[0].add_observer(&log);
+    s.side[0].set_summed(part);
+    for (uint64_t round = 1; round <= 20; ++round) {
+      s.Exchange(MakeExchangeId(round));
+    }
+    // A checkpoint keeps it.
+    CodecSide again(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
+                    0);
+    again.set_summed(part);
+    again.add_observer(&log);
+    ASSERT_TRUE(again.Restore(s.side[0].Save()));
+    for (CodecSide* side : {&s.side[0], &again}) {
+      log.lost.clear();
+      side == &again ? side->OnEnd() : side->OnZero();
+      ASSERT_EQ(log.lost.size(), part.size) << codec;
+      for (size_t i = 0; i < part.size; ++i) {
+        ASSERT_NEAR(log.lost[i],
+                    s.x[0][part.offset + i] - before[part.offset + i], 1e-5)
+            << codec << " " << i;
+      }
+      side->OnZero();
+    }
+    EXPECT_EQ(log.times, 2) << codec << ": once each";
+    CodecSide other(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
+                    0);
+    other.set_summed({0, 3});
+    CodecSide::Saved foreign = other.Save();
+    foreign.sum = {1, 2};
+    EXPECT_FALSE(other.Restore(foreign));
+  }
+}
+
 TEST(CodecSideTest, ASkippedExchangeCountsInDAndCorrectsNothing) {
   Sides s("innov-int8");
   s.Exchange(MakeExchangeId(1));

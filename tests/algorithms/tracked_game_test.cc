@@ -54,6 +54,7 @@ struct TrackingTest : testing::Test {
       for (size_t i = 0; i < x.size(); ++i) {
         const float d = 0.25f * (y[i] - x[i]);
         x[i] += d, y[i] -= d;
+        if (i >= kSize) brought[a][i - kSize] += d;
       }
     }
   }
@@ -79,6 +80,8 @@ struct TrackingTest : testing::Test {
   }
 
   std::vector<FaintGame*> inner;
+  // By the edges to the next, to t.
+  std::array<std::array<float, kSize>, kPeers> brought = {};
   std::vector<std::unique_ptr<TrackedGame>> games;
 };
 
@@ -95,22 +98,37 @@ TEST_F(TrackingTest, TheSumStaysThatOfTheGradients) {
   }
 }
 
-TEST_F(TrackingTest, BeginsAnewWithOtherMembers) {
+TEST_F(TrackingTest, GivesBackWhatALostEdgeHadBrought) {
   for (int step = 0; step < 5; ++step) Step(), Mix();
   // The third has gone, with what it had of the others' gradients.
   EXPECT_GT(Off(2), 0.1);
   for (int r = 0; r < 2; ++r) {
-    const auto local = *LocalStep::Create(
-        {.generator = {.name = "sgd"}, .discriminator = {.name = "sgd"}},
-        games[r].get());
-    local->OnNewMembers();
+    std::vector<float> left = games[r]->Brought();
+    for (size_t i = 0; i < kSize; ++i) {
+      left[i] -= (r == 0 ? 1 : -1) * brought[0][i];
+    }
+    games[r]->OnLost(left);
     // Still so after a step that came to nothing.
     inner[r]->faint = true;
     EXPECT_FALSE(games[r]->Gradient(Players::kBoth, RngKey(1)).ok());
     inner[r]->faint = false;
   }
   Step();
-  EXPECT_LT(Off(2), 1e-6);
+  EXPECT_LT(Off(2), 1e-5);
+}
+
+// With parameters of others, and an exchange before its first gradient.
+TEST_F(TrackingTest, ANewLifeBringsItsOwnGradientAlone) {
+  for (int step = 0; step < 5; ++step) Step(), Mix();
+  for (auto& game : games) {
+    const auto t = game->parameters().last(kSize);
+    std::ranges::fill(t, 3.0f + t[0]);
+    game->OnNewLife();
+    for (const float v : game->Brought()) EXPECT_EQ(v, 0);
+  }
+  Mix();
+  Step();
+  EXPECT_LT(Off(), 1e-5);
 }
 
 TEST_F(TrackingTest, KeepsTheGeneratorsExtentAndDoublesTheRest) {

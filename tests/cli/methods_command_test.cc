@@ -27,13 +27,14 @@ TEST_F(MethodsCommand, ListsAndExplains) {
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_THAT(all.out,
               AllOf(StartsWith("algorithm\n"), HasSubstr("\ncodec\n"),
-                    HasSubstr("bits 1.000, state 1 per peer, 2 per edge, "
+                    HasSubstr("bits 1.000, state 1 per peer, 3 per edge, "
                               "gamma 0.05; needs lasting neighbours, "
                               "every message, a fixed graph")));
   const Result one = Run("methods cold");
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_THAT(one.out, AllOf(StartsWith("name      cold\n"),
-                             HasSubstr("--set     algorithm=cold\n"),
+                             HasSubstr("--set     algorithm=cold\n--set     "
+                                       "step.optimizer=cold\n"),
                              HasSubstr("# COLD and Dyna-COLD"),
                              HasSubstr("**Paper.**")));
 }

@@ -54,6 +54,7 @@ TEST(GoldenEdgeTest, FramesAndHeadsAreAsTheyWere) {
   SavedEdge saved;
   saved.side.replica = {1.0f, -2.0f};
   saved.side.difference = {0.5f, 0.25f};
+  saved.side.sum = {0.125f};
   ExpectGoldenWire("saved-edge/small", EncodeSavedEdge(saved));
 }
 

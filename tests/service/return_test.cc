@@ -15,6 +15,8 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr uint64_t kRounds = 2500;
@@ -104,6 +106,27 @@ INSTANTIATE_TEST_SUITE_P(
         Method{"tracking_checkpoint", true, "innov-int8:least=16", 1, false,
                kDescent, 100}),
     [](const auto& info) { return info.param.name; });
+
+// One optimizer in as many copies cannot wait for a member's parameters.
+TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
+  Method method{.name = "cp-oadam",
+                .codec = "dense-f32",
+                .optimizer = {.name = "oadam", .learning_rate = 0.01}};
+  simulation::Scenario scenario = Unlike(method);
+  scenario.quantized = false;
+  scenario.gradient_codec = "dense-f32";
+  scenario.all_reduce = "ring";
+  ServicedFleet fleet(scenario);
+  ASSERT_TRUE(
+      fleet.Until([&] { return fleet.RoundsOf(fleet.Everybody()).first >= 20; },
+                  absl::Minutes(1)))
+      << fleet.violation();
+  fleet.Restart(3);
+  EXPECT_FALSE(fleet.Until([&] { return false; }, absl::Minutes(1)));
+  EXPECT_THAT(fleet.violation(),
+              AllOf(HasSubstr("peer 3 ends"),
+                    HasSubstr("a centralized run takes nobody in under way")));
+}
 
 }  // namespace
 }  // namespace gossamer

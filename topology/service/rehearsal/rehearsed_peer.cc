@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/game/wrapped_game.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/compose.h"
 #include "runtime/peer/run_config.h"
@@ -25,31 +26,20 @@ constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 }  // namespace
 
 // Counts what its gradients are said to take.
-class RehearsedPeer::TimedGame final : public Game {
+class RehearsedPeer::TimedGame final : public WrappedGame {
  public:
   TimedGame(std::unique_ptr<Game> game,
             std::function<absl::Duration(uint64_t)> step_time)
-      : game_(std::move(game)), step_time_(std::move(step_time)) {}
+      : WrappedGame(std::move(game)), step_time_(std::move(step_time)) {}
 
-  const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
-  }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     taken_ += step_time_(calls_++);
-    return game_->Gradient(players, key);
+    return WrappedGame::Gradient(players, key);
   }
-  void VisitState(StateVisitor& visitor) override {
-    game_->VisitState(visitor);
-  }
-  void OnNewMembers() override { game_->OnNewMembers(); }
-  Evaluator* evaluator() override { return game_->evaluator(); }
 
   absl::Duration Take() { return std::exchange(taken_, absl::ZeroDuration()); }
 
  private:
-  const std::unique_ptr<Game> game_;
   const std::function<absl::Duration(uint64_t)> step_time_;
   uint64_t calls_ = 0;
   absl::Duration taken_;

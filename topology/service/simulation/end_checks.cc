@@ -44,9 +44,10 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
   std::vector<double> mean(all[0].size());
   for (const auto& x : all) {
     for (size_t k = 0; k < mean.size(); ++k) {
-      mean[k] += x[k] / static_cast<double>(all.size());
+      mean[k] += x[k];
     }
   }
+  for (double& m : mean) m /= static_cast<double>(all.size());
   double sum = 0;
   for (const auto& x : all) {
     for (size_t k = 0; k < mean.size(); ++k) {
@@ -56,16 +57,18 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
   return sum / static_cast<double>(all.size());
 }
 
-// Payloads of small models travel in bf16, which a stateless codec makes the
-// floor.  Where peers wait for each other, mixing contracts as its matrices say
-// (the root of it: momentum, delay and rounds apart take their share).  Where
-// they do not, an edge mixes when both ends are in time, which is often among
-// equals; between a slow and a fast one it is now and then, and several
-// corrections at once may go too far.  Clipped, peers that are far apart come
-// closer by steps of one length; and what keeps or mixes small parts of a
-// difference hardly gets anywhere in so many rounds.
+// One optimizer has the same bits everywhere.  Payloads of small models travel
+// in bf16, which a stateless codec makes the floor.  Where peers wait for each
+// other, mixing contracts as its matrices say (the root of it: momentum, delay
+// and rounds apart take their share).  Where they do not, an edge mixes when
+// both ends are in time, which is often among equals; between a slow and a fast
+// one it is now and then, and several corrections at once may go too far.
+// Clipped, peers that are far apart come closer by steps of one length; and
+// what keeps or mixes small parts of a difference hardly gets anywhere in so
+// many rounds.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
+  if (s.centralized()) return 0;
   double squares = 0;
   for (const auto& x : all) {
     for (const float v : x) squares += static_cast<double>(v) * v;

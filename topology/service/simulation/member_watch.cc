@@ -31,7 +31,7 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
   const auto known = known_.find(id);
   const bool member =
       known != known_.end() && known->second.standing == Standing::kMember;
-  const bool has_parameters = request.has_parameters() ||
+  const bool has_parameters = request.has_parameters() || request.trains() ||
                               (member && request.checkpoint_rounds_size() > 0);
   // The same life again: the service has forgotten it.
   if (life.boot_id == request.boot_id()) {

@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "runtime/base/rng.h"
 #include "topology/view.h"
 
@@ -256,6 +255,54 @@ void DrawMembers(Scenario& s, Draws d) {
   }
 }
 
+// What needs every message of the same members all along bears what links, slow
+// peers and the service do, not lives that end.
+void KeepMembers(Scenario& s) {
+  s.overlap = 0;
+  s.deadline.kind = DeadlinePolicy::Kind::kNone;
+  s.clip_radius = 0;
+  s.quantized = s.polite = false;
+  s.late = 0;
+  Swarm& f = s.swarm;
+  f.chaos.reorder = f.chaos.lose = 0;
+  f.crash_rate = f.outage_rate = f.storm_rate = f.leave_rate = f.spoil_rate = 0;
+  f.moves = false;
+}
+
+// The centralized baseline; 512 parameters are compressed as one vector, or
+// not at all.
+void DrawBaseline(Scenario& s, Draws d) {
+  if (!d.Chance(0.04)) return;
+  KeepMembers(s);
+  s.schedule = ScheduleSpec{};
+  s.schedule.graph = "complete";
+  s.codec = "dense-f32";
+  s.mixing_rounds = 1;
+  s.step_then_mix = s.tracked = false;
+  if (s.optimizer.name == "cold") s.optimizer.name = "ogda";
+  // Who has no checkpoint of the stop cannot come back.
+  if (s.swarm.fleet_stop) s.swarm.disk_error = 0;
+  s.gradient_codec = d.Of<const char*>(
+      {"dense-f32", "qsgd", "top-k:rate=4,flat=1",
+       "scalecom:rate=4,flat=1,beta=0.3", "scalecom:rate=4,flat=1,ahead=1"});
+  const bool sums = s.gradient_codec == "dense-f32" ||
+                    s.gradient_codec.starts_with("scalecom");
+  s.all_reduce = sums ? d.Of<const char*>({"auto", "ring", "star", "tree",
+                                           "mesh", "all-gather"})
+                      : "all-gather";
+}
+
+void DrawChebyshev(Scenario& s, Draws d) {
+  if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
+      s.schedule.schedule != "fixed" || !d.Chance(0.04)) {
+    return;
+  }
+  KeepMembers(s);
+  s.codec = d.Of<const char*>({"dense-f32", "dense-bf16"});
+  s.chebyshev = true;
+  s.mixing_rounds = d.Int(2, 4);
+}
+
 }  // namespace
 
 absl::Duration Scenario::interval() const {
@@ -263,9 +310,16 @@ absl::Duration Scenario::interval() const {
 }
 
 absl::Duration Scenario::LongestRound() const {
+  // A ring sends sums around twice, after its leader's word.
+  const int hops =
+      centralized() ? steps_per_round * (2 * peers + 1) : mixing_rounds;
   return 4 * slowness *
          (step_time * steps_per_round +
-          mixing_rounds * link.latency * (1 + link.jitter));
+          hops * link.latency * (1 + link.jitter));
+}
+
+absl::Duration Scenario::LivenessLimit() const {
+  return std::max(absl::Minutes(10), 500 * LongestRound());
 }
 
 uint64_t Scenario::rounds() const {
@@ -289,6 +343,8 @@ Scenario DrawScenario(uint64_t seed) {
   DrawSickness(s, Draws(key.Fold("sickness")));
   DrawQuantization(s, Draws(key.Fold("quantization")));
   DrawPoliteness(s, Draws(key.Fold("politeness")));
+  DrawBaseline(s, Draws(key.Fold("baseline")));
+  DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   const Swarm& f = s.swarm;
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||
@@ -299,59 +355,6 @@ Scenario DrawScenario(uint64_t seed) {
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
   return s;
-}
-
-std::string Describe(const Scenario& s) {
-  using Kind = DeadlinePolicy::Kind;
-  const Swarm& f = s.swarm;
-  std::string text = absl::StrFormat(
-      "seed %d: %d peers, %s, %s, h %s, t %d%s, deadline %s, %s of 2x%d with "
-      "%s, %d steps a round of %s x%g, latency %s, rounds %d + %d, checkpoint "
-      "every %d;",
-      s.seed, s.peers,
-      s.schedule.schedule == "fixed" ? s.schedule.graph : s.schedule.schedule,
-      s.codec, s.overlap == kAutoOverlap ? "auto" : absl::StrCat(s.overlap),
-      s.mixing_rounds, s.step_then_mix ? " after steps" : "",
-      s.deadline.kind == Kind::kNone ? "none"
-      : s.deadline.kind == Kind::kAdaptive
-          ? "auto"
-          : absl::FormatDuration(s.deadline.fixed),
-      s.game, s.dimension,
-      absl::StrCat(s.optimizer.name, s.tracked ? " tracked" : ""),
-      s.steps_per_round, absl::FormatDuration(s.step_time), s.slowness,
-      absl::FormatDuration(s.link.latency), s.fault_rounds, s.calm_rounds,
-      s.checkpoint_every);
-  const auto add = [&text](const char* name, double value) {
-    if (value > 0) absl::StrAppendFormat(&text, " %s %.3g", name, value);
-  };
-  add("clip", s.clip_radius);
-  add("break", f.links.break_rate);
-  add("stall", f.links.stall_rate);
-  add("freeze", f.links.freeze_rate);
-  add("flap", f.flapping);
-  add("partition", f.partition_rate);
-  add("duplicate", f.chaos.duplicate);
-  add("reorder", f.chaos.reorder);
-  add("lose", f.chaos.lose);
-  add("crash", f.crash_rate);
-  if (f.crash_rate > 0 || f.outage_rate > 0) add("power", f.power_loss);
-  if (f.crash_rate > 0) add("new-disk", f.new_disk);
-  add("outage", f.outage_rate);
-  add("disk", f.disk_error);
-  add("jump", f.clock_jump);
-  add("drift", f.clock_drift);
-  add("service", f.service_crash_rate);
-  if (f.service_crash_rate > 0) add("old-disk", f.service_old_disk);
-  add("service-disk", f.service_disk_error);
-  add("control-loss", f.control_loss);
-  add("service-cut", f.service_cut_rate);
-  add("storm", f.storm_rate);
-  if (f.moves) text += " moves";
-  add("late", s.late);
-  add("leave", f.leave_rate);
-  add("spoil", f.spoil_rate);
-  if (f.fleet_stop) text += " stop";
-  return text;
 }
 
 }  // namespace gossamer::simulation

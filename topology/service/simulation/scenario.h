@@ -69,6 +69,7 @@ struct Scenario {
   double clip_radius = 0;
   int overlap = 1;  // h, or kAutoOverlap
   int mixing_rounds = 1;
+  bool chebyshev = false;  // of them
   bool step_then_mix = false;
   int steps_per_round = 1;
   DeadlinePolicy deadline;
@@ -78,6 +79,9 @@ struct Scenario {
   double heterogeneity = 0;
   OptimizerSpec optimizer;
   bool tracked = false;  // gradient-tracking: twice as many parameters
+  // cp-oadam: what carries the gradients, and how; empty: gossip.
+  std::string gradient_codec;
+  std::string all_reduce;
   // Faults stop when the first peer has got to `fault_rounds`; once all peers
   // are there again, nothing but mixing moves parameters for `calm_rounds`.
   uint64_t fault_rounds = 0;
@@ -97,12 +101,15 @@ struct Scenario {
   Swarm swarm;
   bool polite = false;  // nobody may leave late
 
+  bool centralized() const { return !gradient_codec.empty(); }
   // The last one of a run that nobody stops.
   uint64_t rounds() const;
   // About the length of a round, in which fault rates are.
   absl::Duration interval() const;
   // No calm one takes longer.
   absl::Duration LongestRound() const;
+  // mixing.liveness_limit, as for rounds of this length.
+  absl::Duration LivenessLimit() const;
 };
 
 Scenario DrawScenario(uint64_t seed);

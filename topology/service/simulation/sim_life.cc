@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/game/wrapped_game.h"
 #include "algorithms/gossip/saved_edge.h"
 #include "runtime/base/status_macros.h"
 #include "topology/service/simulation/composition.h"
@@ -29,26 +32,19 @@ constexpr float kLargestParameter = 1e6f;
 bool MayGrow(const Scenario& s) { return s.optimizer.name == "cold"; }
 
 // A game that stands still once the fleet is calm.
-class CalmingGame final : public Game {
+class CalmingGame final : public WrappedGame {
  public:
   CalmingGame(std::unique_ptr<Game> game, const bool* calm)
-      : game_(std::move(game)), calm_(calm), zeros_(game_->layout().size()) {}
-  const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
+      : WrappedGame(std::move(game)), calm_(calm), zeros_(layout().size()) {}
   std::span<const float> gradients() const override {
-    return *calm_ ? zeros_ : game_->gradients();
+    return *calm_ ? zeros_ : WrappedGame::gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     if (*calm_) return Losses{};
-    return game_->Gradient(players, key);
+    return WrappedGame::Gradient(players, key);
   }
-  void VisitState(StateVisitor& visitor) override {
-    game_->VisitState(visitor);
-  }
-  void OnNewMembers() override { game_->OnNewMembers(); }
 
  private:
-  const std::unique_ptr<Game> game_;
   const bool* const calm_;
   const std::vector<float> zeros_;
 };
@@ -62,6 +58,8 @@ class SimLife::Compute final : public ComputeEngine {
       : life_(life), compute_(&life->loop_, std::move(duration)) {}
 
   void Run(EventLoop::Callback work, EventLoop::Callback done) override {
+    // Chebyshev's extrapolation is neither.
+    if (life_->world_.scenario.chebyshev) life_->watch_->Accept();
     if (!life_->crash_.dead() && !life_->watch_->Same()) {
       life_->Violation(
           "parameters changed by something but steps and corrections");
@@ -89,6 +87,7 @@ struct SimLife::Observer final : public CorrectionObserver {
     const PeerId self = life->machine_.id;
     const uint64_t hash =
         life->watch_->Correct(id, mine, theirs, c, difference, other < self);
+    if (life->world_.scenario.chebyshev) life->watch_->Accept();
     if (!life->watch_->Same()) {
       life->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
@@ -142,10 +141,25 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
 SimLife::~SimLife() {
   const auto x = game_->parameters();
   machine_.last.assign(x.begin(), x.end());
+  machine_.brought = Brought();
   main_ = {};
   peer_.reset();
   client_.reset();
   transport_.reset();
+}
+
+// Resting edges give back what they have brought when they are forgotten, at
+// one end before the other.
+std::vector<float> SimLife::Brought() {
+  std::vector<float> brought = step_->Brought();
+  if (!peer_ || brought.empty()) return brought;
+  const std::set<PeerId> watched = peer_->neighborhood().Watched();
+  peer_->neighborhood().VisitEdges([&](const Edge& edge) {
+    if (watched.contains(edge.other())) return;
+    const std::vector<float> sum = edge.side().Save().sum;
+    for (size_t i = 0; i < sum.size(); ++i) brought[i] -= sum[i];
+  });
+  return brought;
 }
 
 void SimLife::Violation(const std::string& what) {
@@ -211,14 +225,24 @@ absl::Status SimLife::MakePeer() {
   spec.rounds = s.rounds();
   spec.overlap_steps = s.overlap;
   spec.mixing_rounds = s.mixing_rounds;
+  spec.chebyshev = s.chebyshev;
+  spec.centralized = s.centralized();
+  if (s.centralized()) spec.all_reduce = s.all_reduce;
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
   spec.clip_radius = s.clip_radius;
   if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
   spec.suspect_after = s.suspect_after;
+  spec.liveness_limit = s.LivenessLimit();
   spec.steps_per_round = s.steps_per_round;
   spec.checkpoint_every = s.checkpoint_every;
   spec.configuration_hash = kConfiguration;
+  std::unique_ptr<GradientCompressor> gradients;
+  if (s.centralized()) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        gradients,
+        GradientCompressor::Create(s.gradient_codec, game_->layout()));
+  }
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,
                                             .compute = compute_.get(),
@@ -227,6 +251,7 @@ absl::Status SimLife::MakePeer() {
                                             .game = game_.get(),
                                             .step = step_.get(),
                                             .codec = world_.codec,
+                                            .gradients = std::move(gradients),
                                             .metrics = this,
                                             .decisions = nullptr,
                                             .checkpoints = checkpoints_.get(),

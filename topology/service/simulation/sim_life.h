@@ -61,8 +61,9 @@ struct SimMachine {
   uint64_t lives = 0;
   // The newest checkpoint that was said to be saved and not given up since.
   uint64_t saved_round = 0;
-  uint64_t rounds_done = 0;  // peer-rounds, over all lives
-  std::vector<float> last;   // parameters at the end of the last life
+  uint64_t rounds_done = 0;    // peer-rounds, over all lives
+  std::vector<float> last;     // parameters at the end of the last life
+  std::vector<float> brought;  // LocalStep::Brought, without resting edges
 };
 
 class SimLife final : private MetricsSink {
@@ -84,8 +85,9 @@ class SimLife final : private MetricsSink {
   // As by a bit that memory lost; not so often in one life that it gives up.
   void Spoil();
   bool spoilt() const { return spoilt_; }
-  // It was away until its run was over, and is told so.
-  bool missed_end() const { return missed_end_; }
+  // If it ends with an error somebody starts it again: it was away until its run
+  // was over, or has no parameters in a fleet that begins anew.
+  bool may_fail() const { return missed_end_ || spoilt_; }
   // A member of its view that trains by it, and knows of no stop: a service
   // with an old disk may not know of one that is coming.
   bool joined() const {
@@ -121,6 +123,7 @@ class SimLife final : private MetricsSink {
   Task<absl::Status> Register();
   absl::Status MakePeer();
   uint64_t NewEpoch() const;
+  std::vector<float> Brought();
   void CheckEdges();
   void CheckEdge(const Edge& edge, Seen& seen);
   void CheckMemory(const Edge& edge);

@@ -11,8 +11,8 @@
 namespace gossamer::simulation {
 namespace {
 
-// The liveness limit, and what a clock that is off makes of it.
-constexpr absl::Duration kLongestWait = absl::Minutes(11);
+// Of the liveness limit: what a clock that is off makes of it.
+constexpr double kLongestWait = 1.1;
 // A payload is no wider than float32, a state no more than so many vectors; and
 // names and numbers around them.
 constexpr size_t kVectorsOfAState = 8;
@@ -34,7 +34,8 @@ void SimLife::CheckSaved() {
 
 void SimLife::Check() {
   if (!peer_ || crash_.dead()) return;
-  if (peer_->next_look() > loop_.Now() + kLongestWait) {
+  if (peer_->next_look() >
+      loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
     Violation("it waits without a deadline");
   }
   // A snapshot that is given; one that comes, and a sum.

@@ -133,12 +133,14 @@ void SimService::TellMembers() const {
   }
 }
 
+// What could not be saved was heard all the same.
 void SimService::Told(const wire::RegisterRequest& request,
                       const absl::Status& status) {
-  if (status.ok()) watch_.Registered(request, loop_.Now());
+  if (status.ok() || absl::IsUnavailable(status)) {
+    watch_.Registered(request, loop_.Now());
+  }
 }
 
-// One that could not be saved was heard all the same.
 void SimService::Told(const wire::HeartbeatRequest& request,
                       const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) {

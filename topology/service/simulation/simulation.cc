@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "topology/service/simulation/balance.h"
 #include "topology/service/simulation/composition.h"
 #include "topology/service/simulation/end_checks.h"
 #include "topology/service/simulation/fault_swarm.h"
@@ -209,7 +210,7 @@ void Simulation::AfterEvent() {
         ComeBack(seat);
       } else if (status.ok()) {
         EndLife(seat);
-      } else if (disk_error_ > 0 || seat.life->missed_end()) {
+      } else if (disk_error_ > 0 || seat.life->may_fail()) {
         // Its disk fails when it resumes, say; somebody starts it again.
         seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(seat);
@@ -244,7 +245,7 @@ void Simulation::StopFaults() {
 // A fleet that was stopped on the way goes on; who has not stopped in time is
 // killed first, as an operator would.
 void Simulation::RestartStopped() {
-  if (loop_.Now() - stopping_ > kStragglers) {
+  if (loop_.Now() - stopping_ > kStragglers && !scenario_.centralized()) {
     for (Seat& seat : seats_) {
       if (!seat.life) continue;
       ledger_.Crash(seat.machine.id, seat.life->number());
@@ -323,13 +324,16 @@ void Simulation::CheckCalm() {
 }
 
 void Simulation::CheckEnd() {
-  std::vector<std::span<const float>> all;
+  std::vector<std::span<const float>> all, brought;
   for (const Seat& seat : seats_) {
     all.push_back(seat.machine.last);
+    brought.push_back(seat.machine.brought);
     for (const float v : seat.machine.last) Note(std::bit_cast<uint32_t>(v));
   }
   const std::string unequal = ledger_.Finish();
   if (!unequal.empty()) Violation(unequal);
+  const std::string rest = FindImbalance(brought, all);
+  if (!rest.empty()) Violation(rest);
   outcome_.distance = ConsensusDistance(all);
   outcome_.distance_bound =
       DistanceBound(scenario_, *codec_, outcome_.distance_before, all);
@@ -344,8 +348,8 @@ void Simulation::CheckEnd() {
 
 Outcome Simulation::Run() {
   Tell("fleet", Describe(scenario_));
-  const absl::Status started = service_.Start(/*old=*/false);
-  if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
+  const absl::Status up = service_.Start(/*old=*/false);
+  if (!up.ok()) Violation(absl::StrCat("service: ", up.ToString()));
   for (Seat& seat : seats_) {
     const bool joins = seat.machine.id.value >
                        static_cast<uint64_t>(scenario_.peers - scenario_.late);

@@ -1,0 +1,30 @@
+#include "runtime/peer/common_state.h"
+
+#include <vector>
+
+#include "algorithms/kernels/kernels.h"
+
+namespace gossamer {
+namespace {
+
+// Squared, of what edges have brought: sums are rounded otherwise than what
+// they were added to.
+constexpr double kRounding = 1e-6;
+
+}  // namespace
+
+void CommonState::Restored(const std::map<PeerId, SavedEdge>& edges) {
+  const Kernels& kernels = HostKernels();
+  std::vector<float> rest = step_->Brought();
+  double squares = kernels.squared_norm(rest);
+  for (const auto& [peer, edge] : edges) {
+    const std::vector<float>& sum = edge.side.sum;
+    if (sum.size() != rest.size()) continue;
+    kernels.axpy(-1, sum, rest);
+    squares += kernels.squared_norm(sum);
+  }
+  // The bits of a checkpoint stay as they are if they can.
+  if (kernels.squared_norm(rest) > kRounding * squares) step_->OnLost(rest);
+}
+
+}  // namespace gossamer

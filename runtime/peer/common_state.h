@@ -1,0 +1,48 @@
+// What members keep in common beside x, and what mixing's corrections do to it:
+// duals, whose sum is zero, and tracked gradients, whose sum is that of the
+// gradients.
+//
+// Both ends of an edge have been given opposite parts of it, and what one loses
+// with a life the other must give back: else the sum of what is left pulls the
+// solution away for ever.  Knows nothing of views, rounds or edges.
+
+#ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
+#define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
+
+#include <map>
+#include <span>
+
+#include "algorithms/gossip/codec_side.h"
+#include "algorithms/gossip/edge.h"
+#include "algorithms/optim/local_step.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/parameter_layout.h"
+
+namespace gossamer {
+
+class CommonState final : public CorrectionObserver {
+ public:
+  // `step` outlives it.
+  explicit CommonState(LocalStep* step) : step_(step) {}
+
+  // The parameters whose corrections it takes part in; empty for methods that
+  // keep nothing in common.
+  Extent extent() const { return step_->common(); }
+
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override {
+    step_->OnCorrection(c, difference);
+  }
+  void OnLost(std::span<const float> sum) override { step_->OnLost(sum); }
+  // After a checkpoint, of the edges that it has records of: gives back what
+  // others had brought.
+  void Restored(const std::map<PeerId, SavedEdge>& edges);
+
+ private:
+  LocalStep* const step_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
