@@ -81,6 +81,13 @@ struct ReceivedFrame {
   size_t parts = 0;
 };
 
+// What a frame that waits costs beside its bytes: the objects around it, so
+// that frames without bytes cannot be piled up for nothing.
+inline constexpr size_t kHeldOverhead = 256;
+inline size_t HeldBytes(const Frame& frame) {
+  return kHeldOverhead + frame.head.size() + frame.body.size();
+}
+
 // Puts the chunks of one stream together.  Holds at most one frame, of at most
 // `max_body_bytes`, whatever it is fed.
 class FrameAssembler {
