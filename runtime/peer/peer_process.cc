@@ -15,6 +15,7 @@
 #include "runtime/membership/view_signature.h"
 #include "runtime/peer/compose.h"
 #include "runtime/peer/compose_game.h"
+#include "runtime/peer/frame_limits.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
 
@@ -127,6 +128,11 @@ absl::Status PeerProcess::Listen() {
   grpc.certificates = options_.certificates;
   grpc.lanes = static_cast<int>(options_.config.resources().connections());
   grpc.max_connections *= grpc.lanes;
+  const FrameLimits limits =
+      FrameLimitsOf(game_->layout().size(), options_.config.peers());
+  grpc.max_body_bytes = limits.body;
+  grpc.max_queued_bytes = limits.queued;
+  grpc.max_bytes_in_flight = limits.in_flight;
   grpc.seed = boot_id_;
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
     Log(absl::StrCat("connection to peer ", peer.value, ": ",

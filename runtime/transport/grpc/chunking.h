@@ -100,8 +100,8 @@ class FrameAssembler {
 
   // Takes one chunk, given as consecutive pieces.  A frame if it was the last
   // of one.  kDataLoss for bytes that no FrameChunker made or that were damaged
-  // on the way, kResourceExhausted if the budget has no place for the frame;
-  // the assembler is then of no further use.
+  // on the way, kResourceExhausted if the budget or this machine has no place
+  // for the frame; the assembler is then of no further use.
   absl::Status Add(std::span<const std::span<const std::byte>> pieces,
                    std::optional<ReceivedFrame>* complete);
   // Bytes of the frame that is not complete; 0 between frames.

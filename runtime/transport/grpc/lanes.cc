@@ -97,7 +97,11 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
         "meant, raise max_body_bytes at this end",
         bytes, max_body_bytes_));
   }
-  const std::shared_ptr<std::byte[]> body = pool_->Get(bytes);
+  const std::shared_ptr<std::byte[]> body = pool_->TryGet(bytes);
+  if (body == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a frame of %d bytes, and this machine has no memory for it", bytes));
+  }
   Transit transit;
   size_t at = 0;
   for (const ReceivedFrame& part : parts) {
