@@ -219,7 +219,7 @@ TEST(SqliteStoreTest, NoDamagedFileIsAFleetOfFewer) {
       EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("move it"));
     } else {
       ASSERT_TRUE(loaded->has_value());
-      EXPECT_EQ((*loaded)->members, record.members);
+      EXPECT_TRUE((*loaded)->members == record.members);
       EXPECT_EQ((*loaded)->view.epoch, record.view.epoch);
     }
   };
