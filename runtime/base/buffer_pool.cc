@@ -26,13 +26,19 @@ BufferPool::Buffer BufferPool::Allocate(size_t bytes) {
   Buffer buffer;
   buffer.bytes.reset(
       static_cast<std::byte*>(std::aligned_alloc(alignment, capacity)));
-  if (buffer.bytes == nullptr) throw std::bad_alloc();
+  if (buffer.bytes == nullptr) return {};
   if (huge) madvise(buffer.bytes.get(), capacity, MADV_HUGEPAGE);
   buffer.capacity = capacity;
   return buffer;
 }
 
 std::shared_ptr<std::byte[]> BufferPool::Get(size_t bytes) {
+  std::shared_ptr<std::byte[]> got = TryGet(bytes);
+  if (got == nullptr) throw std::bad_alloc();
+  return got;
+}
+
+std::shared_ptr<std::byte[]> BufferPool::TryGet(size_t bytes) {
   if (bytes < kSmallest) {
     return std::make_shared_for_overwrite<std::byte[]>(bytes);
   }
@@ -52,6 +58,7 @@ std::shared_ptr<std::byte[]> BufferPool::Get(size_t bytes) {
   }
   if (buffer.bytes == nullptr) {
     buffer = Allocate(bytes);
+    if (buffer.bytes == nullptr) return nullptr;
   }
   const size_t capacity = buffer.capacity;
   return std::shared_ptr<std::byte[]>(

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/plain_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
@@ -11,7 +12,6 @@ namespace gossamer {
 namespace {
 
 constexpr int kMaxJoinBytes = 8 << 10;
-constexpr absl::Duration kTellRefused = absl::Seconds(10);
 // Connections that have not brought a token that holds, half of them of one
 // host.
 constexpr size_t kMostStrangers = 64;
@@ -76,12 +76,9 @@ absl::Status IssuerService::Answer(const std::string& from,
   }
   if (!admitted.ok()) {
     allowance.Take(1, now);
-    ++refused_;
-    // A flood of attempts is not to become a flood of lines.
-    if (now - told_refused_ > kTellRefused) {
-      told_refused_ = now;
+    if (const uint64_t times = refused_.Due(now); times > 0) {
       log_(absl::StrCat("refused a newcomer from ", from, ": ",
-                        admitted.status().message(), " (", refused_,
+                        PlainText(admitted.status().message()), " (", times,
                         " so far)"));
     }
     return admitted.status();

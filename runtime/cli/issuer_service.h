@@ -72,8 +72,7 @@ class IssuerService final : public wire::Issuer::CallbackService {
   std::map<std::string, TokenBucket> allowances_ ABSL_GUARDED_BY(mu_);
   Sparing strangers_ ABSL_GUARDED_BY(mu_);
   JoinDesk desk_ ABSL_GUARDED_BY(mu_);
-  uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  Seldom refused_ ABSL_GUARDED_BY(mu_){absl::Seconds(10)};
 };
 
 }  // namespace gossamer

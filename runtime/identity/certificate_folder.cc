@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -21,9 +23,16 @@ struct TrustFiles {
 absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
   TrustFiles files;
   GOSSAMER_ASSIGN_OR_RETURN(files.authority, ReadPemFile(path + "/ca.pem"));
-  absl::StatusOr<std::string> crl = ReadPemFile(path + "/crl.pem");
-  if (!crl.ok() && !absl::IsNotFound(crl.status())) return crl.status();
-  if (crl.ok()) files.crl = *std::move(crl);
+  const std::string crl = path + "/crl.pem";
+  absl::StatusOr<std::string> read = ReadPemFile(crl);
+  if (absl::IsNotFound(read.status())) {
+    return absl::NotFoundError(absl::StrCat(
+        crl,
+        " cannot be read: without the list of revoked certificates nobody "
+        "could be kept out; copy crl.pem from the authority's folder"));
+  }
+  GOSSAMER_RETURN_IF_ERROR(read.status());
+  files.crl = *std::move(read);
   return files;
 }
 
@@ -80,8 +89,8 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
   if (!files.ok()) return absl::InvalidArgumentError(files.status().message());
   absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
   if (!trust.ok()) return Wrong(path, trust.status().message());
-  std::shared_ptr<CertificateFolder> folder(
-      new CertificateFolder(path, std::move(clock), *std::move(trust), stamps));
+  std::shared_ptr<CertificateFolder> folder(new CertificateFolder(
+      path, std::move(clock), files->authority, *std::move(trust), stamps));
 
   const std::string key_path = folder->key_path();
   if (const absl::Status s = CheckPrivate(key_path); !s.ok()) {
@@ -105,21 +114,36 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
   return folder;
 }
 
+// A file that is being copied, has gone or is not what it should be must not
+// let in who was kept out before: what was read last stays.
+void CertificateFolder::ReadAgain() const {
+  const Stamps now = StampsOf(path_);
+  if (now == stamps_) return;
+  absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
+  if (!files.ok()) return;
+  absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
+  if (!trust.ok()) return;
+  stamps_ = now;
+  const std::vector<std::string> before = trust_.Revoked();
+  const std::vector<std::string> after = trust->Revoked();
+  if (files->authority == authority_ &&
+      !std::includes(after.begin(), after.end(), before.begin(),
+                     before.end())) {
+    std::fprintf(stderr,
+                 "warning: %s is older than the list read before, which stays "
+                 "in force: it lacks certificates that have been revoked; copy "
+                 "the authority's newest\n",
+                 crl_path().c_str());
+    return;
+  }
+  authority_ = std::move(files->authority);
+  trust_ = *std::move(trust);
+}
+
 absl::StatusOr<Certificate> CertificateFolder::Check(
     absl::string_view pem) const {
   MutexLock lock(&mu_);
-  if (const Stamps now = StampsOf(path_); now != stamps_) {
-    // A file that is being copied, has gone or is not what it should be must
-    // not let in who was kept out before: what was read last stays.
-    const absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
-    if (files.ok() && (!files->crl.empty() || trust_.Revoked().empty())) {
-      absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
-      if (trust.ok()) {
-        trust_ = *std::move(trust);
-        stamps_ = now;
-      }
-    }
-  }
+  ReadAgain();
   GOSSAMER_ASSIGN_OR_RETURN(Certificate certificate,
                             trust_.Check(pem, clock_()));
   if (certificate.identity.run != identity_.run) {

@@ -3,9 +3,10 @@
 //   ca.pem    the run's authority
 //   cert.pem  this program's certificate
 //   key.pem   its private key, for the owner's eyes only
-//   crl.pem   the revoked certificates; may be missing
+//   crl.pem   the revoked certificates: an empty list, but not no list
 //
-// Every file may be replaced (by a rename) while the program runs.  Knows
+// Every file may be replaced (by a rename) while the program runs.  Lists only
+// grow: one without somebody who was revoked before is not taken.  Knows
 // nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
@@ -67,17 +68,22 @@ class CertificateFolder {
   };
   using Stamps = std::pair<Stamp, Stamp>;
 
-  CertificateFolder(std::string path, Clock clock, Trust trust, Stamps stamps)
+  CertificateFolder(std::string path, Clock clock, std::string authority,
+                    Trust trust, Stamps stamps)
       : path_(std::move(path)),
         clock_(std::move(clock)),
+        authority_(std::move(authority)),
         trust_(std::move(trust)),
         stamps_(stamps) {}
   static Stamps StampsOf(const std::string& path);
+  // Takes up ca.pem and crl.pem if they have changed and can be used.
+  void ReadAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
   const Clock clock_;
   Identity identity_;
   mutable Mutex mu_;
+  mutable std::string authority_ ABSL_GUARDED_BY(mu_);  // PEM
   mutable Trust trust_ ABSL_GUARDED_BY(mu_);
   mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);
 };

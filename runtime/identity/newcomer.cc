@@ -39,12 +39,14 @@ absl::StatusOr<Certificate> AcceptCertificate(const std::string& folder,
     return absl::UnauthenticatedError(
         "the certificate that came is not for this machine's key");
   }
+  if (first.crl.empty()) {
+    return absl::UnauthenticatedError(
+        "a certificate came without the list of revoked ones, which nobody "
+        "can be kept out without");
+  }
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(folder + "/ca.pem", first.authority, kPublic));
-  if (!first.crl.empty()) {
-    GOSSAMER_RETURN_IF_ERROR(
-        WriteFile(folder + "/crl.pem", first.crl, kPublic));
-  }
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(folder + "/crl.pem", first.crl, kPublic));
   // Last: with it the folder is whole.
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(folder + "/cert.pem", first.certificate, kPublic));

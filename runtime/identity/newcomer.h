@@ -23,7 +23,7 @@ struct FirstCertificate {
   std::string crl;
 };
 // Fills `folder`.  kUnauthenticated unless the authority issued it, for the key
-// that is there, and it is valid at `now`.
+// that is there, it is valid at `now`, and the authority's list is with it.
 absl::StatusOr<Certificate> AcceptCertificate(const std::string& folder,
                                               const FirstCertificate& first,
                                               absl::Time now);

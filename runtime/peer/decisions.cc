@@ -56,6 +56,11 @@ absl::Status Decisions::Read(std::string_view line) {
         " of that run, which cannot be repeated: replay a run whose members "
         "stayed"));
   }
+  if (word == "full" && n.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "that run's log was full at ", n[0],
+        " bytes and ends there: replay a run with a larger --log-limit"));
+  }
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&

@@ -31,7 +31,8 @@ class Decisions {
   // Writes what it is told.
   explicit Decisions(Write write = nullptr) : write_(std::move(write)) {}
   // Repeats what `lines` tell.  kDataLoss names the line that is none;
-  // kFailedPrecondition: members came or went.
+  // kFailedPrecondition: members came or went, or it was full before the end
+  // (decision_log.h).
   static absl::StatusOr<Decisions> Replay(std::string_view lines);
   bool replays() const { return replays_; }
 

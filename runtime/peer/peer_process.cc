@@ -15,6 +15,7 @@
 #include "runtime/membership/view_signature.h"
 #include "runtime/peer/compose.h"
 #include "runtime/peer/compose_game.h"
+#include "runtime/peer/frame_limits.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
 
@@ -127,11 +128,17 @@ absl::Status PeerProcess::Listen() {
   grpc.certificates = options_.certificates;
   grpc.lanes = static_cast<int>(options_.config.resources().connections());
   grpc.max_connections *= grpc.lanes;
+  const FrameLimits limits =
+      FrameLimitsOf(game_->layout().size(), options_.config.peers());
+  grpc.max_body_bytes = limits.body;
+  grpc.max_queued_bytes = limits.queued;
+  grpc.max_bytes_in_flight = limits.in_flight;
   grpc.seed = boot_id_;
   grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
-    Log(absl::StrCat("connection to peer ", peer.value, ": ",
-                     std::string(why.message())));
-    if (absl::IsUnauthenticated(why)) {
+    const bool member = membership_ && membership_->view().RankOf(peer);
+    const std::string line = problems_.LineOf(peer, member, why, loop_.Now());
+    if (!line.empty()) Log(line);
+    if (ConnectionProblems::IsRefusal(peer, why)) {
       NoteRefused("connection_refused", peer, why);
     }
   };
@@ -307,15 +314,15 @@ absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
     decisions_ = *std::move(decisions);
     return absl::OkStatus();
   }
-  const std::string path = LifeFile(folder, "decisions", "log");
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  GOSSAMER_ASSIGN_OR_RETURN(decision_file_, LineFile::Open(path));
-  decisions_ = Decisions([this](const std::string& line) {
-    decision_file_->Add(line);
-    const absl::Status kept = decision_file_->Flush();
-    if (!kept.ok()) Log(absl::StrCat("decisions: ", kept.message()));
-  });
+  GOSSAMER_ASSIGN_OR_RETURN(
+      decision_log_,
+      DecisionLog::Open(LifeFile(folder, "decisions", "log"),
+                        static_cast<LogLimit>(1e6 * options_.log_limit),
+                        [this](const absl::Status& why) {
+                          Log(absl::StrCat("decisions: ", why.message()));
+                        }));
+  decisions_ =
+      Decisions([this](const std::string& line) { decision_log_->Add(line); });
   return absl::OkStatus();
 }
 

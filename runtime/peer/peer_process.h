@@ -20,6 +20,8 @@
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/membership/static_membership.h"
 #include "runtime/membership/topology_client.h"
+#include "runtime/peer/connection_problems.h"
+#include "runtime/peer/decision_log.h"
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/inputs_log.h"
 #include "runtime/peer/peer.h"
@@ -50,7 +52,9 @@ struct PeerProcessOptions {
   std::string alone;
   uint64_t from_round = 0;              // 0: as that run began
   double leave_within = kLeastToLeave;  // seconds, RequestLeave
-  double log_limit = 0;  // MB of metrics.jsonl, and of events.jsonl; 0: none
+  // MB of metrics.jsonl, and of events.jsonl, of which the oldest lines go; and
+  // of decisions.log, which ends there.  0: none.
+  double log_limit = 0;
   bool insecure = false;
   std::shared_ptr<const CertificateFolder> certificates;  // null: none
 };
@@ -108,7 +112,7 @@ class PeerProcess {
   int port_ = 0;                      // of the transport; 0: none
   TopologyClient* client_ = nullptr;  // the membership, unless alone
   std::unique_ptr<Membership> membership_;
-  std::unique_ptr<LineFile> decision_file_;
+  std::unique_ptr<DecisionLog> decision_log_;
   std::unique_ptr<InputsWriter> inputs_;
   Decisions decisions_;
   std::unique_ptr<Peer> peer_;
@@ -119,6 +123,7 @@ class PeerProcess {
     Sparing told;
   };
   std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
+  ConnectionProblems problems_;
   Task<absl::Status> main_;
 };
 

@@ -32,8 +32,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "the same release and configuration everywhere"},
     {"connection_refused",
      "a certificate is not that of the peer it came from, has expired or was "
-     "revoked",
-     "`gossamer certs show` there; issue again"},
+     "revoked; or who connects is of another version or run, looks for another "
+     "peer, says nothing or what no peer says, or is one too many",
+     "as it says: `gossamer certs show` there and issue again; the same "
+     "release, run and addresses everywhere"},
     {"edge_clipped",
      "a neighbour is so far away that its corrections are shortened to "
      "`mixing.clip_radius`",

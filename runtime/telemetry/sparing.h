@@ -1,6 +1,8 @@
 // Says when to tell of what may happen any number of times: at the first, the
 // tenth, the hundredth, and so on, so that nobody who repeats it fills a disk.
 //
+// Or once in a while, where each time may have another reason.
+//
 // Pure; knows nothing of what happens.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_SPARING_H_
@@ -8,6 +10,8 @@
 
 #include <cstdint>
 #include <utility>
+
+#include "absl/time/time.h"
 
 namespace gossamer {
 
@@ -21,6 +25,23 @@ class Sparing {
 
  private:
   uint64_t told_ = 0;
+};
+
+class Seldom {
+ public:
+  explicit Seldom(absl::Duration apart) : apart_(apart) {}
+  // It happens at `now`, and has so often by then; 0: not to be told of.
+  uint64_t Due(absl::Time now) {
+    ++seen_;
+    if (now - told_ <= apart_) return 0;
+    told_ = now;
+    return seen_;
+  }
+
+ private:
+  const absl::Duration apart_;
+  uint64_t seen_ = 0;
+  absl::Time told_ = absl::InfinitePast();
 };
 
 }  // namespace gossamer

@@ -149,6 +149,15 @@ TEST(Sparing, TellsAtTheFirstTheTenthTheHundredth) {
   EXPECT_EQ(told.Due(5000), 4750u);
 }
 
+TEST(Seldom, TellsOnceInAWhileHowOftenItWas) {
+  Seldom told(absl::Seconds(10));
+  absl::Time now = absl::UnixEpoch();
+  EXPECT_EQ(told.Due(now), 1u);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(told.Due(now += absl::Seconds(0.1)), 0u);
+  EXPECT_EQ(told.Due(now + absl::Seconds(1)), 102u);
+}
+
 TEST(MetricsLog, ClippingIsThereIfThereIsAny) {
   RoundMetrics m = Round(2);
   m.clipping = {3, 0.5};

@@ -1,6 +1,8 @@
 // What neighbours send before a transport has made frames of it.
 
+#include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -68,7 +70,8 @@ void Chunks(Bytes input) {
 }
 
 // A sequence of parts: a byte (lane and channel), one of how many parts, two of
-// length, the body; every seventh has a head.
+// length, the body; every seventh has a head.  What waits is counted here
+// again.
 void Lanes(Bytes input) {
   constexpr size_t kMost = 1 << 14;
   Input in(input);
@@ -77,6 +80,8 @@ void Lanes(Bytes input) {
   std::vector<ReceivedFrame> complete;
   size_t taken = 0;
   size_t given = 0;
+  size_t waiting = 0;
+  std::deque<size_t> first_lane;  // of how many parts
   while (!in.empty()) {
     const uint8_t which = in.Byte();
     ReceivedFrame part;
@@ -85,6 +90,8 @@ void Lanes(Bytes input) {
     part.frame.body = Payload::FromVector(Copy(in.TakePiece()));
     if (which % 7 == 0) part.frame.head = part.frame.body;
     taken += part.frame.head.size() + part.frame.body.size();
+    ++waiting;
+    if (which % kMaxLanes == 0) first_lane.push_back(part.parts);
     complete.clear();
     const absl::Status added =
         joiner.Add(which % kMaxLanes, std::move(part), &complete);
@@ -92,9 +99,12 @@ void Lanes(Bytes input) {
     for (const ReceivedFrame& whole : complete) {
       given += whole.frame.head.size() + whole.frame.body.size();
       Require(whole.parts == 0, "what comes out is whole");
+      waiting -= std::max<size_t>(1, first_lane.front());
+      first_lane.pop_front();
     }
     if (!added.ok()) return;
-    Require(taken == given + budget->used(), "no byte is lost or made");
+    Require(taken + waiting * kHeldOverhead == given + budget->used(),
+            "no byte or object is lost or made");
   }
 }
 

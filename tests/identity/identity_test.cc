@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -203,6 +204,10 @@ TEST(CertificateFolderTest, EveryFlawIsNamed) {
               }),
               HasSubstr("revoked"));
   EXPECT_THAT(flaw([](const std::string& path) {
+                std::filesystem::remove(path + "/crl.pem");
+              }),
+              HasSubstr("copy crl.pem from the authority's folder"));
+  EXPECT_THAT(flaw([](const std::string& path) {
                 Write(path + "/cert.pem", std::string(100'000, 'x'));
               }),
               HasSubstr("bytes"));
@@ -230,6 +235,29 @@ TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
   EXPECT_FALSE(folder->Check(four).ok());
   std::filesystem::remove(folder->crl_path());
   EXPECT_FALSE(folder->Check(four).ok());
+}
+
+TEST(CertificateFolderTest, AnOlderListLetsNobodyInAgain) {
+  const TestRun run;
+  const auto folder = run.Certificates(run.Peer(3));
+  const std::string four =
+      *ReadPemFile(run.Certificates(run.Peer(4))->certificate_path());
+  const std::string five =
+      *ReadPemFile(run.Certificates(run.Peer(5))->certificate_path());
+  const std::string older = *ReadPemFile(folder->crl_path());
+  run.Revoke(run.Peer(4), {run.Peer(3)});
+  EXPECT_FALSE(folder->Check(four).ok());
+  testing::internal::CaptureStderr();
+  Write(folder->crl_path(), older);
+  EXPECT_FALSE(folder->Check(four).ok());
+  EXPECT_FALSE(folder->Check(four).ok());
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("crl.pem is older"));
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1);
+  // The newest is taken up as ever.
+  run.Revoke(run.Peer(5), {run.Peer(3)});
+  EXPECT_FALSE(folder->Check(four).ok());
+  EXPECT_FALSE(folder->Check(five).ok());
 }
 
 TEST(CertificateFolderTest, AnotherRunOfTheSameAuthorityIsRefused) {

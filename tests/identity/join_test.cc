@@ -206,6 +206,10 @@ TEST_F(JoinTest, ACertificateOfAnotherAuthorityOrKeyIsNotAccepted) {
   const auto of_another_key = desk_.authority().IssueFor(
       Key().der, run_.Peer(9), {}, now_, absl::Hours(1));
   EXPECT_TRUE(absl::IsUnauthenticated(accept(*of_another_key)));
+  // The right one, but no list of revoked ones with it.
+  const auto right = desk_.authority().IssueFor(request->der, run_.Peer(9), {},
+                                                now_, absl::Hours(1));
+  EXPECT_TRUE(absl::IsUnauthenticated(accept(*right)));
   EXPECT_FALSE(std::filesystem::exists(folder + "/cert.pem"));
 }
 

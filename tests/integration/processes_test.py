@@ -404,6 +404,25 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.told(1, "strangers_refused"), 16)
         self.assertLessEqual(fleet.events(1).count("strangers_refused"), 3)
 
+    def test_hellos_of_another_run_are_told_and_counted(self):
+        fleet = self.fleet("one", rounds=1000000, peers=2)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 20)
+        address = self.status(fleet)["peers"][1]["address"]
+        # Its peer 1 takes the first fleet's peer 2 for its own, and dials.
+        other = self.fleet("two", name="other", rounds=1000000, peers=2)
+        other.start_service()
+        other.start_peer(1)
+        other.start_peer(2, "--advertise", address)
+        wait_for(lambda: fleet.told(2, "connection_refused") >= 10)
+        self.assertEqual(fleet.events(2).count("connection_refused"), 2)
+        # One in ten seconds on stderr, where there were ten within half a
+        # minute.
+        lines = fleet.log(2).count('belongs to run "other"')
+        self.assertTrue(1 <= lines <= 5, lines)
+        before = fleet.round_of(1)
+        wait_for(lambda: fleet.round_of(1) > before + 20)
+
     def test_a_folder_of_certificates_that_will_not_do(self):
         fleet = self.fleet(peers=2, locked=True)
         base = [program("gossamer-peer"), "--topology", "127.0.0.1:1",

@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -179,6 +181,82 @@ TEST(SqliteStoreTest, FilesThatAreNotItsOwnAreRefused) {
   const auto missing =
       SqliteStore::Open(folder.path() + "/no/such/folder.sqlite");
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kUnavailable);
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Whatever is damaged: else the next save would make a list that ends early
+// the whole.
+TEST(SqliteStoreTest, NoDamagedFileIsAFleetOfFewer) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/fleet.sqlite";
+  FleetRecord record = Sample();
+  for (uint64_t id = 100; id < 600; ++id) {
+    MemberRecord member = record.members[0];
+    member.id = {id};
+    record.members.insert(record.members.end() - 1, member);
+  }
+  {
+    const auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ((*store)->Save(record), absl::OkStatus());
+  }
+  const std::string good = Contents(path);
+  constexpr size_t kPage = 4096;
+  ASSERT_GT(good.size(), 8 * kPage);
+  int refused = 0;
+  const auto read = [&](const std::string& bytes) {
+    std::filesystem::remove(path + "-wal");
+    std::ofstream(path, std::ios::binary) << bytes;
+    const auto store = SqliteStore::Open(path);
+    const auto loaded = store.ok() ? (*store)->Load() : store.status();
+    if (!loaded.ok()) {
+      ++refused;
+      EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(path));
+      EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("move it"));
+    } else {
+      ASSERT_TRUE(loaded->has_value());
+      EXPECT_TRUE((*loaded)->members == record.members);
+      EXPECT_EQ((*loaded)->view.epoch, record.view.epoch);
+    }
+  };
+  for (size_t at = 0; at < good.size(); at += kPage) {
+    SCOPED_TRACE(at);
+    std::string damaged = good;
+    damaged.replace(at, kPage, std::string(kPage, '\xff'));
+    read(damaged);
+    if (at > 0) read(good.substr(0, at));
+  }
+  EXPECT_GT(refused, 8);
+}
+
+TEST(SqliteStoreTest, OnlyTheNewestViewIsKept) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/fleet.sqlite";
+  FleetRecord record = Sample();
+  {
+    const auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (uint64_t epoch = 1; epoch <= 50; ++epoch) {
+      record.view.epoch = epoch;
+      ASSERT_EQ((*store)->Save(record), absl::OkStatus());
+    }
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  std::string rows;
+  sqlite3_exec(
+      db, "SELECT count(*) FROM view",
+      [](void* out, int, char** columns, char**) {
+        *static_cast<std::string*>(out) = columns[0];
+        return 0;
+      },
+      &rows, nullptr);
+  sqlite3_close(db);
+  EXPECT_EQ(rows, "1");
 }
 
 TEST(SqliteStoreTest, ANewerFormatIsRefused) {

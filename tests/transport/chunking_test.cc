@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 #include "runtime/base/rng.h"
 #include "runtime/transport/grpc/hello.h"
 
@@ -198,6 +199,22 @@ TEST(ChunkingTest, LiesWithCorrectChecksumsAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 1, 20, ~0u, ~uint64_t{0}, 20))))
       << "nothing is allocated from such a length";
 }
+
+// A sanitizer ends the process instead.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ChunkingTest, AFrameForWhichThereIsNoMemoryIsRefused) {
+  FrameAssembler assembler(SIZE_MAX);
+  ByteVector chunk = Cut(MakeFrame(0, 100), 50)[0];
+  Put(chunk, 16, uint64_t{1} << 60);
+  Put(chunk, 8,
+      ExtendCrc32c(Crc32c(std::span(chunk).first(8)),
+                   std::span(chunk).subspan(kChunkHeaderBytes)));
+  std::optional<ReceivedFrame> frame;
+  const absl::Status added = Feed(assembler, chunk, 1000, &frame);
+  EXPECT_TRUE(absl::IsResourceExhausted(added)) << added;
+  EXPECT_FALSE(frame.has_value());
+}
+#endif
 
 TEST(ChunkingTest, RandomBytesNeverDoHarm) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {

@@ -97,6 +97,10 @@ class Node {
     reported_.AwaitFor(&mu_, kLimit, [this] { return !problems_.empty(); });
     return problems_.empty() ? absl::OkStatus() : problems_.front();
   }
+  size_t CountProblems() {
+    MutexLock lock(&mu_);
+    return problems_.size();
+  }
 
   RealLoop loop;
   Recorder recorder;

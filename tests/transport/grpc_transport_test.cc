@@ -94,6 +94,7 @@ TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
   hello = HelloOfB();
   hello.self = PeerId{1234};
   EXPECT_THAT(refusal(hello).error_message(), HasSubstr("not a neighbour"));
+  EXPECT_EQ(node_.CountProblems(), 4u) << "each is reported once";
   EXPECT_TRUE(node_.recorder.With([](const Seen& s) { return s.ups.empty(); }));
   ExpectStillServing();
 }

@@ -134,7 +134,7 @@ TEST(LanesTest, PartsOfDifferentFramesAreRefused) {
 
 // A peer that never sends lane 0's parts cannot fill the memory.
 TEST(LanesTest, WhatWaitsIsWithinTheBudget) {
-  const auto budget = Budget(1000);
+  const auto budget = Budget(3 * (300 + kHeldOverhead) + 100);
   {
     LaneJoiner joiner(kMaxBody, budget);
     std::vector<ReceivedFrame> out;
@@ -146,6 +146,27 @@ TEST(LanesTest, WhatWaitsIsWithinTheBudget) {
     EXPECT_TRUE(out.empty());
   }
   EXPECT_EQ(budget->used(), 0u);
+}
+
+// Nor with parts that have no bytes at all: they are objects, too.
+TEST(LanesTest, PartsWithoutBytesAreWithinTheBudget) {
+  constexpr size_t kMost = size_t{1} << 20;
+  const auto refused_after = [](size_t lane, size_t parts) {
+    const auto budget = Budget(kMost);
+    LaneJoiner joiner(kMaxBody, budget);
+    std::vector<ReceivedFrame> out;
+    // The front one waits for its lane 1; whole ones may wait behind it.
+    EXPECT_TRUE(joiner.Add(0, Part(Frame(), 3), &out).ok());
+    size_t taken = 0;
+    while (taken < kMost && joiner.Add(lane, Part(Frame(), parts), &out).ok()) {
+      ++taken;
+    }
+    EXPECT_TRUE(out.empty());
+    return taken;
+  };
+  EXPECT_LT(refused_after(2, 3), kMost / sizeof(ReceivedFrame));
+  EXPECT_LT(refused_after(0, 3), kMost / sizeof(ReceivedFrame));
+  EXPECT_LT(refused_after(0, 0), kMost / sizeof(ReceivedFrame));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/plain_text.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/view_message.h"
@@ -160,13 +161,14 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
     const bool known = old != before.members.end();
     if (!known || old->boot_id != m.boot_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
-                           known ? "is back" : "registered", m.address,
-                           fleet_.registered(), fleet_.options().expected));
+                           known ? "is back" : "registered",
+                           PlainText(m.address), fleet_.registered(),
+                           fleet_.options().expected));
     }
     if (m.finished && !(known && old->finished)) {
-      log_(
-          absl::StrFormat("peer %d has %s", m.id.value,
-                          m.standing == Standing::kLeft ? "left" : "finished"));
+      const bool left = m.standing == Standing::kLeft;
+      log_(absl::StrCat("peer ", m.id.value, " has ",
+                        left ? "left" : "finished"));
     }
     if (known && old->standing != m.standing) LogStanding(*old, m);
   }
@@ -237,8 +239,11 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   r.trains = request.trains();
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
-    log_(absl::StrFormat("refused a peer at %s: %s", r.address,
-                         std::string(id.status().message())));
+    if (const uint64_t times = refused_.Due(clock_()); times > 0) {
+      log_(absl::StrCat("refused a peer at ", PlainText(r.address), ": ",
+                        PlainText(id.status().message()), " (", times,
+                        " so far)"));
+    }
     return id.status();
   }
   GOSSAMER_RETURN_IF_ERROR(Save());
@@ -269,9 +274,7 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   heartbeat.acknowledged_stop = request.acknowledged_stop();
   heartbeat.request_stop = request.request_stop();
   heartbeat.finished = request.finished();
-  for (const uint64_t id : request.suspected()) {
-    heartbeat.suspected.push_back({id});
-  }
+  for (const auto id : request.suspected()) heartbeat.suspected.push_back({id});
   heartbeat.leaving = request.leaving();
   heartbeat.ready = request.ready();
   GOSSAMER_ASSIGN_OR_RETURN(const FleetAnswer answer,
@@ -368,9 +371,7 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_run_id(fleet_.options().run_id);
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
   response.set_view_epoch(fleet_.record().view.epoch);
-  for (const FleetPeer& peer : snapshot.peers) {
-    Fill(peer, response.add_peers());
-  }
+  for (const FleetPeer& p : snapshot.peers) Fill(p, response.add_peers());
   if (snapshot.consensus_distance) {
     response.set_consensus_distance(*snapshot.consensus_distance);
     response.set_consensus_round(snapshot.consensus_round);

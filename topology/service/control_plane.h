@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/ids.h"
+#include "runtime/telemetry/sparing.h"
 #include "topology/service/fleet.h"
 #include "topology/service/link_survey.h"
 
@@ -33,7 +34,8 @@ class ControlPlane {
   using SaveRecord = std::function<absl::Status(const FleetRecord&)>;
 
   // Takes up what an earlier life has `stored`.  `log` gets a line for people
-  // per event that changes the fleet.  Errors: of Fleet::Create and of `save`.
+  // per event that changes the fleet, and of peers who are refused one in ten
+  // seconds.  Errors: of Fleet::Create and of `save`.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
       FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
       Clock clock, Log log);
@@ -84,6 +86,7 @@ class ControlPlane {
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
   bool unsaved_told_ = false;
+  Seldom refused_{absl::Seconds(10)};
 };
 
 }  // namespace gossamer

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -109,6 +110,10 @@ absl::Status Failure(sqlite3* db, const std::string& path,
       return absl::DataLossError(
           absl::StrCat(what, " ", path, ": ", why,
                        "; move it away to begin with an empty state"));
+    case SQLITE_IOERR:
+      return absl::UnavailableError(
+          absl::StrCat(what, " ", path, ": ", why,
+                       "; check the disk under it, nothing has been changed"));
     default:
       return absl::UnavailableError(absl::StrCat(what, " ", path, ": ", why));
   }
@@ -121,12 +126,14 @@ absl::Status Execute(sqlite3* db, const std::string& path, const char* sql) {
   return Failure(db, path, "cannot write");
 }
 
-absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& text) {
+absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& path,
+                                                  const std::string& text) {
   std::vector<uint64_t> rounds;
   for (absl::string_view part : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
     if (!absl::SimpleAtoi(part, &rounds.emplace_back())) {
       return absl::DataLossError(
-          absl::StrCat("checkpoint rounds \"", text, "\" are not numbers"));
+          absl::StrCat(path, ": checkpoint rounds \"", absl::CHexEscape(text),
+                       "\" are not numbers; move it away"));
     }
   }
   return rounds;
@@ -178,6 +185,35 @@ absl::Status SqliteStore::Prepare() {
                      .c_str());
 }
 
+absl::Status SqliteStore::ReadMembers(FleetRecord& record) {
+  sqlite3* db = db_.get();
+  Statement members(db,
+                    "SELECT id, boot_id, address, checkpoint_rounds, in_view,"
+                    " resume_round, finished, standing, needs_parameters,"
+                    " removals FROM member");
+  int next = SQLITE_DONE;
+  while ((next = members.Step()) == SQLITE_ROW) {
+    GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds,
+                              ParseRounds(path_, members.BytesAt(3)));
+    record.members.push_back({.id = {members.NumberAt(0)},
+                              .boot_id = members.NumberAt(1),
+                              .address = members.BytesAt(2),
+                              .checkpoint_rounds = std::move(rounds),
+                              .in_view = members.NumberAt(4) != 0,
+                              .resume_round = members.NumberAt(5),
+                              .finished = members.NumberAt(6) != 0,
+                              .standing = StandingOf(members.NumberAt(7)),
+                              .needs_parameters = members.NumberAt(8) != 0,
+                              .removals = members.NumberAt(9)});
+  }
+  // A list that ends early would be saved as the whole.
+  if (next != SQLITE_DONE) return Failure(db, path_, "cannot read");
+  std::sort(
+      record.members.begin(), record.members.end(),
+      [](const MemberRecord& a, const MemberRecord& b) { return a.id < b.id; });
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   sqlite3* db = db_.get();
   FleetRecord record;
@@ -199,35 +235,18 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
                    .returns = fleet.NumberAt(8),
                    .joins = fleet.NumberAt(9),
                    .leaves = fleet.NumberAt(10)};
-  Statement members(db,
-                    "SELECT id, boot_id, address, checkpoint_rounds, in_view,"
-                    " resume_round, finished, standing, needs_parameters,"
-                    " removals FROM member");
-  while (members.Step() == SQLITE_ROW) {
-    GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds,
-                              ParseRounds(members.BytesAt(3)));
-    record.members.push_back({.id = {members.NumberAt(0)},
-                              .boot_id = members.NumberAt(1),
-                              .address = members.BytesAt(2),
-                              .checkpoint_rounds = std::move(rounds),
-                              .in_view = members.NumberAt(4) != 0,
-                              .resume_round = members.NumberAt(5),
-                              .finished = members.NumberAt(6) != 0,
-                              .standing = StandingOf(members.NumberAt(7)),
-                              .needs_parameters = members.NumberAt(8) != 0,
-                              .removals = members.NumberAt(9)});
-  }
-  std::sort(
-      record.members.begin(), record.members.end(),
-      [](const MemberRecord& a, const MemberRecord& b) { return a.id < b.id; });
+  GOSSAMER_RETURN_IF_ERROR(ReadMembers(record));
   Statement view(db, "SELECT message FROM view ORDER BY epoch DESC LIMIT 1");
-  if (view.Step() == SQLITE_ROW) {
+  const int viewed = view.Step();
+  if (viewed == SQLITE_ROW) {
     wire::ViewMessage message;
     if (!message.ParseFromString(view.BytesAt(0))) {
       return absl::DataLossError(
           absl::StrCat(path_, ": the view does not parse; move it away"));
     }
     GOSSAMER_ASSIGN_OR_RETURN(record.view, FromMessage(message));
+  } else if (viewed != SQLITE_DONE) {
+    return Failure(db, path_, "cannot read");
   }
   return record;
 }
@@ -278,6 +297,10 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     view.Number(record.view.epoch)
         .Blob(ToMessage(record.view).SerializeAsString());
     if (view.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
+    // Only the newest is ever read; a fleet of days has many.
+    Statement old(db, "DELETE FROM view WHERE epoch <> ?");
+    old.Number(record.view.epoch);
+    if (old.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     return absl::OkStatus();
   };
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "BEGIN"));

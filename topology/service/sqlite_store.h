@@ -40,6 +40,8 @@ class SqliteStore final : public Store {
   SqliteStore(std::unique_ptr<sqlite3, Close> db, std::string path)
       : db_(std::move(db)), path_(std::move(path)) {}
   absl::Status Prepare();
+  // Appends to record.members; all of them, or an error.
+  absl::Status ReadMembers(FleetRecord& record);
   absl::Status WriteMembers(const FleetRecord& record);
 
   std::unique_ptr<sqlite3, Close> db_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/plain_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_signature.h"
@@ -14,7 +15,6 @@
 namespace gossamer {
 namespace {
 
-constexpr absl::Duration kTellRefused = absl::Seconds(10);
 // Connections, half of them of one host, on which nobody has proved yet to be
 // of the run.  A fleet on one machine opens as many at once as it has peers.
 constexpr size_t kMostStrangers = 1024;
@@ -130,12 +130,9 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
         now);
   }
   if (admitted.ok()) return admitted;
-  ++refused_;
-  // A flood of attempts is not to become a flood of lines.
-  if (now - told_refused_ > kTellRefused) {
-    told_refused_ = now;
+  if (const uint64_t times = refused_.Due(now); times > 0) {
     log_(absl::StrCat("refused a call from ", context.peer(), ": ",
-                      admitted.message(), " (", refused_, " so far)"));
+                      PlainText(admitted.message()), " (", times, " so far)"));
   }
   return admitted;
 }

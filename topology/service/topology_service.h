@@ -101,9 +101,8 @@ class TopologyService final : public wire::Topology::CallbackService {
       ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
-  uint64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
+  Seldom refused_ ABSL_GUARDED_BY(mu_){absl::Seconds(10)};
   Sparing strangers_ ABSL_GUARDED_BY(mu_);
-  absl::Time told_refused_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 struct TopologyServer {

@@ -127,12 +127,18 @@ absl::Status FrameAssembler::Begin(const Header& header) {
         "are in use; if they are meant, raise max_bytes_in_flight at this end",
         header.head_size + header.body_size, all.used(), all.most()));
   }
+  std::shared_ptr<std::byte[]> body = pool_->TryGet(header.body_size);
+  if (body == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a frame of %d bytes, and this machine has no memory for it",
+        header.body_size));
+  }
   in_frame_ = true;
   channel_ = static_cast<Channel>(header.channel);
   parts_ = header.parts;
   head_.resize(header.head_size);
   body_size_ = header.body_size;
-  body_ = pool_->Get(body_size_);
+  body_ = std::move(body);
   filled_ = 0;
   return absl::OkStatus();
 }

@@ -81,6 +81,13 @@ struct ReceivedFrame {
   size_t parts = 0;
 };
 
+// What a frame that waits costs beside its bytes: the objects around it, so
+// that frames without bytes cannot be piled up for nothing.
+inline constexpr size_t kHeldOverhead = 256;
+inline size_t HeldBytes(const Frame& frame) {
+  return kHeldOverhead + frame.head.size() + frame.body.size();
+}
+
 // Puts the chunks of one stream together.  Holds at most one frame, of at most
 // `max_body_bytes`, whatever it is fed.
 class FrameAssembler {
@@ -93,8 +100,8 @@ class FrameAssembler {
 
   // Takes one chunk, given as consecutive pieces.  A frame if it was the last
   // of one.  kDataLoss for bytes that no FrameChunker made or that were damaged
-  // on the way, kResourceExhausted if the budget has no place for the frame;
-  // the assembler is then of no further use.
+  // on the way, kResourceExhausted if the budget or this machine has no place
+  // for the frame; the assembler is then of no further use.
   absl::Status Add(std::span<const std::span<const std::byte>> pieces,
                    std::optional<ReceivedFrame>* complete);
   // Bytes of the frame that is not complete; 0 between frames.

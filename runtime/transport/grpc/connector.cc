@@ -215,6 +215,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     verdict = OpenLane(stream, &state, hello);
   }
   if (!verdict.ok()) {
+    state.reported = true;
     Report(stream->dialled() ? state.peer : hello.self, verdict);
     stream->End(verdict);
     return;
@@ -360,7 +361,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   loop_->Cancel(state.hello_timer);
   const auto it = peers_.find(state.peer);
   if (it == peers_.end()) {
-    if (state.peer == PeerId{}) Report(PeerId{}, why);
+    if (state.peer == PeerId{} && !state.reported) Report(PeerId{}, why);
     return;
   }
   Peer& peer = it->second;
@@ -369,7 +370,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   if (up != peer.up.end() && !up->second.IsOpen(state.lane)) {
     // The connection does without a lane that could not be opened.
     up->second.Remove(state.lane);
-    Report(state.peer, why);
+    if (!state.reported) Report(state.peer, why);
     return;
   }
   const bool was_up = up != peer.up.end();
@@ -378,7 +379,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   if (peer.up.empty()) DialLater(state.peer);
   if (was_up) {
     listener_->OnDown(state.peer, state.id, why);
-  } else {
+  } else if (!state.reported) {
     Report(state.peer, why);
   }
 }

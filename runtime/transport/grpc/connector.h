@@ -64,6 +64,7 @@ class Connector final : public GrpcStreamOwner,
     PeerId peer;          // 0 before its hello
     ConnectionId id = 0;  // 0 before OnUp of its connection
     size_t lane = 0;
+    bool reported = false;  // why it ends
     EventLoop::TimerId hello_timer{0};
   };
 

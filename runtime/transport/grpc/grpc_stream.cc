@@ -178,7 +178,7 @@ void GrpcStream::SendHello(const TransportHello& hello) {
 }
 
 bool GrpcStream::Send(Channel channel, Frame frame, size_t parts) {
-  const size_t bytes = frame.head.size() + frame.body.size();
+  const size_t bytes = HeldBytes(frame);
   // The owner has not been told yet.
   if (closing_ || write_failed_) return true;
   if (queued_.held() + bytes > limits_.max_queued_bytes ||
@@ -199,7 +199,7 @@ void GrpcStream::WriteNext() {
     FrameChunker& front = queue_.front();
     outgoing_ = ToMessage(front.Next(), front.frame().body);
     if (front.done()) {
-      queued_.Give(front.frame().head.size() + front.frame().body.size());
+      queued_.Give(HeldBytes(front.frame()));
       queue_.pop_front();
     }
   } else {

@@ -12,9 +12,8 @@ namespace {
 // Parts begin at multiples of this, so that their bytes are aligned alike.
 constexpr size_t kGrain = 4096;
 
-size_t SizeOf(const ReceivedFrame& received) {
-  return received.frame.head.size() + received.frame.body.size();
-}
+// Its head and its body have an owner each.
+static_assert(sizeof(ReceivedFrame) + 2 * 64 <= kHeldOverhead);
 
 }  // namespace
 
@@ -48,7 +47,7 @@ absl::Status LaneJoiner::Add(size_t lane, ReceivedFrame received,
     complete->push_back(std::move(received));
     return absl::OkStatus();
   }
-  if (!share_.Take(SizeOf(received))) {
+  if (!share_.Take(HeldBytes(received.frame))) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "%d bytes wait for parts of other lanes, and %d of the %d that all "
         "connections may hold are in use",
@@ -73,7 +72,7 @@ bool LaneJoiner::Ready() const {
 absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
   ReceivedFrame whole = std::move(waiting_[0].front());
   waiting_[0].pop_front();
-  share_.Give(SizeOf(whole));
+  share_.Give(HeldBytes(whole.frame));
   if (whole.parts == 0) {
     complete->push_back(std::move(whole));
     return absl::OkStatus();
@@ -85,7 +84,7 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
   for (size_t lane = 1; lane < count; ++lane) {
     ReceivedFrame& part = parts.emplace_back(std::move(waiting_[lane].front()));
     waiting_[lane].pop_front();
-    share_.Give(SizeOf(part));
+    share_.Give(HeldBytes(part.frame));
     bytes += part.frame.body.size();
     if (part.parts != count || part.channel != parts[0].channel) {
       return absl::DataLossError(
@@ -98,7 +97,11 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
         "meant, raise max_body_bytes at this end",
         bytes, max_body_bytes_));
   }
-  const std::shared_ptr<std::byte[]> body = pool_->Get(bytes);
+  const std::shared_ptr<std::byte[]> body = pool_->TryGet(bytes);
+  if (body == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a frame of %d bytes, and this machine has no memory for it", bytes));
+  }
   Transit transit;
   size_t at = 0;
   for (const ReceivedFrame& part : parts) {

@@ -1,0 +1,91 @@
+// A peer as a process, and a neighbour that declares more than their model can
+// need.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/cli/fleet_client.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "tests/cli/temporary_folder.h"
+#include "tests/transport/grpc_node.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kConfig[] = R"(
+  name: "it" peers: 2 rounds: 1000000 mixing { codec: "innov-int4" }
+  game { quadratic { dimension: 3000 } } evaluation { every: 50 })";
+
+template <typename F>
+bool WaitFor(F condition) {
+  for (const absl::Time end = absl::Now() + kLimit; absl::Now() < end;) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  return false;
+}
+
+TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
+  SignalWaiter signals;
+  const TemporaryFolder folder;
+  const std::string path = folder.path();
+  std::ofstream(path + "/config") << kConfig;
+  ProcessGroup group;
+  const auto start = [&](const std::string& name,
+                         std::vector<std::string> argv) {
+    argv.insert(argv.end(), {"--config", path + "/config"});
+    return group.Start({name, std::move(argv), path + "/" + name + ".log"});
+  };
+  ASSERT_TRUE(start("service", {GOSSAMER_TOPOLOGY, "--listen", "127.0.0.1:0",
+                                "--port-file", path + "/port", "--state",
+                                path + "/state", "--heartbeat", "0.1"})
+                  .ok());
+  int port = 0;
+  ASSERT_TRUE(WaitFor([&] {
+    return static_cast<bool>(std::ifstream(path + "/port") >> port);
+  }));
+  const std::string service = absl::StrCat("127.0.0.1:", port);
+  for (const char* id : {"1", "2"}) {
+    ASSERT_TRUE(start(absl::StrCat("peer-", id),
+                      {GOSSAMER_PEER, "--topology", service, "--id", id,
+                       "--run-dir", path + "/run"})
+                    .ok());
+  }
+  FleetClient client(service);
+  std::string address;
+  ASSERT_TRUE(WaitFor([&] {
+    const auto status = client.GetStatus("it");
+    if (!status.ok() || status->peers_size() < 2) return false;
+    address = status->peers(0).address();
+    return status->peers(0).round() > 20;
+  }));
+  RawClient neighbour(address);
+  ASSERT_TRUE(neighbour.Write(EncodeHello({.self = {2},
+                                           .target = {1},
+                                           .attempt = 1000,
+                                           .lane = 0,
+                                           .run_id = "it"})));
+  ASSERT_TRUE(neighbour.Read());
+  FrameChunker chunker(Channel::kEdge,
+                       {Payload(), Payload::FromVector(ByteVector(16 << 20))},
+                       512 << 10);
+  ByteVector first;
+  const Chunk chunk = chunker.Next();
+  for (const auto part : {chunk.header(), chunk.head, chunk.body}) {
+    first.insert(first.end(), part.begin(), part.end());
+  }
+  neighbour.Write(first);
+  const grpc::Status refused = neighbour.Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("over the limit"));
+}
+
+}  // namespace
+}  // namespace gossamer
