@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -53,17 +54,27 @@ absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes) {
   return state;
 }
 
+absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
+  const bool same =
+      std::ranges::equal(state.floats, like.floats,
+                         [](const auto& a, const auto& b) {
+                           return a.first == b.first &&
+                                  a.second.size() == b.second.size();
+                         }) &&
+      std::ranges::equal(std::views::keys(state.counters),
+                         std::views::keys(like.counters)) &&
+      std::ranges::equal(std::views::keys(state.bytes),
+                         std::views::keys(like.bytes));
+  if (same) return absl::OkStatus();
+  return Damaged("is not of this run's shape: other names or sizes");
+}
+
 absl::Status AddSnapshot(const Checkpoint& state, int before, Checkpoint& sum) {
   if (before == 0) {
     sum = state;
     return absl::OkStatus();
   }
-  bool same = sum.floats.size() == state.floats.size();
-  for (const auto& [name, values] : state.floats) {
-    const auto it = sum.floats.find(name);
-    same = same && it != sum.floats.end() && it->second.size() == values.size();
-  }
-  if (!same) return Damaged("is not of the shape of another member's");
+  GOSSAMER_RETURN_IF_ERROR(CheckShape(state, sum));
   for (const auto& [name, values] : state.floats) {
     const std::vector<float>& total = sum.floats.at(name);
     for (size_t i = 0; i < values.size(); ++i) {

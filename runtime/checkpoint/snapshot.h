@@ -22,6 +22,8 @@ std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
 // that is not finite.
 absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
+// kDataLoss unless `state` has the very names and sizes of `like`.
+absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
 // sum += state, float by float; the first one gives bytes and counters.
 // kDataLoss, and nothing changes, if the two are not of one shape or the sum is
 // not finite.

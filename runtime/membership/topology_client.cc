@@ -328,17 +328,16 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
     wait_ = std::clamp(absl::Seconds(response.wait_seconds()),
                        absl::ZeroDuration(), kLongestWait);
   }
-  const absl::Status believed = response.has_view() && options_.check_view
-                                    ? options_.check_view(response.view())
-                                    : absl::OkStatus();
-  if (!believed.ok() && on_view_refused_) on_view_refused_(believed);
-  if (response.has_view() && believed.ok()) {
+  if (response.has_view()) {
     absl::StatusOr<View> view = FromMessage(response.view());
-    if (!view.ok()) {
-      Refused(view.status());
-      return;
+    if (view.ok() && options_.check_view) {
+      const absl::Status believed = options_.check_view(response.view());
+      if (!believed.ok()) view = believed;
     }
-    if (view->run_id == options_.run_id && view->NewerThan(view_) &&
+    // The last one stays: this peer goes on without a service, too.
+    if (!view.ok() && on_view_refused_) on_view_refused_(view.status());
+    if (view.ok() && view->run_id == options_.run_id &&
+        view->NewerThan(view_) &&
         (view->RankOf(options_.peer_id) ||
          view->DepartureOf(options_.peer_id))) {
       view_ = *std::move(view);

@@ -129,6 +129,7 @@ class Peer {
   void OfferState();
   SendState SendStateFrames();
   Task<absl::Status> GetState();
+  absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own) const;
   bool Leaves() const;
   void BeginLife();
   Task<absl::Status> Rejoin();

@@ -242,6 +242,18 @@ void Peer::OfferState() {
       });
 }
 
+// One member's word must not spoil this peer, nor keep the others' from it.
+absl::Status Peer::CheckGiven(const Checkpoint& given,
+                              const Checkpoint& own) const {
+  GOSSAMER_RETURN_IF_ERROR(CheckShape(given, own));
+  if (HostKernels().all_within(spec_.largest_parameter,
+                               given.floats.at(std::string(kParametersName)))) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      "its parameters are beyond mixing.largest_parameter");
+}
+
 // From members, averaged; for as long as no view says that it is not needed.
 Task<absl::Status> Peer::GetState() {
   constexpr absl::Duration kLook = absl::Milliseconds(250);
@@ -250,7 +262,10 @@ Task<absl::Status> Peer::GetState() {
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   GOSSAMER_CO_RETURN_IF_ERROR(own.status());
   collector_ = std::make_unique<StateCollector>(
-      SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20));
+      SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20),
+      [this, &own](const Checkpoint& given) {
+        return CheckGiven(given, *own);
+      });
   const bool done = co_await waiter_.Until(
       [this, m] {
         if (m->view().epoch != 0 || m->outside() || leaves_now_) return true;

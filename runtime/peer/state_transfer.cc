@@ -232,6 +232,7 @@ absl::Status StateCollector::Complete() {
     return absl::DataLossError("its state is not what it offered");
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Checkpoint state, DecodeSnapshot(d.bytes));
+  GOSSAMER_RETURN_IF_ERROR(check_(state));
   GOSSAMER_RETURN_IF_ERROR(AddSnapshot(state, given_, sum_));
   ++given_;
   over_.insert(d.from);

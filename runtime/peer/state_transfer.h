@@ -73,9 +73,12 @@ class StateDonor {
 
 class StateCollector {
  public:
+  // An error for a state that cannot be one of this run.
+  using Check = std::function<absl::Status(const Checkpoint&)>;
+
   // `most`: bytes that a state may have.
-  StateCollector(SendState send, size_t most)
-      : send_(std::move(send)), most_(most) {}
+  StateCollector(SendState send, size_t most, Check check)
+      : send_(std::move(send)), most_(most), check_(std::move(check)) {}
 
   // Whom to get states from; who has given or failed stays so.
   void SetDonors(const std::vector<PeerId>& donors, absl::Time now);
@@ -116,6 +119,7 @@ class StateCollector {
 
   const SendState send_;
   const size_t most_;
+  const Check check_;
   std::vector<PeerId> donors_;
   std::set<PeerId> over_;  // given or failed
   std::optional<Download> download_;

@@ -54,7 +54,8 @@ TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
     };
   };
   StateDonor donor(keep(to_joiner));
-  StateCollector joiner(keep(to_member), 1 << 20);
+  StateCollector joiner(keep(to_member), 1 << 20,
+                        [](const Checkpoint&) { return absl::OkStatus(); });
   donor.Serve({kJoiner});
   joiner.SetDonors({kMember}, now);
   while (!joiner.done()) {

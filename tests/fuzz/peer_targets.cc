@@ -219,7 +219,7 @@ class Transfer {
       [this](PeerId member, Frame frame) {
         return Queue({.to_joiner = false, .member = member, .frame = frame});
       },
-      kMost};
+      kMost, [](const Checkpoint&) { return absl::OkStatus(); }};
 };
 
 void StateTransfer(Bytes input) {

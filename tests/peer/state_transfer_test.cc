@@ -55,7 +55,7 @@ class StateTransferTest : public testing::Test {
           queue_.push_back({kJoiner, to, std::move(frame)});
           return true;
         },
-        most);
+        most, [this](const Checkpoint& state) { return check_(state); });
     collector_->SetDonors(ids, now_);
   }
   // Until nothing moves; a member takes a snapshot as soon as it is asked.
@@ -91,6 +91,9 @@ class StateTransferTest : public testing::Test {
   std::map<PeerId, StateDonor> donors_;
   std::optional<StateCollector> collector_;
   std::function<bool(Sent&)> spoil_;
+  StateCollector::Check check_ = [](const Checkpoint&) {
+    return absl::OkStatus();
+  };
 };
 
 TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
@@ -103,6 +106,22 @@ TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
   EXPECT_EQ(state.floats.at("optimizer.m"), std::vector<float>(10, 4.0f));
   EXPECT_EQ(state.counters.at("steps"), 77);
   EXPECT_THAT(state.bytes.at("game.order"), SizeIs(2));
+}
+
+// Whoever is first.
+TEST_F(StateTransferTest, AStateThatCannotBeIsLeftOut) {
+  check_ = [](const Checkpoint& state) {
+    return state.floats.at("parameters")[0] == 1
+               ? absl::DataLossError("cannot be")
+               : absl::OkStatus();
+  };
+  Begin(3);
+  Run(5);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 2);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.5f);
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::ElementsAre("peer 1 gave no state: cannot be"));
 }
 
 TEST_F(StateTransferTest, OneSnapshotAtATimeIsMade) {
@@ -222,6 +241,22 @@ TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
 TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
   Checkpoint sum = StateOf(1, 20);
   EXPECT_FALSE(AddSnapshot(StateOf(1, 21), 1, sum).ok());
+}
+
+TEST(SnapshotTest, ItsShapeIsNamesAndSizes) {
+  const Checkpoint own = StateOf(1, 20);
+  EXPECT_TRUE(CheckShape(StateOf(2, 20), own).ok());
+  EXPECT_FALSE(CheckShape(StateOf(2, 21), own).ok());
+  Checkpoint other = own;
+  other.counters["more"] = 1;
+  EXPECT_FALSE(CheckShape(other, own).ok());
+  other = own;
+  other.bytes.clear();
+  EXPECT_FALSE(CheckShape(other, own).ok());
+  other = own;
+  other.floats["another"] = other.floats.at("parameters");
+  other.floats.erase("parameters");
+  EXPECT_FALSE(CheckShape(other, own).ok());
 }
 
 TEST(SnapshotTest, IsWhatItWasAndRefusesTheRest) {

@@ -243,7 +243,9 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
   const auto two = StubOf(run_.Peer(2));
   ASSERT_TRUE(Register(*one, 1).ok());
   EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  // There is nothing to stop before the first view, but they may ask.
+  // Nor who waits to be let in.
+  ASSERT_TRUE(Register(*two, 2).ok());
+  EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(Stop(*one).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(Stop(*StubOf(run_.Other(Role::kOperator))).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);

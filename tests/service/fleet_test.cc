@@ -321,6 +321,26 @@ TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
   EXPECT_EQ(*fleet_->RequestStop(now_), 50u + 6 + 2);
 }
 
+// It keeps neither a view nor a stop from the others.
+TEST_F(FleetTest, ARoundThatNobodyCanBeInHasNoSay) {
+  Assemble(3);
+  const auto tell = [this](uint64_t acknowledged) {
+    FleetAnswer answer;
+    for (int i = 1; i <= 3; ++i) {
+      FleetHeartbeat h = Beat(i, 100 + i, i == 3 ? kMaxRound : 50 + i);
+      h.round_begun = h.report.round;
+      h.acknowledged_stop = i == 3 ? 0 : acknowledged;
+      h.report.rounds_per_second = 2;
+      answer = Hear(h);
+    }
+    return answer;
+  };
+  EXPECT_EQ(tell(0).fleet_round, 52u);
+  const uint64_t stop = *fleet_->RequestStop(now_);
+  EXPECT_LE(stop, 52u + 8);
+  EXPECT_TRUE(tell(stop).stop.committed);
+}
+
 TEST_F(FleetTest, ARestartWithOtherOptionsIsRefusedWhileTheRunLasts) {
   Assemble(2);
   FleetOptions other = Options(2);

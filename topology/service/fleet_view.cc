@@ -24,6 +24,8 @@ constexpr double kHeartbeatsOfSlack = 3;
 constexpr uint64_t kLeastSlack = 2;
 constexpr uint64_t kSlackUnknown = 8;
 constexpr double kMaxRoundsPerSecond = 1e6;
+// Of one member, in rounds, before all others: hours of training.
+constexpr uint64_t kMostAhead = 1'000'000;
 
 bool Has(const MemberRecord& m, uint64_t round) {
   return SeededBug("uncommon-checkpoint") ||
@@ -59,6 +61,7 @@ void Fleet::AdvanceStop(absl::Time now) {
   StopState& stop = record_.stop;
   if (stop.round == 0 || stop.committed) return;
   bool all = true;
+  const uint64_t furthest = MaxRound();
   for (const MemberRecord& m : record_.members) {
     if (m.finished || !OfTheFleet(m)) continue;
     // Who waits for parameters has no round to stop at, and those that could
@@ -69,6 +72,8 @@ void Fleet::AdvanceStop(absl::Time now) {
     const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
     if (departure && *departure <= stop.round) continue;
     const Live& live = live_.at(m.id);
+    // It cannot be there.
+    if (live.round_begun > furthest) continue;
     if (live.round_begun >= stop.round) {
       // Too late for this one: a later round for all.
       stop.round = FutureRound();
@@ -227,6 +232,12 @@ std::vector<uint64_t> Fleet::Rounds() const {
     rounds.push_back(std::max(live.round_begun, live.report.round));
   }
   std::ranges::sort(rounds, std::greater());
+  // Nobody trains so far alone: one such number must not put off views, stops
+  // and rounds of all others.
+  if (rounds.size() > 1 && rounds[1] > 0 &&
+      rounds[0] > rounds[1] + kMostAhead) {
+    rounds.erase(rounds.begin());
+  }
   return rounds;
 }
 

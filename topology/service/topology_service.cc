@@ -121,9 +121,10 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
   absl::Status admitted = caller.status();
   if (caller.ok()) {
     const auto& members = plane_->fleet().record().members;
-    const bool member = std::any_of(
-        members.begin(), members.end(),
-        [&](const MemberRecord& m) { return m.id == caller->identity.peer; });
+    const bool member =
+        std::any_of(members.begin(), members.end(), [&](const MemberRecord& m) {
+          return m.id == caller->identity.peer && m.in_view;
+        });
     admitted = access_.Check(
         caller->identity,
         {.call = call, .claimed = claimed, .run_id = run_id, .member = member},
