@@ -87,7 +87,7 @@ const std::vector<Method>& Table() {
        .property = "to the exact solution, whatever sets peers apart",
        .bits = "twice the codec's",
        .state = "2 per peer, 1 per edge, and all state of x once more",
-       .needs = "every message",
+       .needs = "",
        .gamma = "the codec's",
        .settings = {"algorithm=gradient-tracking"},
        .source = "Zhao et al. (BEER), NeurIPS 2022",

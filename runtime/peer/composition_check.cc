@@ -311,12 +311,6 @@ class Composition {
              "is cold, which corrects gradients that are tracked already: "
              "leave it out, or take algorithm cold");
     }
-    if (mixing_.deadline() != "none") {
-      Refuse("mixing.deadline", "is ", mixing_.deadline(),
-             ", but gradient-tracking begins anew when members change, and "
-             "what was late would then have changed one end only: leave it "
-             "out");
-    }
   }
 
   const RunConfig& config_;

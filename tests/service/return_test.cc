@@ -31,6 +31,7 @@ struct Method {
   bool step_then_mix = false;
   OptimizerSpec optimizer;
   uint64_t checkpoint_every = 0;
+  DeadlinePolicy::Kind deadline = DeadlinePolicy::Kind::kNone;
 };
 
 simulation::Scenario Unlike(const Method& method) {
@@ -51,6 +52,7 @@ simulation::Scenario Unlike(const Method& method) {
   s.fault_rounds = kRounds;
   s.ends_by_stop = false;
   s.checkpoint_every = method.checkpoint_every;
+  s.deadline.kind = method.deadline;
   s.link.latency = absl::Milliseconds(5);
   s.step_time = absl::Milliseconds(20);
   s.heartbeat = absl::Seconds(1);
@@ -104,7 +106,9 @@ INSTANTIATE_TEST_SUITE_P(
                100},
         Method{"tracking", true, "innov-int8:least=16", 1, false, kDescent, 0},
         Method{"tracking_checkpoint", true, "innov-int8:least=16", 1, false,
-               kDescent, 100}),
+               kDescent, 100},
+        Method{"tracking_deadline", true, "innov-int8:least=16", 1, false,
+               kDescent, 100, DeadlinePolicy::Kind::kAdaptive}),
     [](const auto& info) { return info.param.name; });
 
 // One optimizer in as many copies cannot wait for a member's parameters.

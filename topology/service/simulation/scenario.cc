@@ -127,7 +127,6 @@ void DrawMethod(Scenario& s, Draws d) {
     s.tracked = true;
     s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "innov-lm2"});
     s.dimension = std::min(s.dimension, kMostParameters / 4);
-    s.deadline.kind = DeadlinePolicy::Kind::kNone;
   }
 }
 
