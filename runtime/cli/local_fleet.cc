@@ -7,10 +7,13 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cli/command.h"
 
 namespace gossamer {
 namespace {
@@ -223,11 +226,31 @@ void LocalFleet::EndTopology() {
   topology_.WaitAll(signals_, kGrace);
 }
 
+// What a peer refuses before it has trained is the command's to refuse: a codec
+// that does not fit this game's layout, say.  Nothing is left behind.
+std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
+  if (exit.code != kUsage || spec_.resume) return std::nullopt;
+  const auto logs = folder_.ReadLogs();
+  const bool trained =
+      !logs.ok() || std::ranges::any_of(*logs, [](const PeerLog& log) {
+        return !log.rounds.empty();
+      });
+  if (trained) return std::nullopt;
+  std::string said = Tail(exit.log, 1);
+  absl::StripTrailingAsciiWhitespace(&said);
+  EndTopology();
+  std::error_code error;
+  std::filesystem::remove_all(folder_.path(), error);
+  return absl::InvalidArgumentError(
+      std::string(absl::StripPrefix(said, "gossamer-peer: ")));
+}
+
 absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
   display_.Finish(progress_);
   // Those left would wait for the dead one until their own limit.
   peers_.Signal(SIGTERM);
   peers_.WaitAll(signals_, kGrace);
+  if (const auto refusal = RefusalOf(exit)) return *refusal;
   const uint64_t round =
       folder_.NewestCommonRound(static_cast<int>(spec_.config.peers()));
   std::string what = absl::StrCat(exit.name, " ", exit.Describe());

@@ -7,6 +7,7 @@
 #define GOSSAMER_RUNTIME_CLI_LOCAL_FLEET_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class LocalFleet {
   void EndTopology();
   // The last heartbeats may be older than the end.
   void ShowEnd();
+  std::optional<absl::Status> RefusalOf(const ProcessExit& exit);
   absl::Status DescribeFailure(const ProcessExit& exit);
 
   const FleetSpec spec_;

@@ -282,6 +282,16 @@ TEST_F(FleetOfScripts, ADeadPeerIsExplained) {
                            HasSubstr("there is no checkpoint")));
 }
 
+TEST_F(FleetOfScripts, WhatPeersRefuseAtOnceIsOneLineAndLeavesNothing) {
+  PeerScript("echo 'gossamer-peer: codec \"x\": too many fragments'; exit 2\n");
+  const Result r = Run("train --config game.textproto");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_THAT(r.err,
+              HasSubstr("gossamer train: codec \"x\": too many fragments\n"));
+  EXPECT_THAT(r.err, Not(HasSubstr("the end of")));
+  EXPECT_FALSE(fs::exists(folder_.path() + "/runs/toy"));
+}
+
 TEST_F(FleetOfScripts, AMissingProgramIsNamed) {
   fs::remove(folder_.path() + "/bin/gossamer-peer");
   const Result r = Run("train --config game.textproto");
