@@ -329,7 +329,7 @@ TEST(Validate, CompositionsThatCannotWork) {
                     "mixing { codec: \"auto\" }"),
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking"),
-                    HasSubstr("corrects gradients that are tracked already"))));
+                    HasSubstr("corrects gradients that are tracked already")));
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
                     "mixing { gradient_codec: \"lgc\" }"),
               HasSubstr("gradient-tracking sends no gradients"));

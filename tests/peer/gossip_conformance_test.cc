@@ -40,6 +40,8 @@ struct Method {
   double clip_radius = 0;  // 0: no clipping
   bool tracked = false;
   double apart = 1;  // standard deviation at the start of mixing alone
+  int mixing_rounds = 1;
+  bool chebyshev = false;
 
   bool dual() const { return std::string_view(optimizer) == "cold"; }
   // One-peer-exponential needs a power of two.
@@ -85,6 +87,22 @@ constexpr Method kMethods[] = {
     {"tracking_deep", "innov-int8", 3, "fixed", "ogda", 0, 1e-4, 0, true},
     {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5, 0,
      true},
+    {"optimistic", "innov-int4", 1, "fixed", "osg", 0, 1e-5},
+    {"qsgd_ternary", "qsgd:levels=1", 1, "random-matching", "oadam", 0, 0.6},
+    {"qsgd_l2", "qsgd:norm=l2", 1, "random-matching", "oadam", 0, 0.15},
+    {"qsgd_elias", "qsgd:coding=omega", 1, "random-matching", "oadam", 0, 0.06},
+    {"packed", "innov-int4:zstd=1", 1, "fixed", "oadam", 0, 1e-5},
+    {.name = "more_rounds",
+     .codec = "innov-int8",
+     .overlap = 0,
+     .contraction = 1e-5,
+     .mixing_rounds = 3},
+    {.name = "chebyshev",
+     .codec = "dense-f32",
+     .overlap = 0,
+     .contraction = 1e-5,
+     .mixing_rounds = 3,
+     .chebyshev = true},
     {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
 };
@@ -107,6 +125,8 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
     o.peer.overlap_steps = m.overlap;
     o.peer.step_then_mix = m.dual();
     o.peer.gamma = m.gamma;
+    o.peer.mixing_rounds = m.mixing_rounds;
+    o.peer.chebyshev = m.chebyshev;
     o.peer.clip_radius = m.clip_radius;
     o.codec = m.codec;
     o.schedule.graph = "ring";
