@@ -209,11 +209,7 @@ absl::StatusOr<std::string> MakeHeader(const SafetensorsView& tensors) {
 }
 
 absl::Status SystemError(const std::string& path, absl::string_view doing) {
-  const int error = errno;
-  const std::string message =
-      absl::StrCat(path, ": ", doing, ": ", std::strerror(error));
-  return error == ENOENT ? absl::NotFoundError(message)
-                         : absl::InternalError(message);
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": ", doing));
 }
 
 struct CloseFile {
@@ -241,16 +237,16 @@ absl::Status WriteSafetensors(const std::string& path,
     good = good && put(t.values.data(), t.values.size());
   }
   good = good && std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
-  if (!good) {
-    const absl::Status status = SystemError(aside, "cannot write");
-    std::remove(aside.c_str());
-    return status;
+  absl::Status status;
+  if (!good) status = SystemError(aside, "cannot write");
+  if (std::fclose(file.release()) != 0 && status.ok()) {
+    status = SystemError(aside, "cannot close");
   }
-  file.reset();
-  if (std::rename(aside.c_str(), path.c_str()) != 0) {
-    return SystemError(path, "cannot rename onto");
+  if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
+    status = SystemError(path, "cannot rename onto");
   }
-  return absl::OkStatus();
+  if (!status.ok()) std::remove(aside.c_str());
+  return status;
 }
 
 absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors) {

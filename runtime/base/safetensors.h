@@ -52,7 +52,8 @@ struct SafetensorsView {
 // Writes beside `path`, syncs, and renames onto it: readers see the old file or
 // the whole new one.
 // kInvalidArgument: a shape that does not fit its values, a name given twice,
-// empty, reserved or not printable ASCII.  kInternal: what the system said.
+// empty, reserved or not printable ASCII.  kResourceExhausted for a full disk
+// or quota, else what absl::ErrnoToStatus makes of it; nothing is left beside.
 absl::Status WriteSafetensors(const std::string& path,
                               const SafetensorsView& tensors);
 

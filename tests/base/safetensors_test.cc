@@ -110,6 +110,23 @@ TEST_F(SafetensorsTest, ErrorsNameTheFile) {
             absl::StatusCode::kDataLoss);
 }
 
+TEST_F(SafetensorsTest, AFullDiskIsNamedAndLeavesWhatWasThere) {
+  const std::vector<float> values = {1, 2, 3};
+  const std::string path = Path("kept");
+  SafetensorsView view;
+  view.floats = {{"x", {3}, values}};
+  ASSERT_TRUE(WriteSafetensors(path, view).ok());
+  // Has no space for anybody.
+  std::filesystem::create_symlink("/dev/full", path + ".partial");
+  view.floats[0].name = "y";
+  const absl::Status full = WriteSafetensors(path, view);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  const auto kept = ReadSafetensors(path);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->floats.contains("x"));
+}
+
 TEST(ParseSafetensorsTest, AcceptsTheFormatsOwnExample) {
   const auto file = File("{" + Tensor("a", "F32", "2,1", "0,8") + ",\n" +
                              Tensor("b", "U8", "3", "8,11") +

@@ -11,6 +11,7 @@ fleet must stop in good order.  Runs as root.
   tests/soak/soak.py --bin build/release/bin --faults 500 --every 2
   tests/soak/soak.py --bin build/release/bin --peers 16 --calm 60 --faults 20 --every 29
   tests/soak/soak.py --bin build/release/bin --hours 72          # for days
+  tests/soak/soak.py --bin build/release/bin --every 29 --keep 0.977 --stall 1
 
 Kinds of faults come from a shuffled deck, so that 10 cover all of them.  What
 peers log is read while they run, since they keep --log-mb of it.
@@ -583,6 +584,12 @@ class Soak:
         kept, stall = self.rate("punished")
         for death, times in self.deaths().items():
             self.violation(f"{death} ended by itself, {times} times")
+        if kept < self.arguments.keep * calm:
+            self.violation(f"survivors kept {kept / calm:.3f} of their speed, "
+                           f"less than {self.arguments.keep}")
+        if stall > self.arguments.stall:
+            self.violation(f"a survivor's round took {stall:.2f} s, more than "
+                           f"{self.arguments.stall} s")
         _, begin, end = self.stretches[-1]
         n = self.kinds.total()
         report = {"peers": self.arguments.peers, "seed": self.arguments.seed,
@@ -628,6 +635,11 @@ def main():
     parser.add_argument("--calm", type=float, default=30,
                         help="seconds without faults, to compare with")
     parser.add_argument("--faults", type=int, default=100)
+    parser.add_argument("--keep", type=float, default=0,
+                        help="share of their calm speed that survivors must "
+                        "keep, else it is a violation (0: told only)")
+    parser.add_argument("--stall", type=float, default=LIMIT,
+                        help="seconds that no round of theirs may exceed")
     parser.add_argument("--hours", type=float, help="instead of --faults")
     parser.add_argument("--every", type=float, default=5,
                         help="seconds from one fault to the next, at least")
