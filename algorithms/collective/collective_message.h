@@ -18,7 +18,9 @@
 
 namespace gossamer {
 
-inline constexpr uint32_t kCollectiveVersion = 2;
+inline constexpr uint32_t kCollectiveVersion = 3;
+// Instead of a step's number: this rank has ended its last operation.
+inline constexpr uint32_t kFarewell = ~uint32_t{0};
 inline constexpr size_t kCollectiveHeadBytes = 32;
 
 struct CollectiveHead {

@@ -138,7 +138,12 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   edge.side.replica = in.GetArray<float>();
   edge.side.difference = in.GetArray<float>();
   edge.side.sum = in.GetArray<float>();
-  if (!version || !windows || !queues || !in.finished()) {
+  if (!version) {
+    return absl::DataLossError(
+        "a saved edge of another version: resume with the program that wrote "
+        "it");
+  }
+  if (!windows || !queues || !in.finished()) {
     return absl::DataLossError("the bytes of a saved edge are damaged");
   }
   return edge;

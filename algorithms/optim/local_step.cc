@@ -102,7 +102,11 @@ void LocalStep::OnCorrection(float c, std::span<const float> difference) {
 }
 
 void LocalStep::OnLost(std::span<const float> sum) {
-  has_dual() ? OnCorrection(-1, sum) : game_->OnLost(sum);
+  if (has_dual()) {
+    OnCorrection(-1, sum);
+  } else {
+    game_->OnLost(sum);
+  }
 }
 
 std::vector<float> LocalStep::Brought() const {

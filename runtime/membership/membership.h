@@ -88,6 +88,8 @@ class Membership {
   virtual void AcknowledgeStop(uint64_t round) = 0;
   // Asks for an end of the whole fleet's run at a round the service chooses.
   virtual void RequestStop() = 0;
+  // Why the service wants this peer no longer, for good; OK as long as it does.
+  virtual absl::Status refused() const { return absl::OkStatus(); }
   // True once no view holds this peer any more: it was silent for too long.
   // It gives up its edges and calls Rejoin().
   virtual bool outside() const { return false; }

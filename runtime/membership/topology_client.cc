@@ -390,6 +390,7 @@ void TopologyClient::Refused(const absl::Status& why) {
   const bool over = finished_;
   End();
   if (over) return;
+  refused_ = why;
   if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
   if (on_change_) on_change_();

@@ -99,6 +99,7 @@ class TopologyClient final : public Membership {
   std::optional<double> fleet_busy() const override { return fleet_busy_; }
   StopState stop() const override { return stop_; }
   uint64_t acknowledged_stop() const { return acknowledged_stop_; }
+  absl::Status refused() const override { return refused_; }
   bool outside() const override { return outside_; }
   void Rejoin(bool trained) override;
   bool BeginAnew() override;
@@ -150,6 +151,7 @@ class TopologyClient final : public Membership {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::function<void()> on_change_;
   std::function<void(const absl::Status&)> on_refused_;
+  absl::Status refused_;
   std::function<void(const absl::Status&)> on_service_;
   std::function<void(const absl::Status&)> on_view_refused_;
   EventLoop::Callback on_finished_;

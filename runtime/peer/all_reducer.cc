@@ -185,8 +185,9 @@ void AllReducer::SendFarewell(PeerId peer) {
 std::vector<PeerId> AllReducer::Remaining() const {
   std::vector<PeerId> remaining;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
-    if (rank != static_cast<size_t>(rank_) && !parted_.contains(members_[rank]))
-      remaining.push_back(members_[rank]);
+    const bool self = rank == static_cast<size_t>(rank_);
+    if (self || parted_.contains(members_[rank])) continue;
+    remaining.push_back(members_[rank]);
   }
   return remaining;
 }

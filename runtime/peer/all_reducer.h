@@ -88,8 +88,6 @@ class AllReducer {
   void OnUp(PeerId peer);
 
  private:
-  // Instead of a step's number.
-  static constexpr uint32_t kFarewell = ~uint32_t{0};
   // Every operation but the first of each schedule counts: that one also
   // connects.
   static constexpr uint64_t kTrials = 3;

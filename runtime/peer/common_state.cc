@@ -13,6 +13,18 @@ constexpr double kRounding = 1e-6;
 
 }  // namespace
 
+void CommonState::OnLost(std::span<const float> sum) {
+  if (!stepping_) return step_->OnLost(sum);
+  lost_.resize(sum.size());
+  HostKernels().axpy(1, sum, lost_);
+}
+
+void CommonState::EndStep() {
+  stepping_ = false;
+  if (!lost_.empty()) step_->OnLost(lost_);
+  lost_.clear();
+}
+
 void CommonState::Restored(const std::map<PeerId, SavedEdge>& edges) {
   const Kernels& kernels = HostKernels();
   std::vector<float> rest = step_->Brought();

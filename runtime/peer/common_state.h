@@ -4,13 +4,14 @@
 //
 // Both ends of an edge have been given opposite parts of it, and what one loses
 // with a life the other must give back: else the sum of what is left pulls the
-// solution away for ever.  Knows nothing of views, rounds or edges.
+// solution away for ever.  Knows nothing of views or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 
 #include <map>
 #include <span>
+#include <vector>
 
 #include "algorithms/gossip/codec_side.h"
 #include "algorithms/gossip/edge.h"
@@ -34,13 +35,18 @@ class CommonState final : public CorrectionObserver {
                     std::span<const float> difference) override {
     step_->OnCorrection(c, difference);
   }
-  void OnLost(std::span<const float> sum) override { step_->OnLost(sum); }
+  // While a step is under way, on another thread, this waits for its end.
+  void OnLost(std::span<const float> sum) override;
+  void BeginStep() { stepping_ = true; }
+  void EndStep();
   // After a checkpoint, of the edges that it has records of: gives back what
   // others had brought.
   void Restored(const std::map<PeerId, SavedEdge>& edges);
 
  private:
   LocalStep* const step_;
+  bool stepping_ = false;
+  std::vector<float> lost_;  // meanwhile; empty: nothing
 };
 
 }  // namespace gossamer

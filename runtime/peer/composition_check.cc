@@ -306,6 +306,11 @@ class Composition {
              ", but gradient-tracking follows both players' gradients in every "
              "step: set it to 1");
     }
+    if (mixing_.gossip() == "chebyshev") {
+      Refuse("mixing.gossip",
+             "is chebyshev, which moves tracked gradients by more than what "
+             "edges bring: leave it out");
+    }
     if (config_.step().optimizer() == "cold") {
       Refuse("step.optimizer",
              "is cold, which corrects gradients that are tracked already: "

@@ -81,8 +81,8 @@ class Neighborhood final : public TransportListener {
   // Gives all edges up; those to come are of another life.
   void BeginLife();
   // The edge is in no row from `id` on.  It is waited for no longer, completes
-  // what is under way, and is forgotten some time after.
-  void Rest(PeerId peer, ExchangeId id);
+  // what is under way, and is forgotten some time after.  `gone`: for good.
+  void Rest(PeerId peer, ExchangeId id, bool gone);
   // From here on, on all edges: h, and the step size that would be stable if
   // nothing were late over the one in use (damping.h).
   void SetOverlap(int h, double stable);
@@ -179,7 +179,7 @@ class Neighborhood final : public TransportListener {
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
     FormatChooser formats = {};                // of what this end receives
     WireFormat told = WireFormat::kDenseF32;   // in an event
-    bool overdue = false, newcomer = false, resting = false;
+    bool overdue = false, newcomer = false, resting = false, gone = false;
     bool behind = false;   // not all that was due was complete
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled

@@ -19,7 +19,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   const PeerId peer = added.peer;
   const auto it = edges_.find(peer);
   if (it != edges_.end()) {
-    it->second.resting = false;
+    it->second.resting = it->second.gone = false;
     it->second.violations = 0;  // it may be another life
     it->second.address = added.address;
     it->second.closed_until = absl::InfiniteFuture();
@@ -100,11 +100,12 @@ void Neighborhood::BeginLife() {
   epoch_ = EpochAbove(epoch_, options_.epoch);
 }
 
-void Neighborhood::Rest(PeerId peer, ExchangeId id) {
+void Neighborhood::Rest(PeerId peer, ExchangeId id, bool gone) {
   const auto it = edges_.find(peer);
   if (it == edges_.end() || it->second.resting) return;
   Entry& entry = it->second;
   entry.resting = true;
+  entry.gone = gone;
   entry.busy = loop_->Now();
   entry.edge->Pass(id);
   entry.edge->Announce();
@@ -119,7 +120,11 @@ void Neighborhood::ForgetRested() {
   std::vector<PeerId> rested;
   for (auto& [peer, entry] : edges_) {
     if (!entry.resting) continue;
-    if (!entry.edge->settled()) entry.busy = now;
+    if (!entry.edge->settled()) {
+      entry.busy = now;
+    } else if (entry.gone) {
+      entry.edge->End();
+    }
     if (now - entry.busy > kRestedFor) rested.push_back(peer);
   }
   for (const PeerId peer : rested) Drop(peer);

@@ -286,8 +286,10 @@ Pending<bool> Peer::Compute(std::function<void()> work) {
 Task<absl::Status> Peer::Step() {
   const absl::Time started = parts_.loop->Now();
   stepping_ = true;
+  common_.BeginStep();
   co_await Compute([this] { LocalSteps(); });
   stepping_ = false;
+  common_.EndStep();
   OfferState();
   metrics_.seconds_computing +=
       absl::ToDoubleSeconds(parts_.loop->Now() - started);

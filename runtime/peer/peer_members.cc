@@ -131,7 +131,7 @@ absl::Status Peer::GreetOthers() {
                                                 .address = other.address,
                                                 .frontier = frontier,
                                                 .codec = parts_.codec}));
-    neighborhood_.Rest(other.id, frontier);
+    neighborhood_.Rest(other.id, frontier, /*gone=*/false);
   }
   return absl::OkStatus();
 }
@@ -268,7 +268,10 @@ Task<absl::Status> Peer::GetState() {
       });
   const bool done = co_await waiter_.Until(
       [this, m] {
-        if (m->view().epoch != 0 || m->outside() || leaves_now_) return true;
+        if (m->view().epoch != 0 || m->outside() || leaves_now_ ||
+            !m->refused().ok()) {
+          return true;
+        }
         std::vector<PeerId> donors;
         for (const Member& d : m->donors()) {
           donors.push_back(d.id);

@@ -315,6 +315,10 @@ Task<absl::Status> Peer::Finish() {
       Tell("not_settled", "a neighbour did not answer at the end of the run");
     }
   }
+  for (const PeerId peer : all_reducer_.Remaining()) {
+    Tell("not_settled",
+         absl::StrCat("peer ", peer.value, " has not said that it is done"));
+  }
   Task<bool> saved = SaveCheckpoint(/*now=*/true);
   co_await saved.result();
   TellStrangers(/*last=*/true);

@@ -58,7 +58,8 @@ Task<absl::Status> Peer::Join() {
     joined = co_await waiter_.Until(
         [this, m] {
           return m->view().epoch != 0 || m->outside() || leaves_now_ ||
-                 m->stop().committed || (!has_state_ && !m->donors().empty());
+                 m->stop().committed || !m->refused().ok() ||
+                 (!has_state_ && !m->donors().empty());
         },
         limit);
     if (leaves_now_) {
@@ -73,18 +74,12 @@ Task<absl::Status> Peer::Join() {
           "topology service's status"));
     }
     if (m->view().epoch != 0) break;
+    GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
     if (m->stop().committed) {
       stopped_ = true;  // the others have ended without this one
       co_return absl::OkStatus();
     }
     joined = false;
-    if (!m->outside() && spec_.centralized) {
-      co_return absl::FailedPreconditionError(
-          "the others train already, or resume from a round of which this peer "
-          "has no checkpoint, and a centralized run takes nobody in under way: "
-          "stop all peers, then start all with --resume, each with its folder "
-          "of one common round, or all without");
-    }
     if (!m->outside()) {
       Task<absl::Status> state = GetState();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
@@ -189,7 +184,8 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
       PartnersOf(view_, *schedule_, rank_, view_.from_round);
   for (const PeerId peer : neighborhood_.Peers()) {
     if (!partners.contains(peer)) {
-      neighborhood_.Rest(peer, MakeExchangeId(round_));
+      neighborhood_.Rest(peer, MakeExchangeId(round_),
+                         /*gone=*/!view_.RankOf(peer));
     }
   }
   met_ = view_;

@@ -148,7 +148,7 @@ TEST(CodecSideTest, AnEdgeThatEndsSaysWhatItHasBrought) {
       }
       side->OnZero();
     }
-    EXPECT_EQ(log.times, 2) << codec << ": once each";
+    EXPECT_EQ(log.times, 2) << codec << ": once";
     CodecSide other(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
                     0);
     other.set_summed({0, 3});

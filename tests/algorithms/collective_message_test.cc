@@ -58,7 +58,7 @@ TEST(CollectiveMessageTest, NamesBothVersions) {
   const absl::Status status = DecodeCollectiveHead(bytes, 4000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("9 there"), HasSubstr("2 here")));
+              AllOf(HasSubstr("9 there"), HasSubstr("3 here")));
 }
 
 }  // namespace

@@ -121,7 +121,8 @@ void Fleet::MakeEdge(int a, int b) {
     ends[e] = pe.edge.get();
   }
   links_.push_back(std::make_unique<EdgeLink>(
-      ends, *codec_, layout_.size(), key_.Fold("link").Fold(a).Fold(b)));
+      ends, *codec_, layout_.size(), key_.Fold("link").Fold(a).Fold(b),
+      o_.faults.repeat, o_.faults.swap));
   peers_[a].edges[b].link = peers_[b].edges[a].link = links_.back().get();
 }
 
@@ -303,7 +304,7 @@ void Fleet::Faults() {
 }
 
 void Fleet::Heal() {
-  for (auto& link : links_) link->Heal();
+  for (auto& link : links_) link->Heal(now_);
   for (FleetPeer& p : peers_) p.frozen_until = 0;
 }
 

@@ -18,6 +18,9 @@ struct FaultRates {
   double twice = 0;  // dials twice; and ends one of several connections
   double stall = 0;  // 5 to 25 rounds, one way or both
   double freeze = 0;  // of a peer, 20 to 100 rounds
+  // Of a frame, on a connection that goes on: comes twice; before the one that
+  // was sent before it.
+  double repeat = 0, swap = 0;
 };
 inline constexpr FaultRates kFaulty = {
     .loss = 0.05, .twice = 0.02, .stall = 0.03, .freeze = 0.005};

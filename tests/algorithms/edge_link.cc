@@ -41,11 +41,13 @@ void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
 }
 
 EdgeLink::EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
-                   RngKey key)
+                   RngKey key, double repeat, double swap)
     : ends_(ends),
       logs_{CorrectionLog(codec, size, false),
             CorrectionLog(codec, size, true)},
-      draws_(key) {
+      draws_(key),
+      repeat_(repeat),
+      swap_(swap) {
   for (int e : {0, 1}) ends_[e]->add_observer(&logs_[e]);
 }
 
@@ -77,7 +79,11 @@ void EdgeLink::Collect(int e, int64_t now) {
     std::deque<Flight>& queue = newest->queue[e];
     int64_t due = now + 1 + static_cast<int64_t>(draws_.Below(2));
     if (!queue.empty()) due = std::max(due, queue.back().due);
+    if (repeat_ > 0 && draws_.Chance(repeat_)) queue.push_back({due, frame});
     queue.push_back({due, std::move(frame)});
+    if (swap_ > 0 && queue.size() > 1 && draws_.Chance(swap_)) {
+      std::swap(queue.back().frame, queue[queue.size() - 2].frame);
+    }
   }
 }
 
@@ -117,7 +123,9 @@ void EdgeLink::BreakOne(int64_t now) {
 
 void EdgeLink::Stall(int e, int64_t until) { stalled_until_[e] = until; }
 
-void EdgeLink::Heal() {
+void EdgeLink::Heal(int64_t now) {
+  if (swap_ > 0) Break(now, now);
+  repeat_ = swap_ = 0;
   closed_until_ = 0;
   stalled_until_ = {};
 }

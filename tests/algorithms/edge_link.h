@@ -64,9 +64,10 @@ class CorrectionLog final : public CorrectionObserver {
 
 class EdgeLink {
  public:
-  // End 0 has the lower peer id.  The ends live as long as the link.
+  // End 0 has the lower peer id.  The ends live as long as the link.  `repeat`,
+  // `swap`: of frames, FaultRates.
   EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
-           RngKey key);
+           RngKey key, double repeat = 0, double swap = 0);
   EdgeLink(const EdgeLink&) = delete;
 
   Edge& end(int e) { return *ends_[e]; }
@@ -84,7 +85,8 @@ class EdgeLink {
   void Dial(int64_t now);
   // Ends one connection of several.
   void BreakOne(int64_t now);
-  void Heal();
+  // What was swapped comes again on another connection only (EDGE 11).
+  void Heal(int64_t now);
 
   // What must hold at any time, and once everything is complete; empty if it
   // does.
@@ -120,6 +122,7 @@ class EdgeLink {
   std::array<Edge*, 2> ends_;
   std::array<CorrectionLog, 2> logs_;
   Draws draws_;
+  double repeat_, swap_;
   std::list<Connection> connections_;
   std::array<uint64_t, 2> last_id_{};
   int64_t closed_until_ = 0;

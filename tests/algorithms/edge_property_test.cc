@@ -141,6 +141,8 @@ TEST_P(FleetTest, AThousandFaultyRoundsWithLocalStepsKeepTheMean) {
     FleetOptions o = Options(seed);
     o.rounds = 1000;
     o.faults = kFaulty;
+    o.faults.repeat = 0.05;
+    o.faults.swap = 0.01;
     o.noise = 0.01;
     const FleetReport r = RunFleet(o);
     ASSERT_EQ(r.failure, "");

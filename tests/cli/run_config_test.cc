@@ -331,6 +331,10 @@ TEST(Validate, CompositionsThatCannotWork) {
                     HasSubstr("step.n_critic is 2, but gradient-tracking"),
                     HasSubstr("corrects gradients that are tracked already")));
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
+                    "mixing { gossip: \"chebyshev\" codec: \"dense-f32\" "
+                    "overlap_steps: 0 mixing_rounds: 2 }"),
+              HasSubstr("moves tracked gradients by more"));
+  EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
                     "mixing { gradient_codec: \"lgc\" }"),
               HasSubstr("gradient-tracking sends no gradients"));
   EXPECT_THAT(Error("algorithm: \"cold\" step { optimizer: \"sgd\" }"),

@@ -321,6 +321,35 @@ TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
   EXPECT_EQ(*fleet_->RequestStop(now_), 50u + 6 + 2);
 }
 
+// With an old checkpoint or none: the others do not wait at its round.
+TEST_F(FleetTest, AFleetThatKeepsItsMembersTakesNobodyBackUnderWay) {
+  FleetOptions options = Options(2);
+  options.elastic = false;
+  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  for (int i = 1; i <= 2; ++i) {
+    ASSERT_TRUE(fleet_->Register(Peer(i, 100 + i), now_).ok());
+  }
+  Hear(Beat(1, 101, 40));
+  Hear(Beat(2, 102, 40));
+  now_ += absl::Seconds(1);
+  Registration back = Peer(2, 202);
+  back.checkpoint_rounds = {30};
+  ASSERT_TRUE(fleet_->Register(back, now_).ok());
+  // Nobody has been heard since: all may have died.
+  EXPECT_FALSE(Hear(Beat(2, 202)).view);
+  FleetHeartbeat one = Beat(1, 101, 41);
+  one.view_epoch = 1;
+  Hear(one);
+  // Its old life, which ends in a moment.
+  EXPECT_FALSE(Hear(Beat(2, 202)).view);
+  now_ += options.lease;
+  Hear(one);
+  const auto refused = fleet_->Heartbeat(Beat(2, 202), now_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("takes nobody in under way"));
+}
+
 // It keeps neither a view nor a stop from the others.
 TEST_F(FleetTest, ARoundThatNobodyCanBeInHasNoSay) {
   Assemble(3);

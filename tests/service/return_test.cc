@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
   Method method{.name = "cp-oadam",
                 .codec = "dense-f32",
-                .optimizer = {.name = "oadam", .learning_rate = 0.01}};
+                .optimizer = {.name = "oadam", .learning_rate = 0.01},
+                .checkpoint_every = 10};
   simulation::Scenario scenario = Unlike(method);
   scenario.quantized = false;
   scenario.gradient_codec = "dense-f32";
@@ -127,9 +128,8 @@ TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
       << fleet.violation();
   fleet.Restart(3);
   EXPECT_FALSE(fleet.Until([&] { return false; }, absl::Minutes(1)));
-  EXPECT_THAT(fleet.violation(),
-              AllOf(HasSubstr("peer 3 ends"),
-                    HasSubstr("a centralized run takes nobody in under way")));
+  EXPECT_THAT(fleet.violation(), AllOf(HasSubstr("peer 3"),
+                                       HasSubstr("takes nobody in under way")));
 }
 
 }  // namespace

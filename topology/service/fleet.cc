@@ -259,6 +259,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
     GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
   }
   Settle(now);
+  GOSSAMER_RETURN_IF_ERROR(CheckWhole(*Find(heartbeat.peer_id)));
   RemoveSilent(now);
   LetLeave(now);
   AdaptOverlap();

@@ -118,6 +118,7 @@ class Fleet {
   void Put(MemberRecord member);
   bool HasLease(const MemberRecord& m, absl::Time now) const;
   bool Lost(const MemberRecord& m, absl::Time now) const;
+  absl::Status CheckWhole(const MemberRecord& m) const;
   // Lets registered lives into a view as soon as it is known how.
   void Settle(absl::Time now);
 

@@ -268,15 +268,6 @@ bool Fleet::Adopted(absl::Time now) const {
   });
 }
 
-bool Fleet::MayBeLetIn(const MemberRecord& m) const {
-  const Live& live = live_.at(m.id);
-  const bool has = !m.needs_parameters || live.ready || live.trains ||
-                   SeededBug("join-without-parameters");
-  if (m.in_view || !has) return false;
-  if (m.standing == Standing::kMember) return true;
-  return m.standing == Standing::kJoining && record_.stop.round == 0;
-}
-
 void Fleet::LetIn(absl::Time now) {
   bool moved = false;
   std::vector<PeerId> joining;
@@ -288,7 +279,7 @@ void Fleet::LetIn(absl::Time now) {
       if (HasLease(m, now)) joining.push_back(m.id);
       continue;
     }
-    // Of another life all must know: they begin their duals again at once.
+    // Another life is another view, so that all know of it.
     // With the members' parameters it begins where they will be; in this view
     // it would begin at a round long past, and train alone up to theirs.
     moved |= !live_.at(m.id).trains;

@@ -90,6 +90,33 @@ void Fleet::AdvanceStop(absl::Time now) {
   ++version_;
 }
 
+// One that keeps its members goes on, or begins again, as a whole: those that
+// are started again one by one have a lease for it.
+absl::Status Fleet::CheckWhole(const MemberRecord& m) const {
+  const Live& live = live_.at(m.id);
+  if (options_.elastic || m.in_view || live.trains) return absl::OkStatus();
+  const bool others_train =
+      std::ranges::any_of(record_.members, [&](const MemberRecord& other) {
+        return other.in_view && !other.finished &&
+               live_.at(other.id).last_heard > live.registered + options_.lease;
+      });
+  if (!others_train) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the others train already, and this algorithm takes nobody in under "
+      "way: stop all peers, then start all of them with --resume, or all "
+      "without");
+}
+
+bool Fleet::MayBeLetIn(const MemberRecord& m) const {
+  const Live& live = live_.at(m.id);
+  if (!options_.elastic && !live.trains) return false;
+  const bool has = !m.needs_parameters || live.ready || live.trains ||
+                   SeededBug("join-without-parameters");
+  if (m.in_view || !has) return false;
+  if (m.standing == Standing::kMember) return true;
+  return m.standing == Standing::kJoining && record_.stop.round == 0;
+}
+
 // A life that has registered is let into a view once it is known whether the
 // fleet lives.  It does if somebody in the view, by the record or by what it
 // says, has been heard of since; it does not if every member has a new life:
@@ -226,16 +253,24 @@ void Fleet::ReplaceForgotten(const FleetHeartbeat& heartbeat,
 
 std::vector<uint64_t> Fleet::Rounds() const {
   std::vector<uint64_t> rounds;
+  absl::Time newest = absl::InfinitePast();
   for (const MemberRecord& m : record_.members) {
     if (!OfTheFleet(m)) continue;
     const Live& live = live_.at(m.id);
     rounds.push_back(std::max(live.round_begun, live.report.round));
+    newest = std::max(newest, live.last_heard);
   }
   std::ranges::sort(rounds, std::greater());
-  // Nobody trains so far alone: one such number must not put off views, stops
-  // and rounds of all others.
-  if (rounds.size() > 1 && rounds[1] > 0 &&
-      rounds[0] > rounds[1] + kMostAhead) {
+  // Nobody trains so far alone while others do: one such number must not put
+  // off views, stops and rounds of all others.
+  const bool others =
+      std::ranges::any_of(record_.members, [&](const MemberRecord& m) {
+        const Live& live = live_.at(m.id);
+        return OfTheFleet(m) && live.last_heard > newest - options_.lease &&
+               rounds.size() > 1 && rounds[1] > 0 &&
+               std::max(live.round_begun, live.report.round) == rounds[1];
+      });
+  if (others && rounds[0] > rounds[1] + kMostAhead) {
     rounds.erase(rounds.begin());
   }
   return rounds;

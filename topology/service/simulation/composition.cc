@@ -20,6 +20,7 @@ SimServiceOptions ServiceOf(const Scenario& s) {
   SimServiceOptions options;
   options.fleet.run_id = "sim";
   options.fleet.expected = s.peers - s.late;
+  options.fleet.elastic = !s.centralized();
   options.fleet.schedule = s.schedule;
   options.fleet.seed = s.seed;
   options.fleet.overlap_steps = s.overlap;

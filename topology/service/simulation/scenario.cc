@@ -279,7 +279,7 @@ void DrawBaseline(Scenario& s, Draws d) {
   s.mixing_rounds = 1;
   s.step_then_mix = s.tracked = false;
   if (s.optimizer.name == "cold") s.optimizer.name = "ogda";
-  // Who has no checkpoint of the stop cannot come back.
+  // Who cannot read its checkpoint as all resume ends.
   if (s.swarm.fleet_stop) s.swarm.disk_error = 0;
   s.gradient_codec = d.Of<const char*>(
       {"dense-f32", "qsgd", "top-k:rate=4,flat=1",

@@ -148,14 +148,19 @@ SimLife::~SimLife() {
   transport_.reset();
 }
 
-// Resting edges give back what they have brought when they are forgotten, at
-// one end before the other.
+bool SimLife::may_fail() const {
+  return missed_end_ ||
+         (spoilt_ && absl::StrContains(status().message(), "begins anew"));
+}
+
+// Members' resting edges give back what they have brought when they are
+// forgotten, at one end before the other.
 std::vector<float> SimLife::Brought() {
   std::vector<float> brought = step_->Brought();
   if (!peer_ || brought.empty()) return brought;
   const std::set<PeerId> watched = peer_->neighborhood().Watched();
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
-    if (watched.contains(edge.other())) return;
+    if (watched.contains(edge.other()) || !view().RankOf(edge.other())) return;
     const std::vector<float> sum = edge.side().Save().sum;
     for (size_t i = 0; i < sum.size(); ++i) brought[i] -= sum[i];
   });

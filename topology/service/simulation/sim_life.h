@@ -85,9 +85,9 @@ class SimLife final : private MetricsSink {
   // As by a bit that memory lost; not so often in one life that it gives up.
   void Spoil();
   bool spoilt() const { return spoilt_; }
-  // If it ends with an error somebody starts it again: it was away until its run
-  // was over, or has no parameters in a fleet that begins anew.
-  bool may_fail() const { return missed_end_ || spoilt_; }
+  // If it ends with an error somebody starts it again: it was away until its
+  // run was over, or has no parameters in a fleet that begins anew.
+  bool may_fail() const;
   // A member of its view that trains by it, and knows of no stop: a service
   // with an old disk may not know of one that is coming.
   bool joined() const {

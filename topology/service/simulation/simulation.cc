@@ -245,7 +245,7 @@ void Simulation::StopFaults() {
 // A fleet that was stopped on the way goes on; who has not stopped in time is
 // killed first, as an operator would.
 void Simulation::RestartStopped() {
-  if (loop_.Now() - stopping_ > kStragglers && !scenario_.centralized()) {
+  if (loop_.Now() - stopping_ > kStragglers) {
     for (Seat& seat : seats_) {
       if (!seat.life) continue;
       ledger_.Crash(seat.machine.id, seat.life->number());
