@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/make_game.h"
@@ -108,11 +109,10 @@ TEST(LearnedCoderTest, RefusesWhatCannotBe) {
 }
 
 // Gradients of a small WGAN-GP on the mixture of Gaussians, of two ranks.
-class TrainingTest : public testing::Test {
- protected:
+struct Training {
   static constexpr int kSize = 2;
 
-  TrainingTest() {
+  Training() {
     GanSpec gan;
     gan.model = "mlp";
     gan.width = 64;
@@ -124,8 +124,8 @@ class TrainingTest : public testing::Test {
     spec.generator = {.name = "oadam", .learning_rate = 1e-3};
     spec.discriminator = spec.generator;
     for (int r = 0; r < kSize; ++r) {
-      games_.push_back(*MakeGan(gan, r, kSize, /*seed=*/1, /*threads=*/1));
-      steps_.push_back(*LocalStep::Create(spec, games_.back().get()));
+      games.push_back(*MakeGan(gan, r, kSize, /*seed=*/1, /*threads=*/1));
+      steps.push_back(*LocalStep::Create(spec, games.back().get()));
     }
   }
   // A step of training whose gradients are `scale` as large where i % 4 == 0.
@@ -133,8 +133,8 @@ class TrainingTest : public testing::Test {
     const uint64_t step = fleet.step();
     GradientFleet::Vectors g;
     for (int r = 0; r < kSize; ++r) {
-      ASSERT_TRUE(steps_[r]->Gradient(step, RngKey(r).Fold(step)).ok());
-      const auto own = games_[r]->gradients();
+      ASSERT_TRUE(steps[r]->Gradient(step, RngKey(r).Fold(step)).ok());
+      const auto own = games[r]->gradients();
       g.emplace_back(own.begin(), own.end());
       for (size_t i = 0; i < g.back().size(); i += 4 * kRate) {
         for (size_t k = i; k < std::min(i + kRate, g.back().size()); ++k) {
@@ -143,53 +143,81 @@ class TrainingTest : public testing::Test {
       }
     }
     const auto mean = fleet.Step(g);
-    for (auto& local : steps_) local->Apply(step, step + 1, mean);
+    for (auto& local : steps) local->Apply(step, step + 1, mean);
   }
   double Score() {
-    return *games_[0]->evaluator()->Score(
-        games_[0]->parameters().first(
-            games_[0]->layout().extent(Player::kGenerator).size),
+    return *games[0]->evaluator()->Score(
+        games[0]->parameters().first(
+            games[0]->layout().extent(Player::kGenerator).size),
         RngKey(7));
   }
   static constexpr size_t kRate = 20;
-  std::vector<std::unique_ptr<Game>> games_;
-  std::vector<std::unique_ptr<LocalStep>> steps_;
+  GradientFleet Fleet(const std::string& method) const {
+    return GradientFleet(method, games[0]->layout(), kSize, "",
+                         MakeLearnedCoder);
+  }
+  // The score after so many steps, of which those from `changed` on have other
+  // gradients.
+  static double ScoreOf(const std::string& method, uint64_t last,
+                        uint64_t changed) {
+    Training training;
+    GradientFleet fleet = training.Fleet(method);
+    while (fleet.step() < last) {
+      training.Step(fleet, fleet.step() < changed ? 1 : 20);
+    }
+    return training.Score();
+  }
+
+  std::vector<std::unique_ptr<Game>> games;
+  std::vector<std::unique_ptr<LocalStep>> steps;
 };
 
-TEST_F(TrainingTest, CodesOfRealGradientsTravelAndRanksStayEqual) {
-  GradientFleet fleet("lgc:rate=20,full=20,learn=80,worst=0.6,again=10",
-                      games_[0]->layout(), kSize, "", MakeLearnedCoder);
+TEST(TrainingTest, CodesOfRealGradientsTravelAndRanksStayEqual) {
+  Training training;
+  const double start = training.Score();
+  GradientFleet fleet =
+      training.Fleet("lgc:rate=20,full=20,learn=80,worst=0.6,again=10");
   size_t learning = 0, coded = 0;
   while (fleet.step() < 400) {
-    const size_t floats = fleet.rank(0).Form(fleet.step(), kSize).floats;
+    const size_t floats =
+        fleet.rank(0).Form(fleet.step(), Training::kSize).floats;
     if (fleet.step() == 30) learning = floats;
     if (fleet.step() > 30 && floats < learning / 2) ++coded;
-    Step(fleet);
+    training.Step(fleet);
   }
   EXPECT_GT(coded, 200u);
-  EXPECT_TRUE(std::isfinite(Score()));
+  // Beside values at the same places.
+  const double values = Training::ScoreOf("scalecom:rate=20", 400, 400);
+  RecordProperty("scores",
+                 absl::StrCat(start, " ", values, " ", training.Score()));
+  EXPECT_LT(training.Score(), values);
+  EXPECT_LT(training.Score(), start);
   const auto one = fleet.Save(0).floats["coder"];
   const auto other = fleet.Save(1).floats["coder"];
   EXPECT_TRUE(std::ranges::equal(one, other, {}, std::bit_cast<uint32_t, float>,
                                  std::bit_cast<uint32_t, float>));
-  for (size_t i = 0; i < games_[0]->parameters().size(); ++i) {
-    ASSERT_EQ(games_[0]->parameters()[i], games_[1]->parameters()[i]);
-  }
+  EXPECT_TRUE(std::ranges::equal(training.games[0]->parameters(),
+                                 training.games[1]->parameters()));
 }
 
-TEST_F(TrainingTest, GoesOnAfterTheDistributionHasChanged) {
-  GradientFleet fleet("lgc:rate=20,full=20,learn=80,worst=0.45,again=10",
-                      games_[0]->layout(), kSize, "", MakeLearnedCoder);
-  while (fleet.step() < 200) Step(fleet);
-  const size_t coded = fleet.rank(0).Form(fleet.step() + 2, kSize).floats;
+TEST(TrainingTest, GoesOnAfterTheDistributionHasChanged) {
+  const std::string method = "lgc:rate=20,full=20,learn=80,worst=0.45,again=10";
+  Training training;
+  GradientFleet fleet = training.Fleet(method);
+  while (fleet.step() < 200) training.Step(fleet);
+  const size_t coded =
+      fleet.rank(0).Form(fleet.step() + 2, Training::kSize).floats;
   bool fell_back = false;
   while (fleet.step() < 600) {
-    Step(fleet, /*scale=*/20);
+    training.Step(fleet, /*scale=*/20);
     fell_back =
-        fell_back || fleet.rank(0).Form(fleet.step(), kSize).floats > 2 * coded;
+        fell_back ||
+        fleet.rank(0).Form(fleet.step(), Training::kSize).floats > 2 * coded;
   }
   EXPECT_TRUE(fell_back);
-  EXPECT_TRUE(std::isfinite(Score()));
+  const double values = Training::ScoreOf("scalecom:rate=20", 600, 200);
+  RecordProperty("scores", absl::StrCat(values, " ", training.Score()));
+  EXPECT_LT(training.Score(), values);
 }
 
 }  // namespace
