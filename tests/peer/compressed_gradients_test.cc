@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "algorithms/game/wrapped_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/algorithms/linear_coder.h"
@@ -138,42 +139,33 @@ TEST(ScaleComPeerTest, ALeaderThatDiesEndsTheRunByName) {
 }
 
 // Computes a gradient that is not finite now and then.
-class FaintGame final : public Game {
+class FaintGame final : public WrappedGame {
  public:
   explicit FaintGame(std::unique_ptr<Game> healthy)
-      : healthy_(std::move(healthy)) {}
-  const ParameterLayout& layout() const override { return healthy_->layout(); }
-  std::span<float> parameters() override { return healthy_->parameters(); }
-  std::span<const float> gradients() const override {
-    return healthy_->gradients();
-  }
+      : WrappedGame(std::move(healthy)) {}
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     if (++calls_ % 3 == 0) return absl::DataLossError("not finite");
-    return healthy_->Gradient(players, key);
+    return WrappedGame::Gradient(players, key);
   }
 
  private:
-  const std::unique_ptr<Game> healthy_;
   int calls_ = 0;
 };
 
 // Finite gradients at all peers, once so large that their sum is not.
-class OverflowingGame final : public Game {
+class OverflowingGame final : public WrappedGame {
  public:
   explicit OverflowingGame(std::unique_ptr<Game> inner)
-      : inner_(std::move(inner)), large_(inner_->layout().size(), 3e38f) {}
-  const ParameterLayout& layout() const override { return inner_->layout(); }
-  std::span<float> parameters() override { return inner_->parameters(); }
+      : WrappedGame(std::move(inner)), large_(layout().size(), 3e38f) {}
   std::span<const float> gradients() const override {
-    return calls_ == 7 ? large_ : inner_->gradients();
+    return calls_ == 7 ? large_ : WrappedGame::gradients();
   }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     ++calls_;
-    return inner_->Gradient(players, key);
+    return WrappedGame::Gradient(players, key);
   }
 
  private:
-  const std::unique_ptr<Game> inner_;
   const std::vector<float> large_;
   int calls_ = 0;
 };
@@ -199,22 +191,20 @@ TEST(CentralizedStepTest, AMeanThatIsNotFiniteIsSkippedByAll) {
 }
 
 // Says that all is well, and has a gradient that is not finite or huge.
-class BrokenGame final : public Game {
+class BrokenGame final : public WrappedGame {
  public:
   BrokenGame(std::unique_ptr<Game> inner, float bad)
-      : inner_(std::move(inner)), bad_(bad) {}
-  const ParameterLayout& layout() const override { return inner_->layout(); }
-  std::span<float> parameters() override { return inner_->parameters(); }
+      : WrappedGame(std::move(inner)), bad_(bad) {}
   std::span<const float> gradients() const override { return gradients_; }
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
-    auto losses = inner_->Gradient(players, key);
-    gradients_.assign(inner_->gradients().begin(), inner_->gradients().end());
+    auto losses = WrappedGame::Gradient(players, key);
+    gradients_.assign(WrappedGame::gradients().begin(),
+                      WrappedGame::gradients().end());
     if (++calls_ == 7 || calls_ == 8) gradients_[1500] = bad_;
     return losses;
   }
 
  private:
-  const std::unique_ptr<Game> inner_;
   const float bad_;
   std::vector<float> gradients_;
   int calls_ = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/game/wrapped_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/peer/neighborhood.h"
@@ -259,17 +260,10 @@ TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
 }
 
 // A game whose evaluator fails.
-class Unscored final : public Game, private Evaluator {
+class Unscored final : public WrappedGame, private Evaluator {
  public:
-  explicit Unscored(std::unique_ptr<Game> game) : game_(std::move(game)) {}
-  const ParameterLayout& layout() const override { return game_->layout(); }
-  std::span<float> parameters() override { return game_->parameters(); }
-  std::span<const float> gradients() const override {
-    return game_->gradients();
-  }
-  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
-    return game_->Gradient(players, key);
-  }
+  explicit Unscored(std::unique_ptr<Game> game)
+      : WrappedGame(std::move(game)) {}
   Evaluator* evaluator() override { return this; }
 
  private:
@@ -281,7 +275,6 @@ class Unscored final : public Game, private Evaluator {
                             const std::string& path) override {
     return absl::UnavailableError(path + ": no space left");
   }
-  const std::unique_ptr<Game> game_;
 };
 
 TEST(EventsTest, AScoreOrAPictureThatFailsStopsNobody) {
