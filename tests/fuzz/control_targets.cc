@@ -46,7 +46,7 @@ void Calls(Bytes input) {
       [](const FleetRecord&) { return absl::OkStatus(); },
       [&now] { return now; }, [](const std::string&) {});
   Require(plane.ok(), "a service of two peers starts");
-  while (!in.empty()) {
+  while (in.AnotherStep()) {
     const uint8_t kind = in.Byte();
     const Bytes bytes = in.TakePiece();
     now += absl::Milliseconds(kind);
@@ -193,7 +193,7 @@ void Answers(Bytes input) {
   bool refused = false;
   client.SetOnRefused([&](const absl::Status&) { refused = true; });
   client.Start();
-  while (!in.empty()) {
+  while (in.AnotherStep()) {
     const uint8_t kind = in.Byte();
     const View before = client.view();
     if (kind % 8 == 0) {

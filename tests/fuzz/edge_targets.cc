@@ -220,7 +220,7 @@ class Conversation {
 void EdgeConversation(Bytes input) {
   Input in(input);
   Conversation conversation(in);
-  while (!in.empty()) conversation.Step();
+  while (in.AnotherStep()) conversation.Step();
 }
 
 void SavedEdgeRecord(Bytes input) {

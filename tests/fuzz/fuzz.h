@@ -33,6 +33,9 @@ class Input {
   explicit Input(Bytes bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
+  // Whether something is left for one more step of a conversation.  The states
+  // that matter are met within a few: longer ones cost executions.
+  bool AnotherStep() { return !rest_.empty() && steps_++ < kMostSteps; }
   uint8_t Byte() {
     const Bytes one = Take(1);
     return one.empty() ? 0 : static_cast<uint8_t>(one[0]);
@@ -56,7 +59,9 @@ class Input {
   Bytes Rest() { return Take(rest_.size()); }
 
  private:
+  static constexpr int kMostSteps = 64;
   Bytes rest_;
+  int steps_ = 0;
 };
 
 inline std::string_view Text(Bytes bytes) {

@@ -102,7 +102,7 @@ class Probing {
 void LinkProbes(Bytes input) {
   Input in(input);
   Probing probing(in);
-  while (!in.empty()) probing.Step();
+  while (in.AnotherStep()) probing.Step();
   probing.Finish();
 }
 
@@ -225,7 +225,7 @@ class Transfer {
 void StateTransfer(Bytes input) {
   Input in(input);
   Transfer transfer(in);
-  while (!in.empty() && !transfer.done()) transfer.Step();
+  while (!transfer.done() && in.AnotherStep()) transfer.Step();
   if (transfer.done()) transfer.Finish();
 }
 
