@@ -61,9 +61,9 @@ class Neighborhood final : public TransportListener {
     ExchangeId frontier = 1;           // it decides exchanges from here on
     const SavedEdge* saved = nullptr;  // or goes on from this
     std::shared_ptr<const Codec> codec;
-    // Not waited for until the two have met: the other end may learn of the
-    // view later.
+    // It may learn of the view later: not waited for until the two have met.
     bool newcomer = false;
+    bool absent = false;  // no member: `saved` completes what it holds
   };
   // Keeps an edge; one that is there stays as it is, rests no longer, and gets
   // the address.  kInvalidArgument if `saved` does not fit.

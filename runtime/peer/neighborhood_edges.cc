@@ -71,7 +71,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
     if (!heard.ok()) Tell("edge_refused", std::string(heard.message()));
   }
   Send(kept);
-  transport_->Connect(peer, added.address);
+  if (!added.absent) transport_->Connect(peer, added.address);
   return absl::OkStatus();
 }
 

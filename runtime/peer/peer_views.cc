@@ -140,9 +140,6 @@ absl::Status Peer::AdoptView() {
     round_ = std::max<uint64_t>(1, view_.from_round);
     if (view_.resume_round != 0) {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
-      std::erase_if(saved, [this](const auto& edge) {
-        return !view_.RankOf(edge.first);
-      });
       if (common_.extent().size > 0) common_.Restored(saved);
       // What was in flight at the checkpoint is due as it was then.
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
@@ -169,16 +166,19 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   }
   GOSSAMER_RETURN_IF_ERROR(
       Connect(view_, *schedule_, saved, /*newcomers=*/false));
-  // What was under way with others ends as it would have.
+  // What was under way with others ends as it would have, also with those that
+  // are no members: a record has both messages of each exchange.
   for (const auto& [peer, edge] : saved) {
     if (neighborhood_.Has(peer)) continue;
     const std::optional<int> rank = view_.RankOf(peer);
     GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add(
         {.peer = peer,
-         .address = view_.members[static_cast<size_t>(*rank)].address,
+         .address = rank ? view_.members[static_cast<size_t>(*rank)].address
+                         : std::string(),
          .frontier = MakeExchangeId(round_),
          .saved = &edge,
-         .codec = parts_.codec}));
+         .codec = parts_.codec,
+         .absent = !rank}));
   }
   const std::set<PeerId> partners =
       PartnersOf(view_, *schedule_, rank_, view_.from_round);

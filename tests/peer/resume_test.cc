@@ -1,7 +1,10 @@
 // Checkpoints of a whole fleet, and going on from them.
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
@@ -83,6 +86,54 @@ TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+// Two of four go on from where the whole fleet stopped.  What was under way
+// with the others is in the records, and is added as it was there.
+TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
+  SimFleetOptions o = QuadraticFleet(4, 50);
+  o.schedule.graph = "complete";
+  o.peer.overlap_steps = 3;
+  o.checkpoints = folder_;
+  const auto sum_of_two = [](SimFleet& fleet) {
+    std::vector<double> sum(fleet.game(0).layout().size());
+    for (const int rank : {0, 1}) {
+      for (size_t k = 0; k < sum.size(); ++k) {
+        sum[k] += fleet.game(rank).parameters()[k];
+      }
+    }
+    return sum;
+  };
+  std::vector<double> before;
+  {
+    SimFleet first(o);
+    first.Start();
+    first.loop().RunFor(absl::Milliseconds(200));
+    first.fleet().RequestStop();
+    ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+    before = sum_of_two(first);
+    o.resume_round = first.peer(0).round();
+  }
+  o.peers = 2;
+  o.boot = 2;
+  o.step.generator.learning_rate = o.step.discriminator.learning_rate = 1e-12;
+  const std::vector<double> saved = [&] {
+    SimFleetOptions none = o;
+    none.peer.rounds = o.resume_round;
+    SimFleet still(none);
+    still.Start();
+    still.loop().RunFor(absl::Milliseconds(1));
+    return sum_of_two(still);
+  }();
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  const std::vector<double> after = sum_of_two(second);
+  double owed = 0;
+  for (size_t k = 0; k < before.size(); ++k) {
+    EXPECT_NEAR(after[k], before[k], 1e-5);
+    owed = std::max(owed, std::abs(saved[k] - before[k]));
+  }
+  EXPECT_GT(owed, 1e-3);  // else there was nothing to show
 }
 
 }  // namespace
