@@ -10,11 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/local_fleet.h"
+#include "runtime/peer/composition_check.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/event_kind.h"
 
@@ -194,6 +196,11 @@ int Train(const std::string& command, FleetSpec spec,
     display.Print(round == 0 ? std::string("no checkpoint that all peers have: "
                                            "starting from the beginning")
                              : absl::StrCat("going on from round ", round));
+  }
+  if (const auto unused = FindUnused(config); !unused.empty()) {
+    display.Print(absl::StrCat("note: ", config.algorithm(),
+                               " makes no use of ",
+                               absl::StrJoin(unused, ", ")));
   }
   const absl::Status status =
       LocalFleet(std::move(spec), signals, display).Run();

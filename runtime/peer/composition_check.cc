@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/gradients/gradient_compressor.h"
+#include "google/protobuf/text_format.h"
 #include "runtime/peer/run_config.h"
 #include "topology/mixing_matrix.h"
 
@@ -336,6 +338,37 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
                                           schedule.status().message())}};
   }
   return Composition(config, **schedule).Find();
+}
+
+std::vector<std::string> FindUnused(const RunConfig& config) {
+  static constexpr const char* kOfGossip[] = {
+      "graph",  "schedule",         "weights",
+      "degree", "edge_probability", "edges",
+      "sites",  "variance_budget",  "codec",
+      "gamma",  "gossip",           "replica_memory_mb",
+      "order",  "deadline"};
+  static constexpr const char* kOfAllReduce[] = {"all_reduce"};
+  RunConfig usual;
+  usual.set_algorithm(config.algorithm());
+  ResolveRunConfig(usual);
+  const auto text_of = [](const RunConfig& run, const char* name) {
+    std::string text;
+    google::protobuf::TextFormat::PrintFieldValueToString(
+        run.mixing(), MixingConfig::descriptor()->FindFieldByName(name), -1,
+        &text);
+    return text;
+  };
+  const std::span<const char* const> unused =
+      config.algorithm() == "cp-oadam"
+          ? std::span<const char* const>(kOfGossip)
+          : std::span<const char* const>(kOfAllReduce);
+  std::vector<std::string> found;
+  for (const char* const name : unused) {
+    if (text_of(config, name) != text_of(usual, name)) {
+      found.push_back(absl::StrCat("mixing.", name));
+    }
+  }
+  return found;
 }
 
 }  // namespace gossamer

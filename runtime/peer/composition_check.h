@@ -6,6 +6,7 @@
 #ifndef GOSSAMER_RUNTIME_PEER_COMPOSITION_CHECK_H_
 #define GOSSAMER_RUNTIME_PEER_COMPOSITION_CHECK_H_
 
+#include <string>
 #include <vector>
 
 #include "proto/run.pb.h"
@@ -15,6 +16,11 @@ namespace gossamer {
 
 // Of a resolved configuration; the schedule's own errors are among them.
 std::vector<Problem> FindMisfits(const RunConfig& config);
+
+// Fields of a resolved configuration that differ from their defaults, though
+// its algorithm does not look at them.  No error: runs to be compared share a
+// file.
+std::vector<std::string> FindUnused(const RunConfig& config);
 
 }  // namespace gossamer
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/spelling.h"
+#include "runtime/peer/composition_check.h"
 #include "tests/cli/temporary_folder.h"
 
 namespace gossamer {
@@ -404,6 +405,23 @@ TEST(Validate, ClippingNeedsEnoughNeighbours) {
               HasSubstr("mixing.largest_parameter is -1"));
   EXPECT_THAT(Error("mixing { clip_radius: nan }"),
               HasSubstr("it must be 0 or more"));
+}
+
+TEST(FindUnused, NamesWhatTheAlgorithmDoesNotLookAt) {
+  const auto unused = [](const std::string& text) {
+    return FindUnused(Parse(text));
+  };
+  EXPECT_THAT(unused("algorithm: \"cp-oadam\" mixing { deadline: \"auto\" "
+                     "codec: \"innov-int8\" gamma: 0.3 all_reduce: \"ring\" }"),
+              testing::UnorderedElementsAre("mixing.codec", "mixing.gamma",
+                                            "mixing.deadline"));
+  EXPECT_THAT(unused("mixing { deadline: \"auto\" all_reduce: \"ring\" }"),
+              testing::ElementsAre("mixing.all_reduce"));
+  for (const std::string_view algorithm : AlgorithmNames()) {
+    EXPECT_THAT(
+        unused(absl::StrCat("algorithm: \"", std::string(algorithm), "\"")),
+        testing::IsEmpty());
+  }
 }
 
 TEST(Validate, RangesAndNames) {
