@@ -22,13 +22,20 @@ bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   });
 }
 
+// dp-, rand-dp- and cp-oadam take any optimizer, and are compared by the same.
+bool HasOptimizer(const std::string& algorithm) {
+  return algorithm == "dposg" || algorithm == "cold" ||
+         algorithm == "dyna-cold" || algorithm == "gradient-tracking";
+}
+
 // What an algorithm that is not the file's implies, in place of what the file
-// has chosen for its own.
-void AddImplied(const std::string& algorithm,
+// has chosen for its own.  Empty values: what the algorithm implies.
+void AddImplied(const std::string& algorithm, const std::string& of_file,
                 const std::vector<std::string>& own,
                 std::vector<std::string>& changes) {
-  // Empty: what the algorithm implies.
-  changes.push_back("step.optimizer=");
+  if (HasOptimizer(algorithm) || HasOptimizer(of_file)) {
+    changes.push_back("step.optimizer=");
+  }
   if (!Sets(own, "mixing.schedule")) {
     changes.push_back("mixing.schedule=");
     changes.push_back("mixing.sites=");  // of a schedule that is gone
@@ -59,8 +66,9 @@ Contender MakeContender(const std::string& name, const std::string& algorithm,
                         const std::vector<std::string>& own,
                         const RunConfig& given) {
   Contender contender{name, {"algorithm=" + algorithm}};
-  if (algorithm != given.algorithm())
-    AddImplied(algorithm, own, contender.changes);
+  if (algorithm != given.algorithm()) {
+    AddImplied(algorithm, given.algorithm(), own, contender.changes);
+  }
   if (algorithm == "cp-oadam" && !given.mixing().has_all_reduce()) {
     contender.changes.push_back("mixing.all_reduce=auto");
   }

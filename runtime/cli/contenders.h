@@ -21,8 +21,9 @@ struct Contender {
 
 // `given` is what the file and --set say, unresolved.  A method of the
 // catalogue changes the file's algorithm, unless it is one.  What an algorithm
-// implies is its own unless it is the file's; cp-oadam takes the fastest
-// all-reduce unless `given` or the name says another.
+// implies is its own unless it is the file's; the optimizer stays the file's
+// where neither algorithm is one; cp-oadam takes the fastest all-reduce unless
+// `given` or the name says another.
 //
 // kInvalidArgument: an unknown method, one that is no run of a fleet, or a name
 // twice.

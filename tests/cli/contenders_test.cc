@@ -82,6 +82,23 @@ TEST(Contenders, NobodyRunsTwice) {
   }
 }
 
+// A file with sgd compares sgd with sgd, unless an algorithm is its optimizer.
+TEST(Contenders, OptimizerIsTheFilesWhereTheAlgorithmIsNone) {
+  const auto changes = [](const std::string& of_file, const std::string& name) {
+    RunConfig given;
+    given.set_algorithm(of_file);
+    given.mutable_step()->set_optimizer("sgd");
+    return (*ContendersOf({name}, {}, given))[0].changes;
+  };
+  const auto own = Contains("step.optimizer=");
+  for (const char* name : {"rand-dp-oadam", "cp-oadam"}) {
+    EXPECT_THAT(changes("dp-oadam", name), Not(own)) << name;
+    EXPECT_THAT(changes("cold", name), own) << name;
+  }
+  EXPECT_THAT(changes("dp-oadam", "cold"), own);
+  EXPECT_THAT(changes("dp-oadam", "dposg"), own);
+}
+
 TEST(Contenders, SitesAreHalvesWhereTheFileHasNone) {
   RunConfig eight = Given();
   eight.set_peers(8);
