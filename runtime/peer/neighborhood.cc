@@ -41,6 +41,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
     possible_ = PossibleDeadline();
   }
+  passed_ = MakeExchangeId(RoundOf(id) + 1);
   for (auto& [peer, entry] : edges_) {
     const auto it = std::find_if(
         row.begin(), row.end(),
@@ -51,7 +52,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {
-      entry.edge->Pass(MakeExchangeId(RoundOf(id) + 1));
+      entry.edge->Pass(passed_);
       continue;
     }
     if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {

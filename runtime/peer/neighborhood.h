@@ -237,12 +237,12 @@ class Neighborhood final : public TransportListener {
   std::function<void(PeerId)> on_up_;
   int overlap_ = 1;
   double stable_ = 1;
-  uint64_t skipped_ = 0, late_ = 0;
+  uint64_t boundary_ = 0, skipped_ = 0, late_ = 0;
   uint64_t clipped_ = 0;  // of edges that were given up
   absl::Duration exchange_time_, possible_, busy_;
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;
-  uint64_t boundary_ = 0;
+  ExchangeId passed_ = 0;  // below it, on edges of no row
 };
 
 }  // namespace gossamer

@@ -49,6 +49,9 @@ absl::Status Neighborhood::Add(NewEdge added) {
   } else {
     edge = std::make_unique<Edge>(std::move(o), added.codec, x_, cache_);
   }
+  // In no row of a round that is under way: its later phases may wait for who
+  // waits for the first of this one.
+  edge->Pass(passed_);
   edge->set_overlap(overlap_);
   edge->set_insist(decisions_->replays());
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
@@ -93,6 +96,7 @@ bool Neighborhood::Connected(PeerId peer) const {
 
 void Neighborhood::BeginLife() {
   for (const PeerId peer : Peers()) Drop(peer);
+  passed_ = 0;
   for (const auto& [peer, epoch] : last_epochs_) {
     epoch_ = std::max(epoch_, epoch);
   }
