@@ -52,6 +52,26 @@ void Axpy(float a, std::span<const float> y, std::span<float> x) {
   ReferenceKernels().axpy(a, y.subspan(i), x.subspan(i));
 }
 
+void CompensatedAxpy(float a, std::span<const float> y, std::span<float> x,
+                     std::span<float> rest) {
+  const auto factor = hn::Set(kFloats, a);
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes) {
+    const auto old = hn::LoadU(kFloats, &x[i]);
+    const auto step = hn::Mul(factor, hn::LoadU(kFloats, &y[i]));
+    const auto sum = hn::Add(old, step);
+    const auto added = hn::Sub(sum, old);
+    const auto lost = hn::Add(hn::Sub(old, hn::Sub(sum, added)),  //
+                              hn::Sub(step, added));
+    const auto small = hn::Add(hn::LoadU(kFloats, &rest[i]), lost);
+    const auto whole = hn::Add(sum, small);
+    hn::StoreU(whole, kFloats, &x[i]);
+    hn::StoreU(hn::Sub(small, hn::Sub(whole, sum)), kFloats, &rest[i]);
+  }
+  ReferenceKernels().compensated_axpy(a, y.subspan(i), x.subspan(i),
+                                      rest.subspan(i));
+}
+
 void Ema(float weight, std::span<const float> x, std::span<float> average) {
   const auto factor = hn::Set(kFloats, weight);
   size_t i = 0;

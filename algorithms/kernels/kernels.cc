@@ -32,6 +32,7 @@ const Kernels& Table() {
       .add = Add,
       .scale = Scale,
       .axpy = Axpy,
+      .compensated_axpy = CompensatedAxpy,
       .ema = Ema,
       .optimistic = Optimistic,
       .adam = Adam,

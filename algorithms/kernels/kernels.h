@@ -41,6 +41,10 @@ struct Kernels {
   void (*scale)(float a, std::span<float> x);
   // x += a·y.
   void (*axpy)(float a, std::span<const float> y, std::span<float> x);
+  // x + rest += a·y in twice the digits (two-sum: Knuth, TAOCP 2, 4.2.2):
+  // `rest` keeps what x has no room for, at most half a unit of its last place.
+  void (*compensated_axpy)(float a, std::span<const float> y,
+                           std::span<float> x, std::span<float> rest);
   // average += weight·(x − average); weight = 1 − decay.
   void (*ema)(float weight, std::span<const float> x, std::span<float> average);
 

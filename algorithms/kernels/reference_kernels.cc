@@ -36,6 +36,18 @@ void Axpy(float a, std::span<const float> y, std::span<float> x) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] + a * y[i];
 }
 
+void CompensatedAxpy(float a, std::span<const float> y, std::span<float> x,
+                     std::span<float> rest) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float step = a * y[i];
+    const float sum = x[i] + step;
+    const float added = sum - x[i];
+    rest[i] = rest[i] + ((x[i] - (sum - added)) + (step - added));
+    x[i] = sum + rest[i];
+    rest[i] = rest[i] - (x[i] - sum);
+  }
+}
+
 void Ema(float weight, std::span<const float> x, std::span<float> average) {
   for (size_t i = 0; i < x.size(); ++i) {
     average[i] = average[i] + weight * (x[i] - average[i]);
@@ -139,6 +151,7 @@ constexpr Kernels kReference = {
     .add = Add,
     .scale = Scale,
     .axpy = Axpy,
+    .compensated_axpy = CompensatedAxpy,
     .ema = Ema,
     .optimistic = Optimistic,
     .adam = Adam,

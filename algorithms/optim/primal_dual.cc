@@ -6,7 +6,10 @@
 namespace gossamer {
 
 Cold::Cold(double learning_rate, size_t size, const Kernels& kernels)
-    : learning_rate_(learning_rate), kernels_(kernels), dual_(size) {}
+    : learning_rate_(learning_rate),
+      kernels_(kernels),
+      dual_(size),
+      rest_(size) {}
 
 void Cold::Step(std::span<float> x, std::span<const float> gradient,
                 double scale) {
@@ -18,17 +21,25 @@ void Cold::Step(std::span<float> x, std::span<const float> gradient,
 
 void Cold::OnCorrection(float c, std::span<const float> difference) {
   assert(difference.size() == dual_.size());
-  kernels_.axpy(static_cast<float>(-c / learning_rate_), difference, dual_);
+  kernels_.compensated_axpy(static_cast<float>(-c / learning_rate_), difference,
+                            dual_, rest_);
 }
 
 void Cold::Brought(std::span<float> brought) const {
   for (size_t i = 0; i < brought.size(); ++i) {
-    brought[i] = static_cast<float>(-learning_rate_ * dual_[i]);
+    brought[i] = static_cast<float>(-learning_rate_ *
+                                    (static_cast<double>(dual_[i]) + rest_[i]));
   }
 }
 
-void Cold::ResetDual() { std::ranges::fill(dual_, 0.0f); }
+void Cold::ResetDual() {
+  std::ranges::fill(dual_, 0.0f);
+  std::ranges::fill(rest_, 0.0f);
+}
 
-void Cold::VisitState(StateVisitor& visitor) { visitor.Floats("dual", dual_); }
+void Cold::VisitState(StateVisitor& visitor) {
+  visitor.Floats("dual", dual_);
+  visitor.Floats("dual_rest", rest_);
+}
 
 }  // namespace gossamer

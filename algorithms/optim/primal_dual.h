@@ -24,8 +24,10 @@ namespace gossamer {
 // own gradient, and a constant η leaves no error.
 //
 // Σ λ over the peers stays 0, as the mean of x stays where it is: c and D are
-// opposite at the ends of an edge.  In units of the gradient, so that a
-// decaying learning rate leaves λ as right as it was.
+// opposite at the ends of an edge.  In floats it would not: near the solution D
+// is below the last place of the larger of two duals, which lost it while the
+// smaller one took it, round by round.  So λ has a second float.  In units of
+// the gradient, so that a decaying learning rate leaves λ as right as it was.
 class Cold final : public Optimizer {
  public:
   Cold(double learning_rate, size_t size, const Kernels& kernels);
@@ -41,7 +43,7 @@ class Cold final : public Optimizer {
  private:
   const double learning_rate_;
   const Kernels& kernels_;
-  std::vector<float> dual_;  // λ
+  std::vector<float> dual_, rest_;  // λ, and what it has no room for
 };
 
 }  // namespace gossamer

@@ -156,9 +156,13 @@ TEST_P(KernelsTest, ElementwiseBitsAreThoseOfTheReference) {
       k.add(y, x);
       k.scale(0.3f, x);
       k.axpy(-1.7f, y, x);
+      auto rest = Gaussian("rest", n);
+      k.scale(1e-8f, rest);
+      k.compensated_axpy(1e-6f, y, x, rest);
       k.ema(0.005f, y, x);
       k.optimistic(0.02f, 0.01f, y, previous, x);
       x.insert(x.end(), previous.begin(), previous.end());
+      x.insert(x.end(), rest.begin(), rest.end());
       return x;
     };
     EXPECT_TRUE(SameBits(run(tested()), run(reference())));

@@ -329,6 +329,36 @@ TEST_P(EveryOptimizerTest, RefusesParametersOutOfRange) {
   }
 }
 
+// What is too small for the larger of two duals must not go to the smaller one
+// alone: a million corrections of a hundredth of its last place.
+TEST(ColdTest, DualsSumToZeroThoughCorrectionsAreBelowTheirLastPlace) {
+  constexpr size_t kValues = 16;
+  const OptimizerSpec spec{.name = "cold", .learning_rate = 0.1};
+  const auto large = Make(spec, kValues), small = Make(spec, kValues);
+  std::vector<float> difference = Start(kValues);
+  const auto exchange = [&](float c) {
+    large->OnCorrection(c, difference);
+    small->OnCorrection(-c, difference);
+  };
+  large->OnCorrection(1, difference);
+  const auto both = [&] {
+    std::vector<float> a(kValues), b(kValues);
+    large->Brought(a);
+    small->Brought(b);
+    for (size_t i = 0; i < kValues; ++i) a[i] += b[i];
+    return a;
+  };
+  const std::vector<float> before = both();
+  for (int i = 0; i < 1'000'000; ++i) exchange(5e-10f);
+  const std::vector<float> after = both();
+  std::vector<float> moved(kValues);
+  small->Brought(moved);
+  for (size_t i = 0; i < kValues; ++i) {
+    EXPECT_NEAR(after[i], before[i], 2e-7 * std::abs(before[i]));
+    EXPECT_NEAR(moved[i], -5e-4 * difference[i], 1e-9);
+  }
+}
+
 TEST(OptimizerTest, AnUnknownNameNamesTheKnownOnes) {
   const auto made = Optimizer::Create({.name = "lion"}, 1);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);

@@ -105,6 +105,8 @@ void AddOptimizerCases(const Kernels& k, Workspace& w,
   cases.push_back({"optimistic", 20, nothing,
                    [&k, &w] { k.optimistic(1e-7f, 1e-7f, w.g, w.m, w.x); }});
   cases.push_back({"axpy", 12, nothing, [&k, &w] { k.axpy(1e-7f, w.g, w.x); }});
+  cases.push_back({"compensated_axpy", 20, nothing,
+                   [&k, &w] { k.compensated_axpy(1e-7f, w.g, w.x, w.y); }});
   cases.push_back({"ema", 12, nothing, [&k, &w] { k.ema(1e-3f, w.x, w.y); }});
   cases.push_back({"add", 12, nothing, [&k, &w] { k.add(w.g, w.m); }});
   cases.push_back({"scale", 8, nothing, [&k, &w] { k.scale(0.999f, w.m); }});
