@@ -17,33 +17,52 @@
 namespace gossamer {
 namespace {
 
-// A view to come, for all members at once.
+// A view to come, and who knows of it, by rank.
 struct NextView {
   View view;
-  bool known = false;
+  std::vector<bool> known;
   std::vector<std::function<void()>> tell;
+  void AnnounceTo(size_t rank) {
+    known[rank] = true;
+    tell[rank]();
+  }
   void Announce(uint64_t from_round) {
     view.from_round = from_round;
-    known = true;
-    for (const auto& f : tell) f();
+    for (size_t rank = 0; rank < known.size(); ++rank) AnnounceTo(rank);
   }
 };
 
 class RegroupedFleet final : public ForwardingMembership {
  public:
   RegroupedFleet(std::unique_ptr<Membership> fleet, NextView* next)
-      : ForwardingMembership(std::move(fleet)), next_(next) {}
+      : ForwardingMembership(std::move(fleet)),
+        next_(next),
+        rank_(next->known.size()) {
+    next->known.push_back(false);
+    next->tell.emplace_back();
+  }
   const View& view() const override {
-    return next_->known ? next_->view : ForwardingMembership::view();
+    return next_->known[rank_] ? next_->view : ForwardingMembership::view();
   }
   void SetOnChange(std::function<void()> f) override {
-    if (f != nullptr) next_->tell.push_back(f);
+    if (f != nullptr) next_->tell[rank_] = f;
     ForwardingMembership::SetOnChange(std::move(f));
   }
 
  private:
   NextView* const next_;
+  const size_t rank_;
 };
+
+// The fleet's view to come: its members in another order.
+View Regrouped(SimFleet& fleet, const std::vector<size_t>& ranks) {
+  View view = fleet.fleet().view();
+  std::vector<Member> members;
+  for (const size_t rank : ranks) members.push_back(view.members[rank]);
+  view.members = members;
+  view.epoch = 2;
+  return view;
+}
 
 SimFleetOptions AdaptiveFleet(int peers, uint64_t rounds) {
   SimFleetOptions o = QuadraticFleet(peers, rounds);
@@ -77,13 +96,7 @@ TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
         return std::make_unique<RegroupedFleet>(std::move(fleet), &next);
       };
       SimFleet fleet(o);
-      next.view = fleet.fleet().view();
-      next.view.epoch = 2;
-      std::vector<Member> others;
-      for (const int rank : {0, 2, 4, 1, 3, 5}) {
-        others.push_back(next.view.members[static_cast<size_t>(rank)]);
-      }
-      next.view.members = others;
+      next.view = Regrouped(fleet, {0, 2, 4, 1, 3, 5});
       fleet.Start();
       const auto at = [&](uint64_t round) {
         return fleet.loop().RunUntil(
@@ -119,6 +132,38 @@ TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
   for (int rank = 0; rank < 5; ++rank) {
     if (rank == 1) continue;
     EXPECT_EQ(fleet.peer(rank).round(), 101u) << rank;
+  }
+}
+
+// Of a round that has begun by the view before, a new edge gets nothing.  Who
+// waits for the first of its phases must hear so at once: this peer may be
+// waiting, round about, for the last one of that peer.
+TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
+  constexpr uint64_t kFrom = 20;
+  for (const int phases : {1, 3}) {
+    NextView next;
+    SimFleetOptions o = QuadraticFleet(6, 60);
+    o.peer.overlap_steps = 0;
+    o.peer.mixing_rounds = phases;
+    o.network.link.latency = absl::Milliseconds(20);
+    o.membership = [&](std::unique_ptr<Membership> fleet) {
+      return std::make_unique<RegroupedFleet>(std::move(fleet), &next);
+    };
+    SimFleet fleet(o);
+    next.view = Regrouped(fleet, {1, 0, 4, 2, 3, 5});
+    next.view.from_round = kFrom;
+    fleet.Start();
+    const auto edge = [&](int from, int to) {
+      return fleet.peer(from).neighborhood().edge(SimFleet::IdOf(to));
+    };
+    ASSERT_TRUE(fleet.loop().RunUntil(
+        [&] { return edge(2, 1)->decided() == MakeExchangeId(kFrom) + 1; },
+        absl::Minutes(1)));
+    next.AnnounceTo(2);
+    ASSERT_NE(edge(2, 4), nullptr);
+    EXPECT_EQ(edge(2, 4)->decided(), MakeExchangeId(kFrom + 1));
+    for (const size_t rank : {0, 1, 3, 4, 5}) next.AnnounceTo(rank);
+    EXPECT_TRUE(fleet.Run(absl::Minutes(5))) << fleet.StatusOf(0);
   }
 }
 
