@@ -66,6 +66,10 @@ class AllReducer {
   void LeadAhead();
   // Whose message a started operation waits for, as "peer 3".
   std::string Awaited() const;
+  // An operation that will not be done has changed what the compressor keeps.
+  bool spoilt() const {
+    return current_ && !done() && compressor_->remembers();
+  }
   // The operation is done and took so long here.
   void Finish(double seconds);
 

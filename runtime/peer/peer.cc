@@ -123,6 +123,7 @@ Task<absl::Status> Peer::Run() {
     const absl::Time started = parts_.loop->Now();
     Task<absl::Status> round = Round();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
+    if (stopped_) break;
     ++rounds_since_life_;
     if (Sick()) {
       Task<absl::Status> healed = Heal();
@@ -144,7 +145,7 @@ Task<absl::Status> Peer::Run() {
 Task<absl::Status> Peer::Round() {
   metrics_.seconds_computing = metrics_.seconds_waiting = 0;
   if (spec_.centralized) {
-    for (int i = 0; i < spec_.steps_per_round; ++i) {
+    for (int i = 0; i < spec_.steps_per_round && !stopped_; ++i) {
       Task<absl::Status> step = CentralizedStep();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
     }
@@ -342,9 +343,15 @@ Task<absl::Status> Peer::CentralizedStep() {
   });
   const absl::Time computed = parts_.loop->Now();
   all_reducer_.Start(steps_);
-  const bool reduced =
-      co_await waiter_.Until([this] { return all_reducer_.done(); },
-                             parts_.loop->Now() + spec_.liveness_limit);
+  const bool reduced = co_await waiter_.Until(
+      [this] { return all_reducer_.done() || EndedBehind(); },
+      parts_.loop->Now() + spec_.liveness_limit);
+  if (reduced && !all_reducer_.done()) {
+    // The others stand before this round: it ends there, too.
+    stopped_ = true;
+    decisions_.TellStop(round_);
+    co_return absl::OkStatus();
+  }
   if (!reduced) {
     co_return absl::DeadlineExceededError(absl::StrCat(
         "round ", round_, ": the all-reduce of gradients did not end within ",

@@ -279,6 +279,8 @@ Task<absl::Status> Peer::Finish() {
   if (parts_.checkpoints != nullptr) {
     Task<bool> earlier = SaveCheckpoint(/*now=*/true);
     co_await earlier.result();
+  }
+  if (parts_.checkpoints != nullptr && !all_reducer_.spoilt()) {
     TakeState();
   } else {
     neighborhood_.BeginRecord(cut);
