@@ -78,6 +78,7 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
   Past& now =
       resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
   now = {KeyOf(before), cut};
+  cuts_[now.key][static_cast<size_t>(side)].insert(cut);
   for (const Past* past = &now; past != nullptr;) {
     std::erase_if(incarnations_[past->key].applied[side],
                   [done](const auto& entry) { return entry.first >= done; });
@@ -99,9 +100,18 @@ bool CorrectionLedger::Excused(const Key& key, int side) const {
   }
 }
 
+// A member that a service with an old disk takes for one that returns goes on
+// from its own newest checkpoint.
+bool CorrectionLedger::CutApart(const Key& key) const {
+  const auto it = cuts_.find(key);
+  if (it == cuts_.end()) return false;
+  const auto& [lower, upper] = it->second;
+  return !lower.empty() && !upper.empty() && lower != upper;
+}
+
 std::string CorrectionLedger::Finish() const {
   for (const auto& [key, in] : incarnations_) {
-    if (Excused(key, 0) || Excused(key, 1)) continue;
+    if (Excused(key, 0) || Excused(key, 1) || CutApart(key)) continue;
     for (const int side : {0, 1}) {
       for (const auto& [id, hash] : in.applied[side]) {
         if (Find(in.applied[1 - side], id) != nullptr) continue;

@@ -68,12 +68,16 @@ class CorrectionLedger {
   static const uint64_t* Find(const Applied& applied, ExchangeId id);
   // That the end of this side has undone or lost what it applied.
   bool Excused(const Key& key, int side) const;
+  // Both ends went on from records of it, and not of one cut.
+  bool CutApart(const Key& key) const;
 
   std::map<Key, Incarnation> incarnations_;
   std::map<PeerId, uint64_t> lives_;                         // the present ones
   std::map<std::pair<PeerId, uint64_t>, uint64_t> life_of_;  // by epoch
   // By peer, the other one and the life that went on.
   std::map<std::array<uint64_t, 3>, Past> resumed_;
+  // From which each side went on.
+  std::map<Key, std::array<std::set<ExchangeId>, 2>> cuts_;
   std::set<std::pair<PeerId, uint64_t>> crashed_;
   uint64_t corrections_ = 0;
 };

@@ -22,7 +22,8 @@ namespace {
 // fleet; then every phase must end within so much virtual time.
 constexpr int kLongestFaults = 400;
 constexpr absl::Duration kPatience = absl::Minutes(3);
-constexpr int kRoundsToGather = 150;
+constexpr uint64_t kRoundsToGather = 150;
+constexpr uint64_t kRoundsToEnd = 10;
 constexpr absl::Duration kStragglers = absl::Minutes(1);
 
 class Simulation {
@@ -43,7 +44,8 @@ class Simulation {
   void AfterEvent();
   void Advance();
   void StopFaults();
-  void Enter(Phase phase, absl::Duration patience);
+  // Which may take so many of the longest rounds.
+  void Enter(Phase phase, uint64_t rounds);
   void RestartStopped();
   void CheckCalm();
   void CheckEnd();
@@ -222,9 +224,9 @@ void Simulation::AfterEvent() {
   }
 }
 
-void Simulation::Enter(Phase phase, absl::Duration patience) {
+void Simulation::Enter(Phase phase, uint64_t rounds) {
   phase_ = phase;
-  give_up_ = loop_.Now() + patience;
+  give_up_ = loop_.Now() + kPatience + rounds * scenario_.LongestRound();
   Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
                              MaxRound(seats_)));
 }
@@ -277,16 +279,14 @@ void Simulation::Advance() {
         return;
       StopFaults();
       // The last view may begin many slow rounds from now.
-      Enter(Phase::kGathering,
-            kPatience + kRoundsToGather * scenario_.LongestRound());
+      Enter(Phase::kGathering, kRoundsToGather);
       return;
     case Phase::kGathering:
       if (!AllJoined(seats_, *service_.fleet(), loop_.Now())) break;
       calm_ = true;
       calm_from_ = MaxRound(seats_);
       CheckCalm();
-      Enter(Phase::kCalm,
-            kPatience + scenario_.calm_rounds * scenario_.LongestRound());
+      Enter(Phase::kCalm, scenario_.calm_rounds);
       return;
     case Phase::kCalm:
       if (scenario_.ends_by_stop
@@ -295,7 +295,7 @@ void Simulation::Advance() {
         break;
       }
       if (scenario_.ends_by_stop) service_.RequestStop();
-      Enter(Phase::kEnding, kPatience);
+      Enter(Phase::kEnding, kRoundsToEnd);
       return;
     case Phase::kEnding:
       if (!AllEnded(seats_)) break;
