@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
 
 namespace gossamer {
@@ -134,6 +138,79 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
     owed = std::max(owed, std::abs(saved[k] - before[k]));
   }
   EXPECT_GT(owed, 1e-3);  // else there was nothing to show
+}
+
+// A stop that has been agreed on without a peer that was taken for lost, which
+// has not `heard` of it.
+class StoppedFleet final : public ForwardingMembership {
+ public:
+  StoppedFleet(std::unique_ptr<Membership> fleet, uint64_t round,
+               const bool* heard)
+      : ForwardingMembership(std::move(fleet)), round_(round), heard_(heard) {}
+  StopState stop() const override {
+    return *heard_ ? StopState{.round = round_, .committed = true}
+                   : StopState();
+  }
+  void SetOnChange(std::function<void()> f) override {
+    if (f != nullptr) tell_ = f;
+    ForwardingMembership::SetOnChange(std::move(f));
+  }
+  void Tell() const { tell_(); }
+
+ private:
+  const uint64_t round_;
+  const bool* const heard_;
+  std::function<void()> tell_;
+};
+
+// It has begun the round at which the others stand, waits for their gradients,
+// and they for its farewell.
+TEST_F(ResumeTest, WhoHearsLateThatACentralizedFleetHasStoppedEndsWithIt) {
+  constexpr uint64_t kStop = 20;
+  for (const std::string method : {"dense-f32", "qsgd", "top-k:rate=10"}) {
+    SCOPED_TRACE(method);
+    std::filesystem::remove_all(folder_);
+    SimFleetOptions o = FarCentralizedFleet();
+    o.gradient_codec = method;
+    o.peer.all_reduce = "all-gather";
+    SimFleet whole(o);
+    ASSERT_TRUE(whole.Run());
+
+    o.checkpoints = folder_;
+    o.peer.checkpoint_every = 15;
+    const bool yes = true;
+    bool late = false;
+    std::vector<StoppedFleet*> members;
+    o.membership = [&](std::unique_ptr<Membership> fleet) {
+      auto member = std::make_unique<StoppedFleet>(
+          std::move(fleet), kStop, members.size() == 2 ? &late : &yes);
+      members.push_back(member.get());
+      return member;
+    };
+    {
+      SimFleet first(o);
+      first.Start();
+      first.loop().RunFor(absl::Seconds(30));
+      ASSERT_EQ(first.peer(2).round(), kStop);
+      EXPECT_FALSE(first.peer(2).stopped());
+      EXPECT_TRUE(absl::IsUnavailable(first.StatusOf(0)));  // still running
+      late = true;
+      members[2]->Tell();
+      ASSERT_TRUE(first.Run(absl::Minutes(1)));
+      EXPECT_EQ(first.peer(2).round(), kStop);
+    }
+    // Where the compressor remembers, an earlier round is the newest common
+    // one.
+    const bool remembers = method == "top-k:rate=10";
+    o.membership = {};
+    o.resume_round = remembers ? 16 : kStop;
+    o.boot = 2;
+    EXPECT_EQ(CheckpointStore(folder_ / "peer-2", 2).Rounds().back(),
+              o.resume_round);
+    SimFleet second(o);
+    ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+    EXPECT_EQ(second.Hash(), whole.Hash());
+  }
 }
 
 }  // namespace
