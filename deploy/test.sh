@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to all tests passed. The same that CI runs.
 #
-#   deploy/test.sh               the release build and all its tests
+#   deploy/test.sh               the release build and all its tests, and what
+#                                fuzzing has kept under sanitizers (corpora)
 #   deploy/test.sh release asan  these presets; there are also tsan, and clang,
 #                                whose thread-safety analysis is its test
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(release)
+[ ${#presets[@]} -gt 0 ] || presets=(release corpora)
 
 deploy/setup.sh --for tests
 if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
