@@ -14,7 +14,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --for) [ "${2:-}" = tests ] || { echo "setup: --for takes: tests" >&2; exit 2; }; for_tests=1; shift 2;;
     --no-torch) with_torch=0; shift;;
-    -h|--help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
+    -h|--help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0;;
     *) echo "setup: unknown option $1 (see --help)" >&2; exit 2;;
   esac
 done

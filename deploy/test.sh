@@ -12,6 +12,7 @@ presets=("$@")
 [ ${#presets[@]} -gt 0 ] || presets=(release corpora)
 
 deploy/setup.sh --for tests
+deploy/digits.sh
 if [ ! -e data/emoji-32/batches.meta.txt ]; then need_data=1; else need_data=0; fi
 
 export TSAN_OPTIONS="suppressions=$PWD/deploy/tsan.suppressions:${TSAN_OPTIONS:-}"

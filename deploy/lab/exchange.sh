@@ -14,7 +14,7 @@
 #   RTTS=100 RATES=unlimited SIZES=4194304 LOSS=0.001 deploy/lab/exchange.sh --lanes 4
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=build/release/bin
 work=$(mktemp -d /dev/shm/gossamer-exchange.XXXXXX)

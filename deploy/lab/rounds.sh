@@ -11,7 +11,7 @@
 #   PEERS="3" STEPS="40ms" ROUNDS=600 deploy/lab/rounds.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-case ${1:-} in -h|--help) sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
+case ${1:-} in -h|--help) sed -n '2,11p' "$0" | sed 's/^# \{0,1\}//'; exit 0;; esac
 
 bin=build/release/bin
 work=$(mktemp -d /dev/shm/gossamer-rounds.XXXXXX)

@@ -9,6 +9,10 @@ after kill -9 of a peer, and after a freeze until it is back in the view, beside
 the median round before, the deadlines missed and the rounds that somebody passed
 over; how long the service took to remove the dead one; and for two lengths of a
 round the time from SIGTERM until the process has ended in good order.
+
+Exit code 1 if a figure is not what the fleet promises: a stall above two median
+rounds and above a second, a dead one in the view for more than 5 s, a leave of
+more than 10 s, or a round that a join has cost somebody.
 """
 
 import argparse
@@ -29,6 +33,12 @@ MIXING = 'deadline: "auto"'
 PEERS = 8
 CALM = 8  # seconds
 LEAVES = 3  # of each length of a round
+broken = []  # promises
+
+
+def promise(holds, what):
+    if not holds:
+        broken.append(what)
 
 
 def rounds(fleet, k):
@@ -54,6 +64,7 @@ def standing(fleet, k):
 
 
 def report(name, fleet, others, begin):
+    """How many rounds were passed over."""
     end = time.time()
     gaps, medians, late, passed = [], [], 0, 0
     for k in others:
@@ -69,6 +80,10 @@ def report(name, fleet, others, begin):
     print(f"{name}: longest stall {1e3 * max(gaps):.0f} ms, median round "
           f"{1e3 * statistics.median(medians):.1f} ms, in {end - begin:.1f} s "
           f"{late} deadlines missed, {passed} rounds passed over", flush=True)
+    longest = max(2 * statistics.median(medians), 1.0)
+    promise(max(gaps) <= longest,
+            f"{name}: a stall of {max(gaps):.2f} s, above {longest:.2f} s")
+    return passed
 
 
 def stalls(fleet):
@@ -80,11 +95,14 @@ def stalls(fleet):
     begin = time.time()
     fleet.start_peer(extra)
     processes.wait_for(lambda: fleet.round_of(extra) > 50)
-    report("one more joins", fleet, everybody, begin)
+    passed = report("one more joins", fleet, everybody, begin)
+    promise(passed == 0, f"a join has cost {passed} rounds")
     begin = time.time()
     fleet.processes[extra].kill()
     processes.wait_for(lambda: standing(fleet, extra) == "removed")
-    print(f"out of the view after {time.time() - begin:.1f} s")
+    took = time.time() - begin
+    print(f"out of the view after {took:.1f} s")
+    promise(took <= 5, f"a dead peer was in the view for {took:.1f} s")
     time.sleep(2)
     report("kill -9", fleet, everybody, begin)
     begin = time.time()
@@ -104,6 +122,7 @@ def leaves(fleet, heartbeat):
         fleet.processes[k].send_signal(signal.SIGTERM)
         code = fleet.processes[k].wait(processes.LIMIT)
         took.append(time.time() - begin)
+        promise(took[-1] <= 10, f"peer {k} took {took[-1]:.1f} s to leave")
         if code != 0:
             raise AssertionError(f"peer {k} ended with {code}")
         events += [e for e in fleet.events(k) if e.startswith("left")]
@@ -144,7 +163,10 @@ def main():
     for step in ("8ms", "500ms"):
         with_fleet(lambda fleet: leaves(fleet, 1), 8, heartbeat=1,
                    game=asleep(step))
+    for what in broken:
+        print(f"not as promised: {what}")
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
