@@ -80,10 +80,14 @@ def find(gossamer, bug):
 def main():
     gossamer = sys.argv[1]
     only = sys.argv[2:]
+    unknown = [bug for bug in only if bug not in BUGS]
+    if unknown:
+        sys.exit(f"no bug is called {', '.join(unknown)}; known: "
+                 f"{', '.join(BUGS)}")
+    looked_for = only or list(BUGS)
     missed = []
-    for bug, breaks in BUGS.items():
-        if only and bug not in only:
-            continue
+    for bug in looked_for:
+        breaks = BUGS[bug]
         first = find(gossamer, bug)
         if first:
             print(f"{bug} ({breaks}): seed {first['seed']}: {first['what']}",
@@ -94,7 +98,7 @@ def main():
     false_alarms = [] if only else violations(gossamer, None, 1, SEEDS)
     for alarm in false_alarms:
         print(f"without a bug: seed {alarm['seed']}: {alarm['what']}")
-    print(f"{len(BUGS) - len(missed)} of {len(BUGS)} bugs found")
+    print(f"{len(looked_for) - len(missed)} of {len(looked_for)} bugs found")
     return 1 if missed or false_alarms else 0
 
 
