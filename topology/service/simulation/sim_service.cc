@@ -8,7 +8,8 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr absl::Duration kCallDeadline = absl::Seconds(5);
+// As MakeGrpcTopologyCalls: one call that hangs must not cost a lease.
+constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 
 // Not one from before a member came or was given up: its edges are gone.
