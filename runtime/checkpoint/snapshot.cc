@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ranges>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -55,16 +54,17 @@ absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes) {
 }
 
 absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
+  const auto same_name = [](const auto& a, const auto& b) {
+    return a.first == b.first;
+  };
   const bool same =
       std::ranges::equal(state.floats, like.floats,
                          [](const auto& a, const auto& b) {
                            return a.first == b.first &&
                                   a.second.size() == b.second.size();
                          }) &&
-      std::ranges::equal(std::views::keys(state.counters),
-                         std::views::keys(like.counters)) &&
-      std::ranges::equal(std::views::keys(state.bytes),
-                         std::views::keys(like.bytes));
+      std::ranges::equal(state.counters, like.counters, same_name) &&
+      std::ranges::equal(state.bytes, like.bytes, same_name);
   if (same) return absl::OkStatus();
   return Damaged("is not of this run's shape: other names or sizes");
 }
