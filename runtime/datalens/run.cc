@@ -249,6 +249,7 @@ struct Seat {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<TeacherGroup> teachers;
   std::unique_ptr<TeacherPeer> peer;
+  absl::Status ended;
 };
 
 }  // namespace
@@ -280,7 +281,8 @@ absl::Status TrainHere(const DataLensRun& run) {
     seat->peer = std::make_unique<TeacherPeer>(
         &seat->loop, seat->transport.get(), seat->teachers.get(),
         TeacherOptionsOf(run, seat->files),
-        [s = seat.get()](const absl::Status&) {
+        [s = seat.get()](absl::Status status) {
+          s->ended = std::move(status);
           s->loop.Post([s] { s->transport.reset(); });
         });
     seat->transport->SetListener(seat->peer.get());
@@ -296,10 +298,12 @@ absl::Status TrainHere(const DataLensRun& run) {
     peer.Start();
   });
   loop.Run();
+  // A vote under way ends first: its thread has to, whatever is wanted.
   for (const auto& seat : seats) {
     seat->loop.PostAndWait([s = seat.get()] { s->transport.reset(); },
-                           absl::Minutes(1));
+                           absl::InfiniteDuration());
     seat->loop.Stop();
+    ended.Update(seat->ended);  // the student's comes first
   }
   seats.clear();
   GOSSAMER_RETURN_IF_ERROR(ended);

@@ -18,6 +18,10 @@
 namespace gossamer {
 namespace {
 
+// The two that the student may go on from, and one of each time that the group
+// was told to stop since the older of them.
+constexpr int kKeptByGroups = 8;
+
 absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
   RunFiles files;
   GOSSAMER_ASSIGN_OR_RETURN(files.lock, FolderLock::Take(options.folder));
@@ -85,7 +89,8 @@ absl::StatusOr<RunFiles> OpenTeacherFiles(const DataLensRun& run,
                .peer = TeacherGroupId(group),
                .settings = absl::StrFormat("%sgroups %d\ndata %08x\n",
                                            SettingsText(run.settings),
-                                           run.groups, data)});
+                                           run.groups, data),
+               .keep = kKeptByGroups});
 }
 
 }  // namespace gossamer

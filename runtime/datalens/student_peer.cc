@@ -262,6 +262,7 @@ absl::Status StudentPeer::Count(PeerId peer, const VoteHead& head,
 }
 
 absl::Status StudentPeer::EndStep() {
+  CancelTimer();  // all have answered; what follows is this end's work
   const DataLensSettings& s = options_.settings;
   const auto batch = static_cast<uint64_t>(s.batch);
   // First the price, on disk, then what it buys: whoever dies between the two
@@ -289,8 +290,13 @@ absl::Status StudentPeer::EndStep() {
   return absl::OkStatus();
 }
 
-void StudentPeer::SetTimer(absl::Duration after) {
+void StudentPeer::CancelTimer() {
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
+  timer_ = {};
+}
+
+void StudentPeer::SetTimer(absl::Duration after) {
+  CancelTimer();
   timer_ = loop_->RunAt(loop_->Now() + after, [this] {
     timer_ = {};
     if (ended_) {
@@ -350,8 +356,7 @@ void StudentPeer::FinishIfAllAreGone() {
 }
 
 void StudentPeer::Finish() {
-  if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
-  timer_ = {};
+  CancelTimer();
   if (done_) std::exchange(done_, nullptr)(status_);
 }
 

@@ -128,6 +128,7 @@ class StudentPeer : public TransportListener {
   absl::StatusOr<uint64_t> CommonStep() const;
   absl::Status Count(PeerId peer, const VoteHead& head, const Frame& frame);
   absl::Status Missing() const;
+  void CancelTimer();
   void SetTimer(absl::Duration after);
   void End(absl::Status status);
   void SendEnd(PeerId peer);

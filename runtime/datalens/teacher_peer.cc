@@ -103,9 +103,11 @@ absl::Status TeacherPeer::Read(const VoteHead& head, const Frame& frame) {
       KeepAndFinish(absl::FailedPreconditionError(
           absl::StrCat("the student ended: ", TextOf(frame.body.bytes()))));
       return absl::OkStatus();
-    case VoteHead::Kind::kQuestion:
-      SetTimer();
-      return Answer(head, frame);
+    case VoteHead::Kind::kQuestion: {
+      const absl::Status answered = Answer(head, frame);
+      SetTimer();  // a vote takes as long as it takes
+      return answered;
+    }
     default:
       return absl::DataLossError("a message that no student sends");
   }
@@ -175,12 +177,14 @@ void TeacherPeer::Send(VoteHead::Kind kind, std::vector<std::byte> body) {
 
 void TeacherPeer::SetTimer() {
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
-  timer_ = loop_->RunAt(loop_->Now() + options_.patience, [this] {
+  // The student waits for others, up to its patience, and then learns.
+  const absl::Duration limit = 2 * options_.patience;
+  timer_ = loop_->RunAt(loop_->Now() + limit, [this, limit] {
     timer_ = {};
     KeepAndFinish(absl::DeadlineExceededError(absl::StrCat(
-        "no question from the student within ",
-        absl::FormatDuration(options_.patience), " after step ", answered_,
-        "; is it running, and reachable at ", options_.student, "?")));
+        "no question from the student within ", absl::FormatDuration(limit),
+        " after step ", answered_, "; is it running, and reachable at ",
+        options_.student, "?")));
   });
 }
 
