@@ -94,6 +94,8 @@ absl::StatusOr<Losses> GanGame::Gradient(Players players, RngKey key) {
   if (status.ok()) status = CheckFinite(players, *losses);
   if (!status.ok()) {
     std::copy(statistics.begin(), statistics.end(), statistics_.begin());
+    // A step of one player leaves the other's extent, and all-reduces take all.
+    std::ranges::fill(gradients_, 0.0f);
     return status;
   }
   return losses;

@@ -149,7 +149,7 @@ Task<absl::Status> Peer::Round() {
       Task<absl::Status> step = CentralizedStep();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
     }
-    UpdateAverage();
+    if (!stopped_) UpdateAverage();
     co_return absl::OkStatus();
   }
   if (const auto overlap = decisions_.Overlap(round_)) {
@@ -364,8 +364,10 @@ Task<absl::Status> Peer::CentralizedStep() {
   const bool choosing = all_reducer_.chosen().empty();
   all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
   if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
-  co_await Compute([this] {
+  bool nobody_steps = false;
+  co_await Compute([this, &nobody_steps] {
     const std::span<const float> mean = all_reducer_.Mean();
+    nobody_steps = CannotStep() && HostKernels().squared_norm(mean) == 0;
     // The same bits everywhere: all skip the step, or none does.
     if (HostKernels().all_finite(mean)) {
       parts_.step->Apply(steps_, round_, mean);
@@ -373,6 +375,7 @@ Task<absl::Status> Peer::CentralizedStep() {
       NoteStep(absl::DataLossError("the mean gradient is not finite"));
     }
   });
+  if (nobody_steps) co_return NobodySteps();
   all_reducer_.LeadAhead();
   ++steps_;
   const absl::Time done = parts_.loop->Now();

@@ -133,6 +133,13 @@ class Peer {
   bool Leaves() const;
   void BeginLife();
   Task<absl::Status> Rejoin();
+  // None of its steps has succeeded for long; mixing may bring a peer back.
+  bool CannotStep() const {
+    constexpr uint64_t kSkippedRounds = 100;
+    return steps_skipped_ >=
+           kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
+  }
+  absl::Status NobodySteps() const;
   bool Sick() const;
   Task<absl::Status> Heal();
 

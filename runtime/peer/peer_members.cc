@@ -15,8 +15,6 @@
 namespace gossamer {
 namespace {
 
-// Mixing may bring back a peer that cannot step, for a while.
-constexpr uint64_t kSkippedRounds = 100;
 // Who loses its parameters this often, with fewer good rounds between, will not
 // get well.
 constexpr uint64_t kMostSpoilt = 3;
@@ -315,11 +313,18 @@ void Peer::BeginLife() {
   rounds_since_life_ = 0;
 }
 
+// Of a centralized fleet, whose peers have one x.
+absl::Status Peer::NobodySteps() const {
+  return absl::DataLossError(absl::StrFormat(
+      "round %d: no peer has had a gradient for %d steps of this one; look at "
+      "the step_skipped events, lower the learning rates and go on from a "
+      "checkpoint",
+      round_, steps_skipped_));
+}
+
 bool Peer::Sick() const {
   if (spec_.centralized || decisions_.replays()) return false;
-  const uint64_t most =
-      kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
-  return !sound_ || steps_skipped_ >= most;
+  return !sound_ || CannotStep();
 }
 
 // Its parameters are lost, not its process: it becomes another life, as after a

@@ -406,6 +406,28 @@ TEST(PeerTest, NanGradientsStopThatPeersStepsOnly) {
   }
 }
 
+// One peer's gradients are left out; a common x that gives none ends the run.
+TEST(PeerTest, ACentralizedFleetEndsIfNobodyHasAGradientForLong) {
+  for (const int sick : {1, 4}) {
+    SimFleetOptions o = FarCentralizedFleet();
+    o.network.link.latency = absl::Milliseconds(1);
+    o.peer.rounds = 300;
+    o.game = [sick](int rank) -> std::unique_ptr<Game> {
+      auto game = Quadratic(rank, 4, 0.1, 0.5);
+      if (rank >= sick) return game;
+      return std::make_unique<SickGame>(std::move(game), 50);
+    };
+    SimFleet fleet(o);
+    EXPECT_EQ(fleet.Run(), sick == 1) << fleet.StatusOf(0);
+    EXPECT_EQ(fleet.peer(0).round(), sick == 1 ? 301u : 150u);
+    for (int r = 0; sick == 4 && r < 4; ++r) {
+      EXPECT_EQ(fleet.StatusOf(r).code(), absl::StatusCode::kDataLoss);
+      EXPECT_THAT(std::string(fleet.StatusOf(r).message()),
+                  testing::HasSubstr("round 150: no peer has had a gradient"));
+    }
+  }
+}
+
 // Without deadlines a dead neighbour ends the run, with words that help.
 TEST(PeerTest, SilentNeighbourEndsTheRunAfterTheLivenessLimit) {
   SimFleetOptions o = QuadraticFleet(4, 200);

@@ -173,6 +173,7 @@ TEST_F(ResumeTest, WhoHearsLateThatACentralizedFleetHasStoppedEndsWithIt) {
     SimFleetOptions o = FarCentralizedFleet();
     o.gradient_codec = method;
     o.peer.all_reduce = "all-gather";
+    o.peer.ema = 0.9;
     SimFleet whole(o);
     ASSERT_TRUE(whole.Run());
 
@@ -210,6 +211,10 @@ TEST_F(ResumeTest, WhoHearsLateThatACentralizedFleetHasStoppedEndsWithIt) {
     SimFleet second(o);
     ASSERT_TRUE(second.Run()) << second.StatusOf(0);
     EXPECT_EQ(second.Hash(), whole.Hash());
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(std::ranges::equal(second.peer(rank).generator(),
+                                     whole.peer(rank).generator()));
+    }
   }
 }
 
