@@ -20,6 +20,7 @@ constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.textproto";
 constexpr char kAside[] = ".partial";
 constexpr char kReplaced[] = ".replaced";
+constexpr char kSetAside[] = "set-aside-round-";
 constexpr uint64_t kMostManifest = 16 << 20;
 
 absl::Status Damaged(const std::string& path, std::string_view what) {
@@ -256,6 +257,25 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
   }
   return absl::NotFoundError(
       absl::StrCat(folder_, ": no whole checkpoint among ", rounds.size()));
+}
+
+absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
+  const std::vector<uint64_t> rounds = Rounds();
+  const uint64_t newest = rounds.empty() ? 0 : rounds.back();
+  if (newest > round) {
+    const std::string name = absl::StrCat(kSetAside, newest);
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
+    GOSSAMER_RETURN_IF_ERROR(
+        files_.Rename(Stored(newest), absl::StrCat(folder_, "/", name)));
+    GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
+    for (const std::string& other : files_.Entries(folder_)) {
+      if (!absl::StartsWith(other, kSetAside) || other == name) continue;
+      GOSSAMER_RETURN_IF_ERROR(
+          files_.Remove(absl::StrCat(folder_, "/", other)));
+    }
+  }
+  GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));
+  return newest > round ? newest : 0;
 }
 
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {

@@ -60,6 +60,10 @@ class CheckpointStore {
   // Removes those after `round`: the fleet goes on from there, and what was
   // saved later belongs to a past that others no longer share.
   absl::Status RemoveAfter(uint64_t round);
+  // The same, but the newest whole one of them stays under another name, which
+  // nothing reads by itself, in place of what was set aside before: people may
+  // want it back.  Its round; 0: there was none.
+  absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
 
  private:
   std::string PathOf(uint64_t round) const;

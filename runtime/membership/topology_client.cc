@@ -278,6 +278,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
       trained_ = true;
       options_.checkpoint_rounds.clear();
     }
+    outside_ = false;  // it is told again if it is so
     phase_ = Phase::kRegistering;
     Retry(status);
     return;

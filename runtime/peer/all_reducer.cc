@@ -176,7 +176,8 @@ void AllReducer::Part() {
 
 void AllReducer::SendFarewell(PeerId peer) {
   if (peer == members_[static_cast<size_t>(rank_)]) return;
-  const CollectiveHead head{.operation = operation_ + 1, .step = kFarewell};
+  const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
+  const CollectiveHead head{.operation = upcoming, .step = kFarewell};
   transport_->Send(
       peer, Channel::kCollective,
       Frame{Payload::FromVector(EncodeCollectiveHead(head)), Payload()});
@@ -203,6 +204,7 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
   if (head.step == kFarewell) {
     parted_.insert(peer);
+    last_ = std::min(last_, head.operation);
     return absl::OkStatus();
   }
   const int rank = static_cast<int>(it - members_.begin());

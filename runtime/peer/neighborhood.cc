@@ -275,6 +275,7 @@ std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
 }
 
 void Neighborhood::FlushAll() {
+  ReopenClosed();
   for (auto& [peer, entry] : edges_) Flush(entry);
 }
 

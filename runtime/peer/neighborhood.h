@@ -182,7 +182,7 @@ class Neighborhood final : public TransportListener {
     bool overdue = false, newcomer = false, resting = false, gone = false;
     bool behind = false;   // not all that was due was complete
     bool passing = false;  // no partner in the newest view that is known
-    absl::Time busy = absl::InfinitePast();  // of a resting one: last unsettled
+    absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     int violations = 0;
     std::string address = {};
     absl::Time closed_until = absl::InfiniteFuture();  // if it is closed

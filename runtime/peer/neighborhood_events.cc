@@ -56,6 +56,7 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
     Refuse(entry, connection, status);
     return;
   }
+  if (entry.resting) entry.busy = loop_->Now();
   TellLost(entry);
   NoteArrivals(entry);
   Send(entry);

@@ -140,6 +140,8 @@ bool Peer::CheckSound() {
     Tell("nonfinite_parameters",
          "this peer's parameters are not finite, or beyond "
          "mixing.largest_parameter; it contributes nothing");
+  } else {
+    asked_in_vain_ = false;  // it can be asked again
   }
   return sound_;
 }

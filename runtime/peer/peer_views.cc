@@ -106,7 +106,7 @@ Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
         return neighborhood_.Acquainted(row) || asked_in_vain_ ||
-               parts_.loop->Now() >= awaited;
+               EndedBehind() || parts_.loop->Now() >= awaited;
       },
       limit, [&] { return awaited; });
 }
@@ -145,7 +145,14 @@ absl::Status Peer::AdoptView() {
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
     } else if (parts_.checkpoints != nullptr) {
       // Of a past that the others, who are not as far, do not share.
-      GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round_));
+      GOSSAMER_ASSIGN_OR_RETURN(const uint64_t aside,
+                                parts_.checkpoints->SetAsideAfter(round_));
+      if (aside != 0) {
+        Tell("checkpoint_aside",
+             absl::StrFormat("the fleet is at round %d; the checkpoint of "
+                             "round %d is set-aside-round-%d now",
+                             round_, aside, aside));
+      }
     }
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
@@ -286,10 +293,12 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 }
 
 // The fleet took this peer for lost and has stopped at this round or before it:
-// nobody will answer what is under way.
+// nobody will answer what is under way.  Of a centralized fleet its members say
+// so themselves, though the service may be gone.
 bool Peer::EndedBehind() const {
   const StopState stop = parts_.membership->stop();
-  return stop.committed && stop.round <= round_;
+  return (stop.committed && stop.round <= round_) ||
+         all_reducer_.Abandoned(steps_);
 }
 
 // True if the fleet ends its run before this round (membership.h).
@@ -306,8 +315,12 @@ Task<bool> Peer::AtStop() {
   // With the service gone the run goes on; nothing is lost by that.
   const uint64_t agreed = stop.round;
   const bool decided = co_await waiter_.Until(
-      [m, agreed] { return m->stop().committed || m->stop().round != agreed; },
+      [this, m, agreed] {
+        return m->stop().committed || m->stop().round != agreed ||
+               all_reducer_.Abandoned(steps_);
+      },
       parts_.loop->Now() + spec_.liveness_limit);
+  if (all_reducer_.Abandoned(steps_)) co_return true;
   co_return decided && m->stop().committed && m->stop().round == round_;
 }
 

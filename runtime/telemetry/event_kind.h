@@ -23,6 +23,11 @@ struct EventInfo {
 inline constexpr EventInfo kEventKinds[] = {
     {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
     {"checkpoint", "one is on disk", ""},
+    {"checkpoint_aside",
+     "the fleet begins before this peer's newest checkpoint, which stays under "
+     "another name: not all had one to share",
+     "if that was not meant: stop all, rename it back to `round-N` everywhere, "
+     "and start all with `--resume`, with the disks that they had"},
     {"checkpoint_failed",
      "none could be taken or saved; those before stay, training goes on",
      "make room, or mend the disk that it names"},

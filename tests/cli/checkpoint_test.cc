@@ -241,6 +241,29 @@ TEST(CheckpointStore, RemovesAPastThatIsNotShared) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
 }
 
+TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 9);
+  const auto save = [&](std::initializer_list<uint64_t> rounds) {
+    for (const uint64_t round : rounds) {
+      Thing thing = ThingOfRound(round);
+      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+    }
+  };
+  save({1, 2, 3});
+  EXPECT_EQ(store.SetAsideAfter(3).value(), 0u);
+  EXPECT_THAT(store.Rounds(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(store.SetAsideAfter(1).value(), 3u);
+  EXPECT_THAT(store.Rounds(), ElementsAre(1));
+  const std::filesystem::path path = folder.path();
+  EXPECT_TRUE(std::filesystem::exists(path / "set-aside-round-3"));
+  save({4});
+  EXPECT_EQ(store.SetAsideAfter(1).value(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(path / "set-aside-round-3"));
+  std::filesystem::rename(path / "set-aside-round-4", path / "round-4");
+  EXPECT_THAT(store.Rounds(), ElementsAre(1, 4));
+}
+
 // Every operation of a save fails in turn, once and for ever; nothing that was
 // there before may be lost, and a later save must work.
 class FaultLoop : public ::testing::TestWithParam<bool> {};

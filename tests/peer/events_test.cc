@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -239,6 +240,20 @@ TEST(EventsTest, CheckpointsAreToldAndGoneOnFrom) {
     EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
   }
   EXPECT_EQ(second.Hash(), first.Hash());
+}
+
+TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  ASSERT_TRUE(SimFleet(o).Run());
+  o.boot = 2;  // and begins anew
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.recorder(0).Count("checkpoint_aside"), 1);
+  EXPECT_TRUE(
+      std::filesystem::exists(folder.path() + "/peer-0/set-aside-round-41"));
 }
 
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
