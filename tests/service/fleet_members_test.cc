@@ -386,6 +386,39 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+// All machines go, and one stays away: two minutes after the last of the others
+// has come back they begin from what they share.
+TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
+  Assemble(4);
+  Run(10);
+  beats_.clear();
+  Run(300);
+  const auto back = [&](int id, std::vector<uint64_t> checkpoints) {
+    ASSERT_TRUE(Register(id, 200 + id, false, std::move(checkpoints)).ok());
+    beats_[id] = Beat(id, 200 + id);
+    beats_[id].round_begun = beats_[id].report.round = 0;
+  };
+  // It has been silent for long, but the others may be on their way.
+  back(1, {180, 190});
+  Run(100);
+  EXPECT_FALSE(answers_[1].view);
+  back(2, {190});
+  back(3, {180, 190});
+  Run(100);
+  EXPECT_FALSE(answers_[1].view);
+  Run(30);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3));
+  for (const int id : {1, 2, 3}) {
+    ASSERT_TRUE(answers_[id].view) << id;
+    EXPECT_EQ(answers_[id].view->resume_round, 190) << id;
+  }
+  back(4, {190});
+  beats_[4].ready = true;
+  Run(5);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(answers_[4].view->resume_round, 0);
+}
+
 TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
   Assemble(4);
   Run(10);

@@ -56,6 +56,10 @@ absl::Status CheckFleetSize(const FleetOptions& options, int peers);
 
 class Fleet {
  public:
+  // If all lives of a fleet end, those that come back wait so long for the
+  // next one of them.
+  static constexpr absl::Duration kAbsent = absl::Minutes(2);
+
   // `stored`: what an earlier life of the service left.  kInvalidArgument: the
   // schedule cannot be for so many peers, or its gap is below the floor;
   // kFailedPrecondition: the stored fleet is another one and still under way.
@@ -121,6 +125,7 @@ class Fleet {
   absl::Status CheckWhole(const MemberRecord& m) const;
   // Lets registered lives into a view as soon as it is known how.
   void Settle(absl::Time now);
+  void GiveUpAbsent(absl::Time now);
 
   // Who is a member (fleet_members.cc).
   absl::Status Admit(const Registration& r, MemberRecord& member,

@@ -7,9 +7,13 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/seeded_bug.h"
 #include "topology/service/fleet.h"
 #include "topology/service/overlap_chooser.h"
@@ -147,7 +151,45 @@ void Fleet::Settle(absl::Time now) {
     MakeFirstView();
   } else if (some_wait && last_heard > last_registered) {
     LetIn(now);
+  } else if (some_wait && now - last_registered > kAbsent) {
+    GiveUpAbsent(now);
   }
+}
+
+// Of a fleet none of whose lives is heard of any more those that have come back
+// begin together, from what they share.  Who comes later joins them.
+void Fleet::GiveUpAbsent(absl::Time now) {
+  if (!record_.assembled || !options_.elastic || now - started_ <= kAbsent) {
+    return;
+  }
+  std::vector<PeerId> absent;
+  int back = 0;
+  for (const MemberRecord& m : record_.members) {
+    if (!OfTheFleet(m)) continue;
+    const Live& live = live_.at(m.id);
+    if (!m.in_view && !live.trains) {
+      back += m.standing == Standing::kMember && HasLease(m, now);
+    } else if (now - live.last_heard > kAbsent) {
+      absent.push_back(m.id);
+    } else {
+      return;
+    }
+  }
+  const std::string who =
+      absl::StrJoin(absent, ", ", [](std::string* out, PeerId id) {
+        absl::StrAppend(out, "peer ", id.value);
+      });
+  if (absent.empty() || !CanHave(back, who + " is waited for")) return;
+  for (const PeerId id : absent) {
+    MemberRecord& m = *Find(id);
+    m.standing = Standing::kRemoved;
+    m.in_view = false;
+    ++m.removals;
+    ++record_.counts.removals;
+  }
+  Note(absl::StrCat("of a fleet that has ended ", who, " did not come back in ",
+                    absl::FormatDuration(kAbsent), ": the others begin"));
+  MakeFirstView();
 }
 
 View Fleet::NextView(uint64_t from_round) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "topology/service/fleet.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -97,6 +98,11 @@ std::string MemberWatch::CheckRemoval(const MemberRecord& m,
   }
   if (now - started_ <= lease_) {
     return absl::StrCat(who, " by a service that has not been up for a lease");
+  }
+  const auto own = lives_.find(m.id);
+  if (own != lives_.end() && now - own->second.heard > Fleet::kAbsent &&
+      now - started_ > Fleet::kAbsent) {
+    return "";
   }
   const bool suspected = std::ranges::any_of(lives_, [&](const auto& life) {
     return life.first != m.id && heard_within_lease(life.first) &&
