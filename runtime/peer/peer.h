@@ -109,6 +109,7 @@ class Peer {
   absl::Status Connect(const View& view, const MixingSchedule& schedule,
                        const std::map<PeerId, SavedEdge>& saved,
                        bool newcomers);
+  absl::Status AddEdge(Neighborhood::NewEdge edge, bool replica);
   absl::Status AdoptOverlap(int overlap);
   absl::StatusOr<float> StepSize() const;
   std::vector<RowEntry> RowOf(uint64_t round) const;

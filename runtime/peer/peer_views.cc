@@ -178,14 +178,15 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   for (const auto& [peer, edge] : saved) {
     if (neighborhood_.Has(peer)) continue;
     const std::optional<int> rank = view_.RankOf(peer);
-    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add(
-        {.peer = peer,
-         .address = rank ? view_.members[static_cast<size_t>(*rank)].address
-                         : std::string(),
-         .frontier = MakeExchangeId(round_),
-         .saved = &edge,
-         .codec = parts_.codec,
-         .absent = !rank}));
+    const std::string address =
+        rank ? view_.members[static_cast<size_t>(*rank)].address : "";
+    GOSSAMER_RETURN_IF_ERROR(AddEdge({.peer = peer,
+                                      .address = address,
+                                      .frontier = MakeExchangeId(round_),
+                                      .saved = &edge,
+                                      .codec = nullptr,
+                                      .absent = !rank},
+                                     /*replica=*/true));
   }
   const std::set<PeerId> partners =
       PartnersOf(view_, *schedule_, rank_, view_.from_round);
@@ -200,15 +201,25 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   return absl::OkStatus();
 }
 
+// A record is of the codec that its edge had: peers may have had other ranks
+// then, and the budget of replicas goes by ranks.
+absl::Status Peer::AddEdge(Neighborhood::NewEdge edge, bool replica) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Codec> replicaless,
+      Codec::Create(ReplicalessOf(*parts_.codec), parts_.game->layout()));
+  edge.codec = replica ? parts_.codec : replicaless;
+  const absl::Status added = neighborhood_.Add(edge);
+  if (added.ok() || edge.saved == nullptr) return added;
+  edge.codec = replica ? replicaless : parts_.codec;
+  return neighborhood_.Add(edge).ok() ? absl::OkStatus() : added;
+}
+
 absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
                            const std::map<PeerId, SavedEdge>& saved,
                            bool newcomers) {
   const ParameterLayout& layout = parts_.game->layout();
   const int rank = *view.RankOf(spec_.self);
   const ReplicaBudget budget(spec_.replica_memory, layout.size(), schedule);
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const Codec> replicaless,
-      Codec::Create(ReplicalessOf(*parts_.codec), layout));
   const std::set<PeerId> partners =
       PartnersOf(view, schedule, rank, view.from_round);
   size_t without = 0;
@@ -220,19 +231,21 @@ absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
     if (!fits && !neighborhood_.Has(m.id)) ++without;
     const uint64_t from = newcomers ? view.from_round : round_;
     GOSSAMER_RETURN_IF_ERROR(
-        neighborhood_.Add({.peer = m.id,
-                           .address = m.address,
-                           .frontier = MakeExchangeId(std::max(round_, from)),
-                           .saved = it == saved.end() ? nullptr : &it->second,
-                           .codec = fits ? parts_.codec : replicaless,
-                           .newcomer = newcomers}));
+        AddEdge({.peer = m.id,
+                 .address = m.address,
+                 .frontier = MakeExchangeId(std::max(round_, from)),
+                 .saved = it == saved.end() ? nullptr : &it->second,
+                 .codec = nullptr,
+                 .newcomer = newcomers},
+                /*replica=*/fits));
   }
   neighborhood_.SetPartners(partners);
   if (without > 0) {
     Tell("replicas",
          absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
                          "%d edges; they use %s",
-                         without, partners.size(), replicaless->name()));
+                         without, partners.size(),
+                         ReplicalessOf(*parts_.codec)));
   }
   return absl::OkStatus();
 }

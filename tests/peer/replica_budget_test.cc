@@ -3,8 +3,12 @@
 
 #include "runtime/peer/replica_budget.h"
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
@@ -82,6 +86,40 @@ TEST(ReplicaBudgetTest, AFleetMixesAsWellWithReplicasOnSomeEdges) {
   EXPECT_EQ(with, 2);
   EXPECT_EQ(some.recorder(0).Count("replicas"), 1);
   EXPECT_LT(some.ConsensusDistance(), 2 * all.ConsensusDistance());
+}
+
+// Ranks may have been others when the checkpoint was taken, and the budget goes
+// by ranks: here another budget does for them.
+TEST(ReplicaBudgetTest, EdgesGoOnFromRecordsWithTheCodecThatTheyHad) {
+  const std::string folder =
+      testing::TempDir() + "/gossamer_budget_" + std::to_string(getpid());
+  const uint64_t edge = 8 * 80;
+  SimFleetOptions o = Fleet(3 * edge);
+  o.peer.overlap_steps = 2;
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder;
+  {
+    SimFleet first(o);
+    first.Start();
+    first.loop().RunFor(absl::Milliseconds(500));
+    first.fleet().RequestStop();
+    ASSERT_TRUE(first.Run());
+    o.resume_round = first.peer(0).round();
+  }
+  ASSERT_LT(o.resume_round, 300u);
+  o.boot = 2;
+  for (const uint64_t budget : {edge, 3 * edge, 7 * edge}) {
+    o.peer.replica_memory = budget;
+    SimFleet second(o);
+    ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+    // Records without replicas may begin to have them.
+    if (budget <= 3 * edge) {
+      EXPECT_EQ(second.Hash(), whole.Hash()) << budget;
+    }
+    EXPECT_LT(second.ConsensusDistance(), 2 * whole.ConsensusDistance());
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ReplicaBudgetTest, TimingDoesNotReachTheParameters) {
