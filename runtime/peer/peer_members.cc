@@ -71,7 +71,7 @@ void Peer::LetGo(const View& newest) {
         (newest.DepartureOf(peer) && !SeededBug("drop-leavers"))) {
       continue;
     }
-    // No member before either: an edge that goes on from its record alone.
+    // Not there before either: an edge that goes on from its record alone.
     if (!met_.RankOf(peer) && !met_.DepartureOf(peer)) continue;
     Tell("member_removed",
          absl::StrFormat("peer %d is in no view any more; what was under way "

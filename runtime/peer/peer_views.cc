@@ -174,18 +174,20 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
   GOSSAMER_RETURN_IF_ERROR(
       Connect(view_, *schedule_, saved, /*newcomers=*/false));
   // What was under way with others ends as it would have, also with those that
-  // are no members: a record has both messages of each exchange.
+  // are not there: a record has both messages of each exchange.
+  std::map<PeerId, std::string> addresses;  // who leaves still trains
+  for (const Member& m : view_.members) addresses[m.id] = m.address;
+  for (const Departure& d : view_.departures) addresses[d.id] = d.address;
   for (const auto& [peer, edge] : saved) {
     if (neighborhood_.Has(peer)) continue;
-    const std::optional<int> rank = view_.RankOf(peer);
-    const std::string address =
-        rank ? view_.members[static_cast<size_t>(*rank)].address : "";
+    const auto there = addresses.find(peer);
+    const bool absent = there == addresses.end();
     GOSSAMER_RETURN_IF_ERROR(AddEdge({.peer = peer,
-                                      .address = address,
+                                      .address = absent ? "" : there->second,
                                       .frontier = MakeExchangeId(round_),
                                       .saved = &edge,
                                       .codec = nullptr,
-                                      .absent = !rank},
+                                      .absent = absent},
                                      /*replica=*/true));
   }
   const std::set<PeerId> partners =
