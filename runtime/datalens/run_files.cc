@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/privacy/vote_message.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/file_ops.h"
@@ -19,8 +20,9 @@ namespace gossamer {
 namespace {
 
 // The two that the student may go on from, and one of each time that the group
-// was told to stop since the older of them.
-constexpr int kKeptByGroups = 8;
+// was told to stop since the older of them.  It offers them beside the last two
+// steps, which it has without a file.
+constexpr int kKeptByGroups = static_cast<int>(kMostOfferedSteps) - 2;
 
 absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
   RunFiles files;
