@@ -261,21 +261,22 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
 
 absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   const std::vector<uint64_t> rounds = Rounds();
-  const uint64_t newest = rounds.empty() ? 0 : rounds.back();
-  if (newest > round) {
-    const std::string name = absl::StrCat(kSetAside, newest);
-    GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
-    GOSSAMER_RETURN_IF_ERROR(
-        files_.Rename(Stored(newest), absl::StrCat(folder_, "/", name)));
-    GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
-    for (const std::string& other : files_.Entries(folder_)) {
-      if (!absl::StartsWith(other, kSetAside) || other == name) continue;
-      GOSSAMER_RETURN_IF_ERROR(
-          files_.Remove(absl::StrCat(folder_, "/", other)));
-    }
+  if (rounds.empty() || rounds.back() <= round) {
+    GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));  // what is not whole
+    return 0;
+  }
+  const uint64_t newest = rounds.back();
+  const std::string name = absl::StrCat(kSetAside, newest);
+  const std::string aside = absl::StrCat(folder_, "/", name);
+  GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
+  GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));
+  GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
+  for (const std::string& other : files_.Entries(folder_)) {
+    if (!absl::StartsWith(other, kSetAside) || other == name) continue;
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", other)));
   }
   GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));
-  return newest > round ? newest : 0;
+  return newest;
 }
 
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {

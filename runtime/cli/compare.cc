@@ -46,9 +46,11 @@ Every algorithm runs for the same rounds, peers and batch, so all see as many
 images, one run after the other on this machine.  What an algorithm implies
 (graph, schedule) is its own unless it is the file's algorithm, and so is the
 optimizer of dposg, cold, dyna-cold and gradient-tracking; cp-oadam takes the
-fastest all-reduce of the network at hand unless a setting names one.  The same command goes on where it was ended: runs that are finished
-are kept, others resume from the last checkpoint that all peers have, or begin
-anew where there is none (checkpoint.every; a rehearsal has none).
+fastest all-reduce of the network at hand unless a setting names one.
+
+The same command goes on where it was ended: runs that are finished are kept,
+others resume from the last checkpoint that all peers have, or begin anew where
+there is none (checkpoint.every; a rehearsal has none).
 
 Leaves report.html (table, curves, samples; needs no network), comparison.png
 and report.json.  JSON keys: games, a list of game, score_name, target, settings

@@ -204,7 +204,7 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
   if (head.step == kFarewell) {
     parted_.insert(peer);
-    last_ = std::min(last_, head.operation);
+    ended_at_ = std::min(ended_at_, head.operation);
     return absl::OkStatus();
   }
   const int rank = static_cast<int>(it - members_.begin());

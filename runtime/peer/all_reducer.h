@@ -63,7 +63,7 @@ class AllReducer {
   // Of what is done; valid until the next Begin.
   std::span<const float> Mean();
   // A member has parted before this operation: it will not be done.
-  bool Abandoned(uint64_t operation) const { return operation >= last_; }
+  bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
   // After Mean: what the next operation can begin with goes out.
   void LeadAhead();
   // Whose message a started operation waits for, as "peer 3".
@@ -126,8 +126,8 @@ class AllReducer {
   Payload word_;  // to be said by this peer
   bool parts_ = false;
   std::set<PeerId> parted_;
-  uint64_t last_ = ~uint64_t{0};  // the first one that a member has no part in
-  uint64_t led_ = ~uint64_t{0};   // the last operation that it led ahead
+  uint64_t ended_at_ = ~uint64_t{0};  // the first that a member has no part in
+  uint64_t led_ = ~uint64_t{0};       // the last operation that it led ahead
   uint64_t operation_ = 0;
   std::optional<AllReduce> current_;
   // The one before: a member may still be in it.  The one after: a member may

@@ -37,7 +37,6 @@ void Neighborhood::SetOverlap(int h, double stable) {
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
   ForgetRested();
-  ReopenClosed();
   if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
     possible_ = PossibleDeadline();
   }

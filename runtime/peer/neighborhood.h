@@ -60,7 +60,7 @@ class Neighborhood final : public TransportListener {
     std::string address;
     ExchangeId frontier = 1;           // it decides exchanges from here on
     const SavedEdge* saved = nullptr;  // or goes on from this
-    std::shared_ptr<const Codec> codec;
+    std::shared_ptr<const Codec> codec = nullptr;
     // It may learn of the view later: not waited for until the two have met.
     bool newcomer = false;
     bool absent = false;  // no member: `saved` completes what it holds

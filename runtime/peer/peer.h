@@ -188,6 +188,7 @@ class Peer {
   Decisions& decisions_;
   const RngKey key_;
   Waiter waiter_;
+  std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
   Neighborhood neighborhood_;
   AllReducer all_reducer_;
 

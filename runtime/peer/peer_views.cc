@@ -186,7 +186,6 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
                                       .address = absent ? "" : there->second,
                                       .frontier = MakeExchangeId(round_),
                                       .saved = &edge,
-                                      .codec = nullptr,
                                       .absent = absent},
                                      /*replica=*/true));
   }
@@ -206,13 +205,15 @@ absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
 // A record is of the codec that its edge had: peers may have had other ranks
 // then, and the budget of replicas goes by ranks.
 absl::Status Peer::AddEdge(Neighborhood::NewEdge edge, bool replica) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const Codec> replicaless,
-      Codec::Create(ReplicalessOf(*parts_.codec), parts_.game->layout()));
-  edge.codec = replica ? parts_.codec : replicaless;
+  if (replicaless_ == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        replicaless_,
+        Codec::Create(ReplicalessOf(*parts_.codec), parts_.game->layout()));
+  }
+  edge.codec = replica ? parts_.codec : replicaless_;
   const absl::Status added = neighborhood_.Add(edge);
   if (added.ok() || edge.saved == nullptr) return added;
-  edge.codec = replica ? replicaless : parts_.codec;
+  edge.codec = replica ? replicaless_ : parts_.codec;
   return neighborhood_.Add(edge).ok() ? absl::OkStatus() : added;
 }
 
@@ -237,7 +238,6 @@ absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
                  .address = m.address,
                  .frontier = MakeExchangeId(std::max(round_, from)),
                  .saved = it == saved.end() ? nullptr : &it->second,
-                 .codec = nullptr,
                  .newcomer = newcomers},
                 /*replica=*/fits));
   }
