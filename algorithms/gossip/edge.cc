@@ -213,13 +213,7 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
         absl::StrCat("peer ", options_.other.value, " belongs to run '",
                      h.run_id, "', this peer to '", options_.run_id, "'"));
   }
-  if (h.replica != replica) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("peer ", options_.other.value, " uses a codec ",
-                     h.replica ? "with" : "without", " replicas, this peer '",
-                     std::string(end_.side().codec().name()),
-                     "'; both need the same codec"));
-  }
+  if (h.replica != replica) return OnOtherCodec(h);
   if (h.window < 1 || h.window > kMaxEdgeWindow || h.payload_bytes != 0) {
     return absl::DataLossError(
         "hello with an impossible window or with a payload");
@@ -234,6 +228,26 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   Hear(f, Newest(connection));
   if (end_.state().epoch != before) rose_ = true;
   return absl::OkStatus();
+}
+
+// Where memory does not do for replicas on all edges, ends that were made in
+// different views may differ.  One that has nothing yet gives way: the later
+// one of the two, or the one of the higher id.  The other hears its next hello.
+absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
+  const ProductionEnd::State& s = end_.state();
+  const bool begun = acquainted() || s.basis != 0;
+  const bool begun_there = hello.peer_epoch != 0 || hello.basis != 0;
+  const std::string what =
+      absl::StrCat("peer ", options_.other.value, " uses a codec ",
+                   hello.replica ? "with" : "without", " replicas, this peer '",
+                   std::string(end_.side().codec().name()), "'");
+  if (!options_.yields || (begun && begun_there)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "; both need the same codec"));
+  }
+  const bool gives_way =
+      begun == begun_there ? options_.self > options_.other : begun_there;
+  return gives_way ? absl::AbortedError(what) : absl::OkStatus();
 }
 
 absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {

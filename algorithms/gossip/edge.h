@@ -66,6 +66,9 @@ struct EdgeOptions {
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
   double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
   Extent summed = {};       // CodecSide::set_summed
+  // There is a codec of the other kind, with or without replicas, to go on with
+  // if that is what the other end has begun with.
+  bool yields = false;
 };
 
 class Edge {
@@ -146,7 +149,8 @@ class Edge {
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
-  // before (EDGE 4, check 2).
+  // before (EDGE 4, check 2).  kAborted: it is for this end, which yields and
+  // has nothing yet, to begin again with the codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
 
@@ -181,6 +185,7 @@ class Edge {
   void Queue(const ProductionEnd::Frame& frame);
   absl::Status CheckFits(const EdgeHeader& header) const;
   absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
+  absl::Status OnOtherCodec(const EdgeHeader& hello) const;
   absl::Status OnData(const EdgeHeader& header, Payload body);
   void HearWish(uint8_t format);
   void ExtendRecord();

@@ -61,6 +61,7 @@ class Neighborhood final : public TransportListener {
     ExchangeId frontier = 1;           // it decides exchanges from here on
     const SavedEdge* saved = nullptr;  // or goes on from this
     std::shared_ptr<const Codec> codec = nullptr;
+    std::shared_ptr<const Codec> other_codec = nullptr;  // EdgeOptions::yields
     // It may learn of the view later: not waited for until the two have met.
     bool newcomer = false;
     bool absent = false;  // no member: `saved` completes what it holds
@@ -174,7 +175,7 @@ class Neighborhood final : public TransportListener {
   struct Entry {
     std::unique_ptr<Damping> damping;  // the edge observes by it
     std::unique_ptr<Edge> edge;
-    std::shared_ptr<const Codec> codec;
+    std::shared_ptr<const Codec> codec, other_codec;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
     FormatChooser formats = {};                // of what this end receives
@@ -196,7 +197,6 @@ class Neighborhood final : public TransportListener {
   static bool Sealed(const Entry& entry);
   void ForgetRested();
   void ReopenClosed();
-  // Sends the edge's frames.
   void Send(Entry& entry);
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
@@ -210,6 +210,7 @@ class Neighborhood final : public TransportListener {
   // Of the edges of `row`, overdue ones included.
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;
+  void TakeOtherCodec(const Entry& entry);
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
   void Tell(EventKind kind, const std::string& detail,
             uint64_t times = 1) const;
@@ -230,11 +231,10 @@ class Neighborhood final : public TransportListener {
   // an edge: the other end's hello, which does not come again.
   std::map<PeerId, std::map<ConnectionId, Payload>> connections_;
   std::function<void()> on_change_;
-  std::function<void(PeerId)> on_heard_;
+  std::function<void(PeerId)> on_heard_, on_up_;
   EventHandler on_event_;
   std::vector<std::function<CorrectionObserver*(PeerId)>> observers_of_;
   std::map<Channel, FrameHandler> on_frame_;
-  std::function<void(PeerId)> on_up_;
   int overlap_ = 1;
   double stable_ = 1;
   uint64_t boundary_ = 0, skipped_ = 0, late_ = 0;

@@ -40,6 +40,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   o.layout = options_.layout;
   o.clip_radius = options_.clip_radius;
   o.summed = options_.summed;
+  o.yields = added.other_codec != nullptr;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
     auto resumed =
@@ -60,6 +61,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   Entry entry{std::move(damping),
               std::move(edge),
               std::move(added.codec),
+              std::move(added.other_codec),
               DeadlineEstimator(options_.deadline),
               {}};
   entry.newcomer = added.newcomer;
@@ -71,11 +73,34 @@ absl::Status Neighborhood::Add(NewEdge added) {
     if (hello.empty()) continue;
     const absl::Status heard = kept.edge->OnFrame(
         connection, std::exchange(hello, Payload()).bytes(), Payload());
+    if (absl::IsAborted(heard)) {
+      TakeOtherCodec(kept);
+      return absl::OkStatus();
+    }
     if (!heard.ok()) Tell("edge_refused", std::string(heard.message()));
   }
   Send(kept);
   if (!added.absent) transport_->Connect(peer, added.address);
   return absl::OkStatus();
+}
+
+// There is nothing on it yet that could be lost; a new connection brings the
+// other end's hello again.
+void Neighborhood::TakeOtherCodec(const Entry& entry) {
+  const PeerId peer = entry.edge->other();
+  const ExchangeId decided = entry.edge->decided();
+  const bool resting = entry.resting, gone = entry.gone;
+  const bool passing = entry.passing;
+  NewEdge anew{.peer = peer,
+               .address = entry.address,
+               .frontier = decided,
+               .codec = entry.other_codec,
+               .other_codec = entry.codec,
+               .newcomer = entry.newcomer};
+  Drop(peer);
+  Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
+  edges_.at(peer).passing = passing;
+  if (resting) Rest(peer, decided, gone);
 }
 
 void Neighborhood::Drop(PeerId peer) {

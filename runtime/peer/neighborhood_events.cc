@@ -52,6 +52,7 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
   entry.formats.Record(frame.transit);
   const absl::Status status = entry.edge->OnFrame(
       connection, frame.head.bytes(), std::move(frame.body));
+  if (absl::IsAborted(status)) return TakeOtherCodec(entry);
   if (!status.ok()) {
     Refuse(entry, connection, status);
     return;

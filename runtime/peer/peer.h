@@ -173,10 +173,10 @@ class Peer {
   void BeginCheckpoint();
   void TakeState();
   Task<bool> SaveCheckpoint(bool now);
+  void TellDamaged();
   absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
   void VisitState(StateVisitor& visitor);
-  // Of all that were not told of yet if it is the `last` time.
-  void TellStrangers(bool last);
+  void TellStrangers(bool last);  // the last time: of all not told of yet
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
 
   // What the compute engine may finish after this has gone holds it weakly.

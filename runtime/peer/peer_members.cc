@@ -127,10 +127,9 @@ absl::Status Peer::GreetOthers() {
   const ExchangeId frontier = MakeExchangeId(round_);
   for (const Member& other : others) {
     if (other.id == spec_.self || neighborhood_.Has(other.id)) continue;
-    GOSSAMER_RETURN_IF_ERROR(neighborhood_.Add({.peer = other.id,
-                                                .address = other.address,
-                                                .frontier = frontier,
-                                                .codec = parts_.codec}));
+    GOSSAMER_RETURN_IF_ERROR(AddEdge(
+        {.peer = other.id, .address = other.address, .frontier = frontier},
+        /*replica=*/true));
     neighborhood_.Rest(other.id, frontier, /*gone=*/false);
   }
   return absl::OkStatus();
@@ -269,7 +268,7 @@ Task<absl::Status> Peer::GetState() {
   const bool done = co_await waiter_.Until(
       [this, m] {
         if (m->view().epoch != 0 || m->outside() || leaves_now_ ||
-            !m->refused().ok()) {
+            m->stop().committed || !m->refused().ok()) {
           return true;
         }
         std::vector<PeerId> donors;

@@ -1,10 +1,9 @@
 #include "runtime/peer/peer_process.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -72,10 +71,11 @@ absl::Status PeerProcess::Run() {
 
 void PeerProcess::RequestStop() {
   loop_.Post([this] {
-    if (client_ != nullptr) {
-      Log("stopping: the fleet agrees on a last round");
-      client_->RequestStop();
-    }
+    stop_requested_ = true;
+    waiter_.Notify();
+    if (client_ == nullptr) return;
+    Log("stopping: the fleet agrees on a last round");
+    client_->RequestStop();
   });
 }
 
@@ -85,10 +85,13 @@ void PeerProcess::RequestLeave() {
     return;
   }
   loop_.Post([this] {
+    leave_by_ =
+        std::min(leave_by_, loop_.Now() + absl::Seconds(options_.leave_within) -
+                                kLastWords);
+    waiter_.Notify();
     if (!peer_) return;
     Log("leaving: the others go on without this peer from a round to come");
-    peer_->Leave(loop_.Now() + absl::Seconds(options_.leave_within) -
-                 kLastWords);
+    peer_->Leave(leave_by_);
   });
 }
 
@@ -195,13 +198,20 @@ Task<absl::Status> PeerProcess::Register() {
             : absl::StrCat("topology service: ", std::string(status.message()),
                            "; trying again"));
   });
+  if (stop_requested_) client_->RequestStop();
   client_->Start();
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
   GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
   co_await waiter_.Until(
-      [this] { return client_->registered() != 0 || !refused_.ok(); },
+      [this] {
+        return client_->registered() != 0 || !refused_.ok() || ToEnd();
+      },
       loop_.Now() + spec->liveness_limit);
   if (!refused_.ok()) co_return refused_;
+  if (client_->registered() == 0 && ToEnd()) {
+    Log("ended before the topology service had answered");
+    co_return absl::OkStatus();
+  }
   if (client_->registered() == 0) {
     co_return absl::UnavailableError(absl::StrCat(
         "no answer from the topology service at ", options_.topology, " for ",
@@ -271,61 +281,6 @@ absl::Status PeerProcess::MakePeer() {
   return absl::OkStatus();
 }
 
-std::string PeerProcess::LifeFile(const std::string& folder,
-                                  std::string_view name,
-                                  std::string_view suffix) const {
-  std::string path = absl::StrCat(folder, "/", std::string(name));
-  if (options_.resume) {
-    absl::StrAppend(&path, "-", absl::ToUnixSeconds(loop_.Now()));
-  }
-  return absl::StrCat(path, ".", std::string(suffix));
-}
-
-absl::Status PeerProcess::OpenInputs(const std::string& folder) {
-  if (!options_.record) return absl::OkStatus();
-  GOSSAMER_ASSIGN_OR_RETURN(
-      inputs_,
-      InputsWriter::Open(LifeFile(folder, "inputs", "bin"),
-                         {.self = {id_},
-                          .layout = game_->layout().fingerprint(),
-                          .view = [this] { return membership_->view(); }},
-                         [this](const absl::Status& why) {
-                           Log(absl::StrCat("--record: ", why.message()));
-                         }));
-  return absl::OkStatus();
-}
-
-absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
-  if (recorded_ != nullptr) return absl::OkStatus();
-  if (!options_.replay.empty()) {
-    std::ifstream file(options_.replay);
-    std::stringstream text;
-    text << file.rdbuf();
-    if (!file) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--replay ", options_.replay,
-          ": cannot be read; peers keep theirs in peer-N/decisions.log"));
-    }
-    absl::StatusOr<Decisions> decisions = Decisions::Replay(text.str());
-    if (!decisions.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--replay ", options_.replay, ": ", decisions.status().message()));
-    }
-    decisions_ = *std::move(decisions);
-    return absl::OkStatus();
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      decision_log_,
-      DecisionLog::Open(LifeFile(folder, "decisions", "log"),
-                        static_cast<LogLimit>(1e6 * options_.log_limit),
-                        [this](const absl::Status& why) {
-                          Log(absl::StrCat("decisions: ", why.message()));
-                        }));
-  decisions_ =
-      Decisions([this](const std::string& line) { decision_log_->Add(line); });
-  return absl::OkStatus();
-}
-
 Task<absl::Status> PeerProcess::Main() {
   if (recorded_ != nullptr) {
     Task<absl::Status> alone = Train();
@@ -335,6 +290,7 @@ Task<absl::Status> PeerProcess::Main() {
   const bool assigned = id_ == 0;
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
+  if (client_->registered() == 0) co_return absl::OkStatus();
   if (assigned) {
     GOSSAMER_CO_RETURN_IF_ERROR(
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
@@ -353,6 +309,7 @@ Task<absl::Status> PeerProcess::Main() {
 
 Task<absl::Status> PeerProcess::Train() {
   GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  if (leave_by_ != absl::InfiniteFuture()) peer_->Leave(leave_by_);
   Task<absl::Status> run = peer_->Run();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
   if (inputs_ != nullptr) inputs_->End(peer_->round(), game_->parameters());

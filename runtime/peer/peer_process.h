@@ -81,6 +81,13 @@ class PeerProcess {
   absl::Status Listen();
   Task<absl::Status> Register();
   absl::Status MakePeer();
+  // Asked to stop or leave, of which nobody needs to know before the service
+  // knows of this peer.
+  bool ToEnd() const {
+    return stop_requested_ || leave_by_ != absl::InfiniteFuture();
+  }
+  // Files of this life (peer_files.cc).
+  //
   // The folder's file `name.suffix`; a life that resumes has one of its own,
   // named by its beginning.
   std::string LifeFile(const std::string& folder, std::string_view name,
@@ -117,6 +124,8 @@ class PeerProcess {
   Decisions decisions_;
   std::unique_ptr<Peer> peer_;
   uint64_t id_ = 0;
+  bool stop_requested_ = false;
+  absl::Time leave_by_ = absl::InfiniteFuture();
   absl::Status refused_;
   struct Refusals {
     uint64_t seen = 0;

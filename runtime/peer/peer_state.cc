@@ -213,6 +213,16 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   co_return saved.ok();
 }
 
+// The fleet goes on from what is whole; people may want to know why it is not
+// the newest.
+void Peer::TellDamaged() {
+  if (parts_.checkpoints == nullptr) return;
+  for (const StoredCheckpoint& stored : parts_.checkpoints->List()) {
+    if (stored.whole.ok()) continue;
+    Tell("checkpoint_damaged", std::string(stored.whole.message()));
+  }
+}
+
 absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {
   if (parts_.checkpoints == nullptr) {
     return absl::FailedPreconditionError(
@@ -282,7 +292,13 @@ Task<absl::Status> Peer::Finish() {
     Task<bool> earlier = SaveCheckpoint(/*now=*/true);
     co_await earlier.result();
   }
-  if (parts_.checkpoints != nullptr && !all_reducer_.spoilt()) {
+  const bool in_fleet = view_.epoch != 0;
+  if (stopped_ && !in_fleet) {
+    Tell("ended_without", "the run is over; this peer was not in it then");
+  }
+  // One that waited to begin has nothing of its own.
+  if (parts_.checkpoints != nullptr && !all_reducer_.spoilt() &&
+      (in_fleet || steps_ > 0)) {
     TakeState();
   } else {
     neighborhood_.BeginRecord(cut);

@@ -137,6 +137,7 @@ absl::Status Peer::AdoptView() {
   std::map<PeerId, SavedEdge> saved;
   const auto h = static_cast<uint64_t>(overlap_);
   if (first) {
+    TellDamaged();
     round_ = std::max<uint64_t>(1, view_.from_round);
     if (view_.resume_round != 0) {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
@@ -211,9 +212,14 @@ absl::Status Peer::AddEdge(Neighborhood::NewEdge edge, bool replica) {
         Codec::Create(ReplicalessOf(*parts_.codec), parts_.game->layout()));
   }
   edge.codec = replica ? parts_.codec : replicaless_;
+  if (spec_.replica_memory != 0 && parts_.codec->needs_replica()) {
+    edge.other_codec = replica ? replicaless_ : parts_.codec;
+  }
   const absl::Status added = neighborhood_.Add(edge);
-  if (added.ok() || edge.saved == nullptr) return added;
-  edge.codec = replica ? replicaless_ : parts_.codec;
+  if (added.ok() || edge.saved == nullptr || edge.other_codec == nullptr) {
+    return added;
+  }
+  std::swap(edge.codec, edge.other_codec);
   return neighborhood_.Add(edge).ok() ? absl::OkStatus() : added;
 }
 

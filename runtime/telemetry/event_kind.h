@@ -28,6 +28,9 @@ inline constexpr EventInfo kEventKinds[] = {
      "another name: not all had one to share",
      "if that was not meant: stop all, rename it back to `round-N` everywhere, "
      "and start all with `--resume`, with the disks that they had"},
+    {"checkpoint_damaged",
+     "one on this peer's disk is not what was saved; it is not gone on from",
+     "look at the disk that it names"},
     {"checkpoint_failed",
      "none could be taken or saved; those before stay, training goes on",
      "make room, or mend the disk that it names"},
@@ -58,6 +61,9 @@ inline constexpr EventInfo kEventKinds[] = {
      "a neighbour sent what no correct peer sends; it was dropped before it "
      "changed anything, the connection ends",
      "the same release there; else its memory or network"},
+    {"ended_without",
+     "the run was over while this peer waited to be in it again",
+     "all peers again with `--resume`, if the run is to go on"},
     {"left", "this peer has left in good order", ""},
     {"left_late", "it left without waiting for answers: nobody let it go", ""},
     {"member_joined", "a view to come has a new member", ""},

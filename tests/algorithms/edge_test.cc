@@ -91,6 +91,54 @@ TEST(EdgeTest, HelloOfAnotherRunLayoutOrCodecNamesBoth) {
               AllOf(HasSubstr("with replicas"), HasSubstr("diff-int8")));
 }
 
+// Where memory does not do for replicas on all edges.
+class OtherCodecTest : public testing::Test {
+ protected:
+  // The first hello of an end with `codec`, at an end of another kind.
+  static absl::Status Heard(Edge& end, Edge& from) {
+    for (Edge* e : {&end, &from}) e->ConnectionUp(1);
+    const Edge::OutFrame hello = from.TakeFrames().at(0);
+    const std::string before = StateOf(end);
+    const absl::Status status = end.OnFrame(1, hello.head, hello.body);
+    EXPECT_EQ(StateOf(end), before);
+    return status;
+  }
+  static EdgePair Yielding(std::string_view codec) {
+    std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
+    for (EdgeOptions& o : options) o.yields = true;
+    return EdgePair(PairCodec(codec), Start(), options);
+  }
+  // With edges[0] of the lower id.
+  EdgePair with_ = Yielding("innov-int4"), without_ = Yielding("diff-int8");
+};
+
+TEST_F(OtherCodecTest, OfTwoNewEndsTheOneOfTheHigherIdGivesWay) {
+  EXPECT_TRUE(absl::IsAborted(Heard(*with_.edge[1], *without_.edge[0])));
+  EXPECT_EQ(Heard(*without_.edge[0], *with_.edge[1]), absl::OkStatus());
+}
+
+TEST_F(OtherCodecTest, WhoBeginsAnewGivesWayToWhoHasMixed) {
+  for (int e : {0, 1}) {
+    EdgePair mixed = Yielding("innov-int4");
+    mixed.Connect(1);
+    mixed.Mix(MakeExchangeId(1), kC);
+    mixed.Disconnect();
+    EdgePair anew = Yielding("diff-int8");
+    EXPECT_TRUE(absl::IsAborted(Heard(*anew.edge[1 - e], *mixed.edge[e])));
+    EXPECT_EQ(Heard(*mixed.edge[e], *anew.edge[1 - e]), absl::OkStatus());
+  }
+}
+
+TEST_F(OtherCodecTest, TwoThatHaveMixedWithOthersLikeThemselvesAreRefused) {
+  for (EdgePair* pair : {&with_, &without_}) {
+    pair->Connect(1);
+    pair->Mix(MakeExchangeId(1), kC);
+    pair->Disconnect();
+  }
+  EXPECT_EQ(Heard(*with_.edge[0], *without_.edge[1]).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
 // Of every correction, as it was added.
 class Increments final : public CorrectionObserver {
  public:

@@ -605,6 +605,17 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("--insecure", result.stderr)
 
+    def test_signals_before_there_is_a_fleet(self):
+        fleet = self.fleet()
+        fleet.port = 1
+        for k, sent in ((1, signal.SIGTERM), (2, signal.SIGINT)):
+            fleet.start_peer(k)
+            time.sleep(0.7 * k)
+            began = time.monotonic()
+            fleet.processes[k].send_signal(sent)
+            self.assertEqual(fleet.wait(k), [0], fleet.report())
+            self.assertLess(time.monotonic() - began, 10)
+
     def test_service_that_is_not_there(self):
         fleet = self.fleet(mixing='liveness_limit: "2s"')
         fleet.port = 1

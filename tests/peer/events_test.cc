@@ -256,6 +256,27 @@ TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
       std::filesystem::exists(folder.path() + "/peer-0/set-aside-round-41"));
 }
 
+TEST(EventsTest, ADamagedCheckpointIsToldOf) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  ASSERT_TRUE(SimFleet(o).Run());
+  const std::string state =
+      folder.path() + "/peer-0/round-41/state.safetensors";
+  std::fstream file(state, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('x');
+  file.close();
+  ASSERT_TRUE(file) << state;
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  ASSERT_EQ(second.recorder(0).Count("checkpoint_damaged"), 1);
+  EXPECT_EQ(second.recorder(1).Count("checkpoint_damaged"), 0);
+}
+
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);

@@ -8,11 +8,14 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/cli/temporary_folder.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/forwarding_membership.h"
 #include "tests/testing/sim_fleet.h"
@@ -20,7 +23,9 @@
 namespace gossamer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr int kPeers = 5, kSick = 2;
 
@@ -31,6 +36,7 @@ struct Clinic {
   View view;
   uint64_t furthest = 0;
   std::optional<PeerId> patient;
+  bool over = false;  // the others will have ended before it is well
   std::vector<std::function<void()>> tell;
 
   void Tell() {
@@ -59,7 +65,7 @@ class ClinicMembership final : public ForwardingMembership {
   }
   std::vector<Member> donors() const override {
     std::vector<Member> others;
-    if (clinic_->patient != self_) return others;
+    if (clinic_->patient != self_ || clinic_->over) return others;
     for (const Member& m : clinic_->view.members) {
       if (m.id != self_) others.push_back(m);
     }
@@ -68,6 +74,10 @@ class ClinicMembership final : public ForwardingMembership {
   std::vector<Member> joiners() const override {
     if (!clinic_->patient || clinic_->patient == self_) return {};
     return {{*clinic_->patient, ""}};
+  }
+  StopState stop() const override {
+    if (clinic_->patient != self_ || !clinic_->over) return {};
+    return {.round = clinic_->furthest, .committed = true};
   }
   void SetReady() override {
     clinic_->patient.reset();
@@ -118,8 +128,10 @@ void Spoil(std::span<float> parameters) { parameters[3] = kNotANumber; }
 
 class HealTest : public testing::Test {
  protected:
-  void Begin(uint64_t rounds, HarmedGame::Harm harm, bool clinic = true) {
+  void Begin(uint64_t rounds, HarmedGame::Harm harm, bool clinic = true,
+             const std::string& checkpoints = "") {
     SimFleetOptions o = QuadraticFleet(kPeers, rounds);
+    o.checkpoints = checkpoints;
     o.codec = "innov-int4";
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
     o.peer.largest_parameter = kLargest;
@@ -214,6 +226,29 @@ TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
   EXPECT_EQ(sick.Count("state_received"), 1);
   EXPECT_EQ(sick.Count("rejoined"), 1);
   EXPECT_EQ(fleet_->recorder(1).Count("state_offered"), 1);
+}
+
+TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
+  clinic_.over = true;
+  const TemporaryFolder folder;
+  Begin(
+      300,
+      [](uint64_t call, std::span<float> x) {
+        if (call == 100) Spoil(x);
+        return absl::OkStatus();
+      },
+      /*clinic=*/true, folder.path());
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("ended_without"), 1);
+  EXPECT_EQ(fleet_->recorder(kSick).Count("rejoined"), 0);
+  EXPECT_EQ(fleet_->recorder(0).Count("ended_without"), 0);
+  const auto saved = [&](int rank) {
+    return CheckpointStore(absl::StrCat(folder.path(), "/peer-", rank), 1)
+        .Rounds();
+  };
+  EXPECT_THAT(saved(0), ElementsAre(301));
+  EXPECT_THAT(saved(kSick), IsEmpty()) << "what it has is nonsense";
 }
 
 TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {

@@ -1,4 +1,4 @@
-// Members that are removed, return and leave.
+// Members that join and return, and what those outside are told.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/service/fleet.h"
+#include "tests/service/beating_fleet.h"
 
 namespace gossamer {
 namespace {
@@ -15,163 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A fleet on a ring whose peers send heartbeats of their own accord unless they
-// are silent; boot ids are 100 + id.
-class FleetMembersTest : public testing::Test {
- protected:
-  void Assemble(int n, const std::string& graph = "ring", int expected = 0) {
-    options_.run_id = "run";
-    options_.expected = expected == 0 ? n : expected;
-    options_.schedule.graph = graph;
-    fleet_.emplace(*Fleet::Create(options_, std::nullopt, now_));
-    for (int i = 1; i <= n; ++i) {
-      ASSERT_TRUE(Register(i, 100 + i).ok());
-      beats_[i] = Beat(i, 100 + i);
-    }
-  }
-  absl::StatusOr<PeerId> Register(uint64_t id, uint64_t boot,
-                                  bool has_parameters = false,
-                                  std::vector<uint64_t> checkpoints = {}) {
-    Registration r;
-    r.run_id = "run";
-    r.peer_id = {id};
-    r.boot_id = boot;
-    r.address = "host:" + std::to_string(id);
-    r.has_parameters = has_parameters;
-    r.checkpoint_rounds = std::move(checkpoints);
-    return fleet_->Register(r, now_);
-  }
-  static FleetHeartbeat Beat(uint64_t id, uint64_t boot) {
-    FleetHeartbeat h;
-    h.run_id = "run";
-    h.peer_id = {id};
-    h.boot_id = boot;
-    h.report.round = h.round_begun = 100;
-    h.report.rounds_per_second = 10;
-    return h;
-  }
-  // All that are in beats_ send one a second.
-  void Run(int seconds) {
-    for (int s = 0; s < seconds; ++s) {
-      now_ += absl::Seconds(1);
-      for (auto& [id, beat] : beats_) {
-        beat.round_begun = beat.report.round = beat.report.round + 10;
-        const auto answer = fleet_->Heartbeat(beat, now_);
-        ASSERT_TRUE(answer.ok()) << answer.status();
-        answers_[id] = *answer;
-      }
-      fleet_->Tick(now_);
-    }
-  }
-  std::vector<uint64_t> Members() const {
-    std::vector<uint64_t> ids;
-    for (const Member& m : fleet_->record().view.members) {
-      ids.push_back(m.id.value);
-    }
-    return ids;
-  }
-  void Suspect(int by, std::vector<PeerId> whom) {
-    beats_[by].suspected = std::move(whom);
-  }
-  // Peer 3 of a ring of four freezes until it is out, and is to go on.
-  void RemoveThree() {
-    const FleetHeartbeat frozen = beats_[3];
-    beats_.erase(3);
-    Suspect(2, {{3}});
-    Suspect(4, {{3}});
-    Run(6);
-    ASSERT_EQ(Members().size(), 3);
-    Suspect(2, {});
-    Suspect(4, {});
-    beats_[3] = frozen;
-  }
-
-  absl::Time now_ = absl::FromUnixSeconds(1'000'000);
-  FleetOptions options_;
-  std::optional<Fleet> fleet_;
-  std::map<int, FleetHeartbeat> beats_;
-  std::map<int, FleetAnswer> answers_;
-};
-
-TEST_F(FleetMembersTest,
-       WhoIsSilentAndSuspectedByTwoIsRemovedWithinFiveSeconds) {
-  Assemble(5);
-  Run(10);
-  beats_.erase(3);
-  Suspect(2, {{3}});
-  Suspect(4, {{3}});
-  Run(5);
-  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
-  const View& view = fleet_->record().view;
-  EXPECT_GE(view.from_round, 200 + 30);
-  EXPECT_THAT(view.departures, IsEmpty());
-  EXPECT_EQ(fleet_->record().counts.removals, 1);
-  EXPECT_EQ(answers_[1].view->epoch, view.epoch);
-}
-
-TEST_F(FleetMembersTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
-  Assemble(5);
-  Run(10);
-  // A slow peer: all suspect it, but its heartbeats come.
-  for (int i : {1, 2, 4, 5}) Suspect(i, {{3}});
-  Run(20);
-  EXPECT_EQ(Members().size(), 5);
-  // The service does not hear of it, its neighbours do.
-  for (int i : {1, 2, 4, 5}) Suspect(i, {});
-  beats_.erase(3);
-  Run(20);
-  EXPECT_EQ(Members().size(), 5);
-  // One says that it is silent.
-  Suspect(2, {{3}});
-  Run(20);
-  EXPECT_EQ(Members().size(), 5);
-  Suspect(4, {{3}});
-  Run(1);
-  EXPECT_EQ(Members().size(), 4);
-}
-
-TEST_F(FleetMembersTest, NeighborsThatDieTogetherAreRemovedTogether) {
-  Assemble(6);
-  Run(10);
-  beats_.erase(3);
-  beats_.erase(4);
-  Suspect(2, {{3}});
-  Suspect(5, {{4}});
-  Run(6);
-  EXPECT_THAT(Members(), ElementsAre(1, 2, 5, 6));
-}
-
-TEST_F(FleetMembersTest, LeasesCountOnlyOnceTheServiceHasBeenUpForOne) {
-  Assemble(4);
-  Run(10);
-  beats_.erase(3);
-  Suspect(2, {{3}});
-  Suspect(4, {{3}});
-  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
-  Run(4);
-  EXPECT_EQ(Members().size(), 4);
-  Run(1);
-  EXPECT_EQ(Members().size(), 3);
-}
-
-TEST_F(FleetMembersTest, WhoCannotBeSparedStaysAndTheLogSaysSoOnce) {
-  options_.schedule.graph = "hypercube";
-  Assemble(4, "hypercube");
-  Run(10);
-  fleet_->TakeNotes();
-  beats_.erase(4);
-  Suspect(2, {{4}});
-  Suspect(3, {{4}});
-  Run(20);
-  EXPECT_EQ(Members().size(), 4);
-  const std::vector<std::string> notes = fleet_->TakeNotes();
-  EXPECT_EQ(std::ranges::count_if(notes,
-                                  [](const std::string& n) {
-                                    return n.find("peer 4 stays in the view") !=
-                                           n.npos;
-                                  }),
-            1);
-}
+class FleetMembersTest : public BeatingFleet {};
 
 TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
   Assemble(4);
@@ -213,106 +57,6 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
   EXPECT_EQ(waits[0], 0);
   EXPECT_GT(waits[9], 30);
   EXPECT_LE(waits[9], 64);
-}
-
-TEST_F(FleetMembersTest, OneLeavesInGoodOrder) {
-  Assemble(4);
-  Run(10);
-  beats_[2].leaving = true;
-  Run(3);
-  EXPECT_THAT(Members(), ElementsAre(1, 3, 4));
-  const View& view = fleet_->record().view;
-  EXPECT_THAT(view.departures,
-              ElementsAre(Departure{{2}, view.from_round, "host:2"}));
-  ASSERT_TRUE(answers_[2].view);
-  EXPECT_EQ(answers_[2].view->DepartureOf({2}), view.from_round);
-  beats_[2].finished = true;
-  Run(1);
-  EXPECT_EQ(fleet_->record().counts.leaves, 1);
-  EXPECT_FALSE(fleet_->Finished());
-  beats_.erase(2);
-  for (auto& [id, beat] : beats_) beat.finished = true;
-  Run(1);
-  EXPECT_TRUE(fleet_->Finished());
-}
-
-// There is always another that is ready to join as soon as a view is adopted.
-TEST_F(FleetMembersTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
-  Assemble(4);
-  int next = 5;
-  const auto add = [&] {
-    ASSERT_TRUE(Register(next, 100 + next).ok());
-    beats_[next] = Beat(next, 100 + next);
-    beats_[next].ready = true;
-    beats_[next].report.round = beats_[1].report.round;
-    ++next;
-  };
-  for (int i = 0; i < 4; ++i) add();
-  Run(1);
-  beats_[2].leaving = true;
-  for (int i = 0; i < 30 && fleet_->record().view.RankOf({2}); ++i) {
-    add();
-    Run(1);
-  }
-  EXPECT_FALSE(fleet_->record().view.RankOf({2}));
-  EXPECT_LT(next, 25);
-  Run(10);
-  EXPECT_GT(Members().size(), 7u);
-}
-
-TEST_F(FleetMembersTest, IfAllWantToLeaveTheFleetStops) {
-  Assemble(4);
-  Run(10);
-  for (auto& [id, beat] : beats_) beat.leaving = true;
-  Run(1);
-  EXPECT_EQ(Members().size(), 4);
-  EXPECT_NE(fleet_->record().stop.round, 0);
-}
-
-TEST_F(FleetMembersTest, IfTheFleetCannotBeWithoutOneItStops) {
-  Assemble(2);
-  Run(10);
-  fleet_->TakeNotes();
-  beats_[1].leaving = true;
-  Run(3);
-  EXPECT_EQ(Members().size(), 2);
-  EXPECT_NE(fleet_->record().stop.round, 0);
-  EXPECT_THAT(fleet_->TakeNotes(),
-              testing::Contains(HasSubstr("peer 1 cannot leave, all stop")));
-}
-
-// It may be waiting for answers of peers that stand at that stop.
-TEST_F(FleetMembersTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
-  Assemble(5);
-  Run(10);
-  beats_[2].leaving = true;
-  Run(3);
-  ASSERT_EQ(Members().size(), 4);
-  const uint64_t departs = *fleet_->record().view.DepartureOf({2});
-  Run(30);
-  const auto stop = fleet_->RequestStop(now_);
-  ASSERT_TRUE(stop.ok());
-  ASSERT_GT(*stop, departs);
-  for (const int i : {1, 3, 4}) beats_[i].acknowledged_stop = *stop;
-  fleet_->Tick(now_);
-  Run(1);
-  EXPECT_FALSE(fleet_->record().stop.committed) << "peer 5 has a part in it";
-  beats_[5].acknowledged_stop = *stop;
-  Run(1);
-  EXPECT_TRUE(fleet_->record().stop.committed);
-}
-
-TEST_F(FleetMembersTest, WhoVanishesWhileItLeavesIsRemoved) {
-  Assemble(5);
-  Run(10);
-  beats_[2].leaving = true;
-  Run(3);
-  ASSERT_EQ(Members().size(), 4);
-  beats_.erase(2);
-  Suspect(1, {{2}});
-  Run(6);
-  EXPECT_THAT(fleet_->record().view.departures, IsEmpty());
-  EXPECT_EQ(fleet_->record().counts.removals, 1);
 }
 
 TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
@@ -446,6 +190,44 @@ TEST_F(FleetMembersTest, AnotherLifeOfAMemberIsAnotherView) {
   EXPECT_EQ(answers_[2].view->epoch, 2);
   EXPECT_GT(answers_[2].view->from_round, 200);
   EXPECT_EQ(answers_[2].view->resume_round, 90);
+}
+
+TEST_F(FleetMembersTest, WhoWaitsToBeLetInIsToldThatTheOthersHaveEnded) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(2, 202).ok());
+  beats_[2] = Beat(2, 202);
+  beats_[2].round_begun = beats_[2].report.round = 0;
+  Run(1);
+  for (const int id : {1, 3}) beats_[id].finished = true;
+  Run(1);
+  EXPECT_FALSE(answers_[2].stop.committed) << "peer 4 trains";
+  beats_[4].finished = true;
+  Run(2);
+  EXPECT_TRUE(answers_[2].stop.committed);
+  EXPECT_FALSE(fleet_->Finished());
+  beats_[2].finished = true;
+  Run(1);
+  EXPECT_TRUE(fleet_->Finished());
+}
+
+// Others may be on their way, to go on with the run; not for ever.
+TEST_F(FleetMembersTest, WhoComesBackAfterTheEndWaitsTwoMinutesForTheOthers) {
+  Assemble(4);
+  Run(10);
+  beats_.erase(2);
+  Run(1);
+  for (auto& [id, beat] : beats_) beat.finished = true;
+  Run(1);
+  beats_.clear();
+  ASSERT_TRUE(Register(2, 202, false, {100}).ok());
+  beats_[2] = Beat(2, 202);
+  beats_[2].round_begun = beats_[2].report.round = 0;
+  Run(115);
+  EXPECT_FALSE(answers_[2].stop.committed);
+  Run(10);
+  EXPECT_TRUE(answers_[2].stop.committed);
+  EXPECT_FALSE(answers_[2].view);
 }
 
 }  // namespace

@@ -264,6 +264,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   LetLeave(now);
   AdaptOverlap();
   AdvanceStop(now);
+  NoteGone(now);
   FleetAnswer answer;
   const std::vector<uint64_t> rounds = Rounds();
   if (!rounds.empty()) answer.fleet_round = rounds[0];
@@ -279,6 +280,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
     AnswerOutside(*member, now, answer);
     return answer;
   }
+  if (EndedWithout(*member, now)) answer.stop = Ended();
   if (member->needs_parameters) answer.donors = DonorsOf(*member, now);
   if (!member->in_view) return answer;
   answer.joiners = JoinersOf(member->id, now);
@@ -317,6 +319,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
   live.suspected = std::move(suspected);
   if (heartbeat.finished && !member.finished) {
     member.finished = true;
+    live.finished = now;
     if (member.standing == Standing::kLeaving) {
       member.standing = Standing::kLeft;
       ++record_.counts.leaves;
@@ -379,14 +382,6 @@ bool Fleet::Finished() const {
                      [this](const MemberRecord& m) {
                        return m.finished || !OfTheFleet(m);
                      });
-}
-
-std::vector<PeerId> Fleet::Lost(absl::Time now) const {
-  std::vector<PeerId> lost;
-  for (const MemberRecord& m : record_.members) {
-    if (OfTheFleet(m) && !m.finished && Lost(m, now)) lost.push_back(m.id);
-  }
-  return lost;
 }
 
 MemberRecord* Fleet::Find(PeerId id) {

@@ -101,6 +101,7 @@ class Fleet {
  private:
   struct Live {  // of one member, not stored
     absl::Time registered = absl::InfinitePast();
+    absl::Time finished = absl::InfinitePast();
     absl::Time last_heard = absl::InfinitePast();
     PeerReport report;
     uint64_t round_begun = 0;
@@ -123,6 +124,10 @@ class Fleet {
   bool HasLease(const MemberRecord& m, absl::Time now) const;
   bool Lost(const MemberRecord& m, absl::Time now) const;
   absl::Status CheckWhole(const MemberRecord& m) const;
+  // The run in which `m` waits to begin is over, and no other has begun.
+  bool EndedWithout(const MemberRecord& m, absl::Time now) const;
+  // Of a run that is over.
+  StopState Ended() const;
   // Lets registered lives into a view as soon as it is known how.
   void Settle(absl::Time now);
   void GiveUpAbsent(absl::Time now);
@@ -132,11 +137,13 @@ class Fleet {
                      absl::Time now);
   void RemoveSilent(absl::Time now);
   void LetLeave(absl::Time now);
+  void NoteGone(absl::Time now);
   bool WaitsToLeave(const MemberRecord& m, absl::Time now) const;
   static bool OfTheFleet(const MemberRecord& m) {
     return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
   }
-  // Every live member trains by the present view: another one may follow.
+  // Every member trains by the present view, or is suspected: another one may
+  // follow.
   bool Adopted(absl::Time now) const;
   // It waits for a view and has what it takes.
   bool MayBeLetIn(const MemberRecord& m) const;
@@ -146,6 +153,8 @@ class Fleet {
   // A fleet of so many can be; a note says once why not.
   bool CanHave(int members, const std::string& instead);
   void Note(const std::string& line);
+  // "peer 3", "peers 3, 4".
+  static std::string Named(const std::vector<PeerId>& ids);
   void AnswerOutside(const MemberRecord& m, absl::Time now,
                      FleetAnswer& answer) const;
   std::vector<Member> DonorsOf(const MemberRecord& joiner,

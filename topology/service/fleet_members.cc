@@ -1,4 +1,4 @@
-// Who is a member of a Fleet: removal of the silent, leaving, joining, return.
+// Who is let into a Fleet: joining, return, and what those outside are told.
 
 #include <algorithm>
 #include <string>
@@ -17,30 +17,11 @@
 namespace gossamer {
 namespace {
 
-// A member that is removed for the second time waits so long before it may
-// return, and twice as long each time after.
-constexpr absl::Duration kFirstWait = absl::Seconds(2);
-constexpr uint64_t kMaxDoublings = 5;
-// Of the one that leaves, until it is known whether all do.
-constexpr double kHeartbeatsToHearAll = 1.5;
 // Records that are kept of peers that are in no view.
 constexpr size_t kMaxRecords = 2 * kMaxPeers;
 
-absl::Duration WaitOf(uint64_t removals) {
-  if (removals < 2) return absl::ZeroDuration();
-  return kFirstWait * static_cast<double>(
-                          uint64_t{1} << std::min(removals - 2, kMaxDoublings));
-}
-
 uint64_t Newest(const std::vector<uint64_t>& rounds) {
   return rounds.empty() ? 0 : std::ranges::max(rounds);
-}
-
-std::string Names(const std::vector<PeerId>& ids) {
-  return absl::StrCat(ids.size() == 1 ? "peer " : "peers ",
-                      absl::StrJoin(ids, ", ", [](std::string* out, PeerId id) {
-                        absl::StrAppend(out, id.value);
-                      }));
 }
 
 }  // namespace
@@ -68,6 +49,13 @@ void Fleet::Note(const std::string& line) {
   if (notes_.size() < kMaxNotes) notes_.push_back(line);
 }
 
+std::string Fleet::Named(const std::vector<PeerId>& ids) {
+  return absl::StrCat(ids.size() == 1 ? "peer " : "peers ",
+                      absl::StrJoin(ids, ", ", [](std::string* out, PeerId id) {
+                        absl::StrAppend(out, id.value);
+                      }));
+}
+
 bool Fleet::CanHave(int members, const std::string& instead) {
   absl::Status possible = absl::OkStatus();
   if (!options_.elastic) {
@@ -89,123 +77,6 @@ bool Fleet::CanHave(int members, const std::string& instead) {
                       " cannot be: ", std::string(possible.message())));
   }
   return false;
-}
-
-int Fleet::Suspecters(PeerId id, absl::Time now) const {
-  int count = 0;
-  for (const MemberRecord& m : record_.members) {
-    count += OfTheFleet(m) && m.in_view && HasLease(m, now) &&
-             live_.at(m.id).suspected.contains(id);
-  }
-  return count;
-}
-
-// Two, or all that there are where there are fewer: who has one neighbour left,
-// or one from the start, is seen by nobody else.
-int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
-  const View& view = record_.view;
-  const std::optional<int> rank = view.RankOf(id);
-  if (!rank) return 1;
-  if (schedule_epoch_ != view.epoch) {
-    auto schedule = view.MakeSchedule();
-    if (!schedule.ok()) return 2;
-    schedule_ = *std::move(schedule);
-    schedule_epoch_ = view.epoch;
-  }
-  int live = 0;
-  const auto count = [&](int r) {
-    const MemberRecord* m = Find(view.members[static_cast<size_t>(r)].id);
-    live += m != nullptr && m->in_view && HasLease(*m, now);
-  };
-  if (schedule_->fixed()) {
-    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
-      count(n.rank);
-    }
-  } else {
-    for (int r = 0; r < schedule_->size(); ++r) {
-      if (r != *rank) count(r);
-    }
-  }
-  return std::clamp(live, 1, 2);
-}
-
-void Fleet::RemoveSilent(absl::Time now) {
-  if (!record_.assembled) return;
-  std::vector<PeerId> silent;
-  int members = 0;
-  for (MemberRecord& m : record_.members) {
-    members += m.standing == Standing::kMember;
-    if (!Lost(m, now) && !SeededBug("remove-with-lease")) continue;
-    if (m.standing == Standing::kJoining) {
-      m.standing = Standing::kRemoved;
-      ++version_;
-    }
-    if (!OfTheFleet(m) || m.finished) continue;
-    const int suspecters = Suspecters(m.id, now);
-    if ((suspecters > 0 && suspecters >= SuspectersNeeded(m.id, now)) ||
-        SeededBug("remove-unsuspected")) {
-      silent.push_back(m.id);
-    }
-  }
-  const auto leaving = [this](PeerId id) {
-    return Find(id)->standing == Standing::kLeaving;
-  };
-  while (!silent.empty()) {
-    const auto lost = members - static_cast<int>(silent.size()) +
-                      std::ranges::count_if(silent, leaving);
-    if (CanHave(static_cast<int>(lost),
-                absl::StrCat(Names(silent), " stays in the view"))) {
-      break;
-    }
-    silent.pop_back();
-  }
-  if (silent.empty()) return;
-  for (const PeerId id : silent) {
-    MemberRecord& m = *Find(id);
-    m.standing = Standing::kRemoved;
-    m.in_view = false;
-    live_.at(id).may_return = now + WaitOf(++m.removals);
-    ++record_.counts.removals;
-  }
-  record_.view = NextView(FutureRound());
-  ++version_;
-}
-
-bool Fleet::WaitsToLeave(const MemberRecord& m, absl::Time now) const {
-  return m.standing == Standing::kMember && m.in_view && !m.finished &&
-         live_.at(m.id).leaving_since <= now;
-}
-
-void Fleet::LetLeave(absl::Time now) {
-  if (!record_.assembled || record_.stop.round != 0) return;
-  if (!Adopted(now)) return;
-  std::vector<PeerId> leavers;
-  absl::Time since = absl::InfiniteFuture();
-  int staying = 0;
-  bool all = true;
-  for (const MemberRecord& m : record_.members) {
-    if (m.standing != Standing::kMember) continue;
-    if (WaitsToLeave(m, now)) {
-      leavers.push_back(m.id);
-      since = std::min(since, live_.at(m.id).leaving_since);
-    } else {
-      ++staying;
-      all = all && (m.finished || Lost(m, now));
-    }
-  }
-  if (leavers.empty()) return;
-  if (!all) {
-    if (now - since < kHeartbeatsToHearAll * options_.heartbeat) return;
-    all = !CanHave(staying,
-                   absl::StrCat(Names(leavers), " cannot leave, all stop"));
-  }
-  if (all) {
-    RequestStop(now).IgnoreError();
-    return;
-  }
-  for (const PeerId id : leavers) Find(id)->standing = Standing::kLeaving;
-  record_.view = NextView(FutureRound());
-  ++version_;
 }
 
 // Decides what a new life of `member`, or a new peer, is to the fleet.
@@ -259,12 +130,15 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
 
 // Who joins or leaves waits for it.  A peer takes its first view as it begins;
 // were that another one than its neighbours began with, what was under way at
-// their checkpoint would be lost.
+// their checkpoint would be lost.  Whom only the service does not hear trains
+// on by the view that it has: by another one the others might wait for it.
 bool Fleet::Adopted(absl::Time now) const {
   return std::ranges::all_of(record_.members, [&](const MemberRecord& m) {
-    return m.standing != Standing::kMember || !m.in_view || m.finished ||
-           Lost(m, now) ||
-           live_.at(m.id).round_begun >= record_.view.from_round;
+    if (m.standing != Standing::kMember || !m.in_view || m.finished) {
+      return true;
+    }
+    if (Lost(m, now)) return Suspecters(m.id, now) > 0;
+    return live_.at(m.id).round_begun >= record_.view.from_round;
   });
 }
 
@@ -300,7 +174,7 @@ void Fleet::LetIn(absl::Time now) {
       });
   if (!joining.empty() && !leaves && Adopted(now) &&
       CanHave(members + static_cast<int>(joining.size()),
-              absl::StrCat(Names(joining), " must wait"))) {
+              absl::StrCat(Named(joining), " must wait"))) {
     for (const PeerId id : joining) {
       MemberRecord& m = *Find(id);
       m.standing = Standing::kMember;
@@ -320,8 +194,7 @@ void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
                           FleetAnswer& answer) const {
   // It ends when the others have.
   if (Finished()) {
-    answer.stop = {.round = std::max<uint64_t>(1, MaxRound()),
-                   .committed = true};
+    answer.stop = Ended();
   } else if (record_.stop.committed) {
     answer.stop = record_.stop;
   }
@@ -375,17 +248,6 @@ std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) const {
     }
   }
   return joiners;
-}
-
-bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
-  return now - live_.at(m.id).last_heard <= options_.lease;
-}
-
-// Leases count only once the service has been up for one: before that, nobody
-// had a chance to renew.
-bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
-  return !HasLease(m, now) &&
-         (now - started_ > options_.lease || SeededBug("lease-from-start"));
 }
 
 }  // namespace gossamer

@@ -111,6 +111,26 @@ absl::Status Fleet::CheckWhole(const MemberRecord& m) const {
       "without");
 }
 
+// Others that end before it is let in will not wait for it.  Of those that had
+// ended before it registered it cannot be known whether they come back, too.
+bool Fleet::EndedWithout(const MemberRecord& m, absl::Time now) const {
+  if (!record_.assembled || m.in_view) return false;
+  const Live& waits = live_.at(m.id);
+  bool anybody = false;
+  bool since = now - waits.registered > kAbsent;
+  for (const MemberRecord& other : record_.members) {
+    if (!OfTheFleet(other) || !other.in_view) continue;
+    if (!other.finished && !Lost(other, now)) return false;
+    anybody |= other.finished;
+    since |= live_.at(other.id).finished > waits.registered;
+  }
+  return anybody && since && !waits.trains;
+}
+
+StopState Fleet::Ended() const {
+  return {.round = std::max<uint64_t>(1, MaxRound()), .committed = true};
+}
+
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
   const Live& live = live_.at(m.id);
   if (!options_.elastic && !live.trains) return false;
@@ -175,10 +195,7 @@ void Fleet::GiveUpAbsent(absl::Time now) {
       return;
     }
   }
-  const std::string who =
-      absl::StrJoin(absent, ", ", [](std::string* out, PeerId id) {
-        absl::StrAppend(out, "peer ", id.value);
-      });
+  const std::string who = Named(absent);
   if (absent.empty() || !CanHave(back, who + " is waited for")) return;
   for (const PeerId id : absent) {
     MemberRecord& m = *Find(id);

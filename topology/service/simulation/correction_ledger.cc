@@ -35,6 +35,11 @@ const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
   return it != applied.end() && it->first == id ? &it->second : nullptr;
 }
 
+uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
+  const auto it = newest_.find(std::minmax(a, b));
+  return it == newest_.end() ? 0 : RoundOf(it->second);
+}
+
 std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
   const uint64_t life = lives_.at(peer);
   const auto [it, fresh] = life_of_.emplace(std::pair(peer, epoch), life);
@@ -46,6 +51,8 @@ std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
 std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
                                     uint64_t hash) {
   ++corrections_;
+  ExchangeId& newest = newest_[std::minmax(end.self, end.other)];
+  newest = std::max(newest, id);
   const int side = end.self < end.other ? 0 : 1;
   // What was pending at a cut belongs to the incarnation that was cut, and may
   // have been pending there already.

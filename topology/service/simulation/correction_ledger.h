@@ -47,6 +47,8 @@ class CorrectionLedger {
   std::string Finish() const;
 
   uint64_t corrections() const { return corrections_; }
+  // Of the newest correction of two peers; 0: they had none.
+  uint64_t NewestRound(PeerId a, PeerId b) const;
 
  private:
   using Applied = std::vector<std::pair<ExchangeId, uint64_t>>;  // by id
@@ -79,6 +81,7 @@ class CorrectionLedger {
   // From which each side went on.
   std::map<Key, std::array<std::set<ExchangeId>, 2>> cuts_;
   std::set<std::pair<PeerId, uint64_t>> crashed_;
+  std::map<std::pair<PeerId, PeerId>, ExchangeId> newest_;  // smaller id first
   uint64_t corrections_ = 0;
 };
 

@@ -36,6 +36,7 @@ std::string Describe(const Scenario& s) {
     if (value > 0) absl::StrAppendFormat(&text, " %s %.3g", name, value);
   };
   add("clip", s.clip_radius);
+  add("replicas", s.replica_edges);
   add("break", f.links.break_rate);
   add("stall", f.links.stall_rate);
   add("freeze", f.links.freeze_rate);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_format.h"
 #include "algorithms/codec/codec.h"
 #include "topology/mixing_matrix.h"
 #include "topology/view.h"
@@ -98,6 +99,31 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   const bool equals = s.slowness == 1 && !clips;
   const double left = equals && codec.gamma() >= kLargeStep ? kLeftOfEquals : 2;
   return left * before + floor * squares;
+}
+
+// Of a random schedule a pair may not be drawn in so few rounds.  With
+// deadlines two groups of a fleet that were apart come closer round by round,
+// and their edges have nothing to mix meanwhile.
+std::string FindSilence(const Scenario& s, const View& view,
+                        const CorrectionLedger& ledger, uint64_t since) {
+  const auto schedule = view.MakeSchedule();
+  if (s.centralized() || !schedule.ok() || !(*schedule)->fixed()) return "";
+  const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
+  int edges = 0, silent = 0;
+  for (int rank = 0; rank < (*schedule)->size(); ++rank) {
+    const PeerId self = view.members[static_cast<size_t>(rank)].id;
+    for (const Neighbor& n :
+         (*schedule)->Row(rank, view.from_round).neighbors) {
+      const PeerId other = view.members[static_cast<size_t>(n.rank)].id;
+      ++edges;
+      silent += ledger.NewestRound(self, other) < since;
+    }
+  }
+  if (silent <= (waits ? 0 : edges / 2)) return "";
+  return absl::StrFormat(
+      "%d of %d neighbours have not mixed from round %d on, in which it is "
+      "calm",
+      silent, edges, since);
 }
 
 }  // namespace gossamer::simulation

@@ -1,15 +1,20 @@
-// What must hold of a fleet's parameters once it is calm: numbers only.
+// What must hold of a fleet once it is calm: of its parameters and of its
+// edges.
 //
-// Knows nothing of peers or time.
+// Knows nothing of how peers are run, or of time.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_END_CHECKS_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_END_CHECKS_H_
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "algorithms/codec/codec.h"
+#include "topology/service/simulation/correction_ledger.h"
 #include "topology/service/simulation/scenario.h"
+#include "topology/view.h"
 
 namespace gossamer::simulation {
 
@@ -21,6 +26,12 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all);
 double DistanceBound(const Scenario& scenario, const Codec& codec,
                      double before,
                      const std::vector<std::span<const float>>& all);
+
+// That neighbours of `view` do not mix from round `since` on, in which it is
+// calm: any of them where they wait for each other, else more than half.  ""
+// if they do.
+std::string FindSilence(const Scenario& scenario, const View& view,
+                        const CorrectionLedger& ledger, uint64_t since);
 
 }  // namespace gossamer::simulation
 

@@ -122,7 +122,7 @@ absl::Status DiskSession::Begin(const std::string& path) {
 absl::Status DiskSession::Write(const std::string& path, std::string content) {
   const bool was_dead = crash_->dead();
   const absl::Status status = Begin(path);
-  if (!status.ok()) {
+  if (!status.ok() || crash_->dead()) {
     if (was_dead) return status;
     // The write that fails, or in which the process dies, leaves a part.
     content.resize(key_.Fold("part").Below(content.size() + 1, operations_));

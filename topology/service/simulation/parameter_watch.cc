@@ -9,11 +9,12 @@ bool ParameterWatch::Same() const {
   return std::memcmp(x_.data(), copy_.data(), x_.size_bytes()) == 0;
 }
 
-uint64_t ParameterWatch::Correct(ExchangeId id, const EdgeMessage& mine,
+uint64_t ParameterWatch::Correct(const Codec& whole, ExchangeId id,
+                                 const EdgeMessage& mine,
                                  const EdgeMessage& theirs, float c,
                                  std::span<const float> difference,
                                  bool negate) {
-  const Codec& codec = codec_->fragment(FragmentOf(id, codec_->fragments()));
+  const Codec& codec = whole.fragment(FragmentOf(id, whole.fragments()));
   const auto [offset, size] = codec.extent();
   const std::span<float> changed = std::span(copy_).subspan(offset, size);
   increment_.assign(size, 0.0f);

@@ -8,7 +8,6 @@
 #define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_PARAMETER_WATCH_H_
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,21 +19,20 @@ namespace gossamer::simulation {
 class ParameterWatch {
  public:
   // `x` outlives it.
-  ParameterWatch(std::span<const float> x, std::shared_ptr<const Codec> codec)
-      : x_(x), codec_(std::move(codec)), copy_(x.begin(), x.end()) {}
+  explicit ParameterWatch(std::span<const float> x)
+      : x_(x), copy_(x.begin(), x.end()) {}
 
   bool Same() const;
   // A step or a checkpoint has changed them.
   void Accept() { copy_.assign(x_.begin(), x_.end()); }
-  // A correction has.  Returns a hash of its bits, with the signs turned if
-  // `negate`: equal for opposite corrections.
-  uint64_t Correct(ExchangeId id, const EdgeMessage& mine,
+  // A correction has, of an edge with this codec.  Returns a hash of its bits,
+  // with the signs turned if `negate`: equal for opposite corrections.
+  uint64_t Correct(const Codec& whole, ExchangeId id, const EdgeMessage& mine,
                    const EdgeMessage& theirs, float c,
                    std::span<const float> difference, bool negate);
 
  private:
   const std::span<const float> x_;
-  const std::shared_ptr<const Codec> codec_;
   std::vector<float> copy_;
   std::vector<float> increment_;
 };

@@ -302,6 +302,11 @@ void DrawChebyshev(Scenario& s, Draws d) {
   s.mixing_rounds = d.Int(2, 4);
 }
 
+void DrawReplicaMemory(Scenario& s, Draws d) {
+  if (s.centralized() || s.tracked || s.optimizer.name == "cold") return;
+  if (d.Chance(0.1)) s.replica_edges = d.Int(1, 4);
+}
+
 }  // namespace
 
 absl::Duration Scenario::interval() const {
@@ -344,6 +349,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawPoliteness(s, Draws(key.Fold("politeness")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
+  DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   const Swarm& f = s.swarm;
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||

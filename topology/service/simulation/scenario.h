@@ -67,7 +67,8 @@ struct Scenario {
   std::string codec;
   bool quantized = false;  // its payloads, though segments are small
   double clip_radius = 0;
-  int overlap = 1;  // h, or kAutoOverlap
+  int replica_edges = 0;  // memory for the replicas of so many; 0: of all
+  int overlap = 1;        // h, or kAutoOverlap
   int mixing_rounds = 1;
   bool chebyshev = false;  // of them
   bool step_then_mix = false;

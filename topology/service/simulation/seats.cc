@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace gossamer::simulation {
 
 uint64_t MaxRound(const std::vector<Seat>& seats) {
@@ -18,6 +21,14 @@ uint64_t MinRound(const std::vector<Seat>& seats) {
     round = std::min(round, seat.life ? seat.life->round() : 0);
   }
   return round;
+}
+
+std::string DescribeRounds(const std::vector<Seat>& seats) {
+  return absl::StrJoin(seats, " ", [](std::string* out, const Seat& seat) {
+    absl::StrAppend(out, seat.ended  ? "ended"
+                         : seat.life ? absl::StrCat(seat.life->round())
+                                     : "down");
+  });
 }
 
 bool AllEnded(const std::vector<Seat>& seats) {

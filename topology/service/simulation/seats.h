@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -29,6 +30,8 @@ struct Seat {
 // Over those that live.
 uint64_t MaxRound(const std::vector<Seat>& seats);
 uint64_t MinRound(const std::vector<Seat>& seats);
+// "17 down ended 16"
+std::string DescribeRounds(const std::vector<Seat>& seats);
 bool AllEnded(const std::vector<Seat>& seats);
 // Everybody is a member, trains by the newest view and is not frozen, and no
 // stop is under way.

@@ -85,15 +85,16 @@ struct SimLife::Observer final : public CorrectionObserver {
                     std::span<const float> difference) override {
     if (life->crash_.dead()) return;
     const PeerId self = life->machine_.id;
-    const uint64_t hash =
-        life->watch_->Correct(id, mine, theirs, c, difference, other < self);
+    const Edge& edge = *life->edge(other);
+    const uint64_t hash = life->watch_->Correct(
+        edge.side().codec(), id, mine, theirs, c, difference, other < self);
     if (life->world_.scenario.chebyshev) life->watch_->Accept();
     if (!life->watch_->Same()) {
       life->Violation(absl::StrFormat(
           "the correction with peer %d of round %d is not what was added",
           other.value, RoundOf(id)));
     }
-    const auto& s = life->edge(other)->state();
+    const auto& s = edge.state();
     life->world_.note(hash ^ id);
     const std::string wrong = life->world_.ledger.Apply(
         {self, other, s.epoch, s.peer_epoch}, id, hash);
@@ -124,7 +125,7 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
   game_ = std::make_unique<CalmingGame>(MakeGame(s, rank), &world_.calm);
   step_ = *LocalStep::Create(
       {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
-  watch_ = std::make_unique<ParameterWatch>(game_->parameters(), world_.codec);
+  watch_ = std::make_unique<ParameterWatch>(game_->parameters());
   compute_ = std::make_unique<Compute>(
       this, VirtualCompute::Around(
                 key_.Fold("duration"),
@@ -236,6 +237,8 @@ absl::Status SimLife::MakePeer() {
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
   spec.clip_radius = s.clip_radius;
+  spec.replica_memory = static_cast<uint64_t>(s.replica_edges) * 2 *
+                        sizeof(float) * game_->parameters().size();
   if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();

@@ -306,15 +306,9 @@ void Simulation::Advance() {
       return;
   }
   if (loop_.Now() < give_up_) return;
-  std::string where;
-  for (const Seat& seat : seats_) {
-    absl::StrAppend(&where, " ",
-                    seat.ended  ? "ended"
-                    : seat.life ? absl::StrCat(seat.life->round())
-                                : "down");
-  }
   Violation(absl::StrCat("the fleet does not get on in phase ",
-                         static_cast<int>(phase_), "; rounds:", where));
+                         static_cast<int>(phase_),
+                         "; rounds: ", DescribeRounds(seats_)));
 }
 
 void Simulation::CheckCalm() {
@@ -330,10 +324,12 @@ void Simulation::CheckEnd() {
     brought.push_back(seat.machine.brought);
     for (const float v : seat.machine.last) Note(std::bit_cast<uint32_t>(v));
   }
-  const std::string unequal = ledger_.Finish();
-  if (!unequal.empty()) Violation(unequal);
-  const std::string rest = FindImbalance(brought, all);
-  if (!rest.empty()) Violation(rest);
+  for (const std::string& wrong :
+       {ledger_.Finish(), FindImbalance(brought, all),
+        FindSilence(scenario_, service_.fleet()->record().view, ledger_,
+                    calm_from_ + scenario_.calm_rounds / 2)}) {
+    if (!wrong.empty()) Violation(wrong);
+  }
   outcome_.distance = ConsensusDistance(all);
   outcome_.distance_bound =
       DistanceBound(scenario_, *codec_, outcome_.distance_before, all);

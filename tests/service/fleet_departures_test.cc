@@ -1,0 +1,247 @@
+// Members that are removed or leave.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/service/beating_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FleetDeparturesTest : public BeatingFleet {};
+
+TEST_F(FleetDeparturesTest,
+       WhoIsSilentAndSuspectedByTwoIsRemovedWithinFiveSeconds) {
+  Assemble(5);
+  Run(10);
+  beats_.erase(3);
+  Suspect(2, {{3}});
+  Suspect(4, {{3}});
+  Run(5);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
+  const View& view = fleet_->record().view;
+  EXPECT_GE(view.from_round, 200 + 30);
+  EXPECT_THAT(view.departures, IsEmpty());
+  EXPECT_EQ(fleet_->record().counts.removals, 1);
+  EXPECT_EQ(answers_[1].view->epoch, view.epoch);
+}
+
+TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
+  Assemble(5);
+  Run(10);
+  // A slow peer: all suspect it, but its heartbeats come.
+  for (int i : {1, 2, 4, 5}) Suspect(i, {{3}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 5);
+  // The service does not hear of it, its neighbours do.
+  for (int i : {1, 2, 4, 5}) Suspect(i, {});
+  beats_.erase(3);
+  Run(20);
+  EXPECT_EQ(Members().size(), 5);
+  // One says that it is silent.
+  Suspect(2, {{3}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 5);
+  Suspect(4, {{3}});
+  Run(1);
+  EXPECT_EQ(Members().size(), 4);
+}
+
+TEST_F(FleetDeparturesTest, NeighborsThatDieTogetherAreRemovedTogether) {
+  Assemble(6);
+  Run(10);
+  beats_.erase(3);
+  beats_.erase(4);
+  Suspect(2, {{3}});
+  Suspect(5, {{4}});
+  Run(6);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 5, 6));
+}
+
+TEST_F(FleetDeparturesTest, LeasesCountOnlyOnceTheServiceHasBeenUpForOne) {
+  Assemble(4);
+  Run(10);
+  beats_.erase(3);
+  Suspect(2, {{3}});
+  Suspect(4, {{3}});
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  Run(4);
+  EXPECT_EQ(Members().size(), 4);
+  Run(1);
+  EXPECT_EQ(Members().size(), 3);
+}
+
+TEST_F(FleetDeparturesTest, WhoCannotBeSparedStaysAndTheLogSaysSoOnce) {
+  options_.schedule.graph = "hypercube";
+  Assemble(4, "hypercube");
+  Run(10);
+  fleet_->TakeNotes();
+  beats_.erase(4);
+  Suspect(2, {{4}});
+  Suspect(3, {{4}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 4);
+  const std::vector<std::string> notes = fleet_->TakeNotes();
+  EXPECT_EQ(std::ranges::count_if(notes,
+                                  [](const std::string& n) {
+                                    return n.find("peer 4 stays in the view") !=
+                                           n.npos;
+                                  }),
+            1);
+}
+
+TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
+  Assemble(4);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  EXPECT_THAT(Members(), ElementsAre(1, 3, 4));
+  const View& view = fleet_->record().view;
+  EXPECT_THAT(view.departures,
+              ElementsAre(Departure{{2}, view.from_round, "host:2"}));
+  ASSERT_TRUE(answers_[2].view);
+  EXPECT_EQ(answers_[2].view->DepartureOf({2}), view.from_round);
+  beats_[2].finished = true;
+  Run(1);
+  EXPECT_EQ(fleet_->record().counts.leaves, 1);
+  EXPECT_FALSE(fleet_->Finished());
+  beats_.erase(2);
+  for (auto& [id, beat] : beats_) beat.finished = true;
+  Run(1);
+  EXPECT_TRUE(fleet_->Finished());
+}
+
+// There is always another that is ready to join as soon as a view is adopted.
+TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
+  Assemble(4);
+  int next = 5;
+  const auto add = [&] {
+    ASSERT_TRUE(Register(next, 100 + next).ok());
+    beats_[next] = Beat(next, 100 + next);
+    beats_[next].ready = true;
+    beats_[next].report.round = beats_[1].report.round;
+    ++next;
+  };
+  for (int i = 0; i < 4; ++i) add();
+  Run(1);
+  beats_[2].leaving = true;
+  for (int i = 0; i < 30 && fleet_->record().view.RankOf({2}); ++i) {
+    add();
+    Run(1);
+  }
+  EXPECT_FALSE(fleet_->record().view.RankOf({2}));
+  EXPECT_LT(next, 25);
+  Run(10);
+  EXPECT_GT(Members().size(), 7u);
+}
+
+TEST_F(FleetDeparturesTest, IfAllWantToLeaveTheFleetStops) {
+  Assemble(4);
+  Run(10);
+  for (auto& [id, beat] : beats_) beat.leaving = true;
+  Run(1);
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_NE(fleet_->record().stop.round, 0);
+}
+
+TEST_F(FleetDeparturesTest, IfTheFleetCannotBeWithoutOneItStops) {
+  Assemble(2);
+  Run(10);
+  fleet_->TakeNotes();
+  beats_[1].leaving = true;
+  Run(3);
+  EXPECT_EQ(Members().size(), 2);
+  EXPECT_NE(fleet_->record().stop.round, 0);
+  EXPECT_THAT(fleet_->TakeNotes(),
+              testing::Contains(HasSubstr("peer 1 cannot leave, all stop")));
+}
+
+// It may be waiting for answers of peers that stand at that stop.
+TEST_F(FleetDeparturesTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
+  Assemble(5);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 4);
+  const uint64_t departs = *fleet_->record().view.DepartureOf({2});
+  Run(30);
+  const auto stop = fleet_->RequestStop(now_);
+  ASSERT_TRUE(stop.ok());
+  ASSERT_GT(*stop, departs);
+  for (const int i : {1, 3, 4}) beats_[i].acknowledged_stop = *stop;
+  fleet_->Tick(now_);
+  Run(1);
+  EXPECT_FALSE(fleet_->record().stop.committed) << "peer 5 has a part in it";
+  beats_[5].acknowledged_stop = *stop;
+  Run(1);
+  EXPECT_TRUE(fleet_->record().stop.committed);
+}
+
+TEST_F(FleetDeparturesTest, WhoVanishesWhileItLeavesIsRemoved) {
+  Assemble(5);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  ASSERT_EQ(Members().size(), 4);
+  beats_.erase(2);
+  Suspect(1, {{2}});
+  Run(6);
+  EXPECT_THAT(fleet_->record().view.departures, IsEmpty());
+  EXPECT_EQ(fleet_->record().counts.removals, 1);
+}
+
+// Its last heartbeat is lost: nobody suspects it, since nobody waits for it.
+TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
+  Assemble(5);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  const uint64_t departs = *fleet_->record().view.DepartureOf({2});
+  beats_.erase(2);
+  const FleetHeartbeat slow = beats_[5];
+  Run(1);
+  beats_[5] = slow;
+  // One has not got to that round yet, and may wait for it.
+  for (int i = 0; i < 10; ++i) {
+    Run(1);
+    beats_[5] = slow;
+  }
+  EXPECT_EQ(fleet_->record().counts.leaves, 0);
+  beats_[5].round_begun = beats_[5].report.round = departs;
+  Run(1);
+  EXPECT_EQ(fleet_->record().counts.leaves, 1);
+  EXPECT_EQ(fleet_->record().counts.removals, 0);
+  for (auto& [id, beat] : beats_) beat.finished = true;
+  Run(1);
+  EXPECT_TRUE(fleet_->Finished());
+}
+
+// It trains by the view that it has: without deadlines the others would wait
+// for what it does not send by another one.
+TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileOneCannotHearOfIt) {
+  Assemble(5);
+  Run(10);
+  beats_.erase(3);
+  Run(6);
+  beats_[2].leaving = true;
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  beats_[7].ready = true;
+  Run(20);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 5));
+  beats_[3] = beats_[4];
+  beats_[3].peer_id = {3};
+  beats_[3].boot_id = 103;
+  Run(20);
+  EXPECT_THAT(Members(), ElementsAre(1, 3, 4, 5, 7));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,186 @@
+// Who leaves a Fleet: the silent, who are removed, and those that ask to go.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/seeded_bug.h"
+#include "topology/service/fleet.h"
+
+namespace gossamer {
+namespace {
+
+// A member that is removed for the second time waits so long before it may
+// return, and twice as long each time after.
+constexpr absl::Duration kFirstWait = absl::Seconds(2);
+constexpr uint64_t kMaxDoublings = 5;
+// Of the one that leaves, until it is known whether all do.
+constexpr double kHeartbeatsToHearAll = 1.5;
+
+absl::Duration WaitOf(uint64_t removals) {
+  if (removals < 2) return absl::ZeroDuration();
+  return kFirstWait * static_cast<double>(
+                          uint64_t{1} << std::min(removals - 2, kMaxDoublings));
+}
+
+}  // namespace
+
+int Fleet::Suspecters(PeerId id, absl::Time now) const {
+  int count = 0;
+  for (const MemberRecord& m : record_.members) {
+    count += OfTheFleet(m) && m.in_view && HasLease(m, now) &&
+             live_.at(m.id).suspected.contains(id);
+  }
+  return count;
+}
+
+// Two, or all that there are where there are fewer: who has one neighbour left,
+// or one from the start, is seen by nobody else.
+int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
+  const View& view = record_.view;
+  const std::optional<int> rank = view.RankOf(id);
+  if (!rank) return 1;
+  if (schedule_epoch_ != view.epoch) {
+    auto schedule = view.MakeSchedule();
+    if (!schedule.ok()) return 2;
+    schedule_ = *std::move(schedule);
+    schedule_epoch_ = view.epoch;
+  }
+  int live = 0;
+  const auto count = [&](int r) {
+    const MemberRecord* m = Find(view.members[static_cast<size_t>(r)].id);
+    live += m != nullptr && m->in_view && HasLease(*m, now);
+  };
+  if (schedule_->fixed()) {
+    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
+      count(n.rank);
+    }
+  } else {
+    for (int r = 0; r < schedule_->size(); ++r) {
+      if (r != *rank) count(r);
+    }
+  }
+  return std::clamp(live, 1, 2);
+}
+
+void Fleet::RemoveSilent(absl::Time now) {
+  if (!record_.assembled) return;
+  std::vector<PeerId> silent;
+  int members = 0;
+  for (MemberRecord& m : record_.members) {
+    members += m.standing == Standing::kMember;
+    if (!Lost(m, now) && !SeededBug("remove-with-lease")) continue;
+    if (m.standing == Standing::kJoining) {
+      m.standing = Standing::kRemoved;
+      ++version_;
+    }
+    if (!OfTheFleet(m) || m.finished) continue;
+    const int suspecters = Suspecters(m.id, now);
+    if ((suspecters > 0 && suspecters >= SuspectersNeeded(m.id, now)) ||
+        SeededBug("remove-unsuspected")) {
+      silent.push_back(m.id);
+    }
+  }
+  const auto leaving = [this](PeerId id) {
+    return Find(id)->standing == Standing::kLeaving;
+  };
+  while (!silent.empty()) {
+    const auto lost = members - static_cast<int>(silent.size()) +
+                      std::ranges::count_if(silent, leaving);
+    if (CanHave(static_cast<int>(lost),
+                absl::StrCat(Named(silent), " stays in the view"))) {
+      break;
+    }
+    silent.pop_back();
+  }
+  if (silent.empty()) return;
+  for (const PeerId id : silent) {
+    MemberRecord& m = *Find(id);
+    m.standing = Standing::kRemoved;
+    m.in_view = false;
+    live_.at(id).may_return = now + WaitOf(++m.removals);
+    ++record_.counts.removals;
+  }
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+bool Fleet::WaitsToLeave(const MemberRecord& m, absl::Time now) const {
+  return m.standing == Standing::kMember && m.in_view && !m.finished &&
+         live_.at(m.id).leaving_since <= now;
+}
+
+void Fleet::LetLeave(absl::Time now) {
+  if (!record_.assembled || record_.stop.round != 0) return;
+  if (!Adopted(now)) return;
+  std::vector<PeerId> leavers;
+  absl::Time since = absl::InfiniteFuture();
+  int staying = 0;
+  bool all = true;
+  for (const MemberRecord& m : record_.members) {
+    if (m.standing != Standing::kMember) continue;
+    if (WaitsToLeave(m, now)) {
+      leavers.push_back(m.id);
+      since = std::min(since, live_.at(m.id).leaving_since);
+    } else {
+      ++staying;
+      all = all && (m.finished || Lost(m, now));
+    }
+  }
+  if (leavers.empty()) return;
+  if (!all) {
+    if (now - since < kHeartbeatsToHearAll * options_.heartbeat) return;
+    all = !CanHave(staying,
+                   absl::StrCat(Named(leavers), " cannot leave, all stop"));
+  }
+  if (all) {
+    RequestStop(now).IgnoreError();
+    return;
+  }
+  for (const PeerId id : leavers) Find(id)->standing = Standing::kLeaving;
+  record_.view = NextView(FutureRound());
+  ++version_;
+}
+
+// What it says last may be lost, and nobody waits for it once all are beyond
+// the round of its departure.
+void Fleet::NoteGone(absl::Time now) {
+  for (MemberRecord& leaver : record_.members) {
+    if (leaver.standing != Standing::kLeaving || !Lost(leaver, now)) continue;
+    const uint64_t departure =
+        record_.view.DepartureOf(leaver.id).value_or(kMaxRound);
+    const bool waited_for =
+        Suspecters(leaver.id, now) > 0 ||
+        std::ranges::any_of(record_.members, [&](const MemberRecord& m) {
+          return m.standing == Standing::kMember && m.in_view && !m.finished &&
+                 live_.at(m.id).round_begun <= departure;
+        });
+    if (waited_for) continue;
+    leaver.standing = Standing::kLeft;
+    ++record_.counts.leaves;
+    ++version_;
+  }
+}
+
+bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
+  return now - live_.at(m.id).last_heard <= options_.lease;
+}
+
+// Leases count only once the service has been up for one: before that, nobody
+// had a chance to renew.
+bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
+  return !HasLease(m, now) &&
+         (now - started_ > options_.lease || SeededBug("lease-from-start"));
+}
+
+std::vector<PeerId> Fleet::Lost(absl::Time now) const {
+  std::vector<PeerId> lost;
+  for (const MemberRecord& m : record_.members) {
+    if (OfTheFleet(m) && !m.finished && Lost(m, now)) lost.push_back(m.id);
+  }
+  return lost;
+}
+
+}  // namespace gossamer
