@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/seeded_bug.h"
 #include "runtime/membership/protocol.h"
 
 namespace gossamer {
@@ -57,7 +58,8 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {
       entry.edge->set_wish(*wish);
     }
-    const bool pays = finite && !decisions_->Skips(peer, id);
+    const bool pays = finite && !decisions_->Skips(peer, id) &&
+                      !(entry.overdue && SeededBug("stay-apart"));
     if (const auto format = decisions_->Format(peer, id)) {
       entry.edge->use_format(*format);
     }
@@ -157,7 +159,7 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     if (it == edges_.end()) continue;
     Entry& entry = it->second;
     if (entry.edge->heard() > id) {
-      entry.overdue = false;
+      if (!SeededBug("stay-apart")) entry.overdue = false;
       continue;
     }
     any = any ||

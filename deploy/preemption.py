@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs a command, and sends it SIGTERM when the cloud gives notice that this
+machine will be taken away.
+
+    deploy/preemption.py --cloud gcp -- gossamer-peer --topology ...
+
+A peer leaves in good order at SIGTERM.  Asks the cloud's metadata service every
+two seconds; what it does not answer in time is no notice.  SIGTERM and SIGINT to
+this program are passed on; its exit code is the command's (128 + N where signal
+N ended it).
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+TIMEOUT = 1.0  # seconds of one question
+LINK_LOCAL = "http://169.254.169.254"
+
+
+def ask(url, method="GET", **headers):
+    """The answer's text; None where the service has none."""
+    request = urllib.request.Request(
+        url, method=method,
+        headers={k.replace("_", "-"): v for k, v in headers.items()})
+    try:
+        # Never by a proxy of the environment: the answer is of this machine.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=TIMEOUT) as answer:
+            return answer.read(65536).decode(errors="replace")
+    except urllib.error.HTTPError as no:
+        if no.code == 404:
+            return None
+        raise
+
+
+def aws(base):
+    token = ask(base + "/latest/api/token", "PUT",
+                X_aws_ec2_metadata_token_ttl_seconds="60")
+    return ask(base + "/latest/meta-data/spot/instance-action",
+               X_aws_ec2_metadata_token=token or "") is not None
+
+
+def azure(base):
+    answer = ask(base + "/metadata/scheduledevents?api-version=2020-07-01",
+                 Metadata="true")
+    events = json.loads(answer or "{}").get("Events", [])
+    return any(e.get("EventType") in ("Preempt", "Terminate") for e in events)
+
+
+def gcp(base):
+    answer = ask(base + "/computeMetadata/v1/instance/preempted",
+                 Metadata_Flavor="Google")
+    return (answer or "").strip() == "TRUE"
+
+
+CLOUDS = {"aws": (aws, LINK_LOCAL), "azure": (azure, LINK_LOCAL),
+          "gcp": (gcp, "http://metadata.google.internal")}
+
+
+def watch(child, noticed, base, every, over):
+    told = False
+    while not over.wait(every):
+        try:
+            if noticed(base):
+                print("preemption: this machine will be taken away; SIGTERM",
+                      file=sys.stderr, flush=True)
+                child.send_signal(signal.SIGTERM)
+                return
+            told = False
+        except (OSError, ValueError) as problem:  # URLError is an OSError
+            if not told:
+                print(f"preemption: {base}: {problem}; asking on",
+                      file=sys.stderr, flush=True)
+            told = True
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--cloud", choices=sorted(CLOUDS), required=True)
+    parser.add_argument("--metadata", metavar="URL",
+                        help="where to ask, if not where the cloud says")
+    parser.add_argument("--every", type=float, default=2, metavar="SECONDS")
+    parser.add_argument("command", nargs="+", metavar="COMMAND",
+                        help="what to run, after --")
+    options = parser.parse_args()
+    if not options.every > 0:
+        parser.error(f"--every {options.every}: it must be above 0")
+    noticed, base = CLOUDS[options.cloud]
+    try:
+        child = subprocess.Popen(options.command)
+    except OSError as no:
+        sys.exit(f"preemption: {no}")
+    for passed_on in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(passed_on, lambda number, _: child.send_signal(number))
+    over = threading.Event()
+    watcher = threading.Thread(target=watch, daemon=True,
+                               args=(child, noticed, options.metadata or base,
+                                     options.every, over))
+    watcher.start()
+    code = child.wait()
+    over.set()
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
