@@ -229,6 +229,24 @@ TEST_F(SimNetworkTest, APartitionIsSeenAfterTheKeepaliveAndHeals) {
   EXPECT_THAT(b_->ups, SizeIs(2));
 }
 
+TEST_F(SimNetworkTest, AOneWayPartitionSilencesOneSideUntilItIsNoticed) {
+  Build({.keepalive = absl::Seconds(2)});
+  const absl::Time cut = loop_.Now();
+  network_->Partition({kA}, /*one_way=*/true);
+  EXPECT_TRUE(a_->transport->Send(kB, Channel::kEdge, Number(1)));
+  EXPECT_TRUE(b_->transport->Send(kA, Channel::kEdge, Number(2)));
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(b_->arrivals, IsEmpty());
+  EXPECT_THAT(a_->numbers(), ElementsAre(2));
+  loop_.RunFor(absl::Seconds(10));
+  EXPECT_EQ(a_->down_at, cut + absl::Seconds(2));
+  EXPECT_EQ(b_->down_at, cut + absl::Seconds(2));
+  EXPECT_THAT(a_->ups, SizeIs(1)) << "a new one needs both ways";
+  network_->Heal();
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(a_->ups, SizeIs(2));
+}
+
 TEST_F(SimNetworkTest, ACrashedPeerComesBackAsAnother) {
   Build({});
   Send(0, 3);

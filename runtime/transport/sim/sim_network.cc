@@ -68,7 +68,7 @@ void SimNetwork::Freeze(PeerId peer, absl::Time until) {
   if (it != endpoints_.end()) it->second->loop()->Freeze(until);
 }
 
-void SimNetwork::Partition(std::set<PeerId> side) {
+void SimNetwork::Partition(std::set<PeerId> side, bool one_way) {
   partitioned_ = std::move(side);
   for (auto& [key, pair] : pairs_) {
     if (MayConnect(key)) {
@@ -76,8 +76,18 @@ void SimNetwork::Partition(std::set<PeerId> side) {
       continue;
     }
     const std::vector<ConnectionPtr> connections = pair.connections;
+    const absl::Time noticed = loop_.Now() + options_.keepalive;
+    if (one_way) {
+      const bool first = partitioned_.contains(key.first);
+      Stall(first ? key.first : key.second, first ? key.second : key.first,
+            noticed);
+    }
     for (const ConnectionPtr& c : connections) {
-      BreakConnection(c, loop_.Now() + options_.keepalive);
+      if (one_way) {
+        loop_.RunAt(noticed, [this, c] { BreakConnection(c, loop_.Now()); });
+      } else {
+        BreakConnection(c, noticed);
+      }
     }
   }
 }

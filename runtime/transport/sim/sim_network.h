@@ -90,8 +90,10 @@ class SimNetwork {
   void Stall(PeerId from, PeerId to, absl::Time until);
   // The peer stops as a stopped process does: its loop does not run.
   void Freeze(PeerId peer, absl::Time until);
-  // Cuts `side` off from all others; replaces an earlier partition.
-  void Partition(std::set<PeerId> side);
+  // Cuts `side` off from all others; replaces an earlier partition.  `one_way`:
+  // what `side` sends gets lost; it hears the others until its silence ends the
+  // connections (SimOptions::keepalive), and new ones would need both ways.
+  void Partition(std::set<PeerId> side, bool one_way = false);
   void Heal();
 
   // What one peer has sent the other, lost or not.

@@ -78,8 +78,10 @@ void FaultSwarm::TickLinks(RngKey draw) {
     const auto id = static_cast<uint64_t>(i);
     if (draw.Fold("side").Uniform(id) < 0.5) side.insert({id});
   }
-  tell_(absl::StrCat("partition: ", side.size(), " of ", scenario_.peers));
-  network_->Partition(std::move(side));
+  const bool one_way = draw.Fold("way").Uniform(0) < 0.3;
+  tell_(absl::StrCat("partition: ", side.size(), " of ", scenario_.peers,
+                     one_way ? " are not heard" : ""));
+  network_->Partition(std::move(side), one_way);
   partitioned_ = true;
   loop_.RunAt(loop_.Now() + Intervals(f.longest_partition, draw.Fold("long")),
               [this] {
