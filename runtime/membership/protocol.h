@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/version_range.h"
+
 namespace gossamer {
 
 // Raised when the meaning of a control message changes.
-inline constexpr uint32_t kControlProtocolVersion = 4;
+inline constexpr VersionRange kControlVersions = {4, 4};
 
 // Requests to the service; its answers (a view of kMaxPeers with long names).
 inline constexpr int kMaxRequestBytes = 64 << 10;

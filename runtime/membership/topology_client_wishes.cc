@@ -4,9 +4,19 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
 
 namespace gossamer {
+namespace {
+
+std::string ToBytes(const std::vector<double>& sketch) {
+  static_assert(std::endian::native == std::endian::little);
+  return {reinterpret_cast<const char*>(sketch.data()),
+          sketch.size() * sizeof(double)};
+}
+
+}  // namespace
 
 void TopologyClient::AcknowledgeStop(uint64_t round) {
   if (acknowledged_stop_ == round) return;
@@ -56,6 +66,47 @@ void TopologyClient::TellMeasured(uint64_t number,
   measured_ = measured;
   survey_.reset();
   SendSoon();
+}
+
+wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
+  wire::HeartbeatRequest request;
+  request.set_run_id(options_.run_id);
+  request.set_peer_id(options_.peer_id.value);
+  request.set_boot_id(BootId());
+  request.set_registered_generation(registered_generation_);
+  request.set_view_generation(view_.generation);
+  request.set_view_epoch(view_.epoch);
+  request.set_round(report_.round);
+  request.set_steps(report_.steps);
+  request.set_rounds_per_second(report_.rounds_per_second);
+  request.set_busy_seconds(report_.tempo.busy_seconds);
+  request.set_exchange_seconds(report_.tempo.exchange_seconds);
+  request.set_tempo_rounds(report_.tempo.rounds);
+  request.set_spoilt(report_.spoilt);
+  request.set_generator_loss(report_.generator_loss);
+  request.set_discriminator_loss(report_.discriminator_loss);
+  if (report_.score) request.set_score(*report_.score);
+  request.set_bytes_sent(report_.bytes_sent);
+  request.set_sketch(ToBytes(report_.sketch));
+  request.set_sketch_round(report_.sketch_round);
+  request.set_round_begun(begun_);
+  request.set_acknowledged_stop(acknowledged_stop_);
+  request.set_request_stop(stop_requested_);
+  request.set_finished(finished_);
+  for (const PeerId peer : suspected_) {
+    if (request.suspected_size() < kMaxSuspected) {
+      request.add_suspected(peer.value);
+    }
+  }
+  request.set_leaving(leaving_);
+  request.set_ready(ready_);
+  request.set_survey_number(measured_number_);
+  if (measured_) {
+    request.set_survey_measured(true);
+    request.set_survey_rtt_seconds(measured_->rtt_seconds);
+    request.set_survey_bytes_per_second(measured_->bytes_per_second);
+  }
+  return request;
 }
 
 }  // namespace gossamer

@@ -56,7 +56,7 @@ void Calls(Bytes input) {
       if (!Parse(bytes, request)) continue;
       // Fuzzed bytes alone would hardly hit these.
       if (kind % 2 == 0) {
-        request.set_protocol_version(kControlProtocolVersion);
+        request.set_protocol_version(kControlVersions.newest);
         request.set_run_id("run");
       }
       (void)(*plane)->Register(request, response);

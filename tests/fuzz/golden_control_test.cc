@@ -1,12 +1,15 @@
 // The control plane's bytes of this version, and what another version is told.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "proto/topology.pb.h"
+#include "runtime/base/virtual_loop.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/membership/topology_client.h"
 #include "runtime/membership/view_message.h"
 #include "tests/fuzz/golden_wire.h"
 #include "topology/service/fleet.h"
@@ -20,7 +23,7 @@ using ::testing::HasSubstr;
 
 wire::RegisterRequest RegisterOf(uint64_t id) {
   wire::RegisterRequest r;
-  r.set_protocol_version(kControlProtocolVersion);
+  r.set_protocol_version(kControlVersions.newest);
   r.set_run_id("run");
   r.set_peer_id(id);
   r.set_boot_id(5);
@@ -168,26 +171,72 @@ TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   ExpectGoldenWire("stored-fleet/three", BytesOf(ToBytes(record)));
 }
 
-TEST(GoldenControlTest, AnotherVersionIsRefusedWithBothNumbers) {
+// A service that speaks a version of its own choice.
+class ChoosingCalls final : public TopologyCalls {
+ public:
+  ChoosingCalls(EventLoop* loop, uint32_t version)
+      : loop_(loop), version_(version) {}
+  void Register(wire::RegisterRequest request,
+                Done<wire::RegisterResponse> done) override {
+    EXPECT_EQ(request.protocol_version(), kControlVersions.newest);
+    EXPECT_EQ(request.oldest_protocol_version(), kControlVersions.oldest);
+    wire::RegisterResponse response;
+    response.set_peer_id(1);
+    response.set_protocol_version(version_);
+    loop_->Post([done, response] { done(absl::OkStatus(), response); });
+  }
+  void Heartbeat(wire::HeartbeatRequest,
+                 Done<wire::HeartbeatResponse>) override {}
+
+ private:
+  EventLoop* const loop_;
+  const uint32_t version_;
+};
+
+TEST(GoldenControlTest, AServiceMayNotChooseWhatThePeerDoesNotSpeak) {
+  for (const uint32_t version :
+       {0u, kControlVersions.newest, kControlVersions.newest + 5}) {
+    VirtualLoop loop;
+    VirtualPeerLoop own(&loop);
+    TopologyClient client({.service = "service",
+                           .run_id = "run",
+                           .peer_id = {1},
+                           .boot_id = 5,
+                           .address = "127.0.0.1:7000"},
+                          &own, std::make_unique<ChoosingCalls>(&own, version));
+    client.Start();
+    loop.RunFor(absl::Seconds(1));
+    const bool spoken = version <= kControlVersions.newest;
+    EXPECT_EQ(client.refused().ok(), spoken) << client.refused();
+    EXPECT_THAT(std::string(client.refused().message()),
+                HasSubstr(spoken ? "" : absl::StrCat("protocol ", version)));
+  }
+}
+
+TEST(GoldenControlTest, AVersionInCommonIsSpokenAndNoneRefusedWithBoth) {
   const absl::Time now = absl::UnixEpoch();
   FleetOptions options;
   options.run_id = "run";
   options.expected = 2;
   auto fleet = Fleet::Create(options, std::nullopt, now);
   ASSERT_TRUE(fleet.ok()) << fleet.status();
-  for (const uint32_t version :
-       {kControlProtocolVersion - 1, kControlProtocolVersion + 1}) {
-    Registration r;
-    r.protocol_version = version;
-    r.run_id = "run";
-    r.peer_id = {1};
-    r.boot_id = 5;
-    r.address = "127.0.0.1:7000";
-    EXPECT_THAT(std::string(fleet->Register(r, now).status().message()),
-                AllOf(HasSubstr(absl::StrCat("control protocol ", version)),
-                      HasSubstr(absl::StrCat("the service ",
-                                             kControlProtocolVersion))));
+  const auto [oldest, newest] = kControlVersions;
+  Registration r;
+  r.run_id = "run";
+  r.peer_id = {1};
+  r.boot_id = 5;
+  r.address = "127.0.0.1:7000";
+  for (const VersionRange other :
+       {VersionRange{oldest - 1, oldest - 1}, {newest + 1, newest + 2}}) {
+    r.versions = other;
+    EXPECT_THAT(
+        std::string(fleet->Register(r, now).status().message()),
+        AllOf(
+            HasSubstr(absl::StrCat("control protocol ", other.Text())),
+            HasSubstr(absl::StrCat("the service ", kControlVersions.Text()))));
   }
+  r.versions = {newest, newest + 3};  // a release to come
+  EXPECT_TRUE(fleet->Register(r, now).ok());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The transport's bytes of this version, and what another version is told.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -37,19 +38,42 @@ TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
   ExpectGoldenWire("chunks/two", messages);
 }
 
-TEST(GoldenTransportTest, AnotherVersionIsRefusedWithBothNumbers) {
-  for (const uint32_t version :
-       {kTransportVersion - 1, kTransportVersion + 1}) {
-    TransportHello hello = Hello();
-    hello.version = version;
-    const auto read = DecodeHello(EncodeHello(hello));
-    ASSERT_TRUE(read.ok()) << read.status();
-    const absl::Status refused = CheckHello(*read, PeerId{1}, "run");
+absl::StatusOr<uint32_t> Greet(VersionRange other, VersionRange own) {
+  TransportHello hello = Hello();
+  hello.versions = other;
+  const auto read = DecodeHello(EncodeHello(hello));
+  EXPECT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->versions, other);
+  return CheckHello(*read, PeerId{1}, "run", own);
+}
+
+TEST(GoldenTransportTest, TheNewestVersionInCommonIsSpoken) {
+  EXPECT_EQ(Greet(kTransportVersions, kTransportVersions).value(),
+            kTransportVersions.newest);
+  EXPECT_EQ(Greet({2, 4}, {3, 7}).value(), 4u);
+  EXPECT_EQ(Greet({3, 7}, {2, 4}).value(), 4u);
+  EXPECT_EQ(Greet({2, 9}, {4, 4}).value(), 4u);
+}
+
+TEST(GoldenTransportTest, WithoutOneInCommonBothAreNamed) {
+  for (const auto& [other, own] :
+       {std::pair{VersionRange{1, 2}, VersionRange{3, 5}},
+        {VersionRange{3, 5}, VersionRange{1, 2}}}) {
+    const absl::Status refused = Greet(other, own).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(refused));
     EXPECT_THAT(refused.message(),
-                HasSubstr(absl::StrCat("version ", version, " ")));
+                HasSubstr(absl::StrCat("version ", other.Text(), " ")));
     EXPECT_THAT(refused.message(),
-                HasSubstr(absl::StrCat("version ", kTransportVersion)));
+                HasSubstr(absl::StrCat("version ", own.Text(), ";")));
+  }
+}
+
+// Told by an end that has no version, or whose newest is older than its oldest.
+TEST(GoldenTransportTest, ImpossibleVersionsAreNoHello) {
+  for (const VersionRange wrong : {VersionRange{0, 0}, {5, 4}}) {
+    TransportHello hello = Hello();
+    hello.versions = wrong;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeHello(EncodeHello(hello)).status()));
   }
 }
 

@@ -26,7 +26,6 @@ void HelloAsItIs(Bytes bytes) {
   const auto hello = DecodeHello(bytes);
   if (!hello.ok()) return;
   (void)CheckHello(*hello, PeerId{1}, "run");
-  if (hello->version != kTransportVersion) return;
   Require(EncodeHello(*hello) == Copy(bytes), "a hello has one encoding");
 }
 

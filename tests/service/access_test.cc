@@ -126,7 +126,7 @@ class LockedServiceTest : public ::testing::Test {
   }
   static wire::RegisterRequest RequestOf(uint64_t id) {
     wire::RegisterRequest request;
-    request.set_protocol_version(kControlProtocolVersion);
+    request.set_protocol_version(kControlVersions.newest);
     request.set_run_id("run");
     request.set_peer_id(id);
     request.set_boot_id(5);

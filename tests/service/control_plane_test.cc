@@ -37,7 +37,7 @@ class ControlPlaneTest : public ::testing::Test {
   }
   absl::Status Register(const std::string& run, const std::string& address) {
     wire::RegisterRequest request;
-    request.set_protocol_version(kControlProtocolVersion);
+    request.set_protocol_version(kControlVersions.newest);
     request.set_run_id(run);
     request.set_boot_id(7);
     request.set_address(address);

@@ -133,7 +133,7 @@ TEST_F(FleetTest, RefusesWhatDoesNotFitAndNamesBothSides) {
   EXPECT_THAT(Refusal(r), testing::AllOf(HasSubstr("0000000000000456"),
                                          HasSubstr("0000000000000def")));
   r = Peer(2, 2);
-  r.protocol_version = 9;
+  r.versions = {9, 9};
   EXPECT_THAT(Refusal(r), HasSubstr("protocol 9"));
   r = Peer(2, 2);
   r.run_id = "other";

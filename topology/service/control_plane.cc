@@ -226,7 +226,8 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
 absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
                                     wire::RegisterResponse& response) {
   Registration r;
-  r.protocol_version = request.protocol_version();
+  r.versions = VersionRange::Told(request.oldest_protocol_version(),
+                                  request.protocol_version());
   r.run_id = request.run_id();
   r.peer_id = {request.peer_id()};
   r.boot_id = request.boot_id();
@@ -253,6 +254,7 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   response.set_heartbeat_seconds(
       absl::ToDoubleSeconds(fleet_.options().heartbeat));
   response.set_service_generation(fleet_.record().generation);
+  response.set_protocol_version(*kControlVersions.Agree(r.versions));
   return absl::OkStatus();
 }
 

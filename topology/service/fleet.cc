@@ -117,11 +117,11 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
 }
 
 absl::Status Fleet::CheckRegistration(const Registration& r) const {
-  if (r.protocol_version != kControlProtocolVersion) {
+  if (!kControlVersions.Agree(r.versions)) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer speaks control protocol %d, the service %d; install the "
-        "same version on both",
-        r.protocol_version, kControlProtocolVersion));
+        "the peer speaks control protocol %s, the service %s; install releases "
+        "that have one in common",
+        r.versions.Text(), kControlVersions.Text()));
   }
   if (r.run_id != options_.run_id) {
     return absl::FailedPreconditionError(

@@ -68,7 +68,7 @@ struct FleetRecord {
 };
 
 struct Registration {
-  uint32_t protocol_version = kControlProtocolVersion;
+  VersionRange versions = kControlVersions;
   std::string run_id;
   PeerId peer_id;  // 0: assign one
   uint64_t boot_id = 0;

@@ -154,7 +154,7 @@ void Connector::OnAccepted(GrpcStreamPtr stream) {
 
 absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
                               const TransportHello& hello) const {
-  absl::Status ok = CheckHello(hello, options_.self, options_.run_id);
+  absl::Status ok = CheckHello(hello, options_.self, options_.run_id).status();
   if (ok.ok()) ok = CheckIdentity(stream, hello.self);
   if (!ok.ok()) return ok;
   if (stream.dialled() && hello.self != state.peer) {

@@ -1,5 +1,7 @@
 #include "runtime/transport/grpc/hello.h"
 
+#include <optional>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/crc32c.h"
@@ -23,7 +25,9 @@ void Append(std::vector<std::byte>& out, T value) {
 std::vector<std::byte> EncodeHello(const TransportHello& hello) {
   std::vector<std::byte> out;
   Append(out, kMagic);
-  Append(out, hello.version);
+  const VersionRange v = hello.versions;
+  Append(out, static_cast<uint16_t>(v.newest));
+  Append(out, static_cast<uint16_t>(v.oldest == v.newest ? 0 : v.oldest));
   Append(out, hello.self.value);
   Append(out, hello.target.value);
   Append(out, hello.attempt);
@@ -41,8 +45,6 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
         "what answers is not a gossamer peer: the first bytes of the stream "
         "are not those of its hello");
   }
-  hello.version = Get<uint32_t>(bytes, 4);
-  if (hello.version != kTransportVersion) return hello;
   if (bytes.size() < kFixedBytes + kCrcBytes ||
       bytes.size() > kFixedBytes + kMaxRunIdBytes + kCrcBytes) {
     return absl::DataLossError(
@@ -54,6 +56,12 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
       Get<uint32_t>(bytes, crc_at) != Crc32c(bytes.first(crc_at))) {
     return absl::DataLossError("a hello is damaged");
   }
+  const auto newest = Get<uint16_t>(bytes, 4), oldest = Get<uint16_t>(bytes, 6);
+  if (newest == 0 || oldest >= newest) {
+    return absl::DataLossError(
+        absl::StrFormat("a hello has versions %d to %d", oldest, newest));
+  }
+  hello.versions = VersionRange::Told(oldest, newest);
   hello.self = PeerId{Get<uint64_t>(bytes, 8)};
   hello.target = PeerId{Get<uint64_t>(bytes, 16)};
   hello.attempt = Get<uint64_t>(bytes, 24);
@@ -63,13 +71,15 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
   return hello;
 }
 
-absl::Status CheckHello(const TransportHello& hello, PeerId self,
-                        const std::string& run_id) {
-  if (hello.version != kTransportVersion) {
+absl::StatusOr<uint32_t> CheckHello(const TransportHello& hello, PeerId self,
+                                    const std::string& run_id,
+                                    VersionRange own) {
+  const std::optional<uint32_t> version = own.Agree(hello.versions);
+  if (!version) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer speaks version %d of the transport, this end version %d; "
-        "run the same release everywhere",
-        hello.version, kTransportVersion));
+        "the peer speaks version %s of the transport, this end version %s; "
+        "run releases that have one in common",
+        hello.versions.Text(), own.Text()));
   }
   if (hello.run_id != run_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -82,7 +92,7 @@ absl::Status CheckHello(const TransportHello& hello, PeerId self,
         "of addresses",
         hello.self.value, hello.target.value, self.value));
   }
-  return absl::OkStatus();
+  return *version;
 }
 
 }  // namespace gossamer

@@ -1,8 +1,9 @@
 // The first message of a stream, each way: who speaks, to whom, in which run.
 //
-// Little-endian: u32 magic "GSMR", u32 version, u64 self, u64 target, u64
-// attempt, u32 lane, u32 length of the run id, the run id, u32 CRC-32C of the
-// rest. Proves nothing: identity is the business of certificates.
+// Little-endian: u32 magic "GSMR", u16 newest and u16 oldest version (0: the
+// same), u64 self, u64 target, u64 attempt, u32 lane, u32 length of the run id,
+// the run id, u32 CRC-32C of the rest.  This stays, whatever the versions.
+// Proves nothing: identity is the business of certificates.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_HELLO_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_HELLO_H_
@@ -16,14 +17,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/version_range.h"
 
 namespace gossamer {
 
-inline constexpr uint32_t kTransportVersion = 2;
+// Of what follows the hello: chunks, and the frames in them.
+inline constexpr VersionRange kTransportVersions = {2, 2};
 inline constexpr size_t kMaxRunIdBytes = 128;
 
 struct TransportHello {
-  uint32_t version = kTransportVersion;
+  VersionRange versions = kTransportVersions;
   PeerId self;
   PeerId target;
   uint64_t attempt = 0;  // of the dialling end, counted over its life
@@ -35,14 +38,15 @@ struct TransportHello {
 
 std::vector<std::byte> EncodeHello(const TransportHello& hello);
 
-// kDataLoss if these are not the bytes of a hello.  One of another version is
-// returned with what can be read: its version.
+// kDataLoss if these are not the bytes of a hello.
 absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes);
 
-// kFailedPrecondition, with both sides of it, if `hello` does not come from a
-// peer of this run and version that means to reach `self`.
-absl::Status CheckHello(const TransportHello& hello, PeerId self,
-                        const std::string& run_id);
+// The version that both ends speak from here on.  kFailedPrecondition, with
+// both sides of it, if `hello` does not come from a peer of this run that means
+// to reach `self`, or there is no such version.
+absl::StatusOr<uint32_t> CheckHello(const TransportHello& hello, PeerId self,
+                                    const std::string& run_id,
+                                    VersionRange own = kTransportVersions);
 
 }  // namespace gossamer
 
