@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -198,12 +199,14 @@ TEST(GoldenControlTest, AServiceMayNotChooseWhatThePeerDoesNotSpeak) {
        {0u, kControlVersions.newest, kControlVersions.newest + 5}) {
     VirtualLoop loop;
     VirtualPeerLoop own(&loop);
-    TopologyClient client({.service = "service",
-                           .run_id = "run",
-                           .peer_id = {1},
-                           .boot_id = 5,
-                           .address = "127.0.0.1:7000"},
-                          &own, std::make_unique<ChoosingCalls>(&own, version));
+    TopologyClientOptions options;
+    options.service = "service";
+    options.run_id = "run";
+    options.peer_id = {1};
+    options.boot_id = 5;
+    options.address = "127.0.0.1:7000";
+    TopologyClient client(std::move(options), &own,
+                          std::make_unique<ChoosingCalls>(&own, version));
     client.Start();
     loop.RunFor(absl::Seconds(1));
     const bool spoken = version <= kControlVersions.newest;
