@@ -1,8 +1,6 @@
 #include "runtime/base/safetensors.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/durable_file.h"
 #include "runtime/base/status_macros.h"
 
 // A file is: u64 length of the header, the header (JSON, padded with blanks to
@@ -222,26 +221,20 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 absl::Status WriteSafetensors(const std::string& path,
                               const SafetensorsView& tensors) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors));
-  const std::string aside = path + ".partial";
-  File file(std::fopen(aside.c_str(), "wb"));
-  if (file == nullptr) return SystemError(aside, "cannot create");
-  const auto put = [&](const void* data, size_t size) {
-    return size == 0 || std::fwrite(data, 1, size, file.get()) == size;
-  };
   const uint64_t length = header.size();
-  bool good = put(&length, sizeof(length)) && put(header.data(), length);
+  std::vector<std::string_view> parts = {
+      std::string_view(reinterpret_cast<const char*>(&length), sizeof(length)),
+      header};
   for (const auto& t : tensors.floats) {
-    good = good && put(t.values.data(), t.values.size_bytes());
+    parts.emplace_back(reinterpret_cast<const char*>(t.values.data()),
+                       t.values.size_bytes());
   }
   for (const auto& t : tensors.bytes) {
-    good = good && put(t.values.data(), t.values.size());
+    parts.emplace_back(reinterpret_cast<const char*>(t.values.data()),
+                       t.values.size());
   }
-  good = good && std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
-  absl::Status status;
-  if (!good) status = SystemError(aside, "cannot write");
-  if (std::fclose(file.release()) != 0 && status.ok()) {
-    status = SystemError(aside, "cannot close");
-  }
+  const std::string aside = path + ".partial";
+  absl::Status status = WriteDurably(aside, parts);
   if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
     status = SystemError(path, "cannot rename onto");
   }

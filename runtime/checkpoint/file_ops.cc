@@ -1,20 +1,17 @@
 #include "runtime/checkpoint/file_ops.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/durable_file.h"
 
 namespace gossamer {
 namespace {
@@ -30,24 +27,13 @@ absl::Status FromErrorCode(const std::string& path, std::string_view what,
   return error ? ErrnoStatus(path, what, error.value()) : absl::OkStatus();
 }
 
-absl::Status WriteAll(int fd, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return ErrnoStatus(path, "write", n < 0 ? errno : EIO);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Sync(int fd, const std::string& path) {
-  return ::fsync(fd) == 0 ? absl::OkStatus()
-                          : ErrnoStatus(path, "fsync", errno);
-}
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
 
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(path.c_str(), "rbe"), &std::fclose);
+  const File file(std::fopen(path.c_str(), "rbe"));
   if (file == nullptr) return ErrnoStatus(path, "open", errno);
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> hash(
       EVP_MD_CTX_new(), &EVP_MD_CTX_free);
@@ -82,25 +68,19 @@ class System : public FileOps {
     std::filesystem::create_directories(path, error);
     if (error) return FromErrorCode(path, "make folder", error);
     for (const std::filesystem::path& p : made) {
-      const std::string parent = p.parent_path().string();
-      const absl::Status synced = SyncFolder(parent.empty() ? "." : parent);
-      if (!synced.ok()) return synced;
+      const absl::Status synced = SyncFolder(p.parent_path().string());
+      if (synced.ok()) continue;
+      // Else the next try would find it there and not sync it.
+      for (const auto& empty : made) std::filesystem::remove(empty, error);
+      return synced;
     }
     return absl::OkStatus();
   }
 
   absl::Status WriteText(const std::string& path,
                          std::string_view text) override {
-    const int fd =
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) return ErrnoStatus(path, "open", errno);
-    absl::Status status = WriteAll(fd, path, text);
-    if (status.ok()) status = Sync(fd, path);
-    // A full disk may show itself only here.
-    if (::close(fd) != 0 && status.ok()) {
-      status = ErrnoStatus(path, "close", errno);
-    }
-    return status;
+    const std::string_view parts[] = {text};
+    return WriteDurably(path, parts);
   }
 
   absl::Status WriteTensors(const std::string& path,
@@ -109,11 +89,7 @@ class System : public FileOps {
   }
 
   absl::Status SyncFolder(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return ErrnoStatus(path, "open folder", errno);
-    absl::Status status = Sync(fd, path);
-    ::close(fd);
-    return status;
+    return gossamer::SyncFolder(path);
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -150,9 +126,16 @@ class System : public FileOps {
   }
 
   absl::StatusOr<std::string> ReadText(const std::string& path) override {
-    std::ifstream file(path, std::ios::binary);
-    std::string text(std::istreambuf_iterator<char>(file), {});
-    if (!file) return absl::DataLossError(absl::StrCat(path, ": cannot read"));
+    // Not by a stream's buffer, which throws where the disk fails.
+    const File file(std::fopen(path.c_str(), "rbe"));
+    if (file == nullptr) return ErrnoStatus(path, "open", errno);
+    std::string text;
+    char part[4096];
+    for (size_t n = 1; n > 0;) {
+      n = std::fread(part, 1, sizeof(part), file.get());
+      text.append(part, n);
+    }
+    if (std::ferror(file.get()) != 0) return ErrnoStatus(path, "read", errno);
     return text;
   }
 

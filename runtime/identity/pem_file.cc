@@ -1,7 +1,5 @@
 #include "runtime/identity/pem_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,13 +8,13 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/durable_file.h"
 
 namespace gossamer {
 namespace {
 
-absl::Status CannotWrite(const std::string& path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+absl::Status CannotWrite(const std::string& path, absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", why));
 }
 
 }  // namespace
@@ -25,26 +23,15 @@ absl::Status WriteFile(const std::string& path, const std::string& text,
                        mode_t mode) {
   const std::string aside = path + ".new";
   ::unlink(aside.c_str());
-  const int file =
-      ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (file < 0) return CannotWrite(path, errno);
-  const bool written = ::write(file, text.data(), text.size()) ==
-                           static_cast<ssize_t>(text.size()) &&
-                       ::fsync(file) == 0;
-  const int error = errno;
-  ::close(file);
-  if (!written) return CannotWrite(path, error);
-  if (::rename(aside.c_str(), path.c_str()) != 0) {
-    return CannotWrite(path, errno);
+  const std::string_view parts[] = {text};
+  absl::Status status = WriteDurably(aside, parts, O_CREAT | O_EXCL, mode);
+  if (status.ok() && ::rename(aside.c_str(), path.c_str()) != 0) {
+    return CannotWrite(path, std::strerror(errno));
   }
-  const std::string above = std::filesystem::path(path).parent_path();
-  const int folder = ::open(above.empty() ? "." : above.c_str(),
-                            O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return CannotWrite(path, errno);
-  const bool kept = ::fsync(folder) == 0;
-  const int why = errno;
-  ::close(folder);
-  return kept ? absl::OkStatus() : CannotWrite(path, why);
+  if (status.ok()) {
+    status = SyncFolder(std::filesystem::path(path).parent_path());
+  }
+  return status.ok() ? status : CannotWrite(path, status.message());
 }
 
 absl::Status MakeFolder(const std::string& path) {

@@ -1,0 +1,82 @@
+#include "runtime/base/durable_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+absl::Status Failed(const std::string& path, absl::string_view what,
+                    int error) {
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+}
+
+int OpenFile(const std::string& path, int flags, mode_t mode) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+absl::Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Failed(path, "write", n < 0 ? errno : EIO);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+// After an error the kernel may have dropped what was not written and say
+// nothing the next time: only an interruption is tried again.
+absl::Status Sync(int fd, const std::string& path) {
+  int result = 0;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? absl::OkStatus() : Failed(path, "fsync", errno);
+}
+
+// Linux has closed the file whatever it says, so this is never repeated; what
+// was synced before is not in danger from an interruption.
+absl::Status Close(int fd, const std::string& path) {
+  if (::close(fd) == 0 || errno == EINTR) return absl::OkStatus();
+  return Failed(path, "close", errno);
+}
+
+absl::Status WriteAndSync(int fd, const std::string& path,
+                          std::span<const std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    GOSSAMER_RETURN_IF_ERROR(WriteAll(fd, path, part));
+  }
+  return Sync(fd, path);
+}
+
+}  // namespace
+
+absl::Status WriteDurably(const std::string& path,
+                          std::span<const std::string_view> parts, int flags,
+                          mode_t mode) {
+  const int fd = OpenFile(path, O_WRONLY | flags, mode);
+  if (fd < 0) return Failed(path, "open", errno);
+  absl::Status status = WriteAndSync(fd, path, parts);
+  // A full disk may show itself only here.
+  status.Update(Close(fd, path));
+  return status;
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  const int fd = OpenFile(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, 0);
+  if (fd < 0) return Failed(path, "open folder", errno);
+  const absl::Status status = Sync(fd, path);
+  ::close(fd);
+  return status;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,33 @@
+// Bytes onto the disk for good: what the system writes in parts or interrupts
+// goes on, and nothing counts as written before it is synced and closed.
+//
+// Knows nothing of formats, nor of what is renamed when.
+
+#ifndef GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
+#define GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace gossamer {
+
+// Writes the parts one after the other into a file that it creates or, with
+// other `flags`, refuses to.  Its name is durable only once its folder is
+// synced.  Errors begin with the path and say what failed, with the code that
+// absl::ErrnoToStatus makes of it; part of a file may be left then.
+absl::Status WriteDurably(const std::string& path,
+                          std::span<const std::string_view> parts,
+                          int flags = O_CREAT | O_TRUNC, mode_t mode = 0644);
+
+// Makes the names in a folder durable; "" is the current one.
+absl::Status SyncFolder(const std::string& path);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
