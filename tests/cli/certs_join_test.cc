@@ -23,6 +23,8 @@
 #include "runtime/transport/grpc/tls.h"
 #include "tests/cli/cli_program.h"
 #include "tests/identity/test_run.h"
+#include "tests/testing/peak_memory.h"
+#include "tests/transport/hostile_server.h"
 #include "tests/transport/raw_socket.h"
 
 namespace gossamer {
@@ -135,6 +137,20 @@ TEST_F(IssuerTest, GiantAndCompressedRequestsAreRefusedUnseen) {
   EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
+}
+
+TEST_F(IssuerTest, ADeskThatAnswersWithABombIsRefused) {
+  // Of the right authority: a newcomer hears nobody else.
+  const HostileServer hostile(
+      DeskCredentials(*run_.authority().MakeDesk(absl::Now())));
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  const auto joined =
+      JoinRun(hostile.address(), token_, Folder("new"), kPatience);
+  EXPECT_TRUE(absl::IsUnimplemented(joined.status())) << joined.status();
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_EQ(hostile.calls(), 1);
+  EXPECT_FALSE(std::filesystem::exists(Folder("new") + "/cert.pem"));
 }
 
 // Ten that do not hold, then one a second; what a good token gets is not

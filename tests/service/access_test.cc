@@ -65,6 +65,18 @@ TEST(AccessPolicyTest, OperatorsAndMembersStopAFleet) {
   EXPECT_FALSE(policy.Check(PeerOf(3), {.call = Call::kStop}, now).ok());
 }
 
+// What a survey takes of others' links and time is for their fleet to say.
+TEST(AccessPolicyTest, OperatorsAndMembersMeasureAFleet) {
+  AccessPolicy policy;
+  const absl::Time now = absl::UnixEpoch();
+  EXPECT_TRUE(policy.Check(Operator(), {.call = Call::kMeasure}, now).ok());
+  EXPECT_TRUE(
+      policy.Check(PeerOf(3), {.call = Call::kMeasure, .member = true}, now)
+          .ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      policy.Check(PeerOf(3), {.call = Call::kMeasure}, now)));
+}
+
 TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
   AccessPolicy policy;
   absl::Time now = absl::UnixEpoch();
@@ -248,6 +260,25 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
   EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(Stop(*one).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(Stop(*StubOf(run_.Other(Role::kOperator))).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
+  const auto measure = [&](const Identity& who) {
+    wire::MeasureLinksRequest request;
+    request.set_run_id("run");
+    wire::LinkSurveyStatus response;
+    return Ask(*StubOf(who), &wire::Topology::Stub::MeasureLinks, request,
+               &response)
+        .error_code();
+  };
+  ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
+  EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
+  // Nor who waits to be let in.
+  ASSERT_TRUE(Register(*StubOf(run_.Peer(2)), 2).ok());
+  EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(measure(run_.Peer(1)), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(measure(run_.Other(Role::kOperator)),
             grpc::StatusCode::PERMISSION_DENIED);
 }
 

@@ -17,9 +17,12 @@
 #include "absl/synchronization/notification.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/cli/fleet_client.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/telemetry/sketch.h"
 #include "tests/cli/temporary_folder.h"
+#include "tests/testing/peak_memory.h"
+#include "tests/transport/hostile_server.h"
 #include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
@@ -210,6 +213,28 @@ TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
     EXPECT_TRUE(p.refused_.ok());
     return true;
   });
+}
+
+TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {
+  const HostileServer hostile;
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  Peer peer(hostile.address(), 1, 11);
+  ASSERT_TRUE(peer.Wait([](const Peer& p) {
+    return !p.refused_.ok() || !p.service_changes_.empty();
+  }));
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_GE(hostile.calls(), 1);
+  peer.Wait([](const Peer& p) {
+    EXPECT_EQ(p.registered_, 0u);
+    EXPECT_TRUE(absl::IsUnimplemented(p.refused_)) << p.refused_;
+    return true;
+  });
+  // Nor by whom people ask.
+  FleetClient client(hostile.address());
+  const auto status = client.GetStatus("run", kPatience);
+  EXPECT_TRUE(absl::IsUnimplemented(status.status())) << status.status();
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
 }
 
 TEST(TopologyClientTest, WaitsForAServiceThatIsNotThereYet) {

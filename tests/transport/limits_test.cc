@@ -11,7 +11,9 @@
 #include "tests/identity/test_run.h"
 #include "tests/testing/peak_memory.h"
 #include "tests/transport/grpc_node.h"
+#include "tests/transport/hostile_server.h"
 #include "tests/transport/raw_socket.h"
+#include "tests/transport/tcp_relay.h"
 
 namespace gossamer {
 namespace {
@@ -43,18 +45,48 @@ TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
   RawClient client(node.address(), "/gossamer.Edge/Exchange",
                    grpc::InsecureChannelCredentials(), arguments);
-  // 256 MiB of zeros, of which this end holds one: a quarter on the wire of a
-  // thousandth of it.
-  const grpc::Slice zeros(std::string(1 << 20, '\0'));
-  const std::vector<grpc::Slice> slices(256, zeros);
+  const grpc::ByteBuffer bomb = Bomb();
   ForgetPeakMemory();
   const int64_t before = PeakMemory();
-  client.Write(grpc::ByteBuffer(slices.data(), slices.size()));
+  client.Write(bomb);
   const grpc::Status status = client.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
       << status.error_message();
   EXPECT_LT(PeakMemory() - before, 64 << 10);
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
+  const HostileServer hostile;
+  GrpcOptions options = OptionsOf(kA);
+  options.initial_backoff = options.max_backoff = kLimit;
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  Node node(options);
+  node.Connect(kB, hostile.address());
+  const absl::Status problem = node.AwaitProblem();
+  EXPECT_TRUE(absl::IsUnimplemented(problem)) << problem;
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+// Its machine has lost its network: nobody says that the connection ended.
+TEST(LimitsTest, ANeighbourThatVanishesIsNoticedAtBothEnds) {
+  GrpcOptions a_options = OptionsOf(kA), b_options = OptionsOf(kB);
+  for (GrpcOptions* options : {&a_options, &b_options}) {
+    options->keepalive_time = options->keepalive_timeout = kShort;
+  }
+  Node b(b_options);
+  TcpRelay relay(PortOf(b.address()));
+  Node a(a_options);
+  b.Connect(kA, "");
+  a.Connect(kB, relay.address());
+  const auto up = [](const Seen& s) { return s.ups.size() == 1; };
+  ASSERT_TRUE(a.Await(up) && b.Await(up));
+  relay.StandStill();
+  const auto down = [](const Seen& s) { return s.downs.size() == 1; };
+  EXPECT_TRUE(a.Await(down));
+  EXPECT_TRUE(b.Await(down));
 }
 
 TEST(LimitsTest, WhoSaysNothingIsCutOff) {

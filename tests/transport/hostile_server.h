@@ -1,0 +1,72 @@
+// A server that answers every call with a gzip bomb.
+
+#ifndef GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
+#define GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace gossamer {
+
+// 256 MiB of zeros, of which this end holds one: a thousandth on the wire.
+inline grpc::ByteBuffer Bomb() {
+  const std::vector<grpc::Slice> slices(
+      256, grpc::Slice(std::string(1 << 20, '\0')));
+  return {slices.data(), slices.size()};
+}
+
+class HostileServer {
+ public:
+  explicit HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials =
+                             grpc::InsecureServerCredentials()) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
+    builder.RegisterCallbackGenericService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~HostileServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  int calls() const { return service_.calls; }
+
+ private:
+  class Answer final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Answer(grpc::GenericCallbackServerContext* context)
+        : bomb_(Bomb()) {
+      context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
+      StartRead(&asked_);
+    }
+    void OnReadDone(bool) override { StartWrite(&bomb_); }
+    void OnWriteDone(bool) override { Finish(grpc::Status::OK); }
+    void OnDone() override { delete this; }
+
+   private:
+    grpc::ByteBuffer asked_;
+    const grpc::ByteBuffer bomb_;
+  };
+  struct Service final : public grpc::CallbackGenericService {
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext* context) override {
+      ++calls;
+      return new Answer(context);
+    }
+    std::atomic<int> calls = 0;
+  };
+
+  int port_ = 0;
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
