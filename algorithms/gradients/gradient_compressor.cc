@@ -1,6 +1,5 @@
 #include "algorithms/gradients/gradient_compressor.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "algorithms/gradients/method_options.h"
 #include "algorithms/gradients/quantized_gradients.h"
 #include "algorithms/gradients/sparse_gradients.h"
+#include "algorithms/gradients/whole_gradients.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -18,39 +18,10 @@ namespace {
 
 using Made = absl::StatusOr<std::unique_ptr<GradientCompressor>>;
 
-class ExactGradients final : public GradientCompressor {
- public:
-  explicit ExactGradients(size_t n) : n_(n) {}
-
-  bool sums() const override { return true; }
-  bool remembers() const override { return false; }
-  bool Takes(std::span<const float>) const override { return true; }
-  AllReduceForm Form(uint64_t, int) const override { return {.floats = n_}; }
-  void Begin(const GradientTurn&, std::span<const float> gradient) override {
-    gradient_ = gradient;
-  }
-  Payload Contribute(const Payload&, std::span<float> vector) override {
-    if (gradient_.empty()) {
-      std::ranges::fill(vector, 0.0f);
-    } else {
-      std::ranges::copy(gradient_, vector.begin());
-    }
-    return {};
-  }
-  std::span<const float> Finish(std::span<const float> mean) override {
-    return mean;
-  }
-  void VisitState(StateVisitor&) override {}
-
- private:
-  const size_t n_;
-  std::span<const float> gradient_;
-};
-
 Made MakeExact(const MethodName& name, const ParameterLayout& layout,
                const Kernels&) {
   GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, {}));
-  return std::make_unique<ExactGradients>(layout.size());
+  return MakeWhole(layout.size());
 }
 
 template <Made (*make)(const MethodName&, const ParameterLayout&,
@@ -64,14 +35,33 @@ struct Method {
   std::string_view name;
   Made (*make)(const MethodName&, const ParameterLayout&, const Kernels&,
                const ValueCoderMaker&);
+  // Steps of whole gradients before it, unless option `full` says how many; a
+  // method without that option has -1.
+  double full = 0;
 };
 constexpr Method kMethods[] = {
-    {GradientCompressor::kExact, WithoutCoder<MakeExact>},
+    {GradientCompressor::kExact, WithoutCoder<MakeExact>, -1},
     {"qsgd", WithoutCoder<MakeQuantized>},
     {"top-k", WithoutCoder<MakeTopK>},
     {"scalecom", WithoutCoder<MakeScaleCom>},
     {"adacomp", WithoutCoder<MakeAdaComp>},
-    {"lgc", MakeLearned}};
+    {"lgc", MakeLearned, 200}};
+
+Made MakeMethod(const Method& method, MethodName name,
+                const ParameterLayout& layout, const Kernels& kernels,
+                const ValueCoderMaker& coders) {
+  if (method.full < 0) return method.make(name, layout, kernels, coders);
+  double full = method.full;
+  const MethodOption option{"full", &full, 0, 1e9};
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string rest,
+                            TakeMethodOption(name, option));
+  name = {name.base, rest, option.key};
+  GOSSAMER_ASSIGN_OR_RETURN(auto made,
+                            method.make(name, layout, kernels, coders));
+  if (full == 0) return made;
+  return BeginWhole(static_cast<uint64_t>(full), layout.size(),
+                    std::move(made));
+}
 
 }  // namespace
 
@@ -83,7 +73,7 @@ Made GradientCompressor::Create(std::string_view name,
   std::vector<std::string> names;
   for (const Method& method : kMethods) {
     if (method.name == parts.base) {
-      return method.make(parts, layout, kernels, coders);
+      return MakeMethod(method, parts, layout, kernels, coders);
     }
     names.emplace_back(method.name);
   }

@@ -35,7 +35,8 @@ struct GradientTurn {
 
 class GradientCompressor {
  public:
-  // A name of Names(), and its options: "scalecom:rate=100,beta=0.1".
+  // A name of Names(), and its options: "scalecom:rate=100,beta=0.1".  All but
+  // the exact one have `full`, the first steps, which have whole gradients.
   // kInvalidArgument names the known ones and what they may be.  An empty
   // layout is enough to ask whether a name is right.  Methods that learn an
   // autoencoder get it from `coders`.

@@ -8,6 +8,7 @@
 #include "algorithms/gradients/learning_phases.h"
 #include "algorithms/gradients/led_choice.h"
 #include "algorithms/gradients/novel_values.h"
+#include "algorithms/gradients/whole_gradients.h"
 #include "algorithms/optim/optimizer.h"
 #include "runtime/base/status_macros.h"
 
@@ -24,7 +25,7 @@ constexpr size_t kLost = 0, kEnergy = 1, kShare = 2;
 
 struct LearnedOptions {
   double rate = 100, code = 4;
-  double full = 200, learn = 300, worst = 0.75;
+  double learn = 300, worst = 0.75;
   double again = 16;
   double server = 0, novel = 100;
 };
@@ -36,8 +37,7 @@ class LearnedGradients final : public GradientCompressor {
       : led_(std::make_shared<const LedChoice>(
             layout, static_cast<size_t>(options.rate), kernels)),
         kernels_(kernels),
-        phases_({.full = static_cast<uint64_t>(options.full),
-                 .learn = static_cast<uint64_t>(options.learn),
+        phases_({.learn = static_cast<uint64_t>(options.learn),
                  .worst = options.worst}),
         again_(static_cast<uint64_t>(options.again)),
         residual_(layout.size()),
@@ -75,7 +75,6 @@ class LearnedGradients final : public GradientCompressor {
 
   AllReduceForm Form(uint64_t step, int size) const override {
     const LearningPhase phase = PhaseOf(step, size);
-    if (phase == LearningPhase::kFull) return {.floats = residual_.size()};
     AllReduceForm form;
     form.leader = static_cast<int>(step % static_cast<uint64_t>(size));
     form.check_lead = [led = led_, code = CodeInWord(phase)](
@@ -115,10 +114,6 @@ class LearnedGradients final : public GradientCompressor {
 
   Payload Contribute(const Payload& word, std::span<float> vector) override {
     std::ranges::fill(vector, 0.0f);
-    if (phase() == LearningPhase::kFull) {
-      std::ranges::copy(gradient_, vector.begin());
-      return {};
-    }
     led_->Unpack(word.bytes(), places_, units_,
                  std::span(code_).first(CodeInWord(phase())));
     if (gradient_.empty()) return Silence();
@@ -136,7 +131,6 @@ class LearnedGradients final : public GradientCompressor {
 
   std::span<const float> Finish(std::span<const float> mean) override {
     const LearningPhase phase = this->phase();
-    if (phase == LearningPhase::kFull) return mean;
     if (!gradient_.empty()) Remember();
     gradient_ = {};
     size_t small_at = kShare + places_.size();
@@ -181,7 +175,6 @@ class LearnedGradients final : public GradientCompressor {
   // A decoder is blind to most directions.  So that what lies there does not
   // wait for ever, all lead once with values as they are, now and then.
   LearningPhase PhaseOf(uint64_t step, int size) const {
-    if (places_.empty()) return LearningPhase::kFull;
     const LearningPhase phase = phases_.At(step);
     const uint64_t turn = step / static_cast<uint64_t>(size);
     const bool again = again_ > 0 && turn % again_ == 0;
@@ -374,7 +367,6 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
   const MethodOption options[] = {
       {"rate", &o.rate, 2, static_cast<double>(ChunkChoice::kMostRate)},
       {"code", &o.code, 1, 8},
-      {"full", &o.full, 0, kMostSteps},
       {"learn", &o.learn, 1, kMostSteps},
       {"worst", &o.worst, 0.01, 0.99, /*real=*/true},
       {"again", &o.again, 0, kMostSteps},
@@ -384,7 +376,9 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
   GOSSAMER_RETURN_IF_ERROR(
       CheckPartFits(name, "rate", o.rate, LargestChosenFrom(layout, false)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
-  if (made->values() == 0) return made;
+  if (made->values() == 0) {  // all travels whole, for ever
+    return BeginWhole(~uint64_t{0}, layout.size(), std::move(made));
+  }
   if (!coders) {
     return absl::FailedPreconditionError(
         "gradient method lgc learns an autoencoder, which this program has not "

@@ -24,7 +24,7 @@
 namespace gossamer {
 
 // `lgc`: rate, 2 to 65536 values of which one is sent; code, 1 to 8 floats for
-// 16 of these; full and learn, steps; worst, the largest error of codes,
+// 16 of these; learn, steps; worst, the largest error of codes,
 // squared, over the values' squares; again, of so many turns of all leaders one
 // has values instead of codes and goes on learning, 0: none; server, 1: only
 // the leader's code travels, with its word, and each rank says what is new of

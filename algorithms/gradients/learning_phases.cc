@@ -13,7 +13,6 @@ constexpr double kMargin = 0.9;
 }  // namespace
 
 LearningPhase LearningPhases::At(uint64_t step) const {
-  if (step < plan_.full) return LearningPhase::kFull;
   const uint64_t change = change_;
   const bool past = step >= change >> 1;
   return past == ((change & 1) != 0) ? LearningPhase::kCoded

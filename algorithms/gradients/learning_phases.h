@@ -1,5 +1,5 @@
-// Which phase of LGC a step is in: whole gradients, chosen values while the
-// autoencoder learns, codes; and back to chosen values while codes are bad.
+// Which phase of LGC a step is in: chosen values while the autoencoder learns,
+// or codes; and back to chosen values while codes are bad.
 //
 // Follows from the step and from what all ranks have after an exchange, so it
 // is the same at all.  What a step shows counts from the step after the next
@@ -17,26 +17,23 @@
 
 namespace gossamer {
 
-enum class LearningPhase : uint8_t { kFull, kLearning, kCoded };
+enum class LearningPhase : uint8_t { kLearning, kCoded };
 
 struct LearningPlan {
-  uint64_t full = 200;   // steps of whole gradients
   uint64_t learn = 300;  // the fewest steps of learning, also when it is back
-  double worst = 0.75;    // the largest error of codes
+  double worst = 0.75;   // the largest error of codes
 };
 
 class LearningPhases {
  public:
-  explicit LearningPhases(const LearningPlan& plan)
-      : plan_(plan), change_(plan.full << 1) {}
+  explicit LearningPhases(const LearningPlan& plan) : plan_(plan) {}
 
   // Of the step after the last noted and of the one after that; may be called
   // meanwhile.
   LearningPhase At(uint64_t step) const;
 
-  // What was lost of the values of `step`, which is the next and past the whole
-  // gradients: squared, over their squares.  NaN, of values that are not
-  // finite, is bad.
+  // What was lost of the values of `step`, which is the next: squared, over
+  // their squares.  NaN, of values that are not finite, is bad.
   void Note(uint64_t step, double error);
 
   void VisitState(StateVisitor& visitor);
@@ -46,7 +43,7 @@ class LearningPhases {
 
   const LearningPlan plan_;
   // The step from which codes travel, or do not any more, << 1 | which.
-  std::atomic<uint64_t> change_;
+  std::atomic<uint64_t> change_ = 0;
   uint64_t learned_ = 0;  // steps since the last change
   float error_ = 1;       // moving average, since the last change
 };

@@ -26,6 +26,12 @@ double NumberIn(std::string_view text) {
   return error == std::errc() && stop == end ? value : std::nan("");
 }
 
+std::string_view TakeItem(std::string_view& text) {
+  const std::string_view item = text.substr(0, text.find(','));
+  text.remove_prefix(std::min(text.size(), item.size() + 1));
+  return item;
+}
+
 absl::Status SetOption(std::string_view method, const MethodOption& option,
                        std::string_view text) {
   const double value = NumberIn(text);
@@ -51,14 +57,14 @@ absl::Status ParseMethodOptions(const MethodName& name,
                                 std::span<const MethodOption> options) {
   std::vector<std::string> given;
   for (std::string_view text = name.options; !text.empty();) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::string_view item = TakeItem(text);
     const size_t equals = std::min(item.find('='), item.size());
     const std::string key(item.substr(0, equals));
     const auto option = std::ranges::find(options, key, &MethodOption::key);
     if (option == options.end()) {
       std::vector<std::string> keys;
       for (const MethodOption& o : options) keys.emplace_back(o.key);
+      if (!name.taken.empty()) keys.emplace_back(name.taken);
       return absl::InvalidArgumentError(absl::StrCat(
           Quoted(name.base), " has no option ", Quoted(key),
           "; known: ", keys.empty() ? "none" : absl::StrJoin(keys, ", ")));
@@ -72,6 +78,19 @@ absl::Status ParseMethodOptions(const MethodName& name,
         name.base, *option, item.substr(std::min(equals + 1, item.size()))));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TakeMethodOption(const MethodName& name,
+                                             const MethodOption& option) {
+  std::vector<std::string> own, rest;
+  for (std::string_view text = name.options; !text.empty();) {
+    const std::string_view item = TakeItem(text);
+    const bool is_own = item.substr(0, item.find('=')) == option.key;
+    (is_own ? own : rest).emplace_back(item);
+  }
+  GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(
+      {name.base, absl::StrJoin(own, ",")}, std::span(&option, 1)));
+  return absl::StrJoin(rest, ",");
 }
 
 absl::Status CheckPartFits(const MethodName& name, std::string_view key,

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace gossamer {
 
@@ -25,6 +27,8 @@ struct MethodOption {
 // The part of `text` before the first colon, and what follows it.
 struct MethodName {
   std::string_view base, options;
+  // A key that has been taken from the options: one that it knows, too.
+  std::string_view taken = {};
 };
 MethodName SplitMethodName(std::string_view text);
 
@@ -32,6 +36,11 @@ MethodName SplitMethodName(std::string_view text);
 // given before, and for a value that is no number of its range.
 absl::Status ParseMethodOptions(const MethodName& name,
                                 std::span<const MethodOption> options);
+
+// Sets `option` if it is given; returns the other options.  kInvalidArgument as
+// of ParseMethodOptions.
+absl::StatusOr<std::string> TakeMethodOption(const MethodName& name,
+                                             const MethodOption& option);
 
 // kInvalidArgument if option `key`, the size of a part, is larger than all that
 // there is to divide, of which the largest is `largest`: more would be sent

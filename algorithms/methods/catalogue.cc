@@ -330,7 +330,7 @@ const std::vector<Method>& Table() {
        .property = "error feedback; the rate follows activity",
        .bits = "0.17 (dense) to 0.9 (conv)",
        .state = "1 per peer",
-       .needs = "every message",
+       .needs = "every message, a start (full=100)",
        .gamma = "–",
        .settings = {"algorithm=cp-oadam", "mixing.gradient_codec=adacomp"},
        .source = "Chen et al., AAAI 2018",

@@ -24,6 +24,12 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   GOSSAMER_RETURN_IF_ERROR(
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
           .status());
+  // Its first operations may be of floats, which any schedule carries.
+  if (!compressor->sums() && first_name != kOfPayloads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("all-reduce \"", name, "\" sends sums on; payloads need ",
+                     std::string(kOfPayloads)));
+  }
   name_ = name;
   rank_ = rank;
   members_ = std::move(members);

@@ -35,6 +35,8 @@ class AllReducer {
   // Instead of a schedule's name: the first operations try each of them, and
   // all members go on with the one that took the least time on average.
   static constexpr std::string_view kAuto = "auto";
+  // The one schedule that carries payloads.
+  static constexpr std::string_view kOfPayloads = "all-gather";
   // The one to go on with, by its place in AllReduce::Names(), whatever the
   // others take: at a replay.
   void Prefer(size_t index) { preferred_ = index; }

@@ -221,14 +221,96 @@ INSTANTIATE_TEST_SUITE_P(
                     "scalecom:rate=100", "scalecom:rate=65,beta=0.1",
                     "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
                     "adacomp", "adacomp:bin=64,conv=300,most=2", kCodesSoon,
-                    kCodesOfAServer, "lgc:rate=20,full=2,learn=2"));
+                    kCodesOfAServer, "lgc:rate=20,full=2,learn=2",
+                    "qsgd:full=2", "top-k:rate=65,full=2",
+                    "scalecom:full=2,rate=30,ahead=1", "adacomp:full=2"));
 
-INSTANTIATE_TEST_SUITE_P(Gradients, ErrorFeedbackTest,
-                         testing::Values("top-k:rate=65", "scalecom:rate=100",
-                                         "scalecom:rate=30,ahead=1",
-                                         "scalecom:rate=400,flat=1", "adacomp",
-                                         "adacomp:bin=64,conv=300,most=2",
-                                         kCodesSoon, kCodesOfAServer));
+INSTANTIATE_TEST_SUITE_P(
+    Gradients, ErrorFeedbackTest,
+    testing::Values("top-k:rate=65", "scalecom:rate=100",
+                    "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
+                    "adacomp", "adacomp:bin=64,conv=300,most=2", kCodesSoon,
+                    kCodesOfAServer, "top-k:rate=65,full=9", "adacomp:full=9"));
+
+// Those that begin with whole gradients, and the same without that start.
+class WholeStartTest
+    : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(WholeStartTest, ItsFirstStepsAreExactMeansAndLeaveNothing) {
+  const ParameterLayout layout = SomeLayout();
+  constexpr int kSize = 3;
+  GradientFleet fleet(GetParam().first, layout, kSize);
+  GradientFleet exact(GradientCompressor::kExact, layout, kSize,
+                      fleet.rank(0).sums() ? "mesh" : "all-gather");
+  for (int step = 0; step < 8; ++step) {
+    const AllReduceForm form = fleet.rank(0).Form(fleet.step(), kSize);
+    const bool whole = form.floats == layout.size() && form.leader < 0 &&
+                       form.payloads == nullptr;
+    EXPECT_EQ(whole, step < 5) << step;
+    const auto g = Gradients(kSize, layout.size(), RngKey(4).Fold(step));
+    const auto mean = fleet.Step(g), floats = exact.Step(g);
+    EXPECT_EQ(mean == floats, step < 5) << step;
+    for (int r = 0; r < kSize && step < 5; ++r) {
+      for (const float m : fleet.Residual(r)) ASSERT_EQ(m, 0) << step;
+    }
+  }
+}
+
+// What comes after is the method as it would be from that step on.
+TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
+  const ParameterLayout layout = SomeLayout();
+  constexpr int kSize = 3;
+  GradientFleet fleet(GetParam().first, layout, kSize);
+  GradientFleet plain(GetParam().second, layout, kSize);
+  while (fleet.step() < 5) {
+    fleet.Step(Gradients(kSize, layout.size(), RngKey(1).Fold(fleet.step())));
+  }
+  for (int r = 0; r < kSize; ++r) plain.Restore(r, plain.Save(r), fleet.step());
+  while (fleet.step() < 12) {
+    const auto g =
+        Gradients(kSize, layout.size(), RngKey(2).Fold(fleet.step()));
+    ASSERT_EQ(fleet.Step(g), plain.Step(g)) << fleet.step();
+  }
+}
+
+// At every step of the start, at its end, and after; leaders may have said
+// their word ahead, or not.
+TEST_P(WholeStartTest, IsResumedBitForBitInItAndAcrossItsEnd) {
+  const ParameterLayout layout = SomeLayout();
+  constexpr int kSize = 3;
+  for (uint64_t stop = 1; stop < 8; ++stop) {
+    GradientFleet whole(GetParam().first, layout, kSize);
+    GradientFleet resumed(GetParam().first, layout, kSize);
+    while (whole.step() < 10) {
+      const auto g =
+          Gradients(kSize, layout.size(), RngKey(4).Fold(whole.step()));
+      if (whole.step() == stop) {
+        for (int r = 0; r < kSize; ++r) {
+          resumed.Restore(r, whole.Save(r), stop);
+        }
+      }
+      const auto mean = whole.Step(g, RngKey(1), false, /*ahead=*/true);
+      if (whole.step() > stop) {
+        ASSERT_EQ(resumed.Step(g, RngKey(stop)), mean) << stop;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gradients, WholeStartTest,
+    testing::Values(
+        std::pair("qsgd:full=5", "qsgd"),
+        std::pair("top-k:rate=65,full=5", "top-k:rate=65"),
+        std::pair("scalecom:full=5,rate=30,beta=0.5",
+                  "scalecom:rate=30,beta=0.5"),
+        std::pair("scalecom:rate=30,full=5,ahead=1",
+                  "scalecom:rate=30,ahead=1"),
+        std::pair("adacomp:bin=64,full=5", "adacomp:bin=64"),
+        std::pair("lgc:rate=20,full=5,learn=1,worst=0.99",
+                  "lgc:rate=20,full=0,learn=1,worst=0.99"),
+        std::pair("lgc:rate=20,full=5,learn=1,worst=0.99,server=1",
+                  "lgc:rate=20,full=0,learn=1,worst=0.99,server=1")));
 
 INSTANTIATE_TEST_SUITE_P(Gradients, GradientPayloadTest,
                          testing::Values("qsgd", "qsgd:levels=1,coding=omega",
@@ -251,18 +333,27 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("top-k:rate=", "is \"\"");
   refused("top-k:rate=nan", "is \"nan\"");
   refused("top-k:rate", "is \"\"");
-  refused("top-k:ahead=1", "no option \"ahead\"; known: rate, beta, flat");
+  refused("top-k:ahead=1",
+          "no option \"ahead\"; known: rate, beta, flat, full");
   refused("scalecom:beta=0", "a number from 1e-06 to 1");
   refused("scalecom:beta=1.01", "a number from 1e-06 to 1");
   refused("scalecom:beta=-0.5", "a number from 1e-06 to 1");
   refused("scalecom:rate=9,rate=9", "given twice");
-  refused("scalecom:k=5", "known: rate, beta, flat, ahead");
+  refused("scalecom:k=5", "known: rate, beta, flat, ahead, full");
   refused("scalecom:,rate=9", "no option \"\"");
   refused("adacomp:bin=0", "a whole number from 2 to 32768");
   refused("adacomp:conv=40000", "a whole number from 2 to 32768");
   refused("adacomp:most=64", "a whole number from 1 to 63");
-  refused("adacomp:rate=40", "known: bin, conv, most");
+  refused("adacomp:rate=40", "known: bin, conv, most, full");
   refused("qsgd:levels=3", "1, 7 or 127");
+  refused("qsgd:bits=4", "of gradients also full");
+  refused("dense-f32:full=3", "has no option \"full\"; known: none");
+  refused("qsgd:full=-1", "a whole number from 0 to 1e+09");
+  refused("top-k:full=1.5,rate=9", "a whole number from 0 to 1e+09");
+  refused("scalecom:rate=9,full=", "full of \"scalecom\" is \"\"");
+  refused("adacomp:full", "full of \"adacomp\" is \"\"");
+  refused("adacomp:full=3,bin=64,full=3", "full of \"adacomp\" is given twice");
+  refused("adacomp:full=3,bins=64", "no option \"bins\"");
   // The largest segments have 1353 and 2304 values, all of them 3701.
   refused("top-k:rate=2305", "largest segment that it divides has 2304 values");
   refused("scalecom:rate=65536", "take at most 2304");

@@ -21,10 +21,7 @@ using testing::HasSubstr;
 using Phase = LearningPhase;
 
 TEST(LearningPhasesTest, CodesBeginOnceTheyAreGoodAndEndWhenTheyAreBad) {
-  LearningPhases phases({.full = 3, .learn = 5, .worst = 0.5});
-  for (const uint64_t step : {0, 1, 2}) {
-    EXPECT_EQ(phases.At(step), Phase::kFull);
-  }
+  LearningPhases phases({.learn = 5, .worst = 0.5});
   uint64_t step = 3;
   // However long codes are bad.
   for (; step < 100; ++step) {
@@ -58,7 +55,7 @@ TEST(LearningPhasesTest, CodesBeginOnceTheyAreGoodAndEndWhenTheyAreBad) {
 }
 
 TEST(LearningPhasesTest, GoOnFromTheirState) {
-  const LearningPlan plan = {.full = 2, .learn = 4, .worst = 0.5};
+  const LearningPlan plan = {.learn = 4, .worst = 0.5};
   LearningPhases phases(plan);
   const auto error = [](uint64_t step) { return step % 30 < 20 ? 0.1 : 0.9; };
   int changes = 0;
@@ -507,7 +504,9 @@ TEST(LearnedGradientsTest, RefusesWhatCannotBe) {
   EXPECT_THAT(why("lgc:full=-1"), HasSubstr("a whole number from 0 to 1e+09"));
   EXPECT_THAT(why("lgc:worst=1"), HasSubstr("a number from 0.01 to 0.99"));
   EXPECT_THAT(why("lgc:rate=1"), HasSubstr("from 2 to 65536"));
-  EXPECT_THAT(why("lgc:beta=1"), HasSubstr("known: rate, code, full, learn"));
+  EXPECT_THAT(why("lgc:beta=1"),
+              HasSubstr("known: rate, code, learn, worst, again, "
+                        "server, novel, full"));
   const auto without = GradientCompressor::Create("lgc", Chunks::Layout());
   EXPECT_EQ(without.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(without.status().message()),

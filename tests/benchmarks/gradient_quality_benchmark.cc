@@ -3,13 +3,13 @@
 //
 //   gradient_quality_benchmark --method dense-f32 --method scalecom:rate=100
 //       [--game gaussian] [--seeds 1,2,3] [--peers 4] [--batch 64]
-//       [--rounds 2000] [--rate 1e-3] [--whole 100] [--by-kind]
+//       [--rounds 2000] [--rate 1e-3] [--by-kind]
 //
 // Of each method: the score at the end (energy distance of the Gaussian
 // mixture, distance to the solution of the quadratic game, proxy-fid of
 // pictures; smaller is better), its mean and standard deviation over the seeds;
 // the bytes that a rank sends a round, over all rounds, over those after the
-// --whole ones that begin every method with whole gradients, and over the later
+// start with whole gradients (a method's option full=), and over the later
 // half; and the processor time of the method and its sums, of that of the
 // gradients.  --by-kind averages convolutions, dense layers and small segments
 // apart, and says how much smaller the later half of each is than floats.
@@ -45,7 +45,7 @@ struct Settings {
   std::string game = "gaussian";
   std::string data = "data/emoji-32";
   std::string optimizer = "oadam";
-  int peers = 4, rounds = 2000, whole = 0, dimension = 4096;
+  int peers = 4, rounds = 2000, dimension = 4096;
   int batch = 64, width = 64;
   double rate = 1e-3, noise = 1, heterogeneity = 1, ema = 0.99;
   bool by_kind = false;
@@ -130,6 +130,17 @@ class Ranks {
     return mean_;
   }
 
+  // Whether the next step has whole gradients.
+  bool Whole() const {
+    return std::ranges::all_of(parts_, [this](const Part& part) {
+      const AllReduceForm form =
+          part.fleet->rank(0).Form(part.fleet->step(), size_);
+      size_t n = 0;
+      for (const Segment& s : part.segments) n += s.extent.size;
+      return form.floats == n && form.leader < 0 && form.payloads == nullptr;
+    });
+  }
+
   // By part, that a rank sent so far.
   std::vector<double> Sent() const {
     std::vector<double> sent;
@@ -192,19 +203,34 @@ double CpuSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// What was sent, whole, before and after the later half began.
-void Count(const Settings& s, const std::vector<double>& whole,
-           const std::vector<double>& before, const Ranks& ranks,
+// When the rounds of whole gradients had ended, and when the later half began.
+struct Sent {
+  // Before each round.  The method that is whole throughout has no start.
+  void Note(int round, const Settings& s, const std::string& method,
+            const Ranks& ranks) {
+    if (round == whole_rounds && method != GradientCompressor::kExact &&
+        ranks.Whole()) {
+      ++whole_rounds;
+    }
+    if (round == whole_rounds) whole = ranks.Sent();
+    if (round == std::max(s.rounds / 2, whole_rounds)) before = ranks.Sent();
+  }
+
+  int whole_rounds = 0;
+  std::vector<double> whole, before;
+};
+
+void Count(const Settings& s, const Sent& then, const Ranks& ranks,
            Result& result) {
-  const int later = s.rounds - std::max(s.rounds / 2, s.whole);
+  const int later = s.rounds - std::max(s.rounds / 2, then.whole_rounds);
   const std::vector<double> sent = ranks.Sent(), floats = ranks.Floats();
   for (size_t p = 0; p < sent.size(); ++p) {
-    result.after += sent[p] / (s.rounds - s.whole);
-    const double bytes = (sent[p] - before[p]) / later;
+    result.all += sent[p] / s.rounds;
+    result.after += (sent[p] - then.whole[p]) / (s.rounds - then.whole_rounds);
+    const double bytes = (sent[p] - then.before[p]) / later;
     result.later += bytes;
     result.kinds.push_back({ranks.parts()[p].kind, floats[p], bytes});
   }
-  result.all = (whole[0] + result.after * (s.rounds - s.whole)) / s.rounds;
 }
 
 absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
@@ -227,16 +253,14 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   GOSSAMER_RETURN_IF_ERROR(GradientCompressor::Create(
                                method, layout, HostKernels(), MakeLearnedCoder)
                                .status());
-  Ranks whole(std::string(GradientCompressor::kExact), layout, s.peers, false);
   Ranks ranks(method, layout, s.peers, s.by_kind);
   const auto generator =
       games[0]->parameters().first(layout.extent(Player::kGenerator).size);
   std::vector<float> average(generator.begin(), generator.end());
   double computing = 0, averaging = 0;
-  std::vector<double> before;  // sent, when the later half begins
-  const int later = std::max(s.rounds / 2, s.whole);
+  Sent sent;
   for (int round = 0; round < s.rounds; ++round) {
-    if (round == later) before = ranks.Sent();
+    sent.Note(round, s, method, ranks);
     const double start = CpuSeconds();
     const auto step = static_cast<uint64_t>(round);
     GradientFleet::Vectors gradients;
@@ -247,12 +271,15 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
       gradients.emplace_back(g.begin(), g.end());
     }
     const double computed = CpuSeconds();
-    const std::vector<float> mean =
-        (round < s.whole ? whole : ranks).Step(gradients);
+    const std::vector<float> mean = ranks.Step(gradients);
     computing += computed - start;
     averaging += CpuSeconds() - computed;
     for (auto& local : steps) local->Apply(step, step + 1, mean);
     HostKernels().ema(static_cast<float>(1 - s.ema), generator, average);
+  }
+  if (sent.before.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(method, " has whole gradients in all rounds"));
   }
   Result result;
   // A moving average would hide where a closed-form game's last point is.
@@ -261,7 +288,7 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
       result.score,
       games[0]->evaluator()->Score(closed ? generator : average, RngKey(7)));
   result.work = averaging / computing;
-  Count(s, whole.Sent(), before, ranks, result);
+  Count(s, sent, ranks, result);
   result.share = result.later / (4.0 * static_cast<double>(layout.size()));
   return result;
 }
@@ -304,11 +331,6 @@ void Print(const std::string& method, const std::vector<Result>& results) {
 }
 
 int Main(const Settings& s) {
-  if (s.whole < 0 || s.whole >= s.rounds) {
-    absl::FPrintF(stderr, "--whole %d leaves none of %d rounds to a method\n",
-                  s.whole, s.rounds);
-    return 2;
-  }
   absl::PrintF(
       "| method | score | bytes | after the start | later half | of 4n | time "
       "|\n"
@@ -351,9 +373,6 @@ int main(int argc, char** argv) {
   add("--optimizer", &s.optimizer);
   add("--peers", &s.peers);
   add("--rounds", &s.rounds);
-  program.AddOption("--whole", &s.whole,
-                    "rounds of whole gradients before a method begins",
-                    {.show_default = true});
   program.AddOption("--by-kind", &s.by_kind,
                     "convolutions, dense layers and small segments apart");
   add("--dimension", &s.dimension);

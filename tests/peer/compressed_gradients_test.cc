@@ -101,11 +101,27 @@ TEST_P(CompressedGradientsTest, StoppedAndResumedFleetIsBitExact) {
   EXPECT_EQ(second.Hash(), whole.Hash());
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, CompressedGradientsTest,
-                         testing::Values("qsgd", "top-k:rate=50",
-                                         "scalecom:rate=50,beta=0.3",
-                                         "scalecom:rate=50,ahead=1", "adacomp",
-                                         kLgc, kLgcServer));
+INSTANTIATE_TEST_SUITE_P(
+    Methods, CompressedGradientsTest,
+    testing::Values("qsgd", "top-k:rate=50", "scalecom:rate=50,beta=0.3",
+                    "scalecom:rate=50,ahead=1", "adacomp", kLgc, kLgcServer,
+                    "qsgd:full=7", "top-k:rate=50,full=7",
+                    "scalecom:rate=50,ahead=1,full=7", "adacomp:full=7"));
+
+// Known before anything is sent, though floats go first.
+TEST(CentralizedStepTest, PayloadsThatComeLaterNeedAllGatherFromTheStart) {
+  for (const char* const method : {"adacomp", "adacomp:full=7", kLgcServer}) {
+    for (const char* const schedule : {"mesh", "auto"}) {
+      SimFleetOptions o = CompressedFleet(method, 20);
+      o.peer.all_reduce = schedule;
+      SimFleet fleet(o);
+      EXPECT_FALSE(fleet.Run(absl::Minutes(1)));
+      EXPECT_THAT(std::string(fleet.StatusOf(0).message()),
+                  HasSubstr("need all-gather"))
+          << method;
+    }
+  }
+}
 
 // A step costs the leader's word, one latency before the two of mesh; said
 // ahead, it arrives while gradients are computed.
