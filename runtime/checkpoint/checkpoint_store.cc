@@ -94,13 +94,14 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
 }
 
 absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
-  const std::vector<uint64_t> rounds = Folders();
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
     if (rounds[i] == saved) continue;
     GOSSAMER_RETURN_IF_ERROR(Remove(rounds[i]));
   }
   // What earlier lives of this process left half done.
-  for (const std::string& name : files_.Entries(folder_)) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
+  for (const std::string& name : entries) {
     if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kReplaced)) {
       GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
     }
@@ -148,9 +149,10 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
   return files_.SyncFolder(folder_);
 }
 
-std::vector<uint64_t> CheckpointStore::Folders() const {
+absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders() const {
   std::vector<uint64_t> rounds;
-  for (const std::string& name : files_.Entries(folder_)) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
+  for (const std::string& name : entries) {
     absl::string_view number = name;
     uint64_t round = 0;
     absl::ConsumeSuffix(&number, kReplaced);
@@ -166,15 +168,18 @@ std::vector<uint64_t> CheckpointStore::Folders() const {
 
 std::vector<uint64_t> CheckpointStore::Rounds() const {
   std::vector<uint64_t> whole;
-  for (uint64_t round : Folders()) {
+  const auto folders = Folders();
+  if (!folders.ok()) return whole;
+  for (uint64_t round : *folders) {
     if (Verify(round).ok() || SeededBug("unverified")) whole.push_back(round);
   }
   return whole;
 }
 
-std::vector<StoredCheckpoint> CheckpointStore::List() const {
+absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List() const {
   std::vector<StoredCheckpoint> all;
-  for (uint64_t round : Folders()) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  for (uint64_t round : rounds) {
     const absl::StatusOr<wire::CheckpointManifest> manifest = Verify(round);
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
@@ -249,7 +254,7 @@ absl::StatusOr<Checkpoint> CheckpointStore::Load(uint64_t round) const {
 
 absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
     std::vector<absl::Status>* passed_over) const {
-  std::vector<uint64_t> rounds = Folders();
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
     absl::StatusOr<Checkpoint> checkpoint = Load(*round);
     if (checkpoint.ok()) return checkpoint;
@@ -271,7 +276,8 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));
   GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
-  for (const std::string& other : files_.Entries(folder_)) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
+  for (const std::string& other : entries) {
     if (!absl::StartsWith(other, kSetAside) || other == name) continue;
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", other)));
   }
@@ -280,7 +286,8 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
 }
 
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {
-  for (uint64_t later : Folders()) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  for (uint64_t later : rounds) {
     if (later > round) {
       GOSSAMER_RETURN_IF_ERROR(Remove(later));
     }

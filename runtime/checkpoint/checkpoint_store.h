@@ -45,10 +45,11 @@ class CheckpointStore {
   absl::Status Save(const Checkpoint& checkpoint);
 
   // Rounds of the checkpoints that are whole by their SHA-256, ascending.
+  // None if the folder cannot be read: List says why.
   std::vector<uint64_t> Rounds() const;
 
   // All there are, whole or not, ascending.
-  std::vector<StoredCheckpoint> List() const;
+  absl::StatusOr<std::vector<StoredCheckpoint>> List() const;
 
   // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
   absl::StatusOr<Checkpoint> Load(uint64_t round) const;
@@ -69,7 +70,7 @@ class CheckpointStore {
   std::string PathOf(uint64_t round) const;
   std::string Stored(uint64_t round) const;
   absl::Status Remove(uint64_t round);
-  std::vector<uint64_t> Folders() const;
+  absl::StatusOr<std::vector<uint64_t>> Folders() const;
   absl::Status RemoveOld(uint64_t saved);
   absl::Status WriteAside(const Checkpoint& checkpoint,
                           const std::string& path);

@@ -108,12 +108,16 @@ class System : public FileOps {
     return std::filesystem::exists(path, error);
   }
 
-  std::vector<std::string> Entries(const std::string& folder) override {
+  absl::StatusOr<std::vector<std::string>> Entries(
+      const std::string& folder) override {
     std::vector<std::string> names;
     std::error_code error;
     for (std::filesystem::directory_iterator it(folder, error), end;
          !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
+    }
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return FromErrorCode(folder, "read the folder", error);
     }
     return names;
   }

@@ -39,7 +39,8 @@ class FileOps {
 
   virtual bool Exists(const std::string& path) = 0;
   // Names in a folder; none if it is not there.
-  virtual std::vector<std::string> Entries(const std::string& folder) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> Entries(
+      const std::string& folder) = 0;
   virtual absl::StatusOr<uint64_t> Size(const std::string& path) = 0;
   virtual absl::StatusOr<std::string> ReadText(const std::string& path) = 0;
   virtual absl::StatusOr<Safetensors> ReadTensors(const std::string& path) = 0;

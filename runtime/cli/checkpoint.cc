@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<RankedCheckpoint>> ListAll(const RunFolder& run) {
   std::vector<RankedCheckpoint> all;
   for (const int rank : run.Ranks()) {
     const CheckpointStore store(run.PeerPath(rank) + "/checkpoints", 1);
-    for (StoredCheckpoint& stored : store.List()) {
+    GOSSAMER_ASSIGN_OR_RETURN(std::vector<StoredCheckpoint> list, store.List());
+    for (StoredCheckpoint& stored : list) {
       all.push_back({rank, std::move(stored)});
     }
   }

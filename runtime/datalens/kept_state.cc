@@ -42,7 +42,8 @@ KeptState::KeptState(KeptOptions options)
 absl::StatusOr<std::unique_ptr<KeptState>> KeptState::Open(
     KeptOptions options) {
   std::unique_ptr<KeptState> made(new KeptState(std::move(options)));
-  for (const StoredCheckpoint& stored : made->store_.List()) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto list, made->store_.List());
+  for (const StoredCheckpoint& stored : list) {
     if (!stored.whole.ok()) {
       made->damaged_.emplace(stored.round, stored.whole.message());
       continue;

@@ -169,7 +169,11 @@ Task<absl::Status> PeerProcess::Register() {
   if (options_.resume && id_ != 0) {
     CheckpointStore store(
         absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
-    o.checkpoint_rounds = store.Rounds();
+    const auto list = store.List();
+    GOSSAMER_CO_RETURN_IF_ERROR(list.status());
+    for (const StoredCheckpoint& stored : *list) {
+      if (stored.whole.ok()) o.checkpoint_rounds.push_back(stored.round);
+    }
   }
   if (options_.certificates != nullptr) {
     o.check_view = [own = options_.certificates](const wire::ViewMessage& v) {

@@ -217,7 +217,12 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
 // the newest.
 void Peer::TellDamaged() {
   if (parts_.checkpoints == nullptr) return;
-  for (const StoredCheckpoint& stored : parts_.checkpoints->List()) {
+  const auto list = parts_.checkpoints->List();
+  if (!list.ok()) {
+    Tell("checkpoint_damaged", std::string(list.status().message()));
+    return;
+  }
+  for (const StoredCheckpoint& stored : *list) {
     if (stored.whole.ok()) continue;
     Tell("checkpoint_damaged", std::string(stored.whole.message()));
   }

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // A thing with all three kinds of state.
 struct Thing {
@@ -82,7 +83,8 @@ class FailingFiles : public FileOps {
   bool Exists(const std::string& path) override {
     return SystemFileOps().Exists(path);
   }
-  std::vector<std::string> Entries(const std::string& folder) override {
+  absl::StatusOr<std::vector<std::string>> Entries(
+      const std::string& folder) override {
     return SystemFileOps().Entries(folder);
   }
   absl::StatusOr<uint64_t> Size(const std::string& path) override {
@@ -203,6 +205,17 @@ TEST(CheckpointStore, ClearsWhatEarlierLivesLeft) {
     names.push_back(entry.path().filename().string());
   }
   EXPECT_THAT(names, ElementsAre("round-9"));
+}
+
+TEST(CheckpointStore, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/checkpoints";
+  CheckpointStore store(path, 3);
+  ASSERT_TRUE(store.List().ok()) << "there is none yet";
+  std::ofstream(path) << "in its place";
+  EXPECT_THAT(std::string(store.List().status().message()), HasSubstr(path));
+  EXPECT_THAT(store.Rounds(), IsEmpty());
+  EXPECT_FALSE(store.RemoveAfter(1).ok());
 }
 
 TEST(CheckpointStore, PassesOverADamagedOne) {

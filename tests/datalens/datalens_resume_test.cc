@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "runtime/datalens/student_peer.h"
 #include "runtime/datalens/teacher_peer.h"
 #include "runtime/transport/sim/sim_network.h"
+#include "tests/cli/temporary_folder.h"
 #include "tests/datalens/formula_run.h"
 #include "topology/service/simulation/crash_point.h"
 #include "topology/service/simulation/memory_disk.h"
@@ -581,6 +583,19 @@ TEST(KeptStateTest, GoingBackForgetsTheOtherPast) {
     EXPECT_THAT((*kept)->steps(), ElementsAre(2));
   }
   EXPECT_THAT((*KeptState::Open(options))->steps(), ElementsAre(2));
+}
+
+// What was spent is not known then, which is not nothing.
+TEST(KeptStateTest, AFolderThatCannotBeReadIsAnError) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/ledger";
+  std::ofstream(path) << "in its place";
+  const auto kept = KeptState::Open({.folder = path,
+                                     .peer = kStudentId,
+                                     .settings = "a 1\n",
+                                     .files = &SystemFileOps()});
+  ASSERT_FALSE(kept.ok());
+  EXPECT_THAT(std::string(kept.status().message()), HasSubstr(path));
 }
 
 // A death may leave half of an entry that was to go.

@@ -210,21 +210,25 @@ class ProcessTest(unittest.TestCase):
             self.assertNotIn("not_settled", fleet.events(k))
 
     def test_stopped_and_resumed_fleet_is_bit_exact(self):
-        whole = self.fleet("whole", rounds=1500)
+        whole = self.fleet("whole", rounds=3000)
         whole.start()
         self.assertEqual(whole.wait(), [0, 0, 0])
-        parts = self.fleet("parts", rounds=1500)
+        parts = self.fleet("parts", rounds=3000)
         parts.start()
-        wait_for(lambda: parts.round_of(1) > 50)
-        parts.processes[2].send_signal(signal.SIGINT)
+        # Ctrl-C at one of them, later the end of all machines.
+        for sent, to in ((signal.SIGINT, [2]), (signal.SIGTERM, [1, 2, 3])):
+            before = parts.round_of(1)
+            wait_for(lambda: parts.round_of(1) > before + 50)
+            for k in to:
+                parts.processes[k].send_signal(sent)
+            self.assertEqual(parts.wait(), [0, 0, 0])
+            self.assertLess(parts.round_of(1), 3000)
+            rounds = {newest for newest, _ in parts.state_hashes().values()}
+            self.assertEqual(len(rounds), 1, "all stop at one round")
+            self.assertEqual(parts.service.wait(LIMIT), 0)
+            parts.start("--resume")
         self.assertEqual(parts.wait(), [0, 0, 0])
-        self.assertLess(parts.round_of(1), 1500)
-        rounds = {newest for newest, _ in parts.state_hashes().values()}
-        self.assertEqual(len(rounds), 1, "all stop at one round")
-        self.assertEqual(parts.service.wait(LIMIT), 0)
-        parts.start("--resume")
-        self.assertEqual(parts.wait(), [0, 0, 0])
-        self.assertEqual(parts.round_of(1), 1500)
+        self.assertEqual(parts.round_of(1), 3000)
         self.assertEqual(parts.state_hashes(), whole.state_hashes())
 
     def test_service_dies_and_comes_back_unnoticed(self):
@@ -472,6 +476,25 @@ class ProcessTest(unittest.TestCase):
 
     def test_killed_peer_is_removed_without_deadlines(self):
         self.check_survivors_go_on_without_the_dead('deadline: "none"')
+
+    def test_killed_peer_goes_on_from_its_checkpoint(self):
+        fleet = self.fleet(
+            rounds=1000000, peers=4,
+            mixing='deadline: "auto" } checkpoint { every: 100')
+        fleet.start()
+        wait_for(lambda: fleet.round_of(3) > 0 and
+                 "checkpoint" in fleet.events(3))
+        fleet.processes[3].kill()
+        fleet.processes[3].wait()
+        fleet.start_peer(3, "--resume")
+        wait_for(lambda: "resumed" in fleet.events(3))
+        wait_for(lambda: self.standing(fleet, 3) == "member")
+        before = fleet.round_of(1)
+        wait_for(lambda: min(fleet.round_of(k) for k in (1, 2, 3, 4)) >
+                 before + 100)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
+        self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
 
     def test_peer_that_was_frozen_for_long_returns(self):
         fleet = self.fleet(rounds=1000000, peers=4, mixing='deadline: "auto"')

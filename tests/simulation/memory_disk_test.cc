@@ -46,8 +46,8 @@ TEST_F(MemoryDiskTest, WhatIsSyncedStays) {
   ASSERT_TRUE(files_.SyncFolder("a").ok());
   ASSERT_TRUE(files_.MakeFolder("a/b").ok());
   disk_.CutPower(RngKey(1));
-  EXPECT_THAT(files_.Entries("a"), ElementsAre("b", "b.c"));
-  EXPECT_THAT(files_.Entries("a/b"), IsEmpty());
+  EXPECT_THAT(*files_.Entries("a"), ElementsAre("b", "b.c"));
+  EXPECT_THAT(*files_.Entries("a/b"), IsEmpty());
   EXPECT_EQ(Read("a/b.c/x"), "x");
 }
 
@@ -74,7 +74,7 @@ TEST_F(MemoryDiskTest, ADeadProcessWritesNoMore) {
   EXPECT_TRUE(files_.WriteText("a/x", "x").ok()) << "nobody hears it";
   EXPECT_TRUE(crash_.dead());
   EXPECT_FALSE(files_.WriteText("a/y", "y").ok());
-  EXPECT_THAT(files_.Entries("a"), ElementsAre("x"));
+  EXPECT_THAT(*files_.Entries("a"), ElementsAre("x"));
 }
 
 TEST_F(MemoryDiskTest, AWriteInWhichTheProcessDiesLeavesAPart) {

@@ -89,7 +89,7 @@ TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
   hello.target = PeerId{9};
   EXPECT_THAT(refusal(hello).error_message(), HasSubstr("this is peer 1"));
   hello = HelloOfB();
-  hello.version = 77;
+  hello.versions = {77, 77};
   EXPECT_THAT(refusal(hello).error_message(), HasSubstr("version 77"));
   hello = HelloOfB();
   hello.self = PeerId{1234};

@@ -195,7 +195,8 @@ bool DiskSession::Exists(const std::string& path) {
   return disk_->names().contains(path);
 }
 
-std::vector<std::string> DiskSession::Entries(const std::string& folder) {
+absl::StatusOr<std::vector<std::string>> DiskSession::Entries(
+    const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& [name, content] : disk_->names()) {
     if (ParentOf(name) == folder)

@@ -71,7 +71,8 @@ class DiskSession final : public FileOps {
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   bool Exists(const std::string& path) override;
-  std::vector<std::string> Entries(const std::string& folder) override;
+  absl::StatusOr<std::vector<std::string>> Entries(
+      const std::string& folder) override;
   absl::StatusOr<uint64_t> Size(const std::string& path) override;
   absl::StatusOr<std::string> ReadText(const std::string& path) override;
   absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override;
