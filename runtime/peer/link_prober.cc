@@ -21,8 +21,6 @@ constexpr size_t kHeadBytes = kChecked + sizeof(uint32_t);
 constexpr int kPings = 8;
 // The first one finds a connection that has been idle and sends slowly.
 constexpr int kLoads = 3;
-// Several chunks: the first one's time is not counted.
-constexpr size_t kLoadBytes = size_t{2} << 20;
 // What a broken connection has lost is sent again.
 constexpr absl::Duration kAgain = absl::Seconds(4);
 constexpr absl::Duration kNoConnection = absl::Milliseconds(100);

@@ -29,6 +29,8 @@ class LinkProber {
 
   // A measurement takes no longer.
   static constexpr absl::Duration kLimit = absl::Seconds(20);
+  // Of a load: several chunks, as the first one's time is not counted.
+  static constexpr size_t kLoadBytes = size_t{2} << 20;
 
   // `loop` outlives it.
   LinkProber(EventLoop* loop, Send send);

@@ -43,6 +43,9 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "qsgd:least=16",
                                 "squeeze-topk:k=64,least=16"};
 
+// More than level 1 takes at once, whatever the payload.
+constexpr size_t kZstdWorkspace = 1 << 20;
+
 // A pair's, and a matrix that is quantized only with `least`.
 const ParameterLayout& Layout() {
   static const auto& layout = *[] {
@@ -243,11 +246,12 @@ void CodecName(Bytes input) {
 }  // namespace
 
 std::span<const Target> EdgeTargets() {
-  static constexpr Target kTargets[] = {{"frame", Frame},
-                                        {"payload", Payloads},
-                                        {"edge", EdgeConversation},
-                                        {"saved-edge", SavedEdgeRecord},
-                                        {"codec-name", CodecName}};
+  static constexpr Target kTargets[] = {
+      {"frame", Frame},
+      {"payload", Payloads, kZstdWorkspace},
+      {"edge", EdgeConversation, kZstdWorkspace},
+      {"saved-edge", SavedEdgeRecord, kZstdWorkspace},
+      {"codec-name", CodecName}};
   return kTargets;
 }
 

@@ -191,24 +191,28 @@ void CommandLine(Bytes input) {
           "what is taken is within its bounds");
 }
 
+// The piece in which a file is hashed.
+constexpr size_t kHashedAtOnce = 1 << 20;
+
 }  // namespace
 
 std::span<const Target> FileTargets() {
-  static constexpr Target kTargets[] = {{"safetensors", Tensors},
-                                        {"checkpoint", CheckpointFolder},
-                                        {"cifar", Cifar},
-                                        {"config", Config},
-                                        {"config-override", ConfigOverride},
-                                        {"scenario", ScenarioFile},
-                                        {"matrix", Matrix},
-                                        {"decisions", DecisionLog},
-                                        {"edge-list", EdgeList},
-                                        {"sites", SitesText},
-                                        {"digits", DigitsText},
-                                        {"emoji-list", EmojiList},
-                                        {"metrics-log", MetricsLog},
-                                        {"summary", Summary},
-                                        {"command-line", CommandLine}};
+  static constexpr Target kTargets[] = {
+      {"safetensors", Tensors},
+      {"checkpoint", CheckpointFolder, kHashedAtOnce},
+      {"cifar", Cifar},
+      {"config", Config},
+      {"config-override", ConfigOverride},
+      {"scenario", ScenarioFile},
+      {"matrix", Matrix},
+      {"decisions", DecisionLog},
+      {"edge-list", EdgeList},
+      {"sites", SitesText},
+      {"digits", DigitsText},
+      {"emoji-list", EmojiList},
+      {"metrics-log", MetricsLog},
+      {"summary", Summary},
+      {"command-line", CommandLine}};
   return kTargets;
 }
 

@@ -75,9 +75,16 @@ inline std::vector<std::byte> Copy(Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
+// An input is at most 4 KiB: who asks for more than this believes a number that
+// it was sent.
+inline constexpr size_t kSmallAllocation = 256 << 10;
+
 struct Target {
   std::string_view name;
   void (*run)(Bytes);
+  // The most that is asked for at once, whatever the bytes say: of the
+  // decoder's own limits, as the target sets them.
+  size_t largest_allocation = kSmallAllocation;
 };
 
 // By where the bytes come from.
@@ -90,6 +97,12 @@ std::span<const Target> ControlTargets();
 std::span<const Target> IdentityTargets();
 std::span<const Target> FileTargets();
 std::span<const Target> VoteTargets();
+
+// libFuzzer's -malloc_limit_mb, at which it ends a target; it needs a little
+// itself.
+inline size_t MallocLimitMib(const Target& target) {
+  return (target.largest_allocation >> 20) + 2;
+}
 
 inline std::vector<Target> AllTargets() {
   std::vector<Target> all;

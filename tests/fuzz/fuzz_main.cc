@@ -1,4 +1,5 @@
 // libFuzzer's entry: gossamer-fuzz --target=NAME [options of libFuzzer] ...
+// With --targets it prints a line for each: its name and -malloc_limit_mb.
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,13 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   constexpr std::string_view kFlag = "--target=";
   for (int i = 1; i < *argc; ++i) {
     const std::string_view argument = (*argv)[i];
+    if (argument == "--targets") {
+      for (const auto& target : gossamer::fuzz::AllTargets()) {
+        std::printf("%s %zu\n", std::string(target.name).c_str(),
+                    gossamer::fuzz::MallocLimitMib(target));
+      }
+      std::exit(0);
+    }
     if (argument.substr(0, kFlag.size()) != kFlag) continue;
     for (const auto& target : gossamer::fuzz::AllTargets()) {
       if (target.name == argument.substr(kFlag.size())) chosen = target.run;

@@ -232,9 +232,10 @@ void StateTransfer(Bytes input) {
 }  // namespace
 
 std::span<const Target> PeerTargets() {
-  static constexpr Target kTargets[] = {{"link-probes", LinkProbes},
-                                        {"snapshot", SnapshotBytes},
-                                        {"state-transfer", StateTransfer}};
+  static constexpr Target kTargets[] = {
+      {"link-probes", LinkProbes, LinkProber::kLoadBytes},
+      {"snapshot", SnapshotBytes},
+      {"state-transfer", StateTransfer, 2 * (kStateChunkBytes + 4096)}};
   return kTargets;
 }
 

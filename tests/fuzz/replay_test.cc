@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/largest_allocation.h"
 
 namespace gossamer::fuzz {
 namespace {
@@ -44,6 +45,7 @@ TEST(FuzzReplayTest, KeptInputsAndTheirNeighboursAreSurvived) {
     SCOPED_TRACE(target.name);
     const std::vector<std::string> seeds = Seeds(target.name);
     EXPECT_FALSE(seeds.empty()) << "a target without a seed finds little";
+    ForgetLargestAllocation();
     RunOn(target, "");
     for (const std::string& seed : seeds) {
       RunOn(target, seed);
@@ -55,6 +57,7 @@ TEST(FuzzReplayTest, KeptInputsAndTheirNeighboursAreSurvived) {
         RunOn(target, turned);
       }
     }
+    EXPECT_LE(LargestAllocation(), target.largest_allocation);
   }
 }
 

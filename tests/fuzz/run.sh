@@ -4,8 +4,8 @@
 #   tests/fuzz/run.sh [EXECUTIONS [TARGET ...]]     default 1,000,000 of each
 #
 # Needs: cmake --preset fuzz && cmake --build --preset fuzz.  No single
-# allocation may be over 64 MiB, nor the whole over 1 GiB, nor an input take
-# more than 10 s.  What breaks a target is left in build/fuzz/broken and belongs
+# allocation may be over the target's own cap (fuzz.h), nor the whole over
+# 1 GiB, nor an input take more than 10 s.  What breaks a target is left in build/fuzz/broken and belongs
 # into tests/fuzz/seeds once it is mended.  SECONDS_EACH ends a target earlier.
 #
 # A row says of which commit it is, with + if something of it was changed: what
@@ -26,8 +26,13 @@ commit=$(git rev-parse --short HEAD 2>/dev/null) || commit=unknown
 program=$(mktemp build/fuzz/program-XXXXXX)
 trap 'rm -f "$program"' EXIT
 install -m 755 build/fuzz/bin/gossamer-fuzz "$program"
-targets=("$@")
-[ ${#targets[@]} -gt 0 ] || read -ra targets <<<"$("$program" 2>&1 | sed 's/.*one of//')"
+declare -A limit
+targets=()
+while read -r name mib; do
+  limit[$name]=$mib
+  targets+=("$name")
+done < <("$program" --targets)
+[ $# -eq 0 ] || targets=("$@")
 
 status=0
 printf '| target | commit | executions | seconds | edges | broken |\n'
@@ -43,7 +48,7 @@ for target in "${targets[@]}"; do
   began=$SECONDS
   broken=no
   "$program" --target="$target" -runs="$executions" -max_len=4096 \
-    -max_total_time="${SECONDS_EACH:-0}" -malloc_limit_mb=64 -rss_limit_mb=1024 \
+    -max_total_time="${SECONDS_EACH:-0}" -malloc_limit_mb="${limit[$target]:-2}" -rss_limit_mb=1024 \
     -timeout=10 -print_final_stats=1 -artifact_prefix="build/fuzz/broken/$target-" \
     "$corpus" "${seeds[@]}" >"$log" 2>&1 || { broken="yes: $log"; status=1; }
   done_runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -122,11 +122,12 @@ void Address(Bytes input) { (void)IsLoopback(AbslText(input)); }
 }  // namespace
 
 std::span<const Target> TransportTargets() {
-  static constexpr Target kTargets[] = {{"transport-hello", Hello},
-                                        {"chunks", Chunks},
-                                        {"lanes", Lanes},
-                                        {"packet", Packet},
-                                        {"address", Address}};
+  static constexpr Target kTargets[] = {
+      {"transport-hello", Hello},
+      {"chunks", Chunks, kMaxBody + kMaxHeadBytes},
+      {"lanes", Lanes},
+      {"packet", Packet},
+      {"address", Address}};
   return kTargets;
 }
 

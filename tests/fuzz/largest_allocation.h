@@ -1,0 +1,16 @@
+// The largest piece of memory that this process has asked for at once.
+
+#ifndef GOSSAMER_TESTS_FUZZ_LARGEST_ALLOCATION_H_
+#define GOSSAMER_TESTS_FUZZ_LARGEST_ALLOCATION_H_
+
+#include <cstddef>
+
+namespace gossamer::fuzz {
+
+// Bytes, since ForgetLargestAllocation(); on any thread.
+size_t LargestAllocation();
+void ForgetLargestAllocation();
+
+}  // namespace gossamer::fuzz
+
+#endif  // GOSSAMER_TESTS_FUZZ_LARGEST_ALLOCATION_H_
