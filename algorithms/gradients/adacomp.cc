@@ -18,12 +18,12 @@ constexpr size_t kBlock = 2048;
 
 class AdaComp final : public GradientCompressor {
  public:
-  AdaComp(size_t dense, size_t conv, size_t most, const ParameterLayout& layout,
-          const Kernels& kernels)
+  AdaComp(size_t dense, size_t conv, size_t most, bool flat,
+          const ParameterLayout& layout, const Kernels& kernels)
       : kernels_(kernels),
         most_(most),
-        format_(
-            std::make_shared<const TernaryBins>(layout, dense, conv, kernels)),
+        format_(std::make_shared<const TernaryBins>(layout, dense, conv, flat,
+                                                    kernels)),
         residue_(layout.size()),
         scales_(format_->layers().size()),
         counts_(scales_.size()),
@@ -190,15 +190,16 @@ class AdaComp final : public GradientCompressor {
 absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeAdaComp(
     const MethodName& name, const ParameterLayout& layout,
     const Kernels& kernels) {
-  double dense = 500, conv = 50, most = 32;
+  double dense = 500, conv = 50, most = 32, flat = 0;
   const MethodOption options[] = {
       {"bin", &dense, 2, static_cast<double>(kLargestBin)},
       {"conv", &conv, 2, static_cast<double>(kLargestBin)},
-      {"most", &most, 1, kMostOfABin}};
+      {"most", &most, 1, kMostOfABin},
+      {"flat", &flat, 0, 1}};
   GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
   auto made = std::make_unique<AdaComp>(
       static_cast<size_t>(dense), static_cast<size_t>(conv),
-      static_cast<size_t>(most), layout, kernels);
+      static_cast<size_t>(most), flat > 0, layout, kernels);
   GOSSAMER_RETURN_IF_ERROR(
       CheckPartFits(name, "bin", dense, made->LargestWith(dense)));
   GOSSAMER_RETURN_IF_ERROR(

@@ -22,7 +22,8 @@
 namespace gossamer {
 
 // `adacomp`: bin, values of a bin in dense layers, and conv, in those of four
-// dimensions or more, both 2 to 32768; most, 1 to 63.
+// dimensions or more, both 2 to 32768; most, 1 to 63; flat, 1: bins of `bin` go
+// over the vector as a whole, nothing travels besides.
 absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeAdaComp(
     const MethodName& name, const ParameterLayout& layout,
     const Kernels& kernels);

@@ -76,8 +76,13 @@ absl::Status Broken(const char* what) {
 }  // namespace
 
 TernaryBins::TernaryBins(const ParameterLayout& layout, size_t dense,
-                         size_t conv, const Kernels& kernels)
+                         size_t conv, bool flat, const Kernels& kernels)
     : kernels_(kernels) {
+  if (flat && layout.size() > 0) {
+    layers_.push_back({{0, layout.size()}, dense});
+    bins_ = layers_.back().bins();
+    return;
+  }
   for (const Piece& piece : SplitIntoPieces(layout)) {
     if (!piece.quantized) {
       small_.push_back(piece.extent);

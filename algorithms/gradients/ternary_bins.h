@@ -41,9 +41,10 @@ struct BinnedLayer {
 
 class TernaryBins final : public PayloadFormat {
  public:
-  // Bins of `conv` values in segments of four dimensions or more, else `dense`.
+  // Bins of `conv` values in segments of four dimensions or more, else `dense`;
+  // if `flat`, bins of `dense` over the vector as a whole: one layer.
   TernaryBins(const ParameterLayout& layout, size_t dense, size_t conv,
-              const Kernels& kernels);
+              bool flat, const Kernels& kernels);
 
   std::span<const BinnedLayer> layers() const { return layers_; }
   std::span<const Extent> small() const { return small_; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/algorithms/golden_file.h"
 #include "tests/algorithms/gradient_fleet.h"
@@ -64,31 +65,83 @@ TEST(AdaCompTest, IsAlgorithmTwoOfThePaper) {
   }
 }
 
+// A step's gradient, of which `share` is as large as a bin's largest gets.
+std::vector<float> Active(size_t n, double share, RngKey key) {
+  std::vector<float> g(n);
+  for (size_t i = 0; i < n; ++i) {
+    const bool active = key.Fold("active").Uniform(i) < share;
+    g[i] =
+        static_cast<float>((active ? 1 : 0.01) * (0.9 + 0.2 * key.Uniform(i)));
+  }
+  return g;
+}
+
 // Steady gradients pile up in the residue, so that a fresh one adds little and
 // few reach their bin's largest; where all of a bin moves at once, many do.
 TEST(AdaCompTest, SendsMoreWhereMoreHappens) {
   const ParameterLayout layout = Dense(100, 100);
   const auto sent_of = [&](double share) {
     GradientFleet fleet("adacomp:bin=100", layout, 2);
-    std::vector<float> g(layout.size());
     size_t sent = 0;
     for (int step = 0; step < 20; ++step) {
-      const RngKey key = RngKey(step);
-      for (size_t i = 0; i < g.size(); ++i) {
-        // In a bin `share` of the values are as large as its largest gets.
-        const bool active = key.Fold("active").Uniform(i) < share;
-        g[i] = static_cast<float>((active ? 1 : 0.01) *
-                                  (0.9 + 0.2 * key.Uniform(i)));
-      }
+      const auto g = Active(layout.size(), share, RngKey(step));
       const auto mean = fleet.Step({g, g});
       sent += Nonzero(mean);
     }
-    return static_cast<double>(sent) / 20 / static_cast<double>(g.size());
+    return static_cast<double>(sent) / 20 / static_cast<double>(layout.size());
   };
   const double quiet = sent_of(0.01), some = sent_of(0.05), busy = sent_of(0.2);
   EXPECT_LT(quiet, 0.02);
   EXPECT_GT(some, 2 * quiet);
   EXPECT_GT(busy, 2 * some);
+}
+
+// What a rank sends follows activity that changes within a run, up while more
+// of a bin moves and down again, without anybody setting a rate.
+TEST(AdaCompTest, TheRateFollowsActivityWithinARun) {
+  const ParameterLayout layout = Dense(100, 100);
+  GradientFleet fleet("adacomp:bin=100", layout, 2);
+  constexpr int kPhase = 30;
+  std::vector<double> sent;  // by phase: bytes of a step in its later half
+  for (const double share : {0.01, 0.2, 0.01}) {
+    size_t before = 0;
+    for (int step = 0; step < kPhase; ++step) {
+      if (step == kPhase / 2) before = fleet.bytes_sent(0);
+      const auto g = Active(layout.size(), share, RngKey(5).Fold(fleet.step()));
+      fleet.Step({g, g});
+    }
+    sent.push_back(static_cast<double>(fleet.bytes_sent(0) - before) /
+                   (kPhase - kPhase / 2));
+  }
+  RecordProperty("bytes", testing::PrintToString(sent));
+  EXPECT_GT(sent[1], 2 * sent[0]);
+  EXPECT_LT(sent[2], sent[1] / 2);
+}
+
+// In one layer much of a bin moves, in the other little, and that is a thousand
+// times smaller: each has its own rate, as if it were alone.
+TEST(AdaCompTest, LayersOfDifferentActivitySendAtDifferentRates) {
+  const ParameterLayout both(
+      {{"quiet", Player::kGenerator, {100, 100}, {}},
+       {"busy", Player::kDiscriminator, {100, 100}, {}}});
+  const size_t n = both.size() / 2;
+  GradientFleet fleet("adacomp:bin=100", both, 2);
+  GradientFleet alone("adacomp:bin=100", Dense(100, 100), 2);
+  size_t quiet = 0, busy = 0;
+  for (int step = 0; step < 20; ++step) {
+    auto g = Active(n, 0.01, RngKey(6).Fold(step));
+    for (float& x : g) x *= 1e-3f;
+    const auto mean_alone = alone.Step({g, g});
+    const auto other = Active(n, 0.2, RngKey(7).Fold(step));
+    g.insert(g.end(), other.begin(), other.end());
+    const auto mean = fleet.Step({g, g});
+    quiet += Nonzero(mean_alone);
+    busy += Nonzero(mean) - Nonzero(mean_alone);
+    EXPECT_TRUE(std::equal(mean_alone.begin(), mean_alone.end(), mean.begin()));
+  }
+  RecordProperty("sent", absl::StrCat(quiet, " ", busy));
+  EXPECT_GT(quiet, 0u);
+  EXPECT_GT(busy, 4 * quiet);
 }
 
 TEST(AdaCompTest, OfABinAtMostTheLargestAreSent) {

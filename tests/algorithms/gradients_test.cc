@@ -223,14 +223,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "adacomp", "adacomp:bin=64,conv=300,most=2", kCodesSoon,
                     kCodesOfAServer, "lgc:rate=20,full=2,learn=2",
                     "qsgd:full=2", "top-k:rate=65,full=2",
-                    "scalecom:full=2,rate=30,ahead=1", "adacomp:full=2"));
+                    "scalecom:full=2,rate=30,ahead=1", "adacomp:full=2",
+                    "adacomp:bin=100,flat=1"));
 
 INSTANTIATE_TEST_SUITE_P(
     Gradients, ErrorFeedbackTest,
     testing::Values("top-k:rate=65", "scalecom:rate=100",
                     "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
                     "adacomp", "adacomp:bin=64,conv=300,most=2", kCodesSoon,
-                    kCodesOfAServer, "top-k:rate=65,full=9", "adacomp:full=9"));
+                    kCodesOfAServer, "top-k:rate=65,full=9", "adacomp:full=9",
+                    "adacomp:bin=100,flat=1"));
 
 // Those that begin with whole gradients, and the same without that start.
 class WholeStartTest
@@ -315,7 +317,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(Gradients, GradientPayloadTest,
                          testing::Values("qsgd", "qsgd:levels=1,coding=omega",
                                          "top-k:rate=65", "adacomp",
-                                         "adacomp:bin=64,conv=300,most=2"));
+                                         "adacomp:bin=64,conv=300,most=2",
+                                         "adacomp:bin=100,flat=1"));
 
 TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   const auto refused = [](std::string_view name, const char* why) {
@@ -344,7 +347,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:bin=0", "a whole number from 2 to 32768");
   refused("adacomp:conv=40000", "a whole number from 2 to 32768");
   refused("adacomp:most=64", "a whole number from 1 to 63");
-  refused("adacomp:rate=40", "known: bin, conv, most, full");
+  refused("adacomp:rate=40", "known: bin, conv, most, flat, full");
   refused("qsgd:levels=3", "1, 7 or 127");
   refused("qsgd:bits=4", "of gradients also full");
   refused("dense-f32:full=3", "has no option \"full\"; known: none");
@@ -361,6 +364,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("lgc:rate=2305", "take at most 2304");
   refused("adacomp:bin=1354", "bin of \"adacomp\" is 1354");
   refused("adacomp:conv=2305", "take at most 2304");
+  refused("adacomp:bin=3702,flat=1", "take at most 3701");
   for (const char* const name : {"top-k:rate=2304", "scalecom:rate=3701,flat=1",
                                  "adacomp:bin=1353", "adacomp:conv=2304"}) {
     EXPECT_TRUE(GradientCompressor::Create(name, SomeLayout()).ok()) << name;
