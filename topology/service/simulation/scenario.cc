@@ -284,7 +284,7 @@ void DrawBaseline(Scenario& s, Draws d) {
   s.gradient_codec = d.Of<const char*>(
       {"dense-f32", "qsgd", "top-k:rate=4,flat=1",
        "scalecom:rate=4,flat=1,beta=0.3", "scalecom:rate=4,flat=1,ahead=1",
-       "adacomp:bin=32,flat=1", "adacomp:bin=32,flat=1,full=40",
+       "adacomp:bin=8,flat=1", "adacomp:bin=8,flat=1,full=40",
        "scalecom:rate=4,flat=1,ahead=1,full=40"});
   const bool sums = s.gradient_codec == "dense-f32" ||
                     s.gradient_codec.starts_with("scalecom");
