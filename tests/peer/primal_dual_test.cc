@@ -243,16 +243,32 @@ TEST(PrimalDualTest, DynaColdConvergesAtTheRateOfItsStep) {
 }
 
 // At its own consensus step size, with a step that shrinks a little slower than
-// the method converges, it converges a little slower than without compression.
+// the method converges, it has the rate of the method without compression, less
+// that little: 0.0024 a round.  And it stays where it has come to.
 TEST(PrimalDualTest, DynaColdFollowsTheUncompressedRate) {
-  constexpr double kGamma = 0.05;
+  constexpr double kGamma = 0.05, kDecay = 0.966;
   const double exact = Factor(RunUncompressed(kGamma, 201));
-  const double dyna = Factor(
-      RunFleet("cold", "dyna:scale=4,floor=2e-6,decay=0.968", kGamma, 201));
+  const auto distances =
+      RunFleet("cold", "dyna:scale=4,floor=2e-6,decay=0.966", kGamma, 1501);
+  const double dyna = Factor(distances);
   RecordProperty("uncompressed", std::to_string(exact));
   RecordProperty("dyna", std::to_string(dyna));
   EXPECT_GT(dyna, exact);
-  EXPECT_LT(dyna, exact + 0.01);
+  EXPECT_NEAR(dyna, kDecay, 0.001);
+  EXPECT_LT(dyna, exact + 0.003);
+  EXPECT_LT(distances[1500], 2e-6);
+}
+
+// As it is shipped, for problems that nobody has measured: slower by far, at
+// the rate at which its step shrinks, and as near in the end.
+TEST(PrimalDualTest, DynaColdAsItIsShippedTakesTheRateOfItsStep) {
+  const auto distances = RunFleet("cold", "dyna", 0.05, 2001);
+  for (const int from : {100, 200, 500}) {
+    const double factor =
+        std::pow(distances[2 * from] / distances[from], 1.0 / from);
+    EXPECT_NEAR(factor, 0.99, 0.001) << from;
+  }
+  EXPECT_LT(distances[2000], 2e-6);
 }
 
 }  // namespace
