@@ -5,8 +5,10 @@ A fleet of gossamer-peer processes, each on a host of its own in gossamer lab
 and restarted when it dies, as systemd would; beside it a punisher that kills,
 freezes, cuts off, slows down, fills disks, damages checkpoints, lets
 certificates expire and kills the topology service, one fault at a time, drawn
-from a seed.  Everybody is behind certificates.  Nobody helps the fleet.  At the end the faults stop, everybody must be there again, and the
-fleet must stop in good order.  Runs as root.
+from a seed.  Everybody is behind certificates.  Nobody helps the fleet.  At the
+end the faults stop, everybody must be there again, as much of one opinion as
+before, no daemon may have grown, the fleet must stop in good order, and what it
+leaves must be whole (health.py).  Runs as root.
 
   tests/soak/soak.py --bin build/release/bin --faults 500 --every 2
   tests/soak/soak.py --bin build/release/bin --peers 16 --calm 60 --faults 20 --every 29
@@ -34,6 +36,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.dont_write_bytecode = True
+import health  # noqa: E402  (beside this file)
 
 CONFIG = """
 name: "soak" peers: {peers} rounds: 1000000000 seed: {seed}
@@ -109,6 +114,8 @@ class Fleet:
                             f"size={arguments.disk_mb}m", "soak", disk],
                            check=True)
             self.mounts.append(disk)
+        # As a run's folder has it: checkpoint verify asks for one.
+        shutil.copy(f"{folder}/config.textproto", f"{folder}/run")
         self.lab = subprocess.Popen(
             [os.path.join(self.bin, "gossamer"), "lab", "--scenario",
              f"{folder}/scenario.textproto", "--exec",
@@ -357,10 +364,11 @@ def damaged_checkpoint(fleet, draw, rank):
         return None
     os.kill(pid, signal.SIGKILL)
     newest = max(states, key=os.path.getmtime)
+    round_ = int(newest.split("/")[-2].removeprefix("round-"))
     with open(newest, "r+b") as f:
         f.seek(draw.randrange(os.path.getsize(newest)))
         f.write(b"\xa5\x5a\xa5")
-    return {"ranks": [rank], "gone": True}
+    return {"ranks": [rank], "gone": True, "damaged": round_}
 
 
 def kill_service(fleet, draw, rank):
@@ -420,6 +428,9 @@ class Soak:
         self.stretches = []  # (name, begin, end)
         self.kinds = collections.Counter()
         self.expiries = []  # faults of certificates
+        self.damaged = set()  # (rank, round) of checkpoints
+        self.sizes = health.Sizes(f"{folder}/config.textproto")
+        self.consensus = health.Consensus(arguments.consensus)
         self.violations = []
 
     def say(self, text):
@@ -459,6 +470,8 @@ class Soak:
         self.kinds[fault["kind"]] += 1
         if fault["kind"] == expired_certificate.__name__:
             self.expiries.append(fault)
+        if "damaged" in fault:
+            self.damaged.add((fault["ranks"][0], fault["damaged"]))
         for rank in fault["ranks"]:
             self.paces[rank].harm(fault)
         with open(f"{self.fleet.folder}/faults.jsonl", "a") as f:
@@ -509,6 +522,7 @@ class Soak:
     def look(self):
         """Nobody may stand still for long, whatever happens to others."""
         self.read()
+        self.sizes.look("punished")
         now = time.time()
         for rank, pace in enumerate(self.paces):
             since = max(pace.last, self.began,
@@ -516,6 +530,35 @@ class Soak:
             if now - since > LIMIT:
                 self.violation(f"the peer of rank {rank} has stood still for "
                                f"{now - since:.0f} s")
+
+    def know(self):
+        """What is usual, in the calm stretch."""
+        until = time.time() + self.arguments.calm
+        while time.time() < until:
+            self.rest(min(until, time.time() + 5))
+            self.consensus.note(self.fleet.status())
+            self.sizes.look("calm")
+        self.read()
+
+    def check_agreement(self):
+        """Whoever came back with other parameters is drawn to the others."""
+        end = time.time() + LIMIT
+        while True:
+            status = self.fleet.status()
+            holds = self.consensus.holds(status)
+            self.distance = status and status["consensus_distance"]
+            if holds or time.time() > end:
+                break
+            time.sleep(2)
+        if not holds:
+            self.violation(f"peers are {self.distance} apart, more than "
+                           f"{self.consensus.bound()}, for {LIMIT} s after "
+                           "the faults")
+
+    def check_sizes(self):
+        self.sizes.look("end")
+        for what in self.sizes.grown(self.arguments.memory):
+            self.violation(what)
 
     def run(self):
         try:
@@ -526,8 +569,7 @@ class Soak:
             self.say(f"{self.arguments.peers} peers train; calm for "
                      f"{self.arguments.calm} s")
             self.begin("calm")
-            self.rest(time.time() + self.arguments.calm)
-            self.read()
+            self.know()
             self.began = time.time()
             self.begin("punished")
             self.punish()
@@ -538,6 +580,8 @@ class Soak:
                 self.violation("not everybody came back after the faults")
             else:
                 self.say(f"everybody is there again after {took:.0f} s")
+            self.check_agreement()
+            self.check_sizes()
             if not self.fleet.stop():
                 self.violation("the fleet cannot be asked to stop")
             try:
@@ -547,6 +591,9 @@ class Soak:
                                    "order; see lab.log")
             except subprocess.TimeoutExpired:
                 self.violation("the fleet did not stop")
+            for damage in health.damaged_checkpoints(
+                    self.fleet.bin, f"{self.fleet.folder}/run", self.damaged):
+                self.violation(f"checkpoint: {damage}")
             self.read()
             return self.report(took)
         finally:
@@ -609,6 +656,10 @@ class Soak:
                   "throughput_kept": kept / calm,
                   "longest_round_seconds": stall,
                   "seconds_until_gathered": took,
+                  "consensus_distance_calm": statistics.median(
+                      self.consensus.calm) if self.consensus.calm else None,
+                  "consensus_distance_at_the_end": self.distance,
+                  "largest_daemons_kb_and_files": self.sizes.largest,
                   "violations": self.violations}
         self.fleet.write("report.json", json.dumps(report, indent=2) + "\n")
         lines = ["# soak", "", "| what | |", "| --- | --- |"]
@@ -640,6 +691,12 @@ def main():
                         "keep, else it is a violation (0: told only)")
     parser.add_argument("--stall", type=float, default=LIMIT,
                         help="seconds that no round of theirs may exceed")
+    parser.add_argument("--consensus", type=float, default=4,
+                        help="how many times further apart than in the calm "
+                        "stretch peers may be at the end")
+    parser.add_argument("--memory", type=float, default=health.RSS_FACTOR,
+                        help="how many times larger than then a daemon may "
+                        "be, beside 32 MiB")
     parser.add_argument("--hours", type=float, help="instead of --faults")
     parser.add_argument("--every", type=float, default=5,
                         help="seconds from one fault to the next, at least")
