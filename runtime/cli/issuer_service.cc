@@ -29,17 +29,16 @@ std::string HostOf(const std::string& from) {
 
 IssuerService::IssuerService(JoinDesk desk, Clock clock, Log log)
     : clock_(std::move(clock)),
-      log_(std::move(log)),
       gate_(std::make_shared<StrangerGate>(kMostStrangers)),
-      desk_(std::move(desk)) {}
+      desk_(std::move(desk)),
+      events_(std::move(log)) {}
 
 void IssuerService::TellStrangers() {
   const uint64_t refused = gate_->refused();
   MutexLock lock(&mu_);
-  if (strangers_.Due(refused) == 0) return;
-  log_(absl::StrCat("hung up on ", refused,
-                    " connections so far: as many were open as may be that "
-                    "had not brought a token"));
+  events_.TellSparingly("strangers_refused", refused,
+                        "connections so far: as many were open as may be that "
+                        "had not brought a token");
 }
 
 // Where there are too many hosts they share what is left, under no name.
@@ -76,20 +75,19 @@ absl::Status IssuerService::Answer(const std::string& from,
   }
   if (!admitted.ok()) {
     allowance.Take(1, now);
-    if (const uint64_t times = refused_.Due(now); times > 0) {
-      log_(absl::StrCat("refused a newcomer from ", from, ": ",
-                        PlainText(admitted.status().message()), " (", times,
-                        " so far)"));
-    }
+    events_.TellSeldom("newcomer_refused", now,
+                       absl::StrCat("from ", from, ": ",
+                                    PlainText(admitted.status().message())));
     return admitted.status();
   }
   gate_->Believe(from);
   GOSSAMER_ASSIGN_OR_RETURN(*response.mutable_crl(), desk_.authority().Crl());
   response.set_authority(desk_.authority().pem());
   response.set_certificate(admitted->certificate);
-  log_(absl::StrCat(Describe(admitted->identity), " at ", from, " has ",
-                    admitted->again ? "asked again for" : "got",
-                    " its certificate, serial ", admitted->serial));
+  events_.Tell("certificate_given",
+               absl::StrCat(Describe(admitted->identity), " at ", from, " has ",
+                            admitted->again ? "asked again for" : "got",
+                            " its certificate, serial ", admitted->serial));
   return absl::OkStatus();
 }
 

@@ -22,7 +22,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/base/token_bucket.h"
 #include "runtime/identity/join_desk.h"
-#include "runtime/telemetry/sparing.h"
+#include "runtime/telemetry/service_event.h"
 #include "runtime/transport/grpc/stranger_gate.h"
 
 namespace gossamer {
@@ -66,13 +66,11 @@ class IssuerService final : public wire::Issuer::CallbackService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock clock_;
-  const Log log_;
   const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
   std::map<std::string, TokenBucket> allowances_ ABSL_GUARDED_BY(mu_);
-  Sparing strangers_ ABSL_GUARDED_BY(mu_);
   JoinDesk desk_ ABSL_GUARDED_BY(mu_);
-  Seldom refused_ ABSL_GUARDED_BY(mu_){absl::Seconds(10)};
+  ServiceEvents events_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace gossamer

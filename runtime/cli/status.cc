@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
+#include "runtime/telemetry/service_event.h"
 
 namespace gossamer {
 namespace {
@@ -28,7 +29,9 @@ discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
 finished, standing (member, joining, leaving, removed, left), suspected_by,
 removals, spoilt (how often it lost its parameters and took the members'
 average).  A peer's round is the one it is at.  And suspicions, removals,
-returns, joins, leaves: how often members came and went.)";
+returns, joins, leaves: how often members came and went.  And service_events: how
+often the service has refused calls, peers and strangers, could not save, and
+took turns with other replicas since it began, by the names in its log.)";
 
 constexpr char kStopExamples[] = R"(examples:
   gossamer stop --topology 10.0.0.1:7700 --certs certs/operator
@@ -54,6 +57,12 @@ Json ToJson(const wire::FleetStatus& s) {
   json["returns"] = s.returns();
   json["joins"] = s.joins();
   json["leaves"] = s.leaves();
+  json["service_events"] = Json::object();
+  for (const EventInfo& event : kServiceEvents) {
+    const auto count = s.service_events().find(std::string(event.name));
+    json["service_events"][std::string(event.name)] =
+        count == s.service_events().end() ? 0 : count->second;
+  }
   json["peers"] = Json::array();
   for (const wire::PeerStatus& p : s.peers()) {
     Json peer = {{"peer", p.peer_id()},

@@ -92,9 +92,10 @@ TEST_F(IssuerTest, ATokenBringsOneMachineIn) {
   EXPECT_TRUE(absl::IsPermissionDenied(thief.status())) << thief.status();
   EXPECT_FALSE(std::filesystem::exists(Folder("thief") + "/cert.pem"));
   EXPECT_EQ(*service_->CountUnused(), 1);
-  EXPECT_THAT(log_, AllOf(HasSubstr("peer 9 at ipv4:127.0.0.1"),
-                          HasSubstr("refused a newcomer"),
-                          Not(HasSubstr(ToText(token_)))));
+  EXPECT_THAT(log_,
+              AllOf(HasSubstr("certificate_given: peer 9 at ipv4:127.0.0.1"),
+                    HasSubstr("newcomer_refused: from ipv4:127.0.0.1"),
+                    Not(HasSubstr(ToText(token_)))));
 }
 
 TEST_F(IssuerTest, AMachineWhoseAnswerWasLostAsksAgain) {
@@ -149,7 +150,6 @@ TEST_F(IssuerTest, ADeskThatAnswersWithABombIsRefused) {
       JoinRun(hostile.address(), token_, Folder("new"), kPatience);
   EXPECT_TRUE(absl::IsUnimplemented(joined.status())) << joined.status();
   EXPECT_LT(PeakMemory() - before, 64 << 10);
-  EXPECT_EQ(hostile.calls(), 1);
   EXPECT_FALSE(std::filesystem::exists(Folder("new") + "/cert.pem"));
 }
 
@@ -185,8 +185,8 @@ TEST_F(IssuerTest, ConnectionsOfStrangersAreBounded) {
   service_->TellStrangers();
   service_->TellStrangers();
   EXPECT_EQ(log_,
-            "hung up on 1 connections so far: as many were open as may be that "
-            "had not brought a token\n");
+            "strangers_refused: 1 connections so far: as many were open as may "
+            "be that had not brought a token\n");
   const auto joined = JoinRun(address(), token_, Folder("new"), kPatience);
   EXPECT_TRUE(joined.ok()) << joined.status();
 }

@@ -20,6 +20,7 @@
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
+#include "runtime/telemetry/service_event.h"
 #include "runtime/telemetry/sparing.h"
 #include "runtime/telemetry/summary.h"
 #include "tests/cli/temporary_folder.h"
@@ -118,9 +119,9 @@ TEST(MetricsLog, EventsAreCountedByKind) {
               HasSubstr("events.jsonl:6: "));
 }
 
-TEST(EventKinds, StandInTheReadmeAsTheyAre) {
+std::string RowsOf(std::span<const EventInfo> kinds) {
   std::string rows;
-  for (const EventInfo& kind : kEventKinds) {
+  for (const EventInfo& kind : kinds) {
     absl::StrAppend(&rows, "| `", std::string(kind.name), "` | ",
                     std::string(kind.when), " |");
     if (!kind.action.empty()) {
@@ -128,6 +129,41 @@ TEST(EventKinds, StandInTheReadmeAsTheyAre) {
     }
     absl::StrAppend(&rows, " |\n");
   }
+  return rows;
+}
+
+TEST(ServiceEvents, StandInTheReadmeAsTheyAre) {
+  const std::string rows = RowsOf(kServiceEvents);
+  EXPECT_THAT(ReadAll(GOSSAMER_SOURCE_DIR "/topology/service/README.md"),
+              HasSubstr("| --- | --- | --- |\n" + rows))
+      << "the table of events is to be\n"
+      << rows;
+}
+
+TEST(ServiceEvents, AreLinesWithANameAndCounts) {
+  std::vector<std::string> log;
+  ServiceEvents events([&](const std::string& line) { log.push_back(line); });
+  events.Tell("save_failed", "no space");
+  events.Tell("saves_again", "");
+  absl::Time now = absl::UnixEpoch();
+  for (int times = 0; times < 4; ++times) {
+    events.TellSeldom("call_refused", now, "from afar");
+    now += absl::Seconds(4);
+  }
+  for (const uint64_t seen : {0, 3, 7}) {
+    events.TellSparingly("strangers_refused", seen, "connections");
+  }
+  EXPECT_THAT(log, ElementsAre("save_failed: no space", "saves_again: ",
+                               "call_refused: from afar (1 so far)",
+                               "call_refused: from afar (4 so far)",
+                               "strangers_refused: 3 connections"));
+  EXPECT_EQ(events.count("call_refused"), 4u);
+  EXPECT_EQ(events.count("strangers_refused"), 7u);
+  EXPECT_EQ(events.count("stands_by"), 0u);
+}
+
+TEST(EventKinds, StandInTheReadmeAsTheyAre) {
+  const std::string rows = RowsOf(kEventKinds);
   const std::string readme =
       ReadAll(GOSSAMER_SOURCE_DIR "/runtime/telemetry/README.md");
   EXPECT_THAT(readme, testing::EndsWith("| --- | --- | --- |\n" + rows))

@@ -11,9 +11,10 @@ import re
 import sys
 
 CATALOGUE = "runtime/telemetry/event_kind.h"
+OF_SERVICES = "runtime/telemetry/service_event.h"
 
 
-TOLD = re.compile(r'(?:Tell|NoteRefused)\(\s*"(\w+)"')
+TOLD = re.compile(r'(?:Tell|TellSeldom|TellSparingly|NoteRefused)\(\s*"(\w+)"')
 # Count("kind"), RunUntilTold(fleet, 1, "kind"), e.kind == "kind"
 NAMED = re.compile(r'(?:Count|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
 
@@ -36,6 +37,21 @@ def named_by_tests():
     return named
 
 
+def of_services():
+    """Kinds of the service's and the desk's, and what is wrong with them."""
+    with open(OF_SERVICES, encoding="utf-8") as source:
+        kinds = re.findall(r'^    \{"(\w+)",', source.read(), re.M)
+    told = {k for top in ("runtime", "topology") for text in texts(top, ".cc")
+            for k in TOLD.findall(text)}
+    tests = "".join(texts("tests", (".cc", ".py")))
+    problems = [f"{k}: no service tells it" for k in kinds if k not in told]
+    problems += [f"{k}: no test names it" for k in kinds
+                 if not re.search(rf'"{k}[":]', tests)]
+    if kinds != sorted(set(kinds)) or not kinds:
+        problems.append(f"{OF_SERVICES}: not sorted by name")
+    return kinds, problems
+
+
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
     with open(CATALOGUE, encoding="utf-8") as source:
@@ -48,7 +64,10 @@ def main():
         problems.append(f"{CATALOGUE}: not sorted by name")
     if len(kinds) < 30:
         problems.append(f"only {len(kinds)} kinds found in {CATALOGUE}")
-    print("\n".join(problems) or f"{len(kinds)} kinds are told and tested")
+    services, more = of_services()
+    problems += more
+    print("\n".join(problems) or
+          f"{len(kinds) + len(services)} kinds are told and tested")
     return 1 if problems else 0
 
 

@@ -222,7 +222,7 @@ class ReplicasTest(unittest.TestCase):
         wait_for(lambda: fleet.active() is not None)
         self.check_nobody_waited_or_left(fleet)
         for k in (0, 1):
-            self.assertLessEqual(fleet.says(k).count("stands by"), 3)
+            self.assertLessEqual(fleet.says(k).count("stands_by: "), 3)
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])
         for replica in fleet.replicas:

@@ -111,7 +111,8 @@ class LockedServiceTest : public ::testing::Test {
     auto service = TopologyService::Create(
         options, *std::move(store), [this] { return clock_.Now(); },
         [this](const std::string& line) {
-          if (line.find("hung up") != std::string::npos) log_.push_back(line);
+          if (line.find("_refused: ") != std::string::npos)
+            log_.push_back(line);
         },
         certificates);
     EXPECT_TRUE(service.ok()) << service.status();
@@ -179,6 +180,29 @@ TEST_F(LockedServiceTest, APeerRegistersAsItselfOnly) {
   EXPECT_EQ(other.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(other.error_message(), HasSubstr("peer 1 may not speak for"));
   EXPECT_TRUE(Register(*stub, 1).ok());
+}
+
+TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
+  const auto stub = StubOf(run_.Peer(1));
+  for (int times = 0; times < 3; ++times) EXPECT_FALSE(Register(*stub, 2).ok());
+  wire::RegisterRequest stale = RequestOf(1);
+  stale.set_protocol_version(kControlProtocolVersion + 1);
+  wire::RegisterResponse refused;
+  EXPECT_FALSE(
+      Ask(*stub, &wire::Topology::Stub::Register, stale, &refused).ok());
+  wire::FleetStatus status;
+  wire::GetStatusRequest request;
+  request.set_run_id("run");
+  ASSERT_TRUE(
+      Ask(*stub, &wire::Topology::Stub::GetStatus, request, &status).ok());
+  const auto& events = status.service_events();
+  EXPECT_EQ(events.at("call_refused"), 3u);
+  EXPECT_EQ(events.at("peer_refused"), 1u);
+  EXPECT_EQ(events.at("strangers_refused"), 0u);
+  EXPECT_EQ(events.at("save_failed"), 0u);
+  // One line in ten seconds of each.
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("call_refused: from ipv4:127.0.0.1"),
+                                HasSubstr("peer_refused: at 127.0.0.1:7000")));
 }
 
 TEST_F(LockedServiceTest, StrangersDoNotEvenReachIt) {
@@ -339,7 +363,8 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   EXPECT_TRUE(one_too_many.EndsWithin(absl::Seconds(60)));
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_TRUE(service_->Tick().ok());
-  EXPECT_THAT(log_, ElementsAre(HasSubstr("hung up on 1 connections so far")));
+  EXPECT_THAT(
+      log_, ElementsAre(HasSubstr("strangers_refused: 1 connections so far")));
   EXPECT_TRUE(Register(*stub, 1).ok());
   for (auto& socket : silent) {
     EXPECT_TRUE(socket->EndsWithin(absl::Seconds(60)));

@@ -23,23 +23,26 @@ constexpr size_t kMostSurveyed = 64;
 
 }  // namespace
 
-ControlPlane::ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log)
+ControlPlane::ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log,
+                           std::shared_ptr<ServiceEvents> events)
     : clock_(std::move(clock)),
       log_(std::move(log)),
       save_(std::move(save)),
       fleet_(std::move(fleet)),
       survey_(kTurnLimit),
-      saved_(fleet_.record()) {}
+      saved_(fleet_.record()),
+      events_(events ? events : std::make_shared<ServiceEvents>(log_)) {}
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
     FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
-    Clock clock, Log log) {
+    Clock clock, Log log, std::shared_ptr<ServiceEvents> events) {
   const bool resumed = stored && stored->view.epoch != 0;
   GOSSAMER_ASSIGN_OR_RETURN(
       Fleet fleet,
       Fleet::Create(std::move(options), std::move(stored), clock()));
-  std::unique_ptr<ControlPlane> plane(new ControlPlane(
-      std::move(fleet), std::move(save), std::move(clock), std::move(log)));
+  std::unique_ptr<ControlPlane> plane(
+      new ControlPlane(std::move(fleet), std::move(save), std::move(clock),
+                       std::move(log), std::move(events)));
   if (resumed) {
     plane->log_(absl::StrFormat(
         "resumed from the stored state: view %d of %d peers",
@@ -79,12 +82,11 @@ absl::Status ControlPlane::Save() {
   const absl::Status saved = save_(fleet_.record());
   if (!saved.ok()) {
     if (!std::exchange(unsaved_told_, true)) {
-      log_(absl::StrCat("warning: cannot save, so does not answer: ",
-                        saved.message()));
+      events_->Tell("save_failed", std::string(saved.message()));
     }
     return absl::UnavailableError(saved.message());
   }
-  if (std::exchange(unsaved_told_, false)) log_("saves again");
+  if (std::exchange(unsaved_told_, false)) events_->Tell("saves_again", "");
   LogChanges(saved_);
   saved_ = fleet_.record();
   saved_version_ = fleet_.version();
@@ -167,11 +169,9 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   const Registration r = RegistrationOf(request);
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
-    if (const uint64_t times = refused_.Due(clock_()); times > 0) {
-      log_(absl::StrCat("refused a peer at ", PlainText(r.address), ": ",
-                        PlainText(id.status().message()), " (", times,
-                        " so far)"));
-    }
+    events_->TellSeldom("peer_refused", clock_(),
+                        absl::StrCat("at ", PlainText(r.address), ": ",
+                                     PlainText(id.status().message())));
     return id.status();
   }
   GOSSAMER_RETURN_IF_ERROR(Save());
@@ -281,6 +281,7 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_returns(counts.returns);
   response.set_joins(counts.joins);
   response.set_leaves(counts.leaves);
+  events_->CopyTo(*response.mutable_service_events());
   return absl::OkStatus();
 }
 

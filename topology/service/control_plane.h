@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/ids.h"
-#include "runtime/telemetry/sparing.h"
+#include "runtime/telemetry/service_event.h"
 #include "topology/service/fleet.h"
 #include "topology/service/link_survey.h"
 
@@ -34,11 +34,11 @@ class ControlPlane {
   using SaveRecord = std::function<absl::Status(const FleetRecord&)>;
 
   // Takes up what an earlier life has `stored`.  `log` gets a line for people
-  // per event that changes the fleet, and of peers who are refused one in ten
-  // seconds.  Errors: of Fleet::Create and of `save`.
+  // per event that changes the fleet; `events`, or without them `log`, what is
+  // refused or fails.  Errors: of Fleet::Create and of `save`.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
       FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
-      Clock clock, Log log);
+      Clock clock, Log log, std::shared_ptr<ServiceEvents> events = nullptr);
 
   struct Progress {
     bool finished = false;  // every member has
@@ -67,7 +67,8 @@ class ControlPlane {
   const Fleet& fleet() const { return fleet_; }
 
  private:
-  ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log);
+  ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log,
+               std::shared_ptr<ServiceEvents> events);
   absl::Status CheckRun(const std::string& run_id) const;
   // What a heartbeat says of its peer's task, and the next one.
   void Survey(const wire::HeartbeatRequest& request,
@@ -86,7 +87,7 @@ class ControlPlane {
   FleetRecord saved_;
   uint64_t saved_version_ = 0;
   bool unsaved_told_ = false;
-  Seldom refused_{absl::Seconds(10)};
+  const std::shared_ptr<ServiceEvents> events_;
 };
 
 }  // namespace gossamer

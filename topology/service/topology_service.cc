@@ -36,6 +36,7 @@ TopologyService::TopologyService(
       store_(std::move(store)),
       clock_(std::move(clock)),
       log_(std::move(log)),
+      events_(std::make_shared<ServiceEvents>(log_)),
       certificates_(std::move(certificates)),
       gate_(std::make_shared<StrangerGate>(kMostStrangers)) {}
 
@@ -73,9 +74,9 @@ absl::Status TopologyService::TakeOver() {
       ControlPlane::Create(
           options_, std::move(stored),
           [this](const FleetRecord& record) { return store_->Save(record); },
-          clock_, log_));
+          clock_, log_, events_));
   MutexLock lock(&mu_);
-  if (!stands_by_.ok()) log_("is the active one now");
+  if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
   stands_by_ = absl::OkStatus();
   plane_ = std::move(plane);
   return absl::OkStatus();
@@ -88,7 +89,7 @@ void TopologyService::StandBy(const absl::Status& why) {
   const bool news = absl::IsAlreadyExists(why)
                         ? stands_by_ != why
                         : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
-  if (news) log_(absl::StrCat("stands by: ", why.message()));
+  if (news) events_->Tell("stands_by", std::string(why.message()));
   stands_by_ = why;
 }
 
@@ -131,10 +132,9 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
         now);
   }
   if (admitted.ok()) return admitted;
-  if (const uint64_t times = refused_.Due(now); times > 0) {
-    log_(absl::StrCat("refused a call from ", context.peer(), ": ",
-                      PlainText(admitted.message()), " (", times, " so far)"));
-  }
+  events_->TellSeldom("call_refused", now,
+                      absl::StrCat("from ", context.peer(), ": ",
+                                   PlainText(admitted.message())));
   return admitted;
 }
 
@@ -147,10 +147,9 @@ bool TopologyService::IsOfTheRun(
 void TopologyService::TellStrangers() {
   const uint64_t refused = gate_->refused();
   MutexLock lock(&mu_);
-  if (strangers_.Due(refused) == 0) return;
-  log_(absl::StrCat("hung up on ", refused,
-                    " connections so far: as many were open as may be on which "
-                    "nobody had proved to be of the run"));
+  events_->TellSparingly("strangers_refused", refused,
+                         "connections so far: as many were open as may be on "
+                         "which nobody had proved to be of the run");
 }
 
 // Signs what is to be believed even of who passes it on.

@@ -18,7 +18,7 @@
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/mutex.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/telemetry/sparing.h"
+#include "runtime/telemetry/service_event.h"
 #include "runtime/transport/grpc/stranger_gate.h"
 #include "topology/service/access.h"
 #include "topology/service/control_plane.h"
@@ -94,6 +94,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::unique_ptr<Store> store_;
   const Clock clock_;
   const Log log_;
+  const std::shared_ptr<ServiceEvents> events_ ABSL_PT_GUARDED_BY(mu_);
   const std::shared_ptr<const CertificateFolder> certificates_;
   const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
@@ -101,8 +102,6 @@ class TopologyService final : public wire::Topology::CallbackService {
       ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
-  Seldom refused_ ABSL_GUARDED_BY(mu_){absl::Seconds(10)};
-  Sparing strangers_ ABSL_GUARDED_BY(mu_);
 };
 
 struct TopologyServer {
