@@ -231,12 +231,13 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
 }
 
 // Where memory does not do for replicas on all edges, ends that were made in
-// different views may differ.  One that has nothing yet gives way: the later
-// one of the two, or the one of the higher id.  The other hears its next hello.
+// different views may differ.  One that has not met the other yet gives way,
+// of two the one of the higher id: it has nothing, or a record that is not of
+// this edge, since ends of one cut have one codec.  The other hears its next
+// hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
-  const ProductionEnd::State& s = end_.state();
-  const bool begun = acquainted() || s.basis != 0;
-  const bool begun_there = hello.peer_epoch != 0 || hello.basis != 0;
+  const bool begun = acquainted();
+  const bool begun_there = hello.peer_epoch != 0;
   const std::string what =
       absl::StrCat("peer ", options_.other.value, " uses a codec ",
                    hello.replica ? "with" : "without", " replicas, this peer '",

@@ -150,7 +150,7 @@ class Edge {
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
   // before (EDGE 4, check 2).  kAborted: it is for this end, which yields and
-  // has nothing yet, to begin again with the codec of the other kind.
+  // has not met the other, to begin again with the codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
 

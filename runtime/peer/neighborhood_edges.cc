@@ -84,7 +84,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
   return absl::OkStatus();
 }
 
-// There is nothing on it yet that could be lost; a new connection brings the
+// The two have not met, so nothing is lost; a new connection brings the
 // other end's hello again.
 void Neighborhood::TakeOtherCodec(const Entry& entry) {
   const PeerId peer = entry.edge->other();
