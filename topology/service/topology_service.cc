@@ -235,6 +235,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   // A compressed message is inflated before any limit is checked.
   builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                              1);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // Two servers on one port would each see half of the fleet.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(

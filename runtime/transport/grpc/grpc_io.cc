@@ -20,6 +20,8 @@ template <typename SetInt>
 void SetCommonArguments(const GrpcOptions& options, SetInt set) {
   // A compressed message is inflated before any limit is checked.
   set("grpc.compression_enabled_algorithms_bitset", kIdentityOnly);
+  // At the end that dials even before it is refused.
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
       static_cast<int>(kMaxChunkBytes + kMaxChunkOverhead));
   const int window =
