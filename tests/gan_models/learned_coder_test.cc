@@ -238,6 +238,15 @@ Trained Train(const std::string& method) {
   return trained;
 }
 
+// The difference is within the spread of seeds.
+TEST(TrainingTest, FourBitsTrainAsFloatsDo) {
+  const Trained bits = Train("qsgd");
+  const Trained floats = Train("dense-f32");
+  EXPECT_LT(bits.bytes, floats.bytes / 6);
+  EXPECT_LT(std::abs(bits.score - floats.score),
+            2 * std::sqrt((bits.variance + floats.variance) / 3));
+}
+
 // After the same start, at the same rate: fewer bytes, and no loss that seeds
 // show.
 TEST(TrainingTest, CodesCompressBeyondTopKAtNoLossThatSeedsShow) {

@@ -186,7 +186,7 @@ TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
   const auto stub = StubOf(run_.Peer(1));
   for (int times = 0; times < 3; ++times) EXPECT_FALSE(Register(*stub, 2).ok());
   wire::RegisterRequest stale = RequestOf(1);
-  stale.set_protocol_version(kControlProtocolVersion + 1);
+  stale.set_protocol_version(kControlVersions.newest + 1);
   wire::RegisterResponse refused;
   EXPECT_FALSE(
       Ask(*stub, &wire::Topology::Stub::Register, stale, &refused).ok());
