@@ -173,7 +173,7 @@ class Peer {
   void BeginCheckpoint();
   void TakeState();
   Task<bool> SaveCheckpoint(bool now);
-  void TellDamaged();
+  bool LookAtCheckpoints();
   absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
   void VisitState(StateVisitor& visitor);
   void TellStrangers(bool last);  // the last time: of all not told of yet

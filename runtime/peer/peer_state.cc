@@ -213,19 +213,20 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   co_return saved.ok();
 }
 
-// The fleet goes on from what is whole; people may want to know why it is not
-// the newest.
-void Peer::TellDamaged() {
-  if (parts_.checkpoints == nullptr) return;
+// There are some to go on from, or to set aside.  The fleet goes on from what
+// is whole; people may want to know why it is not the newest.
+bool Peer::LookAtCheckpoints() {
+  if (parts_.checkpoints == nullptr) return false;
   const auto list = parts_.checkpoints->List();
   if (!list.ok()) {
     Tell("checkpoint_damaged", std::string(list.status().message()));
-    return;
+    return false;
   }
   for (const StoredCheckpoint& stored : *list) {
     if (stored.whole.ok()) continue;
     Tell("checkpoint_damaged", std::string(stored.whole.message()));
   }
+  return !list->empty();
 }
 
 absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {

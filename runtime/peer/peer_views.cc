@@ -137,14 +137,14 @@ absl::Status Peer::AdoptView() {
   std::map<PeerId, SavedEdge> saved;
   const auto h = static_cast<uint64_t>(overlap_);
   if (first) {
-    TellDamaged();
+    const bool kept = LookAtCheckpoints();
     round_ = std::max<uint64_t>(1, view_.from_round);
     if (view_.resume_round != 0) {
       GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
       if (common_.extent().size > 0) common_.Restored(saved);
       // What was in flight at the checkpoint is due as it was then.
       for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
-    } else if (parts_.checkpoints != nullptr) {
+    } else if (kept) {
       // Of a past that the others, who are not as far, do not share.
       GOSSAMER_ASSIGN_OR_RETURN(const uint64_t aside,
                                 parts_.checkpoints->SetAsideAfter(round_));
