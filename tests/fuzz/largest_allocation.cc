@@ -13,7 +13,10 @@
 #define GOSSAMER_SANITIZED
 #endif
 #ifdef GOSSAMER_SANITIZED
-#include <sanitizer/allocator_interface.h>
+// As in sanitizer/allocator_interface.h, which clang has and gcc has not.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(
+    void (*malloc_hook)(const volatile void*, size_t),
+    void (*free_hook)(const volatile void*));
 #endif
 
 namespace gossamer::fuzz {
