@@ -37,6 +37,10 @@ bool Same(const Checkpoint& a, const Checkpoint& b) {
          a.counters == b.counters;
 }
 
+constexpr char kNeeds[] =
+    "needs an x86-64 machine on which a process may trace its children; in a "
+    "container: --cap-add SYS_PTRACE";
+
 // What a save finds and leaves.
 struct Scene {
   const char* name;
@@ -54,7 +58,7 @@ enum Result { kSaved = 0, kError = 1, kErrorWithoutPath = 2 };
 class CheckpointFaults : public ::testing::TestWithParam<Scene> {
  protected:
   void SetUp() override {
-    if (!CanTraceCalls()) GTEST_SKIP() << "no tracing of calls here";
+    ASSERT_TRUE(CanTraceCalls()) << kNeeds;
     // Its fsync costs nothing.
     if (std::filesystem::exists("/dev/shm")) ::setenv("TMPDIR", "/dev/shm", 1);
   }
@@ -165,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, CheckpointFaults,
 
 // A disk that cannot be read is no reason to end, or to make something up.
 TEST(CheckpointLoad, AnErrorOfAnyCallIsAnErrorOrAnOlderRound) {
-  if (!CanTraceCalls()) GTEST_SKIP() << "no tracing of calls here";
+  ASSERT_TRUE(CanTraceCalls()) << kNeeds;
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 2);
   for (uint64_t round : {10, 20}) {

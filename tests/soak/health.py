@@ -18,7 +18,7 @@ FILES_MORE = 24
 
 
 def daemons(config):
-    """(program, pid) of all that run with this configuration."""
+    """(program, pid, command line) of all that run with this configuration."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:
@@ -27,7 +27,7 @@ def daemons(config):
             continue
         program = os.path.basename(words[0])
         if program in DAEMONS and config in words:
-            yield program, path.split("/")[2]
+            yield program, int(path.split("/")[2]), words
 
 
 def size(pid):
@@ -50,7 +50,7 @@ class Sizes:
 
     def look(self, stretch):
         largest = self.largest.setdefault(stretch, {})
-        for program, pid in daemons(self.config):
+        for program, pid, _ in daemons(self.config):
             seen = size(pid)
             if seen is None:
                 continue

@@ -149,17 +149,12 @@ class Fleet:
 
     def pid(self, program, rank=None):
         """Of the process on this machine; None while it is down."""
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as f:
-                    words = f.read().decode().split("\0")
-            except OSError:
-                continue
-            if os.path.basename(words[0]) != program or \
-                    f"{self.folder}/config.textproto" not in words:
-                continue
-            if rank is None or words[words.index("--id") + 1] == str(rank + 1):
-                return int(path.split("/")[2])
+        config = f"{self.folder}/config.textproto"
+        for daemon, pid, words in health.daemons(config):
+            if daemon == program and \
+                    (rank is None or
+                     words[words.index("--id") + 1] == str(rank + 1)):
+                return pid
         return None
 
     def address(self, rank):
