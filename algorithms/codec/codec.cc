@@ -23,7 +23,6 @@ namespace gossamer {
 namespace {
 
 constexpr size_t kMostOptions = 8;
-
 using GammaOf = float (*)(const CodecOptions&);
 
 // What sets one codec apart from another.
@@ -81,6 +80,8 @@ float LargestOfSqueezedTopK(const CodecOptions& options) {
 
 // 1 bit of a step that shrinks by itself: what is coded may lag far behind.
 float GammaOfUnit(const CodecOptions&) { return 0.05f; }
+// At 1/4 complete graphs and hypercubes run away, however large the step.
+float LargestOfUnit(const CodecOptions&) { return 0.2f; }
 
 // A codec of innovations begins in int8: the first messages carry whole
 // parameters, which in int4 would be off by a fourteenth of the block's
@@ -131,7 +132,7 @@ constexpr std::array<Policy, 16> kPolicies = {{
          {"levels", "bucket", "norm", "raw", "coding", "zstd", "fragments",
           "least"}),
     With(Innovation(kAuto, WireFormat::kInt4), {"least"}),
-    With(Innovation("dyna", WireFormat::kUnit, GammaOfUnit),
+    With(Innovation("dyna", WireFormat::kUnit, GammaOfUnit, LargestOfUnit),
          {"scale", "decay", "floor", "least"}),
     With(Stateless("moniqua", WireFormat::kModulo),
          {"theta", "bits", "zstd", "least"}),
@@ -355,7 +356,7 @@ constexpr auto kAppend = [](std::string* out, std::string_view name) {
 
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
-    const Kernels& kernels) {
+    const Kernels& kernels, std::string_view taken) {
   const size_t colon = std::min(name.find(':'), name.size());
   const std::string_view base = name.substr(0, colon);
   const std::string_view text = name.substr(std::min(colon + 1, name.size()));
@@ -367,11 +368,11 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
   }
   for (const Policy& policy : kPolicies) {
     if (policy.name != base) continue;
-    size_t known = 0;
-    while (known < kMostOptions && !policy.options[known].empty()) ++known;
-    GOSSAMER_ASSIGN_OR_RETURN(
-        const CodecOptions options,
-        ParseCodecOptions(base, std::span(policy.options).first(known), text));
+    std::vector<std::string_view> known(policy.options.begin(),
+                                        std::ranges::find(policy.options, ""));
+    if (!taken.empty()) known.push_back(taken);
+    GOSSAMER_ASSIGN_OR_RETURN(const CodecOptions options,
+                              ParseCodecOptions(base, known, text));
     const size_t least = kBlockSize * static_cast<size_t>(options.fragments);
     if (options.fragments > 1 && layout.size() > 0 && layout.size() < least) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -55,6 +55,9 @@ class GradientCompressor {
   // It keeps what it does not send: every step must have the gradient of every
   // parameter.
   virtual bool remembers() const = 0;
+  // It goes astray unless the first steps have whole gradients, and they have
+  // not.
+  virtual bool needs_start() const { return false; }
   // False if a value is not finite or beyond ±kMaxMagnitude: what is left of it
   // in a memory would spoil the steps after.  Floats that travel as they are
   // may be anything; their mean shows it.

@@ -72,6 +72,8 @@ class LearnedGradients final : public GradientCompressor {
 
   bool sums() const override { return novel_ == nullptr; }
   bool remembers() const override { return true; }
+  // Of another rank's values a rank hears the leader's code at first.
+  bool needs_start() const override { return novel_ != nullptr; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
     const LearningPhase phase = PhaseOf(step, size);
@@ -377,7 +379,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
       CheckPartFits(name, "rate", o.rate, LargestChosenFrom(layout, false)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
   if (made->values() == 0) {  // all travels whole, for ever
-    return BeginWhole(~uint64_t{0}, layout.size(), std::move(made));
+    return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));
   }
   if (!coders) {
     return absl::FailedPreconditionError(

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/codec/packer.h"
@@ -118,19 +117,13 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeQuantized(
   std::string codec(name.base);
   absl::StrAppend(&codec, ":", std::string(name.options),
                   name.options.empty() ? "" : ",", "raw=f32");
-  absl::StatusOr<std::shared_ptr<const Codec>> made =
-      Codec::Create(codec, layout, kernels);
-  if (absl::StrContains(made.status().message(), "has no option")) {
-    return absl::InvalidArgumentError(absl::StrCat(made.status().message(),
-                                                   "; of gradients also ",
-                                                   std::string(name.taken)));
-  }
-  GOSSAMER_RETURN_IF_ERROR(made.status());
-  if ((*made)->fragments() > 1) {
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Codec> made,
+                            Codec::Create(codec, layout, kernels, name.taken));
+  if (made->fragments() > 1) {
     return absl::InvalidArgumentError(
         "a step needs the whole gradient: leave out fragments");
   }
-  return std::make_unique<QuantizedGradients>(*std::move(made), layout.size());
+  return std::make_unique<QuantizedGradients>(std::move(made), layout.size());
 }
 
 }  // namespace gossamer

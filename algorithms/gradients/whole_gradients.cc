@@ -44,6 +44,10 @@ class WholeAtFirst final : public GradientCompressor {
   // Of the steps after: a schedule is chosen once for all.
   bool sums() const override { return method_->sums(); }
   bool remembers() const override { return method_->remembers(); }
+  // What is asked without a layout is asked of all layouts.
+  bool needs_start() const override {
+    return steps_ == kAlwaysWhole && method_->needs_start();
+  }
   bool Takes(std::span<const float> gradient) const override {
     return method_->Takes(gradient);
   }

@@ -19,6 +19,9 @@ namespace gossamer {
 // Of `n` values.
 std::unique_ptr<GradientCompressor> MakeWhole(size_t n);
 
+// Of a layout in which nothing is left out.
+inline constexpr uint64_t kAlwaysWhole = ~uint64_t{0};
+
 // Steps before `steps` have whole gradients of `n` values, those after are
 // `method`'s, which begins as it was made.
 std::unique_ptr<GradientCompressor> BeginWhole(

@@ -38,7 +38,7 @@ constexpr char kExamples[] = R"(examples:
       --methods dense,choco-int4,choco-sign,deep-squeeze,cold,dyna-cold
   gossamer compare --config deploy/configs/quadratic.textproto \
       --also deploy/configs/bilinear.textproto,deploy/configs/gaussian.textproto \
-      --methods dense,choco-int4,choco-sign      # several games in one report
+      --methods all                              # several games in one report
   gossamer compare --config deploy/configs/synthetic.textproto --rehearse \
       --rtt 0ms,100ms,200ms --rate 100mbit      # predicted: no root, no lab
 
@@ -47,6 +47,9 @@ images, one run after the other on this machine.  What an algorithm implies
 (graph, schedule) is its own unless it is the file's algorithm, and so is the
 optimizer of dposg, cold, dyna-cold and gradient-tracking; cp-oadam takes the
 fastest all-reduce of the network at hand unless a setting names one.
+
+--methods all takes every method that can train a game, and says why it leaves
+the others out.
 
 The same command goes on where it was ended: runs that are finished are kept,
 others resume from the last checkpoint that all peers have, or begin anew where
@@ -152,6 +155,11 @@ std::vector<std::pair<std::string, std::string>> DifferencesFrom(
     differences.emplace_back(run.algorithm,
                              absl::StrReplaceAll(lines, {{"modified: ", ""}}));
   }
+  for (const LeftOut& left_out : plan.left_out) {
+    if (left_out.game != first.game) continue;
+    differences.emplace_back(left_out.algorithm,
+                             absl::StrCat("left out: ", left_out.why));
+  }
   return differences;
 }
 
@@ -199,6 +207,10 @@ int RunCompare(const CompareOptions& options) {
   if (!plan.ok()) {
     return Complain("compare",
                     absl::InvalidArgumentError(plan.status().message()));
+  }
+  for (const LeftOut& left_out : plan->left_out) {
+    std::cerr << "compare: " << left_out.game << " without "
+              << left_out.algorithm << ": " << left_out.why << "\n";
   }
   const auto runs = RunAll(*plan);
   if (!runs.ok()) return Complain("compare", runs.status());
@@ -249,7 +261,7 @@ void AddCompare(Command& program) {
   command.AddOption(
       "--methods", &options->methods,
       "instead: names that gossamer methods lists, with options "
-      "as in moniqua:theta=2",
+      "as in moniqua:theta=2; or all",
       {.value_name = "NAME,...", .delimiter = ',', .excludes = "--algorithms"});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});

@@ -160,65 +160,6 @@ absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
   return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
 }
 
-absl::StatusOr<PlannedRun> MakeRun(const CompareOptions& options,
-                                   const ComparedGame& game,
-                                   const Network& network,
-                                   const Contender& contender, uint64_t seed) {
-  PlannedRun run;
-  run.game = game.base.name();
-  run.network = network.name;
-  run.algorithm = contender.name;
-  std::vector<std::string> changes = options.set;
-  changes.push_back(absl::StrCat("seed=", seed));
-  changes.insert(changes.end(), contender.changes.begin(),
-                 contender.changes.end());
-  absl::StatusOr<RunConfig> config = LoadRunConfig(game.file, changes);
-  if (!config.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(contender.name, ": ", config.status().message()));
-  }
-  run.config = *std::move(config);
-  const std::string name =
-      FileName(absl::StrCat(contender.name, "-seed-", seed));
-  const std::string parent =
-      network.name == "local"
-          ? game.folder
-          : absl::StrCat(game.folder, "/", FileName(network.name));
-  run.config.set_name(name);
-  GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
-  run.folder = absl::StrCat(parent, "/", name);
-  absl::StatusOr<std::string> conditions =
-      ConditionsOf(options, network, run.config);
-  if (!conditions.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(contender.name, ": ", conditions.status().message()));
-  }
-  run.conditions = *std::move(conditions);
-  if (network.scenario.empty()) {
-    run.arguments = {"train"};
-  } else {
-    run.arguments = {"lab", "--scenario", network.scenario};
-    if (options.rehearse) run.arguments.push_back("--rehearse");
-    if (!options.step_time.empty()) {
-      run.arguments.insert(run.arguments.end(),
-                           {"--step-time", options.step_time});
-    }
-  }
-  for (const std::string& word :
-       {std::string("--config"), game.file, std::string("--runs"), parent,
-        std::string("--name"), name}) {
-    run.arguments.push_back(word);
-  }
-  if (!game.data.empty()) {
-    run.arguments.insert(run.arguments.end(), {"--data", game.data});
-  }
-  for (const std::string& change : changes) {
-    run.arguments.insert(run.arguments.end(), {"--set", change});
-  }
-  GOSSAMER_RETURN_IF_ERROR(CheckFolder(run, game.data));
-  return run;
-}
-
 // A file that has been loaded before, without what is implied.
 absl::StatusOr<RunConfig> GivenBy(const std::string& path,
                                   const std::vector<std::string>& set) {
@@ -263,6 +204,113 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
   return games;
 }
 
+// How every configuration of a contender differs from its file's.
+std::vector<std::string> ChangesOf(const CompareOptions& options,
+                                   const Contender& contender, uint64_t seed) {
+  std::vector<std::string> changes = options.set;
+  changes.push_back(absl::StrCat("seed=", seed));
+  changes.insert(changes.end(), contender.changes.begin(),
+                 contender.changes.end());
+  return changes;
+}
+
+// What is run and in which conditions; kInvalidArgument if it cannot be.
+absl::StatusOr<PlannedRun> DescribeRun(const CompareOptions& options,
+                                       const ComparedGame& game,
+                                       const Network& network,
+                                       const Contender& contender,
+                                       uint64_t seed) {
+  PlannedRun run;
+  run.game = game.base.name();
+  run.network = network.name;
+  run.algorithm = contender.name;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      run.config,
+      LoadRunConfig(game.file, ChangesOf(options, contender, seed)));
+  run.config.set_name(FileName(absl::StrCat(contender.name, "-seed-", seed)));
+  GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
+  GOSSAMER_ASSIGN_OR_RETURN(run.conditions,
+                            ConditionsOf(options, network, run.config));
+  return run;
+}
+
+// Where it is kept, and the command that leaves it there.
+absl::Status PlaceRun(const CompareOptions& options, const ComparedGame& game,
+                      const Network& network, const Contender& contender,
+                      PlannedRun& run) {
+  const std::string& name = run.config.name();
+  const std::string parent =
+      network.name == "local"
+          ? game.folder
+          : absl::StrCat(game.folder, "/", FileName(network.name));
+  run.folder = absl::StrCat(parent, "/", name);
+  if (network.scenario.empty()) {
+    run.arguments = {"train"};
+  } else {
+    run.arguments = {"lab", "--scenario", network.scenario};
+    if (options.rehearse) run.arguments.push_back("--rehearse");
+    if (!options.step_time.empty()) {
+      run.arguments.insert(run.arguments.end(),
+                           {"--step-time", options.step_time});
+    }
+  }
+  for (const std::string& word :
+       {std::string("--config"), game.file, std::string("--runs"), parent,
+        std::string("--name"), name}) {
+    run.arguments.push_back(word);
+  }
+  if (!game.data.empty()) {
+    run.arguments.insert(run.arguments.end(), {"--data", game.data});
+  }
+  for (const std::string& change :
+       ChangesOf(options, contender, run.config.seed())) {
+    run.arguments.insert(run.arguments.end(), {"--set", change});
+  }
+  return CheckFolder(run, game.data);
+}
+
+// Once, of several networks and seeds that refuse it alike.
+void LeaveOut(LeftOut left_out, ComparePlan& plan) {
+  if (std::ranges::find(plan.left_out, left_out) == plan.left_out.end()) {
+    plan.left_out.push_back(std::move(left_out));
+  }
+}
+
+// Runs of a game, or who is left out of it.
+absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
+                     ComparePlan& plan) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<Contender> contenders,
+      ContendersOf(options.algorithms, options.methods, game.given));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<Network> networks,
+      NetworksOf(options, plan.folder, game.base.peers()));
+  const bool all =
+      options.methods.size() == 1 && options.methods[0] == kAllMethods;
+  absl::Status refused;
+  const size_t before = plan.runs.size();
+  for (const Network& network : networks) {
+    for (const Contender& contender : contenders) {
+      for (uint64_t seed : options.seeds) {
+        absl::StatusOr<PlannedRun> run =
+            DescribeRun(options, game, network, contender, seed);
+        if (!run.ok()) {
+          const std::string why(run.status().message());
+          refused = absl::InvalidArgumentError(
+              absl::StrCat(contender.name, ": ", why));
+          if (!all) return refused;
+          LeaveOut({game.base.name(), contender.name, why}, plan);
+          continue;
+        }
+        GOSSAMER_RETURN_IF_ERROR(
+            PlaceRun(options, game, network, contender, *run));
+        plan.runs.push_back(*std::move(run));
+      }
+    }
+  }
+  return plan.runs.size() == before ? refused : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
@@ -282,21 +330,7 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
     game.folder = games.size() == 1
                       ? plan.folder
                       : absl::StrCat(plan.folder, "/", game.base.name());
-    GOSSAMER_ASSIGN_OR_RETURN(
-        const std::vector<Contender> contenders,
-        ContendersOf(options.algorithms, options.methods, game.given));
-    GOSSAMER_ASSIGN_OR_RETURN(
-        const std::vector<Network> networks,
-        NetworksOf(options, plan.folder, game.base.peers()));
-    for (const Network& network : networks) {
-      for (const Contender& contender : contenders) {
-        for (uint64_t seed : options.seeds) {
-          GOSSAMER_ASSIGN_OR_RETURN(
-              PlannedRun run, MakeRun(options, game, network, contender, seed));
-          plan.runs.push_back(std::move(run));
-        }
-      }
-    }
+    GOSSAMER_RETURN_IF_ERROR(AddRuns(options, game, plan));
   }
   return plan;
 }

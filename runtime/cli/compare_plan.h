@@ -23,7 +23,8 @@ struct CompareOptions : TrainingOptions {
   // Names, each with changes of its own: "dp-oadam+mixing.codec=dense-f32".
   std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
                                          "cp-oadam"};
-  // Instead: names of the catalogue (gossamer methods).
+  // Instead: names of the catalogue (gossamer methods), or "all": every one
+  // that can train the game at hand.
   std::vector<std::string> methods;
   std::vector<uint64_t> seeds = {1};
   // Networks: scenario files, and a round-trip time each, all at one rate.
@@ -47,15 +48,25 @@ struct PlannedRun {
   std::vector<std::string> arguments;  // of gossamer, but how it begins
 };
 
+// A method of "all" that cannot train a game.
+struct LeftOut {
+  std::string game;
+  std::string algorithm;
+  std::string why;
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
 struct ComparePlan {
   std::string folder;
   std::vector<PlannedRun> runs;  // by game, network, algorithm, seed
+  std::vector<LeftOut> left_out;
 };
 
 // Writes the scenarios of --rtt into the plan's folder.  kInvalidArgument: a
 // configuration, algorithm, network or data folder cannot be used, or a folder
 // holds a run of another configuration or of other conditions (naming the
-// difference).
+// difference).  Of "all" methods those that cannot train are left out, unless
+// none can.
 absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options);
 
 }  // namespace gossamer

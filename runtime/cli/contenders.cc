@@ -16,6 +16,9 @@
 namespace gossamer {
 namespace {
 
+// Of methods that gossamer-datalens trains by, and no fleet of peers.
+constexpr std::string_view kPrivacy = "privacy";
+
 bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   return std::ranges::any_of(changes, [&](const std::string& change) {
     return change.starts_with(field + "=");
@@ -122,7 +125,7 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
         absl::StrCat(parts[0], " has no options; compare ", parts[0],
                      "+FIELD=VALUE by --algorithms"));
   }
-  if (method->kind == "privacy") {
+  if (method->kind == kPrivacy) {
     return absl::InvalidArgumentError(absl::StrCat(
         name,
         " cannot be compared here: no fleet of peers trains by it, but "
@@ -154,13 +157,29 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
   return MakeContender(name, algorithm, changes, given);
 }
 
+absl::StatusOr<std::vector<std::string>> NamesOf(
+    const std::vector<std::string>& methods) {
+  std::vector<std::string> names = JoinOptions(methods);
+  if (std::ranges::find(names, kAllMethods) == names.end()) return names;
+  if (names.size() > 1) {
+    return absl::InvalidArgumentError("all methods are all: name no others");
+  }
+  names.clear();
+  for (const Method& method : Methods()) {
+    if (method.kind != kPrivacy) names.emplace_back(method.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Contender>> ContendersOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given) {
   std::vector<Contender> contenders;
-  for (const std::string& name : JoinOptions(methods)) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                            NamesOf(methods));
+  for (const std::string& name : names) {
     absl::StatusOr<Contender> contender = ContenderOfMethod(name, given);
     if (!contender.ok()) return contender.status();
     contenders.push_back(*std::move(contender));

@@ -7,12 +7,16 @@
 #define GOSSAMER_RUNTIME_CLI_CONTENDERS_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
 
 namespace gossamer {
+
+// In place of names: every method that a fleet of peers trains by.
+inline constexpr std::string_view kAllMethods = "all";
 
 struct Contender {
   std::string name;                  // as given
@@ -25,8 +29,8 @@ struct Contender {
 // where neither algorithm is one; cp-oadam takes the fastest all-reduce unless
 // `given` or the name says another.
 //
-// kInvalidArgument: an unknown method, one that is no run of a fleet, or a name
-// twice.
+// kInvalidArgument: an unknown method, one that is no run of a fleet, "all"
+// beside others, or a name twice.
 absl::StatusOr<std::vector<Contender>> ContendersOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given);

@@ -62,9 +62,16 @@ void PrintAll() {
         Text(m.state), Text(m.gamma), m.needs.empty() ? "" : "; needs ",
         Text(m.needs));
   }
-  std::cout << "\nbits: per parameter on the wire; state: floats kept per "
-               "parameter; –: does not apply.\n"
-               "gossamer methods NAME explains one.\n";
+  std::cout
+      << "\nbits: per parameter on the wire; state: floats kept per "
+         "parameter; –: does not apply.\n"
+         "lasting neighbours: the state is an edge's.  Edges last here in "
+         "every schedule; one\n  that draws from all members keeps that "
+         "much for each of them (a bound for\n  the replicas "
+         "of innov- codecs: mixing.replica_memory_mb).\n"
+         "every message: a round waits for all; mixing.deadline is "
+         "refused or of no use.\n"
+         "gossamer methods NAME explains one.\n";
 }
 
 void PrintOne(const Method& m) {

@@ -194,7 +194,7 @@ std::string PlanText(const PlanInput& input, const Plan& plan) {
         " and less within, ", Millis(plan.sites.far),
         " and more between them; where bytes\nbetween them are dear "
         "(gossamer methods locality-skewed):\n  schedule: "
-        "\"locality-skewed\" variance_budget: 1 sites: \"",
+        "\"locality-skewed\" sites: \"",
         sites, "\"\n");
   }
   return out;

@@ -25,6 +25,9 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
 // Events between two looks at the clock.
 constexpr int kEventsPerLook = 64;
+// Of virtual time, so that a rehearsal leaves the same files on every machine;
+// as often as peers tell the service.
+constexpr absl::Duration kSampleEvery = absl::Seconds(1);
 // Of a measured run, its beginning: connections, caches, first allocations.
 constexpr size_t kWarmUpShare = 10;
 
@@ -156,13 +159,17 @@ class Record {
       p.bytes_sent = peer.report.bytes_sent;
       p.finished = peer.finished;
     }
-    if (fleet.consensus_distance && fleet.consensus_round > consensus_round_) {
-      consensus_round_ = fleet.consensus_round;
-      consensus_->Add(
-          ConsensusLine({consensus_round_, *fleet.consensus_distance}));
-      consensus_->Flush().IgnoreError();
-    }
     display_.Show(progress_, absl::Now());
+  }
+  void Sample(const FleetSnapshot& fleet) {
+    if (!fleet.consensus_distance ||
+        fleet.consensus_round <= consensus_round_) {
+      return;
+    }
+    consensus_round_ = fleet.consensus_round;
+    consensus_->Add(
+        ConsensusLine({consensus_round_, *fleet.consensus_distance}));
+    consensus_->Flush().IgnoreError();
   }
   void End() {
     for (auto& sink : sinks_) sink->Flush();
@@ -256,11 +263,19 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                             Rehearsal::Create(std::move(spec)));
   const absl::Time begin = absl::Now();
   absl::Time look = begin + kLookEvery;
+  absl::Duration sample = kSampleEvery;
   bool stopping = false;
   while (!rehearsal->done()) {
     int events = 0;
-    GOSSAMER_RETURN_IF_ERROR(rehearsal->Run(
-        [&] { return ++events > kEventsPerLook && absl::Now() >= look; }));
+    GOSSAMER_RETURN_IF_ERROR(rehearsal->Run([&] {
+      return rehearsal->elapsed() >= sample ||
+             (++events > kEventsPerLook && absl::Now() >= look);
+    }));
+    if (rehearsal->elapsed() >= sample || rehearsal->done()) {
+      record.Sample(rehearsal->Snapshot());
+      sample = absl::Floor(rehearsal->elapsed(), kSampleEvery) + kSampleEvery;
+    }
+    if (absl::Now() < look && !rehearsal->done()) continue;
     look = absl::Now() + kLookEvery;
     record.Look(rehearsal->Snapshot(), absl::Now() - begin,
                 rehearsal->elapsed());

@@ -33,6 +33,7 @@ TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
   EXPECT_NEAR(largest("qsgd:levels=1,norm=l2"), 1 / std::sqrt(512.0), 1e-6);
   EXPECT_EQ(largest("squeeze-topk:k=256"), 256.0f / 4096);
   EXPECT_EQ(largest("squeeze-sign"), 0.3f);
+  EXPECT_EQ(largest("dyna"), 0.2f);
 }
 
 TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
@@ -139,13 +140,23 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
   refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
   refused("qsgd:norm=l1", "max or l2");
-  for (const char* decay : {"0", "1", "-0.5", "nan", "", "0.9x"}) {
+  for (const char* decay : {"0.949", "1", "-0.5", "nan", "", "0.99x"}) {
     refused(("dyna:decay=" + std::string(decay)).c_str(),
-            "between 0 and 1, such as 0.99");
+            "0.95 to 0.999999, such as 0.99");
   }
-  refused("dyna:scale=0", "1e-30 to 1e20");
-  refused("dyna:floor=inf", "1e-30 to 1e20");
-  refused("moniqua:theta=-1", "1e-30 to 1e20");
+  refused("dyna:scale=0", "1e-6 to 1e20");
+  for (const char* floor : {"inf", "nan", "1e-12", "9e-7"}) {
+    refused(("dyna:floor=" + std::string(floor)).c_str(), "1e-6 to 1e20");
+  }
+  refused("dyna:scale=1e-5", "above the floor, 1e-05");
+  refused("dyna:floor=2,scale=2", "above the floor, 2");
+  refused("dyna:floor=1", "option scale of codec \"dyna\" is 1;");
+  EXPECT_EQ(Make("dyna:scale=2e-6,floor=1e-6,decay=0.95")->gamma(), 0.05f);
+  for (const char* theta : {"-1", "1e-30", "9e-5"}) {
+    refused(("moniqua:theta=" + std::string(theta)).c_str(), "1e-4 to 1e20");
+  }
+  EXPECT_EQ(Make("moniqua:theta=1e-4")->gamma(), 1);
+  refused("qsgd:levels=0", "1, 7 or 127");
   refused("moniqua:bits=2", "4 or 8");
 }
 

@@ -217,6 +217,7 @@ TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
 INSTANTIATE_TEST_SUITE_P(
     Gradients, GradientMethodTest,
     testing::Values("dense-f32", "qsgd", "qsgd:levels=1,coding=omega",
+                    "qsgd:norm=l2", "qsgd:levels=127,coding=gamma",
                     "top-k:rate=65", "top-k:rate=20,beta=0.1",
                     "scalecom:rate=100", "scalecom:rate=65,beta=0.1",
                     "scalecom:rate=30,ahead=1", "scalecom:rate=400,flat=1",
@@ -316,6 +317,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Gradients, GradientPayloadTest,
                          testing::Values("qsgd", "qsgd:levels=1,coding=omega",
+                                         "qsgd:norm=l2",
+                                         "qsgd:levels=127,coding=gamma",
                                          "top-k:rate=65", "adacomp",
                                          "adacomp:bin=64,conv=300,most=2",
                                          "adacomp:bin=100,flat=1"));
@@ -349,7 +352,10 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:most=64", "a whole number from 1 to 63");
   refused("adacomp:rate=40", "known: bin, conv, most, flat, full");
   refused("qsgd:levels=3", "1, 7 or 127");
-  refused("qsgd:bits=4", "of gradients also full");
+  refused("qsgd:levels=0", "1, 7 or 127");
+  refused("qsgd:bits=4",
+          "known: levels, bucket, norm, raw, coding, zstd, fragments, least, "
+          "full");
   refused("dense-f32:full=3", "has no option \"full\"; known: none");
   refused("qsgd:full=-1", "a whole number from 0 to 1e+09");
   refused("top-k:full=1.5,rate=9", "a whole number from 0 to 1e+09");
@@ -378,7 +384,9 @@ TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
   const ParameterLayout layout = SomeLayout();
   const size_t n = layout.size();
   constexpr int kDraws = 300;
-  for (const char* const name : {"qsgd", "qsgd:levels=1,bucket=128"}) {
+  for (const char* const name :
+       {"qsgd", "qsgd:levels=1,bucket=128", "qsgd:norm=l2",
+        "qsgd:levels=1,norm=l2", "qsgd:levels=127,norm=l2"}) {
     double variance[2] = {};
     for (const int size : {2, 8}) {
       // Equal gradients, so that only the draws can make a difference.

@@ -12,6 +12,7 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -58,6 +59,19 @@ TEST(Contenders, MethodsMayHaveOptions) {
               Contains("mixing.codec=moniqua:theta=2,bits=4"));
   EXPECT_THAT((*made)[2].changes, Contains("mixing.codec=innov-int4:zstd=1"));
   EXPECT_THAT((*made)[3].changes, Contains("mixing.gradient_codec=adacomp"));
+}
+
+TEST(Contenders, AllAreThoseThatAFleetTrainsBy) {
+  const auto made = ContendersOf({}, {"all"}, Given());
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(NamesOf(*made),
+              AllOf(Contains("cold"), Contains("lgc"), Contains("dense"),
+                    Contains("locality-skewed"), Not(Contains("datalens")),
+                    Not(Contains("all"))));
+  EXPECT_THAT(
+      std::string(
+          ContendersOf({}, {"cold", "all"}, Given()).status().message()),
+      HasSubstr("name no others"));
 }
 
 TEST(Contenders, WhatHasNoOptionsSaysSo) {

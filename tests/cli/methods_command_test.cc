@@ -27,7 +27,7 @@ TEST_F(MethodsCommand, ListsAndExplains) {
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_THAT(all.out,
               AllOf(StartsWith("algorithm\n"), HasSubstr("\ncodec\n"),
-                    HasSubstr("bits 1.000, state 1 per peer, 3 per edge, "
+                    HasSubstr("bits 1.000, state 2 per peer, 3 per edge, "
                               "gamma 0.05; needs lasting neighbours, "
                               "every message, a fixed graph")));
   const Result one = Run("methods cold");
@@ -172,6 +172,59 @@ TEST_F(Contenders, AllAreCheckedBeforeTheFirstRuns) {
     EXPECT_EQ(r.code, 2) << r.err;
     EXPECT_THAT(r.err, HasSubstr(says));
     EXPECT_EQ(Configuration(name, "dense"), "");
+  }
+}
+
+TEST_F(Contenders, AllButThoseThatCannot) {
+  WriteGame("step { optimizer: \"sgd\" }\n");
+  const Result r = Compare("all", "--methods all --set rounds=4");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("q without lgc: gradient method lgc learns"));
+  EXPECT_THAT(r.err, Not(HasSubstr("without dense")));
+  for (const char* name : {"dposg", "dense", "dyna-cold", "qsgd", "adacomp"}) {
+    EXPECT_NE(Configuration("all", name), "") << name;
+  }
+  EXPECT_EQ(Configuration("all", "lgc"), "");
+  EXPECT_THAT(ReadAll(folder_.path() + "/runs/all/report.html"),
+              HasSubstr("left out: gradient method lgc learns"));
+}
+
+// Two games side by side in one report: each has its own settings, and a
+// picture of four panels, of which two are the score over time and traffic.
+TEST_F(Contenders, AllOnTwoGamesAreOneReport) {
+  WriteGame("step { optimizer: \"sgd\" } evaluation { every: 4 }\n");
+  Write("b.textproto",
+        "name: \"b\" peers: 4 rounds: 20 step { optimizer: \"ogda\" }\n"
+        "game { bilinear { dimension: 1100 } } evaluation { every: 4 }\n");
+  const Result r =
+      Compare("two", "--methods all --also b.textproto --set rounds=8 --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto games = ordered_json::parse(r.out)["games"];
+  ASSERT_EQ(games.size(), 2u);
+  const std::string folder = folder_.path() + "/runs/two/";
+  const std::string html = ReadAll(folder + "report.html");
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = i == 0 ? "q" : "b";
+    EXPECT_EQ(games[i]["game"], name);
+    EXPECT_EQ(games[i]["settings"].size(), games[0]["settings"].size());
+    EXPECT_GT(games[i]["settings"].size(), 20u);
+    EXPECT_THAT(r.err, HasSubstr(name + " without lgc: "));
+    EXPECT_THAT(html, AllOf(HasSubstr(name + "</h"), HasSubstr("<img")));
+    for (const auto& run : games[i]["runs"]) {
+      const std::string method = run["algorithm"];
+      EXPECT_TRUE(run["summary"]["finished"]) << name << " " << method;
+      const std::string config =
+          ReadAll(folder_.path() + "/" + run["folder"].get<std::string>() +
+                  "/config.textproto");
+      EXPECT_THAT(config, HasSubstr(i == 0 ? "quadratic {" : "bilinear {"));
+      if (method != "dense") continue;
+      EXPECT_THAT(config, AllOf(HasSubstr("codec: \"dense-f32\""),
+                                HasSubstr(i == 0 ? "\"sgd\"" : "\"ogda\"")));
+    }
+    // Width and height of the PNG: two panels by two, below a title.
+    const std::string png = ReadAll(folder + "comparison-" + name + ".png");
+    ASSERT_GT(png.size(), 24u);
+    EXPECT_EQ(png.substr(16, 8), std::string("\0\0\x06\x40\0\0\x04\x20", 8));
   }
 }
 

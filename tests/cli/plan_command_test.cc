@@ -104,7 +104,7 @@ TEST_F(PlanCommand, ProposesSitesWhereRoundTripsShowSome) {
       Run(absl::StrCat("plan --json --matrix two.txt", kModel)).out);
   EXPECT_EQ(json["sites"], sites);
   EXPECT_EQ(Run(absl::StrCat("graph --schedule locality-skewed --peers 5 "
-                             "--variance-budget 1 --sites \"",
+                             "--sites \"",
                              sites, "\""))
                 .code,
             0);

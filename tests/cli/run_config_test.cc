@@ -259,6 +259,9 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("stable up to 0.0441942"));
   Parse("mixing { gamma: 0.0441942 codec: \"qsgd:levels=1,norm=l2\" }");
   Parse("mixing { gamma: 1 codec: \"innov-sign\" }");
+  EXPECT_THAT(Error("algorithm: \"dyna-cold\" mixing { gamma: 0.25 }"),
+              HasSubstr("codec \"dyna\" is stable up to 0.2"));
+  Parse("algorithm: \"dyna-cold\" mixing { gamma: 0.2 }");
   // A ring of thirds: λmax(I − W) is 4/3.
   EXPECT_THAT(Error("algorithm: \"cold\" peers: 8 mixing { gamma: 0.8 }"),
               HasSubstr("1/λmax(I − W), 0.75 on this graph"));
@@ -312,9 +315,21 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { gradient_codec: "
                     "\"lgc:server=1\" all_reduce: \"ring\" }"),
               HasSubstr("encoded again at every hop"));
-  EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { gradient_codec: "
-                    "\"lgc:full=0,server=1\" }"),
-              HasSubstr("begin with whole gradients, full=200"));
+  for (const char* lgc : {"lgc:full=0,server=1", "lgc:server=1.0,full=0",
+                          "lgc:server=1,full=0.0,rate=100"}) {
+    EXPECT_THAT(Error(absl::StrCat("algorithm: \"cp-oadam\" mixing { "
+                                   "gradient_codec: \"",
+                                   lgc, "\" }")),
+                HasSubstr("begin with whole gradients, full=200"));
+  }
+  Parse(
+      "algorithm: \"cp-oadam\" mixing { gradient_codec: "
+      "\"lgc:server=1,full=1\" }");
+  Parse("algorithm: \"cp-oadam\" mixing { gradient_codec: \"lgc:full=0\" }");
+  Parse("algorithm: \"cold\" mixing { codec: \"innov-int4:fragments=1\" }");
+  EXPECT_THAT(
+      Error("algorithm: \"cold\" mixing { codec: \"innov-int4:fragments=2\" }"),
+      HasSubstr("innov-int8, innov-int4 or dyna, whole"));
   EXPECT_THAT(Error("mixing { gradient_codec: \"lgc\" }"),
               HasSubstr("dp-oadam sends no gradients"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "
@@ -331,6 +346,19 @@ TEST(Validate, CompositionsThatCannotWork) {
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking"),
                     HasSubstr("corrects gradients that are tracked already")));
+  for (const char* codec : {"diff-int4", "qsgd:levels=127", "moniqua:theta=8",
+                            "squeeze-int4", "squeeze-sign"}) {
+    EXPECT_THAT(Error(absl::StrCat("algorithm: \"gradient-tracking\" "
+                                   "mixing { codec: \"",
+                                   codec, "\" }")),
+                AllOf(HasSubstr(absl::StrCat("mixing.codec is \"", codec)),
+                      HasSubstr("keeps gradient-tracking from the solution")));
+  }
+  for (const char* codec : {"dense-bf16", "diff-int8", "masked", "power-gossip",
+                            "innov-int4:fragments=3"}) {
+    Parse(absl::StrCat("algorithm: \"gradient-tracking\" mixing { codec: \"",
+                       codec, "\" }"));
+  }
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
                     "mixing { gossip: \"chebyshev\" codec: \"dense-f32\" "
                     "overlap_steps: 0 mixing_rounds: 2 }"),
@@ -366,6 +394,12 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("the same matrix every round"));
   EXPECT_THAT(Error("algorithm: \"cold\" step { n_critic: 5 }"),
               HasSubstr("steps and mixes in turn"));
+  for (const char* algorithm : {"cold", "dyna-cold"}) {
+    EXPECT_THAT(Error(absl::StrCat("algorithm: \"", algorithm,
+                                   "\" step { gradient_clip: 100 }")),
+                HasSubstr("step.gradient_clip is 100, but optimizer cold "
+                          "learns each peer's own gradient"));
+  }
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { optimizer: \"cold\" }"),
               HasSubstr("lives of mixing"));
   EXPECT_THAT(Error("mixing { codec: \"dyna\" }"),

@@ -7,6 +7,7 @@ usage: datalens_processes_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -289,6 +290,27 @@ class DataLens(unittest.TestCase):
             "--steps", "1", "--quiet", "--json"))
         self.assertEqual(code, 0, result)
         self.assertEqual(result["epsilon_budget"], 10)
+
+    def test_the_text_says_what_is_guaranteed(self):
+        example = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                               "../../deploy/configs/digits.txt")
+        for more, unless in (((), ""),
+                             (("--noise-seed", "3"),
+                              ", were the noise's seed not known")):
+            done = start_plain(
+                "train", "--config", example, "--data",
+                os.path.join(self.folder, "digits.csv"), "--teachers", "40",
+                "--steps", "1", "--quiet", *more)
+            out, complaint = done.communicate(timeout=LIMIT)
+            self.assertEqual(done.returncode, 0, complaint)
+            lines = out.splitlines()
+            self.assertRegex(lines[0], r"^ended     .*, after 1 steps, 10 images$")
+            privacy = re.fullmatch(
+                r"privacy   \(([0-9.]+), 1e-05\)-DP of 10" + unless, lines[1])
+            self.assertIsNotNone(privacy, lines[1])
+            self.assertGreater(float(privacy[1]), 0)
+            self.assertLess(float(privacy[1]), 10)
+            self.assertRegex(lines[2], r"^accuracy  0\.[0-9]{3} on \d+ held-out")
 
     def test_a_student_that_is_not_finite_stops_and_says_so(self):
         code, complaint = end(self.run_here(
