@@ -32,6 +32,9 @@ def named_by_tests():
              for match in NAMED.findall(text) for k in match}
     for text in texts("tests", ".py"):
         for line in text.splitlines():
+            # That something was not told needs no source that tells it.
+            if "assertNot" in line:
+                continue
             if "events(" in line or "told(" in line:
                 named.update(re.findall(r'"(\w+)"', line))
     return named

@@ -75,5 +75,48 @@ TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
   EXPECT_THAT(lines_[1], HasSubstr("1002 so far"));
 }
 
+// What anybody may ask: one line in ten seconds, and all are counted.
+TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
+  wire::HeartbeatRequest stranger, damaged;
+  stranger.set_run_id("run");
+  stranger.set_peer_id(9);
+  damaged = stranger;
+  damaged.set_sketch("not of doubles");
+  wire::StopRequest early, other_stop;
+  early.set_run_id("run");
+  other_stop.set_run_id("other\n");
+  wire::GetStatusRequest other_status, status;
+  other_status.set_run_id("other\n");
+  wire::MeasureLinksRequest other_survey, early_survey;
+  other_survey.set_run_id("other\n");
+  wire::HeartbeatResponse beat;
+  wire::StopResponse stopped;
+  wire::FleetStatus known;
+  wire::LinkSurveyStatus survey;
+  auto refused = [&, times = 0u](const absl::Status& answer,
+                                 const std::string& line) mutable {
+    ++times;
+    EXPECT_FALSE(answer.ok()) << line;
+    ASSERT_EQ(lines_.size(), times) << line;
+    EXPECT_THAT(lines_.back(), HasSubstr("request_refused: " + line));
+    EXPECT_THAT(lines_.back(), Not(HasSubstr("\n")));
+    now_ += absl::Minutes(1);
+  };
+  refused(plane_->Heartbeat(stranger, beat), "heartbeat of peer 9: ");
+  refused(plane_->Heartbeat(damaged, beat), "heartbeat of peer 9: ");
+  refused(plane_->Stop(early, stopped), "stop: ");
+  refused(plane_->Stop(other_stop, stopped), "stop: ");
+  refused(plane_->GetStatus(other_status, known), "status: ");
+  refused(plane_->MeasureLinks(other_survey, survey), "survey: ");
+  refused(plane_->MeasureLinks(early_survey, survey), "survey: ");
+  now_ -= absl::Minutes(1);
+  for (int i = 0; i < 93; ++i) {
+    EXPECT_FALSE(plane_->Heartbeat(stranger, beat).ok());
+  }
+  EXPECT_EQ(lines_.size(), 7u);
+  ASSERT_TRUE(plane_->GetStatus(status, known).ok());
+  EXPECT_EQ(known.service_events().at("request_refused"), 100u);
+}
+
 }  // namespace
 }  // namespace gossamer

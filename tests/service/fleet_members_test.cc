@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "tests/service/beating_fleet.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {
@@ -132,6 +134,43 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
 
 // All machines go, and one stays away: two minutes after the last of the others
 // has come back they begin from what they share.
+// Records of those that are gone are kept as far as there is room: they say who
+// may not return yet.
+TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
+  constexpr size_t kMost = 2 * kMaxPeers;
+  options_.max_peers = 4;
+  Assemble(4);
+  Run(10);
+  FleetRecord full = fleet_->record();
+  for (uint64_t id = 5; full.members.size() < kMost; ++id) {
+    MemberRecord gone;
+    gone.id = {id};
+    gone.boot_id = 100 + id;
+    gone.address = "a:1";
+    gone.standing = Standing::kRemoved;
+    full.members.push_back(gone);
+  }
+  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  Run(1);
+  const auto kept = [this](uint64_t id) {
+    return std::ranges::any_of(
+        fleet_->record().members,
+        [id](const MemberRecord& m) { return m.id.value == id; });
+  };
+  EXPECT_EQ(Register(5000, 1).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_TRUE(kept(5));
+  options_.max_peers = 5;
+  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  Run(1);
+  ASSERT_TRUE(Register(5000, 1).ok());
+  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_TRUE(kept(5000));
+  EXPECT_FALSE(kept(5));
+  EXPECT_TRUE(kept(6));
+}
+
 TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
   Assemble(4);
   Run(10);

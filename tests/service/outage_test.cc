@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/testing/serviced_fleet.h"
@@ -118,6 +120,37 @@ TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
   EXPECT_GT(fleet.RoundsOf(all).second, fleet.RoundsOf(all).first + 30);
   ASSERT_TRUE(RunFor(fleet, absl::Seconds(20)));
   EXPECT_LT(fleet.RoundsOf(all).second, fleet.RoundsOf(all).first + 4);
+}
+
+// A stop that is proposed when the service dies, before all have answered:
+// nobody begins that round, and one of them has to go.
+TEST(OutageTest, WhoHasToGoDoesNotWaitForAStopThatNobodyCommits) {
+  for (const auto deadline :
+       {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
+    ServicedFleet fleet(Long(deadline));
+    const std::set<PeerId> all = fleet.Everybody();
+    ASSERT_TRUE(RunTo(fleet, 100));
+    fleet.peer(3).Leave();  // within a minute and a hundred rounds
+    fleet.service().RequestStop();
+    const auto proposed = [&](PeerId id) {
+      return !fleet.peer(id.value).joined();
+    };
+    ASSERT_TRUE(fleet.Until([&] { return std::ranges::all_of(all, proposed); },
+                            absl::Seconds(5)));
+    ASSERT_FALSE(fleet.service().fleet()->record().stop.committed);
+    const uint64_t round = fleet.service().fleet()->record().stop.round;
+    fleet.service().Crash();
+    ASSERT_TRUE(RunFor(fleet, absl::Minutes(1)));
+    EXPECT_EQ(fleet.RoundsOf(all), std::pair(round, round));
+    ASSERT_TRUE(RunFor(fleet, absl::Minutes(1)));
+    EXPECT_EQ(fleet.RoundsOf({{3}}).second, 0u) << "it has ended";
+    EXPECT_EQ(fleet.Count("left_late"), 1);
+    EXPECT_EQ(fleet.RoundsOf({{1}, {2}, {4}, {5}, {6}}),
+              std::pair(round, round));
+    ASSERT_TRUE(fleet.service().Start(/*old=*/false).ok());
+    EXPECT_THAT(fleet.Finish(absl::Minutes(1)), IsEmpty());
+    EXPECT_EQ(fleet.service().fleet()->record().stop.round, round);
+  }
 }
 
 }  // namespace

@@ -191,6 +191,7 @@ TEST(ChunkingTest, LiesWithCorrectChecksumsAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(4, 3, 20, 0, 20, 20)))) << "channel";
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 7, 20, 0, 20, 20)))) << "flags";
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 1, 20, 0, 20, 20)))) << "not last";
+  EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 1, 0, 0, 20, 0)))) << "empty";
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 3, 20, 0, 21, 20)))) << "last";
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 3, 21, 0, 21, 20)))) << "length";
   EXPECT_TRUE(absl::IsDataLoss(feed(Forge(0, 3, 20, 0, 10, 20)))) << "too much";

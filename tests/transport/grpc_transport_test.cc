@@ -99,9 +99,13 @@ TEST_F(HostileTest, AnotherRunPeerOrVersionIsToldSo) {
   ExpectStillServing();
 }
 
-TEST_F(HostileTest, ALaneOfNoConnectionIsRefused) {
+TEST(LanesOverGrpcTest, ALaneOfNoConnectionIsRefused) {
+  GrpcOptions two = OptionsOf(kA);
+  two.lanes = 2;
+  Node node(two);
+  node.Connect(kB, "");
   const auto refusal = [&](uint32_t lane, uint64_t attempt) {
-    RawClient client(node_.address());
+    RawClient client(node.address());
     TransportHello hello = HelloOfB();
     hello.lane = lane;
     hello.attempt = attempt;
@@ -109,13 +113,14 @@ TEST_F(HostileTest, ALaneOfNoConnectionIsRefused) {
     return std::string(client.Finish().error_message());
   };
   EXPECT_THAT(refusal(1, 1), HasSubstr("no such connection"));
-  RawClient first(node_.address());
+  RawClient first(node.address());
   first.Write(EncodeHello(HelloOfB()));
   ASSERT_TRUE(first.Read()) << "the answer";
   EXPECT_THAT(refusal(1, 2), HasSubstr("no such connection"));
+  EXPECT_THAT(refusal(2, 1), HasSubstr("this end wants 2"));
   EXPECT_THAT(refusal(8, 1), HasSubstr("lane 8"));
   EXPECT_THAT(refusal(~0u, 1), HasSubstr("no such connection"));
-  RawClient lane(node_.address());
+  RawClient lane(node.address());
   TransportHello hello = HelloOfB();
   hello.lane = 1;
   lane.Write(EncodeHello(hello));
@@ -124,13 +129,13 @@ TEST_F(HostileTest, ALaneOfNoConnectionIsRefused) {
   // What comes over the two is one frame; it needs both.
   ASSERT_TRUE(lane.Write(FirstChunk(300, 300, 2)));
   ASSERT_TRUE(first.Write(FirstChunk(1000, 1000, 2)));
-  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.frames.size() == 1; }));
-  EXPECT_TRUE(node_.recorder.With([](const Seen& s) {
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  EXPECT_TRUE(node.recorder.With([](const Seen& s) {
     return s.ups.size() == 1 && s.frames[0].frame.body.size() == 1300;
   }));
   // A lane that says what no peer says ends all of the connection.
   ASSERT_TRUE(lane.Write(FirstChunk(300, 300)));
-  ASSERT_TRUE(node_.Await([](const Seen& s) { return s.downs.size() == 1; }));
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
   EXPECT_FALSE(first.Finish().ok());
 }
 
@@ -138,6 +143,7 @@ TEST_F(HostileTest, ALaneOfNoConnectionIsRefused) {
 TEST(LanesOverGrpcTest, AConnectionDoesWithoutALaneThatIsRefused) {
   GrpcOptions few = OptionsOf(kB);
   few.max_connections = 2;
+  few.lanes = 3;
   few.max_body_bytes = 4 << 20;
   Node b(few);
   b.Connect(kA, "");

@@ -200,6 +200,46 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
   EXPECT_FALSE(node.Send(b_stays ? kB : kC, (1 << 20) + 1));
 }
 
+// It answers keepalives, and holds what all connections share.
+TEST(LimitsTest, WhoBeginsAFrameEndsIt) {
+  GrpcOptions options = OptionsOf(kA);
+  options.lanes = 2;
+  options.frame_slack = kShort;
+  options.check_again = kShort / 10;
+  Node node(options);
+  node.Connect(kB, "");
+  const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
+  // Who has nothing to say stays.
+  constexpr PeerId kC{3};
+  node.Connect(kC, "");
+  RawClient idle(node.address());
+  TransportHello hello = HelloOfB();
+  hello.self = kC;
+  idle.Write(EncodeHello(hello));
+  ASSERT_TRUE(idle.Read());
+  for (const size_t parts : {0u, 2u}) {
+    RawClient client(node.address());
+    client.Write(EncodeHello(HelloOfB()));
+    ASSERT_TRUE(client.Read());
+    FrameChunker whole(Channel::kEdge, frame, 1 << 10);
+    while (!whole.done()) client.Write(BytesOf(whole.Next()));
+    // Half of a frame's bytes, or of its parts.
+    FrameChunker half(Channel::kEdge, frame, 2 << 10, parts);
+    client.Write(BytesOf(half.Next()));
+    if (parts != 0) client.Write(BytesOf(half.Next()));
+    const grpc::Status status = client.Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED)
+        << status.error_message();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(node.AwaitProblem()));
+  }
+  EXPECT_TRUE(node.Await([](const Seen& s) {
+    return s.frames.size() == 2 && s.downs.size() == 2;
+  }));
+  FrameChunker last(Channel::kEdge, frame, 4 << 10);
+  EXPECT_TRUE(idle.Write(BytesOf(last.Next())));
+  EXPECT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 3; }));
+}
+
 TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
   Node node(OptionsOf(kA));
   node.Connect(kB, "");

@@ -164,6 +164,14 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
       "this service runs \"%s\", not \"%s\"", fleet_.options().run_id, run_id));
 }
 
+absl::Status ControlPlane::Refuse(std::string_view call,
+                                  const absl::Status& why) {
+  events_->TellSeldom(
+      "request_refused", clock_(),
+      absl::StrCat(std::string(call), ": ", PlainText(why.message())));
+  return why;
+}
+
 absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
                                     wire::RegisterResponse& response) {
   const Registration r = RegistrationOf(request);
@@ -187,12 +195,15 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
 
 absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
                                      wire::HeartbeatResponse& response) {
-  GOSSAMER_ASSIGN_OR_RETURN(const FleetHeartbeat heartbeat,
-                            HeartbeatOf(request));
-  GOSSAMER_ASSIGN_OR_RETURN(const FleetAnswer answer,
-                            fleet_.Heartbeat(heartbeat, clock_()));
+  const std::string call =
+      absl::StrCat("heartbeat of peer ", request.peer_id());
+  const absl::StatusOr<FleetHeartbeat> heartbeat = HeartbeatOf(request);
+  if (!heartbeat.ok()) return Refuse(call, heartbeat.status());
+  const absl::StatusOr<FleetAnswer> answer =
+      fleet_.Heartbeat(*heartbeat, clock_());
+  if (!answer.ok()) return Refuse(call, answer.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
-  Fill(answer, response);
+  Fill(*answer, response);
   response.set_registered(static_cast<uint32_t>(fleet_.registered()));
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
   Survey(request, response);
@@ -220,9 +231,8 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
   }
 }
 
-absl::Status ControlPlane::MeasureLinks(
-    const wire::MeasureLinksRequest& request,
-    wire::LinkSurveyStatus& response) {
+absl::Status ControlPlane::CheckSurvey(
+    const wire::MeasureLinksRequest& request) const {
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
   const View& view = fleet_.record().view;
   if (view.epoch == 0 || fleet_.Finished()) {
@@ -230,11 +240,18 @@ absl::Status ControlPlane::MeasureLinks(
         "nobody trains: ways are measured between the members of a running "
         "fleet");
   }
-  if (view.members.size() > kMostSurveyed) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the fleet has ", view.members.size(),
-        " members; ways are measured between at most ", kMostSurveyed));
-  }
+  if (view.members.size() <= kMostSurveyed) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the fleet has ", view.members.size(),
+      " members; ways are measured between at most ", kMostSurveyed));
+}
+
+absl::Status ControlPlane::MeasureLinks(
+    const wire::MeasureLinksRequest& request,
+    wire::LinkSurveyStatus& response) {
+  const absl::Status can = CheckSurvey(request);
+  if (!can.ok()) return Refuse("survey", can);
+  const View& view = fleet_.record().view;
   if (request.start() && !survey_.running()) {
     std::vector<PeerId> members;
     for (const Member& m : view.members) members.push_back(m.id);
@@ -263,7 +280,8 @@ absl::Status ControlPlane::MeasureLinks(
 
 absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
                                      wire::FleetStatus& response) {
-  GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
+  const absl::Status run = CheckRun(request.run_id());
+  if (!run.ok()) return Refuse("status", run);
   const FleetSnapshot snapshot = fleet_.Snapshot(clock_());
   response.set_run_id(fleet_.options().run_id);
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
@@ -287,10 +305,12 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
 
 absl::Status ControlPlane::Stop(const wire::StopRequest& request,
                                 wire::StopResponse& response) {
-  GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
-  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, fleet_.RequestStop(clock_()));
+  const absl::Status run = CheckRun(request.run_id());
+  if (!run.ok()) return Refuse("stop", run);
+  const absl::StatusOr<uint64_t> round = fleet_.RequestStop(clock_());
+  if (!round.ok()) return Refuse("stop", round.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
-  response.set_stop_round(round);
+  response.set_stop_round(*round);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,6 +71,9 @@ class ControlPlane {
   ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log,
                std::shared_ptr<ServiceEvents> events);
   absl::Status CheckRun(const std::string& run_id) const;
+  // Tells of it and gives `why` back.
+  absl::Status Refuse(std::string_view call, const absl::Status& why);
+  absl::Status CheckSurvey(const wire::MeasureLinksRequest& request) const;
   // What a heartbeat says of its peer's task, and the next one.
   void Survey(const wire::HeartbeatRequest& request,
               wire::HeartbeatResponse& response);

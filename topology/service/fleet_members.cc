@@ -32,6 +32,7 @@ int Fleet::registered() const {
                     [](const MemberRecord& m) { return OfTheFleet(m); }));
 }
 
+// A new one takes the place of one that is gone where there are too many.
 void Fleet::Put(MemberRecord member) {
   auto& members = record_.members;
   const auto at =
@@ -39,9 +40,16 @@ void Fleet::Put(MemberRecord member) {
                    [&](const MemberRecord& m) { return m.id >= member.id; });
   if (at != members.end() && at->id == member.id) {
     *at = std::move(member);
-  } else {
-    members.insert(at, std::move(member));
+    return;
   }
+  const PeerId id = members.insert(at, std::move(member))->id;
+  if (members.size() <= kMaxRecords) return;
+  const auto gone = std::ranges::find_if(members, [id](const MemberRecord& m) {
+    return m.id != id && !OfTheFleet(m);
+  });
+  if (gone == members.end()) return;
+  live_.erase(gone->id);
+  members.erase(gone);
 }
 
 void Fleet::Note(const std::string& line) {
@@ -83,14 +91,6 @@ bool Fleet::CanHave(int members, const std::string& instead) {
 absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
                           absl::Time now) {
   const bool known = Find(member.id) != nullptr;
-  if (!known && record_.members.size() >= kMaxRecords) {
-    const auto gone = std::ranges::find_if(
-        record_.members, [](const MemberRecord& m) { return !OfTheFleet(m); });
-    if (gone != record_.members.end()) {
-      live_.erase(gone->id);
-      record_.members.erase(gone);
-    }
-  }
   if (!record_.assembled || Finished()) {
     if (known || registered() < options_.expected) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrFormat(

@@ -179,8 +179,9 @@ absl::Status FrameAssembler::Add(
   }
   const size_t missing = head_.size() + body_size_ - filled_;
   const bool last = header.flags & kLast;
+  // Without bytes nothing gets on, and a frame would never end.
   if (reader.left() != header.length || header.length > missing ||
-      last != (header.length == missing)) {
+      last != (header.length == missing) || (header.length == 0 && !last)) {
     return absl::DataLossError(absl::StrFormat(
         "a chunk declares %d bytes, holds %d, and %d are missing",
         header.length, reader.left(), missing));

@@ -106,6 +106,8 @@ class FrameAssembler {
                    std::optional<ReceivedFrame>* complete);
   // Bytes of the frame that is not complete; 0 between frames.
   size_t filled() const { return in_frame_ ? filled_ : 0; }
+  // And of all of it.
+  size_t expected() const { return in_frame_ ? head_.size() + body_size_ : 0; }
 
  private:
   struct Header;

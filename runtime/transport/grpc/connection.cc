@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
+
 namespace gossamer {
+namespace {
+
+// Bytes a second, 0.25 Mbit/s: below it a run of any model that needs a
+// deadline has long given the round up.
+constexpr double kLeastRate = 32 << 10;
+
+}  // namespace
 
 Connection::Connection(GrpcStreamPtr first, uint64_t attempt,
                        const GrpcStreamLimits& limits)
@@ -31,6 +40,31 @@ bool Connection::Send(Channel channel, const Frame& frame) {
     if (!lanes_[i].stream->Send(channel, parts[i], open)) return false;
   }
   return true;
+}
+
+absl::Status Connection::Receive(size_t lane, ReceivedFrame frame,
+                                 std::vector<ReceivedFrame>* complete) {
+  const absl::Status added = joiner_.Add(lane, std::move(frame), complete);
+  if (joiner_.held() == 0) {
+    waits_since_ = absl::InfiniteFuture();
+  } else if (!complete->empty() || waits_since_ == absl::InfiniteFuture()) {
+    waits_since_ = absl::Now();
+  }
+  return added;
+}
+
+absl::Time Connection::Deadline(absl::Duration slack) const {
+  const auto after = [slack](absl::Time begun, size_t bytes) {
+    return begun + slack +
+           absl::Seconds(static_cast<double>(bytes) / kLeastRate);
+  };
+  absl::Time first = after(waits_since_, joiner_.held());
+  for (const Lane& lane : lanes_) {
+    if (lane.stream == nullptr) continue;
+    first = std::min(
+        first, after(lane.stream->frame_begun(), lane.stream->frame_bytes()));
+  }
+  return first;
 }
 
 bool Connection::Drained() const {

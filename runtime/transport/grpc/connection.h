@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "runtime/transport/grpc/grpc_stream.h"
 #include "runtime/transport/grpc/lanes.h"
 #include "runtime/transport/transport.h"
@@ -39,9 +40,11 @@ class Connection {
   bool Send(Channel channel, const Frame& frame);
   // As LaneJoiner::Add.
   absl::Status Receive(size_t lane, ReceivedFrame frame,
-                       std::vector<ReceivedFrame>* complete) {
-    return joiner_.Add(lane, std::move(frame), complete);
-  }
+                       std::vector<ReceivedFrame>* complete);
+  // When what has begun to come, on any lane, must have ended: so long after
+  // its beginning, and its size over the least rate.  InfiniteFuture if nothing
+  // has begun.
+  absl::Time Deadline(absl::Duration slack) const;
   // All that was sent has been handed to the network.
   bool Drained() const;
   // All of its streams, those under way too.
@@ -56,6 +59,8 @@ class Connection {
   const uint64_t attempt_;
   std::vector<Lane> lanes_;
   LaneJoiner joiner_;
+  // Since when the joiner has waited for parts of one frame.
+  absl::Time waits_since_ = absl::InfiniteFuture();
 };
 
 }  // namespace gossamer

@@ -26,7 +26,7 @@ absl::Status Connector::Start() {
   if (!started.ok()) return started;
   loop_->SetPoller(&io_);
   polled_ = true;
-  if (options_.certificates != nullptr) CheckAgain();
+  CheckAgain();
   return started;
 }
 
@@ -152,59 +152,6 @@ void Connector::OnAccepted(GrpcStreamPtr stream) {
   if (alive_) Track(stream, PeerId{});
 }
 
-absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
-                              const TransportHello& hello) const {
-  absl::Status ok = CheckHello(hello, options_.self, options_.run_id).status();
-  if (ok.ok()) ok = CheckIdentity(stream, hello.self);
-  if (!ok.ok()) return ok;
-  if (stream.dialled() && hello.self != state.peer) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "peer %d answers at the address of peer %d; check the list of "
-        "addresses",
-        hello.self.value, state.peer.value));
-  }
-  if (!peers_.contains(hello.self)) {
-    return absl::UnavailableError(
-        absl::StrFormat("peer %d is not a neighbour of peer %d, or not yet",
-                        hello.self.value, options_.self.value));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Connector::CheckIdentity(const GrpcStream& stream,
-                                      PeerId peer) const {
-  if (options_.certificates == nullptr) return absl::OkStatus();
-  const absl::StatusOr<Certificate> shown =
-      CheckCaller(*options_.certificates, *stream.caller());
-  if (!shown.ok()) return shown.status();
-  if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
-    return absl::OkStatus();
-  }
-  return absl::UnauthenticatedError(
-      absl::StrFormat("who says to be peer %d has the certificate of %s",
-                      peer.value, Describe(shown->identity)));
-}
-
-void Connector::CheckAgain() {
-  std::vector<std::pair<PeerId, ConnectionId>> open;
-  for (const auto& [id, peer] : peers_) {
-    for (const auto& [connection, stream] : peer.up) {
-      open.emplace_back(id, connection);
-    }
-  }
-  for (const auto& [id, connection] : open) {
-    const absl::Status valid =
-        CheckIdentity(peers_.at(id).up.at(connection).first(), id);
-    if (valid.ok()) continue;
-    Report(id, valid);
-    CloseStream(id, connection, valid);
-  }
-  check_timer_ = loop_->RunAt(loop_->Now() + options_.check_again,
-                              [self = shared_from_this()] {
-                                if (self->alive_) self->CheckAgain();
-                              });
-}
-
 void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   const auto it = streams_.find(stream);
   if (!alive_ || it == streams_.end()) return;
@@ -244,13 +191,13 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
              !connection.second.first().dialled();
     });
   }
-  if (it == up.end() || hello.lane >= kMaxLanes ||
+  if (it == up.end() || hello.lane >= static_cast<size_t>(options_.lanes) ||
       it->second.IsOpen(hello.lane) ||
       (stream->dialled() && hello.lane != state->lane)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "lane %d of connection %d of peer %d: there is no such connection, or "
-        "it has that lane",
-        hello.lane, hello.attempt, hello.self.value));
+        "it has that lane, or this end wants %d (resources.connections)",
+        hello.lane, hello.attempt, hello.self.value, options_.lanes));
   }
   state->peer = hello.self;
   state->id = it->first;

@@ -78,6 +78,8 @@ class Connector final : public GrpcStreamOwner,
                      const TransportHello& hello) const;
   // Whether the other end has proved to be `peer`, and may still be it.
   absl::Status CheckIdentity(const GrpcStream& stream, PeerId peer) const;
+  // Whether a connection may stay open.
+  absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
   void Up(PeerId peer, const GrpcStreamPtr& stream, uint64_t attempt);
   // A further lane of a connection of this peer: dialled, or accepted.

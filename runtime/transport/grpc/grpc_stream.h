@@ -69,6 +69,12 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool Send(Channel channel, Frame frame, size_t parts = 0);
   // All that was sent has been handed to the network.
   bool Drained() const { return queued_.held() == 0; }
+  // When the frame that is coming in began, and its bytes; InfiniteFuture and 0
+  // between frames.
+  absl::Time frame_begun() const {
+    return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
+  }
+  size_t frame_bytes() const { return assembler_.expected(); }
   // What the other end has proved of itself; once it has said hello.
   std::shared_ptr<const grpc::AuthContext> caller() const;
   // Of an accepted stream: from where it came, as gRPC says it.

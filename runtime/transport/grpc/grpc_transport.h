@@ -67,8 +67,11 @@ struct GrpcOptions {
   // Of the handshake, of a connection without a stream, of a stream without a
   // hello.
   absl::Duration hello_timeout = absl::Seconds(10);
-  // Between two looks at whether the certificates of open connections still
-  // hold: one may expire or be revoked.
+  // Of a frame that has begun to come, beside its size at 32 KiB/s: a peer that
+  // does not end one holds what all connections share.
+  absl::Duration frame_slack = absl::Seconds(60);
+  // Between two looks at open connections: a certificate may expire or be
+  // revoked, a frame may not come to its end.
   absl::Duration check_again = absl::Seconds(5);
   absl::Duration keepalive_time = absl::Seconds(15);
   absl::Duration keepalive_timeout = absl::Seconds(10);

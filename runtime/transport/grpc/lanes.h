@@ -46,6 +46,8 @@ class LaneJoiner {
   // much waits; the joiner is then of no further use.
   absl::Status Add(size_t lane, ReceivedFrame frame,
                    std::vector<ReceivedFrame>* complete);
+  // Bytes that wait for parts of other lanes.
+  size_t held() const { return share_.held(); }
 
  private:
   // True if the frame at the front of the first lane has all its parts.

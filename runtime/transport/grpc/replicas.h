@@ -1,7 +1,8 @@
 // Calls to a service at several addresses, of which not every one serves.
 //
 // Whoever serves is asked first the next time, and who could not be reached is
-// on a new connection: how often is for the caller to say.  Knows nothing of what is asked.
+// on a new connection: how often is for the caller to say.  Knows nothing of
+// what is asked.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_

@@ -1,0 +1,75 @@
+// What a connector believes at a hello, and what it puts up with afterwards.
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "runtime/transport/grpc/connector.h"
+
+namespace gossamer {
+
+absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
+                              const TransportHello& hello) const {
+  absl::Status ok = CheckHello(hello, options_.self, options_.run_id).status();
+  if (ok.ok()) ok = CheckIdentity(stream, hello.self);
+  if (!ok.ok()) return ok;
+  if (stream.dialled() && hello.self != state.peer) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "peer %d answers at the address of peer %d; check the list of "
+        "addresses",
+        hello.self.value, state.peer.value));
+  }
+  if (!peers_.contains(hello.self)) {
+    return absl::UnavailableError(
+        absl::StrFormat("peer %d is not a neighbour of peer %d, or not yet",
+                        hello.self.value, options_.self.value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connector::CheckIdentity(const GrpcStream& stream,
+                                      PeerId peer) const {
+  if (options_.certificates == nullptr) return absl::OkStatus();
+  const absl::StatusOr<Certificate> shown =
+      CheckCaller(*options_.certificates, *stream.caller());
+  if (!shown.ok()) return shown.status();
+  if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
+    return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(
+      absl::StrFormat("who says to be peer %d has the certificate of %s",
+                      peer.value, Describe(shown->identity)));
+}
+
+absl::Status Connector::CheckOpen(PeerId id,
+                                  const Connection& connection) const {
+  const absl::Status valid = CheckIdentity(connection.first(), id);
+  if (!valid.ok()) return valid;
+  const absl::Time now = absl::Now();
+  if (now < connection.Deadline(options_.frame_slack)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrFormat("a frame of peer %d has begun and does not come to its "
+                      "end",
+                      id.value));
+}
+
+void Connector::CheckAgain() {
+  std::vector<std::pair<PeerId, ConnectionId>> open;
+  for (const auto& [id, peer] : peers_) {
+    for (const auto& [connection, stream] : peer.up) {
+      open.emplace_back(id, connection);
+    }
+  }
+  for (const auto& [id, connection] : open) {
+    const absl::Status good = CheckOpen(id, peers_.at(id).up.at(connection));
+    if (good.ok()) continue;
+    Report(id, good);
+    CloseStream(id, connection, good);
+  }
+  check_timer_ = loop_->RunAt(loop_->Now() + options_.check_again,
+                              [self = shared_from_this()] {
+                                if (self->alive_) self->CheckAgain();
+                              });
+}
+
+}  // namespace gossamer
