@@ -86,6 +86,23 @@ TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
+// The second life closes the edge and begins it anew; the third goes on from a
+// record of the new one, of which nothing is complete.
+TEST_F(CorrectionLedgerTest, ANewIncarnationUndoesNothingOfTheOneBefore) {
+  EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
+  EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
+  Live(kOne, 2, 11);
+  Live(kTwo, 2, 21);
+  ledger_.Resume(one_, 512, 512);
+  ledger_.Resume(two_, 512, 512);
+  EXPECT_THAT(ledger_.Own(kOne, 12), IsEmpty());
+  EXPECT_THAT(ledger_.Own(kTwo, 22), IsEmpty());
+  Live(kOne, 3, 13);
+  Live(kTwo, 3, 23);
+  ledger_.Resume({kOne, kTwo, 12, 22}, 0, 1024);
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+}
+
 TEST_F(CorrectionLedgerTest, TwoLivesMustNotShareAnEpoch) {
   ledger_.Begin(kOne, 2);
   EXPECT_THAT(ledger_.Own(kOne, 10), HasSubstr("the same epoch"));

@@ -49,13 +49,16 @@ BUGS = {
     "lease-from-start": "leases count before the service is up for one",
     "join-without-parameters": "who joins does not wait for parameters",
     "stay-apart": "who missed a deadline gets nothing any more",
+    "keep-turns": "payloads of two ends that take turns never meet",
+    "pass-over": "who was left behind passes over the payloads that wait for it",
 }
 # Rules of the edge that only its search breaks (edge_search_test): no schedule
 # of the simulation is as wicked.
 BY_SEARCH = {"basis-twice", "reset-any-time", "no-nonce"}
 SOURCES = ("algorithms", "runtime", "topology")
 # Where the search begins, of those that few seeds show.
-FIRST = {"unverified": 501, "leave-unanswered": 601, "greet-nobody": 701}
+FIRST = {"unverified": 501, "leave-unanswered": 601, "greet-nobody": 701,
+         "keep-turns": 12004601, "pass-over": 20001101}
 SEEDS = 300
 AT_ONCE = 20
 JOBS = 2

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "algorithms/codec/codec.h"
+#include "algorithms/game/quadratic_game.h"
+#include "algorithms/gradients/gradient_compressor.h"
 #include "topology/mixing_schedule.h"
 
 namespace gossamer::simulation {
@@ -59,6 +64,40 @@ TEST(Simulation, SeedsDoNotKnowOfEachOther) {
   }
   std::ranges::reverse(backwards);
   EXPECT_EQ(forwards, backwards);
+}
+
+// Also whether something is rounded: of small models nothing is, unless options
+// say so.
+TEST(Simulation, EveryCodecIsDrawnAndRounds) {
+  std::map<std::string, int> codecs, methods, rounding;
+  const auto base = [](const std::string& name) {
+    return name.substr(0, name.find(':'));
+  };
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Scenario s = DrawScenario(seed);
+    const auto game =
+        QuadraticGame::Create({.dimension = s.dimension}, 0, 2, 1);
+    const ParameterLayout& layout = (*game)->layout();
+    const std::string& name = s.centralized() ? s.gradient_codec : s.codec;
+    ++(s.centralized() ? methods : codecs)[base(name)];
+    if (s.centralized() && base(name) != "qsgd") continue;
+    const auto codec = Codec::Create(name, layout);
+    ASSERT_TRUE(codec.ok()) << Describe(s) << codec.status();
+    const bool rounds =
+        (*codec)->fragments() > 1 || (*codec)->EncodedSize((*codec)->format()) <
+                                         sizeof(uint16_t) * layout.size();
+    rounding[(s.centralized() ? "gradients " : "") + base(name)] += rounds;
+  }
+  for (const std::string_view name : Codec::Names()) {
+    EXPECT_GT(codecs[std::string(name)], 0) << name;
+    if (name.starts_with("dense-")) continue;
+    EXPECT_GT(rounding[std::string(name)], 0) << name;
+  }
+  for (const std::string_view name : GradientCompressor::Names()) {
+    if (name == "lgc") continue;  // learns an autoencoder, and needs libtorch
+    EXPECT_GT(methods[std::string(name)], 0) << name;
+  }
+  EXPECT_EQ(rounding["gradients qsgd"], methods["qsgd"]);
 }
 
 TEST(Simulation, ScenariosAreWithinTheirBounds) {

@@ -84,9 +84,12 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
   const int side = before.self < before.other ? 0 : 1;
   Past& now =
       resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
-  now = {KeyOf(before), cut};
+  now = {KeyOf(before), cut, done};
   cuts_[now.key][static_cast<size_t>(side)].insert(cut);
-  for (const Past* past = &now; past != nullptr;) {
+  // Back to where it went on from, what was pending there included; but a life
+  // that has closed such an edge may have begun one anew, of which nothing was
+  // complete yet.
+  for (const Past* past = &now; past != nullptr && past->done <= done;) {
     std::erase_if(incarnations_[past->key].applied[side],
                   [done](const auto& entry) { return entry.first >= done; });
     past = done < past->cut ? PastOf(before, *past) : nullptr;

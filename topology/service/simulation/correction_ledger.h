@@ -60,6 +60,7 @@ class CorrectionLedger {
   struct Past {
     Key key;
     ExchangeId cut = 0;
+    ExchangeId done = 0;
   };
 
   static Key KeyOf(const EdgeEndName& end);

@@ -14,14 +14,17 @@ namespace {
 
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-constexpr double kFloorOfLate = 5e-3;
+// Of codecs that mix a few values of a vector at a time.
+constexpr double kFloorOfMasked = 5e-3;
 // What is quantized by itself, not as a difference to a replica, keeps an error
 // of the values' size.  So do replicas that follow by a bit a value, or by a
 // few values a round, until they have arrived, which may take longer than a
 // seed: an edge takes what one end's replica still lacks for a difference.
 constexpr double kFloorOfQuantized = 0.3;
-// What is left, at most, of the distance of peers that are equally fast and mix
-// with a step size of so much, however many deadlines they miss.
+// What is left, at most, of the distance of peers that mix with a step size of
+// so much, however many deadlines they miss; less where they are equally fast.
+// All of it would be left of peers that do not mix.
+constexpr double kLeft = 0.95;
 constexpr double kLeftOfEquals = 0.9;
 constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
@@ -33,7 +36,7 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
   const int h = s.overlap == kAutoOverlap ? kMaxOverlap : s.overlap;
   double gamma = codec.gamma();
-  if (codec.name() == "masked") gamma /= kMaskedValues;
+  if (codec.name().starts_with("masked")) gamma /= kMaskedValues;
   if (h > 1) gamma = std::min(gamma, StableStepSize(*schedule, h - 1) * 2 / 3);
   const double mixed = ExpectedContraction(*schedule).factor;
   return 1 - gamma * (1 - mixed);
@@ -88,16 +91,19 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   const bool coarse = s.quantized && (codec.memory() != EdgeMemory::kReplicas ||
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
-  const double floor = coarse                           ? kFloorOfQuantized
-                       : s.quantized || clips || !waits ? kFloorOfLate
-                                                        : kFloor;
+  const bool masked = codec.name().starts_with("masked");
+  const double floor = coarse   ? kFloorOfQuantized
+                       : masked ? kFloorOfMasked
+                                : kFloor;
   if (waits && !clips && keeps_all) {
     const double mixed =
         std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
     return 10 * before * mixed + floor * squares;
   }
   const bool equals = s.slowness == 1 && !clips;
-  const double left = equals && codec.gamma() >= kLargeStep ? kLeftOfEquals : 2;
+  const double left = codec.gamma() < kLargeStep ? 2
+                      : equals                   ? kLeftOfEquals
+                                                 : kLeft;
   return left * before + floor * squares;
 }
 

@@ -286,6 +286,11 @@ void DrawBaseline(Scenario& s, Draws d) {
        "scalecom:rate=4,flat=1,beta=0.3", "scalecom:rate=4,flat=1,ahead=1",
        "adacomp:bin=8,flat=1", "adacomp:bin=8,flat=1,full=40",
        "scalecom:rate=4,flat=1,ahead=1,full=40"});
+  if (s.gradient_codec == "qsgd") {
+    s.gradient_codec += d.Of<const char*>(
+        {":least=16", ":least=16,levels=1,norm=l2", ":least=16,coding=gamma"});
+    s.dimension = std::max(s.dimension, 16);
+  }
   const bool sums = s.gradient_codec == "dense-f32" ||
                     s.gradient_codec.starts_with("scalecom");
   s.all_reduce = sums ? d.Of<const char*>({"auto", "ring", "star", "tree",

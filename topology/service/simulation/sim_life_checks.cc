@@ -38,9 +38,9 @@ void SimLife::Check() {
       loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
     Violation("it waits without a deadline");
   }
-  // A snapshot that is given; one that comes, and a sum.
+  // A snapshot that is given; one that comes, and two that have come.
   if (peer_->state_bytes() >
-      3 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
+      4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
     Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
   }
   CheckView();

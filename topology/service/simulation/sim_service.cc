@@ -12,9 +12,12 @@ namespace {
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 
-// Not one from before a member came or was given up: its edges are gone.
-bool KnowsAll(const FleetRecord& backup, const FleetRecord& now) {
+// Not one from before a member came or was given up: its edges are gone.  Nor,
+// where nobody is taken in under way, one from before the view: who has not
+// heard of that one yet would be refused, and the others wait for it.
+bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
   if (backup.view.epoch == 0 || backup.counts.removals != now.counts.removals ||
+      (!elastic && backup.view.epoch != now.view.epoch) ||
       backup.members.size() != now.members.size()) {
     return false;
   }
@@ -102,7 +105,8 @@ SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
 }
 
 absl::Status SimService::Start(bool old) {
-  if (old && backup_ && disk_ && KnowsAll(*backup_, *disk_)) {
+  if (old && backup_ && disk_ &&
+      KnowsAll(*backup_, *disk_, options_.fleet.elastic)) {
     log_("starts from an old disk");
     disk_ = backup_;
   }

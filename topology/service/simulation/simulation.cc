@@ -212,7 +212,8 @@ void Simulation::AfterEvent() {
         ComeBack(seat);
       } else if (status.ok()) {
         EndLife(seat);
-      } else if (disk_error_ > 0 || seat.life->may_fail()) {
+      } else if ((disk_error_ > 0 && absl::IsResourceExhausted(status)) ||
+                 seat.life->may_fail()) {
         // Its disk fails when it resumes, say; somebody starts it again.
         seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(seat);
