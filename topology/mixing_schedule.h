@@ -46,7 +46,7 @@ struct ScheduleSpec {
   // locality-skewed: who is near whom (sites.h), and the budget of its skew
   // (skewed_sampling.h).
   std::string sites = {};
-  double variance_budget = 1;
+  double variance_budget = 1.15;
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 

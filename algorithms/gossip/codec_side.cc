@@ -259,10 +259,11 @@ void CodecSide::Clip(float c, std::span<float> increment) {
 }
 
 CodecSide::Saved CodecSide::Save() const {
-  return {replica_, difference_, sum_, progress_};
+  return {std::string(codec_->name()), replica_, difference_, sum_, progress_};
 }
 
 bool CodecSide::Restore(const Saved& saved) {
+  if (saved.codec != codec_->name()) return false;
   const EdgeMemory memory = codec_->memory();
   const auto fits = [this](const std::vector<float>& v, bool kept) {
     return v.empty() || (kept && v.size() == codec_->memory_size());

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -170,13 +171,14 @@ class CodecSide {
   };
   // What a checkpoint keeps of it.
   struct Saved {
+    std::string codec;  // its name: payloads of two may look alike
     std::vector<float> replica;
     std::vector<float> difference;
     std::vector<float> sum;
     std::vector<Progress> fragments = std::vector<Progress>(1);
   };
   Saved Save() const;
-  // False if the sizes are not this codec's; nothing changes then.
+  // False if it is of another codec or size; nothing changes then.
   bool Restore(const Saved& saved);
 
  private:

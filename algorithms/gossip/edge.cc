@@ -118,6 +118,11 @@ bool Edge::IncompleteBelow(ExchangeId limit) const {
   });
 }
 
+void Edge::CompleteSkips() {
+  const auto* payload = end_.state().mine.FirstFrom(done());
+  end_.Complete(payload == nullptr ? decided() : payload->id);
+}
+
 bool Edge::UnheardBelow(ExchangeId limit) const {
   const auto& mine = end_.state().mine;
   return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {

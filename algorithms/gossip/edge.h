@@ -138,6 +138,8 @@ class Edge {
   void Pass(ExchangeId id) { end_.Pass(id); }
   void Announce() { end_.Announce(); }
   void Complete(ExchangeId limit) { end_.Complete(limit); }
+  // Only what comes before the first own payload: x stays as it is.
+  void CompleteSkips();
   // Sends what is owed; call once what else is to be sent now has been.
   void Flush() { end_.Flush(Sender()); }
   bool MayReset() const { return end_.MayReset(); }

@@ -8,7 +8,7 @@
 namespace gossamer {
 namespace {
 
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 4;
 
 class Writer {
  public:
@@ -102,6 +102,7 @@ std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge) {
   w.Put(r.peer_window);
   PutQueue(w, r.mine);
   PutQueue(w, r.theirs);
+  w.PutArray(std::span<const char>(edge.side.codec));
   w.Put<uint64_t>(edge.side.fragments.size());
   for (const CodecSide::Progress& p : edge.side.fragments) {
     w.Put<uint8_t>(p.first);
@@ -127,6 +128,8 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   const bool windows = r.window >= 1 && r.window <= kMaxEdgeWindow &&
                        r.peer_window >= 1 && r.peer_window <= kMaxEdgeWindow;
   const bool queues = GetQueue(in, r.mine) && GetQueue(in, r.theirs);
+  const std::vector<char> codec = in.GetArray<char>();
+  edge.side.codec.assign(codec.begin(), codec.end());
   edge.side.fragments.clear();
   const uint64_t fragments = in.Get<uint64_t>();
   for (uint64_t i = 0; i < fragments && in.ok(); ++i) {

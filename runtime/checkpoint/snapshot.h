@@ -1,5 +1,5 @@
 // A peer's state as bytes, for a peer that joins: encoded by a member, checked
-// and averaged by the one that joins.
+// and the middle of several, for the one that joins.
 //
 // Knows nothing of how bytes travel.
 
@@ -7,6 +7,8 @@
 #define GOSSAMER_RUNTIME_CHECKPOINT_SNAPSHOT_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,12 +26,29 @@ absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
 // kDataLoss unless `state` has the very names and sizes of `like`.
 absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
-// sum += state, float by float; the first one gives bytes and counters.
-// kDataLoss, and nothing changes, if the two are not of one shape or the sum is
-// not finite.
-absl::Status AddSnapshot(const Checkpoint& state, int before, Checkpoint& sum);
-// sum /= count.
-void DivideSnapshot(int count, Checkpoint& sum);
+// The middle of up to three states, float by float and counter by counter: one
+// of three that lies moves no value beyond those of the two others (Yin, Chen,
+// Ramchandran, Bartlett, 2018).
+class StateMiddle {
+ public:
+  static constexpr int kMost = 3;
+
+  // Of fewer than kMost.  kDataLoss, and nothing changes, if it is not of the
+  // shape of those before.
+  absl::Status Add(Checkpoint state);
+  int given() const { return given_; }
+  // Bytes of what is kept of them.
+  size_t held() const;
+  // Of three the median, of two the mean of the floats and the first one's
+  // counters, of one itself; bytes are the first one's unless both others agree
+  // on others.  Once, of at least one.
+  Checkpoint Take();
+
+ private:
+  int given_ = 0;
+  Checkpoint low_, high_;  // of two; bytes: of the first, of the second
+  std::map<std::string, uint64_t> first_counters_;
+};
 
 // 32 bytes.
 std::string Sha256(std::span<const std::byte> bytes);

@@ -9,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "algorithms/codec/codec.h"
 #include "algorithms/gradients/gradient_compressor.h"
 #include "google/protobuf/text_format.h"
@@ -47,7 +46,8 @@ class Composition {
     return mixing_.overlap_steps() != MixingConfig::steps_0;
   }
   bool fragments() const {
-    return absl::StrContains(mixing_.codec(), "fragments=");
+    const auto codec = Codec::Create(mixing_.codec(), {});
+    return codec.ok() && (*codec)->fragments() > 1;
   }
 
   // Algorithms that are their optimizer: with another one in the file they
@@ -113,10 +113,7 @@ class Composition {
              "but step.n_critic is ",
              config_.step().n_critic(), ": set it to 1");
     }
-    const std::string options = absl::StrCat(
-        absl::StrReplaceAll(mixing_.gradient_codec(), {{":", ","}}), ",");
-    if (absl::StrContains(options, ",server=1,") &&
-        absl::StrContains(options, ",full=0,")) {
+    if ((*method)->needs_start()) {
       Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
              "\", whose ranks hear of each other's gradients once in a turn of "
              "leaders: too late while they change fastest; begin with whole "
@@ -285,6 +282,11 @@ class Composition {
       refuse("step.steps_per_round or n_critic", "above 1",
              "steps and mixes in turn: leave them out");
     }
+    if (config_.step().gradient_clip() > 0) {
+      refuse("step.gradient_clip", absl::StrCat(config_.step().gradient_clip()),
+             "learns each peer's own gradient, which is not 0 at the solution: "
+             "shortened, it moves where the run ends; leave it out");
+    }
     if (fragments() || (!absl::StartsWith(mixing_.codec(), "innov-int") &&
                         !absl::StartsWith(mixing_.codec(), "dyna"))) {
       refuse("mixing.codec", absl::StrCat("\"", mixing_.codec(), "\""),
@@ -296,12 +298,20 @@ class Composition {
   // What keeps the sum of tracked gradients that of the gradients, and the
   // step along them stable.
   void CheckTracking() {
-    for (const char* const coarse :
-         {"auto", "innov-sign", "innov-topk", "squeeze-sign", "squeeze-topk"}) {
-      if (!absl::StartsWith(mixing_.codec(), coarse)) continue;
-      Refuse("mixing.codec", "is \"", mixing_.codec(),
-             "\", but what signs and top-k lag behind grows in "
-             "gradient-tracking: take innov-int8, innov-int4 or innov-lm2");
+    const auto refuse = [this](const char* coarse, const char* why) {
+      if (!absl::StartsWith(mixing_.codec(), coarse)) return;
+      Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but ", why,
+             ": take innov-int8, innov-int4 or innov-lm2, or diff-int8 where "
+             "replicas take too much memory");
+    };
+    for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
+      refuse(lags,
+             "what signs and top-k lag behind grows in gradient-tracking");
+    }
+    for (const char* const rounds :
+         {"diff-int4", "qsgd", "moniqua", "squeeze-"}) {
+      refuse(rounds,
+             "what it rounds away keeps gradient-tracking from the solution");
     }
     if (config_.step().n_critic() > 1) {
       Refuse("step.n_critic", "is ", config_.step().n_critic(),

@@ -53,6 +53,8 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     // peer waits, round about, for it.
     if (it == row.end()) {
       entry.edge->Pass(passed_);
+      // The other end may have heard it by a hello that does not come again.
+      if (decisions_->replays()) entry.edge->Announce();
       continue;
     }
     if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {
@@ -67,7 +69,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     const float damped =
         it->coefficient *
         static_cast<float>(entry.damping->Factor(stable_, overlap_));
-    if (!entry.edge->Emit(id, damped, pays)) {
+    if (!entry.edge->Emit(id, damped, pays && !LetsPass(entry, id))) {
       ++skipped_;
       decisions_->TellSkip(peer, id);
     }
@@ -88,6 +90,14 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
   }
   for (auto& [peer, entry] : edges_) Flush(entry);
   transport_->Flush();
+}
+
+// Where all wait for all, turns meet by themselves.
+bool Neighborhood::LetsPass(Entry& entry, ExchangeId id) const {
+  return options_.deadline.kind != DeadlinePolicy::Kind::kNone &&
+         !decisions_->replays() && entry.edge->HasRoom() &&
+         entry.edge->heard() <= id && !SeededBug("keep-turns") &&
+         entry.turns->LetPass(id);
 }
 
 void Neighborhood::TellFormat(Entry& entry, ExchangeId id) const {
@@ -244,23 +254,30 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
     if (entry == nullptr || entry->resting) continue;
     if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
-    met = met || entry->edge->acquainted();
-    all = all && (entry->newcomer || entry->edge->acquainted());
+    // Who did not answer when it was waited for may never be met.
+    const bool known = entry->overdue || entry->edge->acquainted();
+    met = met || known;
+    all = all && (entry->newcomer || known);
   }
   return !any || (all && met);
 }
 
-std::vector<uint64_t> Neighborhood::RoundsHeard() const {
-  std::vector<uint64_t> rounds;
+RoundsSeen Neighborhood::LookAround() const {
+  RoundsSeen seen;
   for (const auto& [peer, entry] : edges_) {
     const uint64_t round = RoundOf(entry.edge->heard());
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
-    rounds.push_back(round);
+    seen.heard.push_back(round);
+    for (const auto& payload : entry.edge->state().theirs) {
+      if (payload.id < entry.edge->decided()) continue;
+      seen.waiting.push_back(RoundOf(payload.id));
+    }
   }
-  std::sort(rounds.begin(), rounds.end());
-  return rounds;
+  std::ranges::sort(seen.heard);
+  std::ranges::sort(seen.waiting);
+  return seen;
 }
 
 std::vector<PeerId> Neighborhood::Missing(std::span<const RowEntry> row,
@@ -288,7 +305,7 @@ uint64_t Neighborhood::corrections() const {
 
 std::optional<Clipping> Neighborhood::TakeClipping() {
   if (options_.clip_radius == 0) return std::nullopt;
-  Clipping all{.clipped = clipped_};
+  Clipping all{.clipped = clipped_of_gone_};
   for (auto& [peer, entry] : edges_) {
     all.clipped += entry.edge->side().clipping().clipped;
     all.longest = std::max(all.longest, entry.edge->TakeLongest());

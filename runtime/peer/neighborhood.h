@@ -27,6 +27,8 @@
 #include "runtime/peer/decisions.h"
 #include "runtime/peer/format_chooser.h"
 #include "runtime/peer/neighborhood_options.h"
+#include "runtime/peer/payload_turns.h"
+#include "runtime/peer/round_chooser.h"
 #include "runtime/telemetry/event_kind.h"
 #include "runtime/telemetry/sparing.h"
 #include "runtime/transport/transport.h"
@@ -125,13 +127,12 @@ class Neighborhood final : public TransportListener {
   // When Arrived() may change by itself.
   absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
                           absl::Duration round) const;
-  // Every edge of `row` knows the other end.
+  // Every edge of `row` knows the other end, or is overdue.
   bool Acquainted(std::span<const RowEntry> row) const;
   // No neighbour has been heard to decide exchange `id`.
   bool Alone(ExchangeId id) const;
-  // The rounds that the neighbours have decided, as heard, ascending; without
-  // those that have ended.
-  std::vector<uint64_t> RoundsHeard() const;
+  // Its `heard` and `waiting`; without neighbours that have ended.
+  RoundsSeen LookAround() const;
   // Those of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
                               ExchangeId id) const;
@@ -145,8 +146,7 @@ class Neighborhood final : public TransportListener {
   // Without resting edges if `resting` is false: their other ends may have
   // given them up.
   bool Settled(bool resting = true) const;
-  // Every edge that is not settled and sealed has a connection: its other end
-  // lives and will say what is missing.
+  // Every edge that is not settled has a connection, to hear what is missing.
   bool MaySettle() const;
   // Sends what is owed, where it can go out now.
   void FlushAll();
@@ -154,8 +154,7 @@ class Neighborhood final : public TransportListener {
   uint64_t corrections() const;
   uint64_t skipped() const { return skipped_; }
   uint64_t late() const { return late_; }
-  // Of all edges; nullopt without a clip radius.  The longest D since the last
-  // call.
+  // Of all edges; nullopt without a clip radius; the longest D since the last.
   std::optional<Clipping> TakeClipping();
   // The longest that an exchange took, from its emission to the other end's
   // part, of those that ended since the last call.
@@ -173,7 +172,8 @@ class Neighborhood final : public TransportListener {
 
  private:
   struct Entry {
-    std::unique_ptr<Damping> damping;  // the edge observes by it
+    std::unique_ptr<Damping> damping;  // the edge observes by these
+    std::unique_ptr<PayloadTurns> turns;
     std::unique_ptr<Edge> edge;
     std::shared_ptr<const Codec> codec, other_codec;
     DeadlineEstimator deadline;
@@ -200,6 +200,7 @@ class Neighborhood final : public TransportListener {
   void Send(Entry& entry);
   void Flush(Entry& entry);
   void NoteArrivals(Entry& entry);
+  bool LetsPass(Entry& entry, ExchangeId id) const;
   void TellLost(Entry& entry) const;
   void TellClipped(Entry& entry) const;
   void TellFormat(Entry& entry, ExchangeId id) const;
@@ -237,8 +238,7 @@ class Neighborhood final : public TransportListener {
   std::map<Channel, FrameHandler> on_frame_;
   int overlap_ = 1;
   double stable_ = 1;
-  uint64_t boundary_ = 0, skipped_ = 0, late_ = 0;
-  uint64_t clipped_ = 0;  // of edges that were given up
+  uint64_t boundary_ = 0, skipped_ = 0, late_ = 0, clipped_of_gone_ = 0;
   absl::Duration exchange_time_, possible_, busy_;
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;

@@ -57,8 +57,11 @@ absl::Status Neighborhood::Add(NewEdge added) {
   edge->set_insist(decisions_->replays());
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
   auto damping = std::make_unique<Damping>();
+  auto turns = std::make_unique<PayloadTurns>(peer < options_.self);
   edge->add_observer(damping.get());
+  edge->add_observer(turns.get());
   Entry entry{std::move(damping),
+              std::move(turns),
               std::move(edge),
               std::move(added.codec),
               std::move(added.other_codec),
@@ -67,20 +70,25 @@ absl::Status Neighborhood::Add(NewEdge added) {
   entry.newcomer = added.newcomer;
   entry.address = added.address;
   Entry& kept = edges_.emplace(peer, std::move(entry)).first->second;
-  // A connection that was opened for something else serves the edge as well.
-  for (auto& [connection, hello] : connections_[peer]) {
+  if (!added.absent) transport_->Connect(peer, added.address);
+  // A connection that was opened for something else serves the edge as well;
+  // one whose hello is refused ends.
+  const std::map<ConnectionId, Payload> open = connections_[peer];
+  for (const auto& [connection, hello] : open) {
+    const auto here = connections_[peer].find(connection);
+    if (here == connections_[peer].end()) continue;  // refused with another
     kept.edge->ConnectionUp(connection);
     if (hello.empty()) continue;
-    const absl::Status heard = kept.edge->OnFrame(
-        connection, std::exchange(hello, Payload()).bytes(), Payload());
+    here->second = {};
+    const absl::Status heard =
+        kept.edge->OnFrame(connection, hello.bytes(), Payload());
     if (absl::IsAborted(heard)) {
       TakeOtherCodec(kept);
       return absl::OkStatus();
     }
-    if (!heard.ok()) Tell("edge_refused", std::string(heard.message()));
+    if (!heard.ok()) Refuse(kept, connection, heard);
   }
   Send(kept);
-  if (!added.absent) transport_->Connect(peer, added.address);
   return absl::OkStatus();
 }
 
@@ -107,7 +115,7 @@ void Neighborhood::Drop(PeerId peer) {
   const auto it = edges_.find(peer);
   if (it == edges_.end()) return;
   last_epochs_[peer] = it->second.edge->state().epoch;
-  clipped_ += it->second.edge->side().clipping().clipped;
+  clipped_of_gone_ += it->second.edge->side().clipping().clipped;
   it->second.edge->End();
   edges_.erase(it);
   transport_->Disconnect(peer);

@@ -60,6 +60,10 @@ void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
   if (entry.resting) entry.busy = loop_->Now();
   TellLost(entry);
   NoteArrivals(entry);
+  // In a replay the other end may have to wait for the acknowledgement of what
+  // this end skipped, which comes with the next boundary, while that waits for
+  // what the other end is to send then.
+  if (decisions_->replays()) entry.edge->CompleteSkips();
   Send(entry);
   Flush(entry);
   Changed();

@@ -111,19 +111,19 @@ Task<absl::Status> Peer::Run() {
       GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
       if (stopped_ || left_) break;
     }
-    left_ = Leaves();
-    if (left_) break;
     Task<bool> stop = AtStop();
     if (co_await stop.result()) {
       stopped_ = true;
       decisions_.TellStop(round_);
       break;
     }
+    left_ = Leaves();
+    if (left_) break;
     parts_.membership->BeginRound(round_);
     const absl::Time started = parts_.loop->Now();
     Task<absl::Status> round = Round();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
-    if (stopped_) break;
+    if (stopped_ || left_) break;
     ++rounds_since_life_;
     if (Sick()) {
       Task<absl::Status> healed = Heal();
@@ -145,12 +145,8 @@ Task<absl::Status> Peer::Run() {
 Task<absl::Status> Peer::Round() {
   metrics_.seconds_computing = metrics_.seconds_waiting = 0;
   if (spec_.centralized) {
-    for (int i = 0; i < spec_.steps_per_round && !stopped_; ++i) {
-      Task<absl::Status> step = CentralizedStep();
-      GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
-    }
-    if (!stopped_) UpdateAverage();
-    co_return absl::OkStatus();
+    Task<absl::Status> round = CentralizedRound();
+    co_return co_await round.result();
   }
   if (const auto overlap = decisions_.Overlap(round_)) {
     GOSSAMER_CO_RETURN_IF_ERROR(AdoptOverlap(*overlap));
@@ -324,77 +320,6 @@ void Peer::UpdateAverage() {
   if (ema_.empty()) return;
   HostKernels().ema(static_cast<float>(1 - spec_.ema),
                     parts_.game->parameters().first(ema_.size()), ema_);
-}
-
-Task<absl::Status> Peer::CentralizedStep() {
-  const absl::Time started = parts_.loop->Now();
-  co_await Compute([this] {
-    losses_ = parts_.step->Gradient(
-        steps_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
-    if (losses_.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
-      losses_ = absl::DataLossError(
-          "a value of the gradient is not finite or beyond 2^100: no memory of "
-          "mixing.gradient_codec may keep it; lower the learning rate");
-    }
-    // The others wait for this peer's share, even if there is none.
-    all_reducer_.Begin(steps_, losses_.ok() ? parts_.game->gradients()
-                                            : std::span<const float>());
-    NoteStep(losses_);
-  });
-  const absl::Time computed = parts_.loop->Now();
-  all_reducer_.Start(steps_);
-  const bool reduced = co_await waiter_.Until(
-      [this] { return all_reducer_.done() || EndedBehind(); },
-      parts_.loop->Now() + spec_.liveness_limit);
-  if (reduced && !all_reducer_.done()) {
-    // The others stand before this round: it ends there, too.
-    stopped_ = true;
-    decisions_.TellStop(round_);
-    co_return absl::OkStatus();
-  }
-  if (!reduced) {
-    co_return absl::DeadlineExceededError(absl::StrCat(
-        "round ", round_, ": the all-reduce of gradients did not end within ",
-        absl::FormatDuration(spec_.liveness_limit),
-        " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
-        "; a peer is gone, and a centralized algorithm cannot go on without "
-        "it"));
-  }
-  const absl::Time received = parts_.loop->Now();
-  const bool choosing = all_reducer_.chosen().empty();
-  all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
-  if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
-  bool nobody_steps = false;
-  co_await Compute([this, &nobody_steps] {
-    const std::span<const float> mean = all_reducer_.Mean();
-    nobody_steps = CannotStep() && HostKernels().squared_norm(mean) == 0;
-    // The same bits everywhere: all skip the step, or none does.
-    if (HostKernels().all_finite(mean)) {
-      parts_.step->Apply(steps_, round_, mean);
-    } else {
-      NoteStep(absl::DataLossError("the mean gradient is not finite"));
-    }
-  });
-  if (nobody_steps) co_return NobodySteps();
-  all_reducer_.LeadAhead();
-  ++steps_;
-  const absl::Time done = parts_.loop->Now();
-  metrics_.seconds_computing +=
-      absl::ToDoubleSeconds(done - received + (computed - started));
-  metrics_.seconds_waiting += absl::ToDoubleSeconds(received - computed);
-  co_return absl::OkStatus();
-}
-
-void Peer::TellAllReduce() {
-  const std::vector<std::string_view> names = AllReduce::Names();
-  const auto chosen = std::ranges::find(names, all_reducer_.chosen());
-  decisions_.TellAllReduce(static_cast<size_t>(chosen - names.begin()));
-  std::vector<std::string> tried;
-  for (const auto& [name, seconds] : all_reducer_.tried()) {
-    tried.push_back(absl::StrFormat("%s %.1f ms", name, 1e3 * seconds));
-  }
-  Tell("all_reduce", absl::StrCat(all_reducer_.chosen(), " from here on; ",
-                                  absl::StrJoin(tried, ", ")));
 }
 
 }  // namespace gossamer

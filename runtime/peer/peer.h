@@ -77,7 +77,8 @@ class Peer {
   // only if resuming fails.
   Task<absl::Status> Run();
 
-  // Asks to leave in good order.  At `limit`, unless the fleet stops, this peer
+  // Asks to leave in good order; of a centralized fleet, that all stop.  At
+  // `limit`, or a second later if the fleet has agreed on a stop, this peer
   // goes as it is, as if it had died after its last round.
   void Leave(absl::Time limit);
 
@@ -134,17 +135,14 @@ class Peer {
   bool Leaves() const;
   void BeginLife();
   Task<absl::Status> Rejoin();
-  // None of its steps has succeeded for long; mixing may bring a peer back.
-  bool CannotStep() const {
-    constexpr uint64_t kSkippedRounds = 100;
-    return steps_skipped_ >=
-           kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
-  }
+
+  // Whether it is well (peer_health.cc).
+  bool CannotStep() const;
   absl::Status NobodySteps() const;
   bool Sick() const;
   Task<absl::Status> Heal();
 
-  // One round (peer.cc).
+  // One round (peer.cc; of a centralized fleet peer_centralized.cc).
   Task<absl::Status> Round();
   Task<bool> MeetRow(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Mix();
@@ -153,6 +151,7 @@ class Peer {
   Task<absl::Status> Await(std::span<const RowEntry> row, ExchangeId id);
   Task<absl::Status> Repeat(std::function<bool()> possible);
   Task<absl::Status> Step();
+  Task<absl::Status> CentralizedRound();
   Task<absl::Status> CentralizedStep();
   void TellAllReduce();
   Pending<bool> Compute(std::function<void()> work);
@@ -195,7 +194,8 @@ class Peer {
   FailureDetector detector_;
   EventLoop::TimerId watch_timer_{}, leave_timer_{};
   std::vector<PeerId> suspected_;
-  Sparing strangers_;
+  Sparing strangers_, unoffered_;
+  uint64_t not_offered_ = 0;  // states that somebody asked for
   StateDonor donor_;
   LinkProber prober_;
   uint64_t surveyed_ = 0;  // number of the last task

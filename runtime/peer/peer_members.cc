@@ -15,10 +15,8 @@
 namespace gossamer {
 namespace {
 
-// Who loses its parameters this often, with fewer good rounds between, will not
-// get well.
-constexpr uint64_t kMostSpoilt = 3;
-constexpr uint64_t kHealthyRounds = 1000;
+// What a stop that is committed gets when a peer's time to leave is over.
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 }  // namespace
 
@@ -164,10 +162,19 @@ void Peer::WatchNeighbors() {
 
 void Peer::Leave(absl::Time limit) {
   if (leave_timer_ != EventLoop::TimerId{}) return;
-  parts_.membership->RequestLeave();
-  leave_timer_ = parts_.loop->RunAt(limit, [this] {
+  if (spec_.centralized) {
+    parts_.membership->RequestStop();  // the others cannot go on without it
+  } else {
+    parts_.membership->RequestLeave();
+  }
+  // A stop that nobody has committed may never be: the service may be gone.
+  leave_timer_ = parts_.loop->RunAt(limit, [this, limit] {
     leave_timer_ = {};
-    if (parts_.membership->stop().round == 0) LeaveNow();
+    if (!parts_.membership->stop().committed) return LeaveNow();
+    leave_timer_ = parts_.loop->RunAt(limit + kStopGrace, [this] {
+      leave_timer_ = {};
+      LeaveNow();
+    });
   });
 }
 
@@ -216,7 +223,17 @@ void Peer::OfferState() {
   }
   absl::StatusOr<Checkpoint> state =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
-  if (!state.ok()) return;  // said at the next checkpoint
+  if (!state.ok()) {
+    donor_.Refuse();
+    const uint64_t news = unoffered_.Due(++not_offered_);
+    if (news != 0) {
+      Tell("checkpoint_failed",
+           absl::StrCat("for a peer that joins: ",
+                        std::string(state.status().message())),
+           news);
+    }
+    return;
+  }
   Tell("state_offered",
        absl::StrFormat("as after step %d, to a peer that joins", steps_));
   // Writing it out and hashing it take as long as some rounds do when it is
@@ -245,15 +262,21 @@ void Peer::OfferState() {
 absl::Status Peer::CheckGiven(const Checkpoint& given,
                               const Checkpoint& own) const {
   GOSSAMER_RETURN_IF_ERROR(CheckShape(given, own));
-  if (HostKernels().all_within(spec_.largest_parameter,
-                               given.floats.at(std::string(kParametersName)))) {
-    return absl::OkStatus();
+  // The optimizer's own have other units.
+  for (const std::string_view name : {kParametersName, kEmaName}) {
+    const auto values = given.floats.find(std::string(name));
+    if (values == given.floats.end() ||
+        HostKernels().all_within(spec_.largest_parameter, values->second)) {
+      continue;
+    }
+    return absl::DataLossError(absl::StrCat(
+        "its ", std::string(name), " are beyond mixing.largest_parameter"));
   }
-  return absl::DataLossError(
-      "its parameters are beyond mixing.largest_parameter");
+  return absl::OkStatus();
 }
 
-// From members, averaged; for as long as no view says that it is not needed.
+// From members, the middle of theirs; for as long as no view says that it is
+// not needed.
 Task<absl::Status> Peer::GetState() {
   constexpr absl::Duration kLook = absl::Milliseconds(250);
   Membership* const m = parts_.membership;
@@ -262,7 +285,7 @@ Task<absl::Status> Peer::GetState() {
   GOSSAMER_CO_RETURN_IF_ERROR(own.status());
   collector_ = std::make_unique<StateCollector>(
       SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20),
-      [this, &own](const Checkpoint& given) {
+      spec_.liveness_limit, [this, &own](const Checkpoint& given) {
         return CheckGiven(given, *own);
       });
   const bool done = co_await waiter_.Until(
@@ -292,7 +315,9 @@ Task<absl::Status> Peer::GetState() {
   decisions_.TellMembers(round_);
   has_state_ = true;
   Tell("state_received",
-       absl::StrFormat("the average of %d members", collector->given()));
+       absl::StrFormat("the %s of %d members",
+                       collector->given() == 3 ? "median" : "average",
+                       collector->given()));
   m->SetReady();
   co_return absl::OkStatus();
 }
@@ -310,69 +335,6 @@ void Peer::BeginLife() {
   view_ = met_ = {};
   suspected_.clear();
   rounds_since_life_ = 0;
-}
-
-// Of a centralized fleet, whose peers have one x.
-absl::Status Peer::NobodySteps() const {
-  return absl::DataLossError(absl::StrFormat(
-      "round %d: no peer has had a gradient for %d steps of this one; look at "
-      "the step_skipped events, lower the learning rates and go on from a "
-      "checkpoint",
-      round_, steps_skipped_));
-}
-
-bool Peer::Sick() const {
-  if (spec_.centralized || decisions_.replays()) return false;
-  return !sound_ || CannotStep();
-}
-
-// Its parameters are lost, not its process: it becomes another life, as after a
-// crash that lost the disk, and gets what members have.  Without them it goes
-// on, and contributes nothing.
-Task<absl::Status> Peer::Heal() {
-  asked_in_vain_ = false;
-  if (rounds_since_life_ > kHealthyRounds) spoilt_in_a_row_ = 0;
-  if (spoilt_in_a_row_ == kMostSpoilt) {
-    co_return absl::DataLossError(absl::StrFormat(
-        "round %d: this peer's %s again, though it took the members' average "
-        "%d times; look at its step_skipped events, its data and its machine, "
-        "or at the learning rates if all peers end like this",
-        round_, sound_ ? "steps have all failed" : "parameters are nonsense",
-        kMostSpoilt));
-  }
-  const bool sound = sound_;
-  const StopState stop = parts_.membership->stop();
-  if (stop.committed || !parts_.membership->BeginAnew()) {
-    co_return absl::OkStatus();
-  }
-  ++spoilt_;
-  ++spoilt_in_a_row_;
-  Tell("spoilt",
-       absl::StrFormat("%s; this peer gives its edges up and begins anew with "
-                       "the average of members (%d of at most %d times in a "
-                       "row)",
-                       sound ? "no step has succeeded for long"
-                             : "its parameters are not finite, or beyond "
-                               "mixing.largest_parameter",
-                       spoilt_in_a_row_, kMostSpoilt));
-  checkpoint_.reset();
-  has_state_ = false;
-  sound_ = true;
-  steps_ = steps_skipped_ = 0;
-  BeginLife();
-  Task<absl::Status> join = Join();
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  if (stopped_ || left_) co_return absl::OkStatus();
-  if (!Sound()) {
-    co_return absl::DataLossError(absl::StrFormat(
-        "round %d: this peer's parameters are nonsense, and the fleet begins "
-        "anew: no member has others to give; start this peer again, so that it "
-        "begins with its first ones",
-        round_));
-  }
-  Tell("rejoined",
-       absl::StrFormat("at round %d of view %d", round_, view_.epoch));
-  co_return absl::OkStatus();
 }
 
 // It was silent for so long that the others went on without it: it becomes

@@ -80,17 +80,17 @@ void PeerProcess::RequestStop() {
 }
 
 void PeerProcess::RequestLeave() {
-  if (options_.config.algorithm() == "cp-oadam") {
-    RequestStop();
-    return;
-  }
   loop_.Post([this] {
     leave_by_ =
         std::min(leave_by_, loop_.Now() + absl::Seconds(options_.leave_within) -
                                 kLastWords);
     waiter_.Notify();
     if (!peer_) return;
-    Log("leaving: the others go on without this peer from a round to come");
+    Log(options_.config.algorithm() == "cp-oadam"
+            ? "leaving: the others cannot go on without this peer, so the "
+              "fleet agrees on a last round"
+            : "leaving: the others go on without this peer from a round to "
+              "come");
     peer_->Leave(leave_by_);
   });
 }
@@ -197,10 +197,14 @@ Task<absl::Status> PeerProcess::Register() {
     NoteRefused("view_refused", {}, why);
   });
   client_->SetOnService([this](const absl::Status& status) {
-    Log(status.ok()
-            ? std::string("topology service: connected")
-            : absl::StrCat("topology service: ", std::string(status.message()),
-                           "; trying again"));
+    const std::string why(status.message());
+    if (status.ok()) {
+      Tell("service_found", "at " + options_.topology);
+      Log("topology service: connected");
+    } else {
+      Tell("service_lost", why);
+      Log(absl::StrCat("topology service: ", why, "; trying again"));
+    }
   });
   if (stop_requested_) client_->RequestStop();
   client_->Start();
@@ -305,7 +309,12 @@ Task<absl::Status> PeerProcess::Main() {
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
-  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
+  // The service may be gone, and this machine soon: as much again as the linger
+  // is for the process to end.
+  const absl::Duration left =
+      leave_by_ + kLastWords - 2 * kLinger - loop_.Now();
+  client_->Finish(std::clamp(left, absl::ZeroDuration(), kFinishLimit),
+                  [told]() mutable { told.Set(true); });
   co_await told;
   co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
   co_return absl::OkStatus();
@@ -336,11 +345,17 @@ void PeerProcess::NoteRefused(EventKind kind, PeerId from,
   Refusals& refusals = refusals_[{kind.name(), from}];
   const uint64_t news = refusals.told.Due(++refusals.seen);
   if (news == 0) return;
+  Tell(kind, std::string(why.message()), news);
+}
+
+void PeerProcess::Tell(EventKind kind, const std::string& detail,
+                       uint64_t times) {
+  if (sink_ == nullptr) return;
   sink_->OnEvent({.time = loop_.Now(),
                   .round = peer_ == nullptr ? 0 : peer_->round(),
                   .kind = kind,
-                  .detail = std::string(why.message()),
-                  .times = news});
+                  .detail = detail,
+                  .times = times});
 }
 
 void PeerProcess::Log(const std::string& line) const {

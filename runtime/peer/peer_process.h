@@ -99,6 +99,8 @@ class PeerProcess {
   absl::Status ReadDecisionsAlone();
   absl::Status TakeCheckpoint();
   absl::Status EndAlone();
+  // Into events.jsonl, once there is one.
+  void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
   // Whom or what this peer did not believe, for events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
   // A line for the log of this process.

@@ -31,6 +31,15 @@ constexpr absl::Duration kSketchInterval = absl::Seconds(1);
 constexpr uint64_t kMaxSketchEvery = 1 << 16;
 constexpr std::string_view kEdgePrefix = "edge.";
 
+// Where nobody waits for all: what had not come in time then is not complete in
+// a replay, either.
+bool CompleteAtEnd(ExchangeId limit, const Decisions& decisions,
+                   Neighborhood& neighborhood) {
+  if (decisions.replays() && !neighborhood.CanComplete(limit)) return false;
+  neighborhood.Complete(limit);
+  return true;
+}
+
 }  // namespace
 
 Task<bool> Peer::Evaluate() {
@@ -276,10 +285,11 @@ void Peer::Drain() {
   while (!rows_.empty()) {
     const auto& [round, row] = *rows_.begin();
     if (!neighborhood_.Missing(row, MakeExchangeId(round)).empty()) return;
-    neighborhood_.Complete(MakeExchangeId(round + 1));
+    const ExchangeId limit = MakeExchangeId(round + 1);
+    if (!CompleteAtEnd(limit, decisions_, neighborhood_)) return;
     rows_.erase(rows_.begin());
   }
-  neighborhood_.Complete(MakeExchangeId(round_));
+  CompleteAtEnd(MakeExchangeId(round_), decisions_, neighborhood_);
 }
 
 // Whoever this peer waits for at its end lives, and will say what is missing.
@@ -302,14 +312,19 @@ Task<absl::Status> Peer::Finish() {
   if (stopped_ && !in_fleet) {
     Tell("ended_without", "the run is over; this peer was not in it then");
   }
-  // One that waited to begin has nothing of its own.
-  if (parts_.checkpoints != nullptr && !all_reducer_.spoilt() &&
+  // One that waited to begin has nothing of its own, and one that left within a
+  // centralized round has no longer what the others had at its beginning.
+  const bool between =
+      !spec_.centralized ||
+      steps_ % static_cast<uint64_t>(spec_.steps_per_round) == 0;
+  if (parts_.checkpoints != nullptr && !all_reducer_.spoilt() && between &&
       (in_fleet || steps_ > 0)) {
     TakeState();
   } else {
     neighborhood_.BeginRecord(cut);
   }
-  if (spec_.centralized) all_reducer_.Part();
+  // Whoever goes alone is to the others as if it had died.
+  if (spec_.centralized && !leaves_now_) all_reducer_.Part();
   bool settled = false;
   absl::Time connected = parts_.loop->Now();
   const absl::Duration limit = std::min(
@@ -320,7 +335,7 @@ Task<absl::Status> Peer::Finish() {
         if ((left_ || rows_.empty()) && !SeededBug("leave-unanswered")) {
           // Who learns of it late still sends: it gets its answers now.
           neighborhood_.Pass(MakeExchangeId(kMaxRound));
-          neighborhood_.Complete(MakeExchangeId(kMaxRound));
+          CompleteAtEnd(MakeExchangeId(kMaxRound), decisions_, neighborhood_);
         }
         neighborhood_.FlushAll();
         // Whoever leaves resumes with nobody, and those that rest owe it no
@@ -328,7 +343,7 @@ Task<absl::Status> Peer::Finish() {
         settled =
             SeededBug("leave-early") ||
             (neighborhood_.Settled() && (left_ || neighborhood_.Sealed()) &&
-             all_reducer_.Remaining().empty());
+             (leaves_now_ || all_reducer_.Remaining().empty()));
         const absl::Time now = parts_.loop->Now();
         if (MaySettle()) connected = now;
         return settled || now - connected >= limit;
@@ -341,7 +356,8 @@ Task<absl::Status> Peer::Finish() {
       Tell("not_settled", "a neighbour did not answer at the end of the run");
     }
   }
-  for (const PeerId peer : all_reducer_.Remaining()) {
+  for (const PeerId peer :
+       leaves_now_ ? std::vector<PeerId>() : all_reducer_.Remaining()) {
     Tell("not_settled",
          absl::StrCat("peer ", peer.value, " has not said that it is done"));
   }
@@ -349,6 +365,10 @@ Task<absl::Status> Peer::Finish() {
   co_await saved.result();
   TellStrangers(/*last=*/true);
   if (left_) Tell("left", absl::StrCat("before round ", round_));
+  if (leave_timer_ != EventLoop::TimerId{}) {
+    parts_.loop->Cancel(leave_timer_);
+    leave_timer_ = {};
+  }
   co_return absl::OkStatus();
 }
 

@@ -325,6 +325,7 @@ bool Peer::EndedBehind() const {
 // True if the fleet ends its run before this round (membership.h).
 Task<bool> Peer::AtStop() {
   Membership* const m = parts_.membership;
+  if (Leaves()) co_return false;
   if (decisions_.replays()) co_return round_ == decisions_.stop();
   const StopState stop = m->stop();
   // The others have ended without this one, which they took for lost.
@@ -338,7 +339,7 @@ Task<bool> Peer::AtStop() {
   const bool decided = co_await waiter_.Until(
       [this, m, agreed] {
         return m->stop().committed || m->stop().round != agreed ||
-               all_reducer_.Abandoned(steps_);
+               all_reducer_.Abandoned(steps_) || leaves_now_;
       },
       parts_.loop->Now() + spec_.liveness_limit);
   if (all_reducer_.Abandoned(steps_)) co_return true;
@@ -361,13 +362,12 @@ uint64_t Peer::NextRound() {
   const Membership& m = *parts_.membership;
   const StopState stop = m.stop();
   const bool stops = stop.round != 0 && next <= stop.round;
-  return round_chooser_.Next(
-      round_, overlap_,
-      {.heard = neighborhood_.RoundsHeard(),
-       .fixed = schedule_->fixed(),
-       .fleet = m.fleet_round(),
-       .second = m.second_round(),
-       .last = stops ? std::min(stop.round, spec_.rounds) : spec_.rounds});
+  RoundsSeen seen = neighborhood_.LookAround();
+  seen.fixed = schedule_->fixed();
+  seen.fleet = m.fleet_round();
+  seen.second = m.second_round();
+  seen.last = stops ? std::min(stop.round, spec_.rounds) : spec_.rounds;
+  return round_chooser_.Next(round_, overlap_, seen);
 }
 
 }  // namespace gossamer

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/seeded_bug.h"
+
 namespace gossamer {
 namespace {
 
@@ -27,6 +29,24 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, uint64_t ahead,
   const auto [less, more] = std::minmax(leads_.front(), leads_.back());
   if (more - less > kJitter) return std::nullopt;
   return seen.heard.back();
+}
+
+// Of as many payloads the newest ones.
+uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
+                            const RoundsSeen& seen) {
+  uint64_t best = target;
+  size_t most = 0;
+  for (auto at = std::ranges::lower_bound(seen.waiting, next);
+       at != seen.waiting.end() && *at <= target;) {
+    const auto end = std::upper_bound(at, seen.waiting.end(), *at);
+    const auto count = static_cast<size_t>(end - at);
+    if (count >= most) {
+      most = count;
+      best = *at;
+    }
+    at = end;
+  }
+  return best;
 }
 
 uint64_t RoundChooser::Next(uint64_t round, int overlap,
@@ -56,7 +76,7 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   target = std::min(target, seen.last);
   if (target <= next + ahead) return next;
   leads_.clear();
-  return target;
+  return SeededBug("pass-over") ? target : Meet(next, target, seen);
 }
 
 }  // namespace gossamer

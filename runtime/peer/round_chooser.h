@@ -19,7 +19,10 @@ namespace gossamer {
 // What a peer knows of the others at the end of a round.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
-  bool fixed = true;                 // the same neighbours every round
+  // Of payloads that have come for rounds that this peer has not decided,
+  // ascending.
+  std::vector<uint64_t> waiting = {};
+  bool fixed = true;  // the same neighbours every round
   // The largest and the second largest of the fleet, as of the service's last
   // answer.
   std::optional<uint64_t> fleet = {}, second = {};
@@ -38,10 +41,12 @@ class RoundChooser {
   // second largest), where two peers of the fleet are and a neighbour is seen
   // to be, or where the furthest neighbour is if it has been equally far ahead
   // for 16 rounds: it goes at this peer's speed, and neither runs away nor
-  // waits.
+  // waits.  On the way there, it is where most payloads wait: who has no room
+  // for another one mixes nothing with a peer that passes them over each time.
   uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
 
  private:
+  static uint64_t Meet(uint64_t next, uint64_t target, const RoundsSeen& seen);
   std::optional<uint64_t> Steady(uint64_t next, uint64_t ahead,
                                  const RoundsSeen& seen);
 

@@ -26,6 +26,11 @@ constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 constexpr size_t kUnderWay = 4;  // chunks asked for at a time
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 constexpr absl::Duration kGiveUp = absl::Seconds(15);
+// A member may need a while until it has a state, and a link that carries less
+// than this would need minutes for the payloads of one round.  Who sends a
+// chunk now and then is given up, too: it would keep the joiner out for ever.
+constexpr absl::Duration kToOffer = absl::Minutes(1);
+constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr int kMostOffers = 4;
 constexpr absl::Duration kForget = absl::Seconds(30);
 
@@ -113,6 +118,7 @@ void StateDonor::Tick(absl::Time now) {
 void StateCollector::SetDonors(const std::vector<PeerId>& donors,
                                absl::Time now) {
   donors_ = donors;
+  begun_ = std::min(begun_, now);
   if (download_ && std::ranges::find(donors, download_->from) == donors.end()) {
     Fail(absl::UnavailableError("it is gone"), now);
   }
@@ -121,16 +127,17 @@ void StateCollector::SetDonors(const std::vector<PeerId>& donors,
 
 void StateCollector::Begin(absl::Time now) {
   download_.reset();
+  if (enough_) return;
   const auto next = std::ranges::find_if(
       donors_, [this](PeerId p) { return !over_.contains(p); });
   if (next == donors_.end()) {
     // All have failed: they may be better now.
-    if (given_ == 0) over_.clear();
+    if (given() == 0) over_.clear();
     return;
   }
   download_ = Download();
   download_->from = *next;
-  download_->progress = now;
+  download_->begun = download_->progress = now;
   Ask(now);
 }
 
@@ -231,10 +238,10 @@ absl::Status StateCollector::Complete() {
   if (Sha256(d.bytes) != d.hash) {
     return absl::DataLossError("its state is not what it offered");
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const Checkpoint state, DecodeSnapshot(d.bytes));
+  GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeSnapshot(d.bytes));
   GOSSAMER_RETURN_IF_ERROR(check_(state));
-  GOSSAMER_RETURN_IF_ERROR(AddSnapshot(state, given_, sum_));
-  ++given_;
+  GOSSAMER_RETURN_IF_ERROR(middle_.Add(std::move(state)));
+  enough_ = given() == StateMiddle::kMost;
   over_.insert(d.from);
   return absl::OkStatus();
 }
@@ -247,13 +254,29 @@ void StateCollector::Fail(const absl::Status& why, absl::Time now) {
   Begin(now);
 }
 
+absl::Duration StateCollector::LimitOf(const Download& download) const {
+  const double bytes = static_cast<double>(download.bytes.size());
+  return std::min(limit_ / 3,
+                  kToOffer + absl::Seconds(bytes / kLeastBytesPerSecond));
+}
+
 void StateCollector::Tick(absl::Time now) {
+  if (given() > 0 && now - begun_ > limit_ / 2) {
+    enough_ = true;
+    download_.reset();
+  }
   if (!download_) {
     Begin(now);
     return;
   }
   if (now - download_->progress > kGiveUp) {
     Fail(absl::DeadlineExceededError("no word of it for a while"), now);
+  } else if (now - download_->begun > LimitOf(*download_)) {
+    const size_t had = download_->have.size() - download_->missing;
+    Fail(absl::DeadlineExceededError(absl::StrCat(
+             "it took more than ", absl::FormatDuration(LimitOf(*download_)),
+             " and gave ", had, " of ", download_->have.size(), " chunks")),
+         now);
   } else if (now - std::max(download_->asked, download_->progress) >
              kAskAgain) {
     Ask(now);
@@ -261,23 +284,17 @@ void StateCollector::Tick(absl::Time now) {
 }
 
 bool StateCollector::done() const {
-  return given_ > 0 && !download_ &&
-         std::ranges::all_of(donors_,
-                             [this](PeerId p) { return over_.contains(p); });
+  return given() > 0 && !download_ &&
+         (enough_ || std::ranges::all_of(donors_, [this](PeerId p) {
+            return over_.contains(p);
+          }));
 }
 
 size_t StateCollector::held() const {
   size_t bytes = download_ ? download_->bytes.size() : 0;
-  for (const auto& [name, values] : sum_.floats) {
-    bytes += values.size() * sizeof(float);
-  }
-  for (const auto& [name, values] : sum_.bytes) bytes += values.size();
-  return bytes;
+  return bytes + middle_.held();
 }
 
-Checkpoint StateCollector::Take() {
-  DivideSnapshot(given_, sum_);
-  return std::move(sum_);
-}
+Checkpoint StateCollector::Take() { return middle_.Take(); }
 
 }  // namespace gossamer

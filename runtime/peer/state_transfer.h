@@ -26,6 +26,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/payload.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/snapshot.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -47,6 +48,8 @@ class StateDonor {
   bool wanted() const { return !asking_.empty() && !snapshot_ && !preparing_; }
   // One is being made: none is wanted until it is offered.
   void Prepare() { preparing_ = true; }
+  // None can be made: none is wanted until somebody asks again.
+  void Refuse() { asking_.clear(); }
   // `bytes` as EncodeSnapshot makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
   // Forgets a snapshot that nobody has read from for a while.
@@ -76,23 +79,28 @@ class StateCollector {
   // An error for a state that cannot be one of this run.
   using Check = std::function<absl::Status(const Checkpoint&)>;
 
-  // `most`: bytes that a state may have.
-  StateCollector(SendState send, size_t most, Check check)
-      : send_(std::move(send)), most_(most), check_(std::move(check)) {}
+  // `most`: bytes that a state may have.  `limit`: for all of it; one member
+  // has a third at most, and once half is over what has been given will do.
+  StateCollector(SendState send, size_t most, absl::Duration limit, Check check)
+      : send_(std::move(send)),
+        most_(most),
+        limit_(limit),
+        check_(std::move(check)) {}
 
   // Whom to get states from; who has given or failed stays so.
   void SetDonors(const std::vector<PeerId>& donors, absl::Time now);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
   // To be called a few times a second: asks again, and gives up a member that
-  // has not got on for a while.
+  // has not got on for a while, or takes too long.
   void Tick(absl::Time now);
 
-  // Every donor has given its state or failed, and one at least has given it.
+  // Three donors have given their states, or every one has given or failed, or
+  // half the limit is over; and one at least has given it.
   bool done() const;
-  int given() const { return given_; }
-  // Bytes of the state that it gets and of the sum.
+  int given() const { return middle_.given(); }
+  // Bytes of the state that it gets and of the middle.
   size_t held() const;
-  // The average; once, when done().
+  // The middle of those given; once, when done().
   Checkpoint Take();
   // Why members were given up, for people.
   std::vector<std::string> TakeFailures() { return std::move(failures_); }
@@ -107,6 +115,7 @@ class StateCollector {
     std::vector<std::byte> bytes;
     std::vector<bool> have;
     size_t missing = 0;
+    absl::Time begun;
     absl::Time progress;
     absl::Time asked;
   };
@@ -116,15 +125,18 @@ class StateCollector {
   absl::Status OnChunk(const Frame& frame, absl::Time now);
   absl::Status Complete();
   void Fail(const absl::Status& why, absl::Time now);
+  absl::Duration LimitOf(const Download& download) const;
 
   const SendState send_;
   const size_t most_;
+  const absl::Duration limit_;
   const Check check_;
   std::vector<PeerId> donors_;
   std::set<PeerId> over_;  // given or failed
+  absl::Time begun_ = absl::InfiniteFuture();
+  bool enough_ = false;  // what has been given will do
   std::optional<Download> download_;
-  int given_ = 0;
-  Checkpoint sum_;
+  StateMiddle middle_;
   std::vector<std::string> failures_;
 };
 

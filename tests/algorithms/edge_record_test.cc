@@ -131,6 +131,19 @@ TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
   }
 }
 
+// What diff-int8 sends could be the first payload of an innovation.
+TEST(EdgeRecordTest, ARecordIsOfItsCodecAlone) {
+  EdgePair pair(PairCodec("diff-int8"), Start(), 2);
+  const Cut cut = RunToCut(pair, 2);
+  const auto resumed = [&](std::string_view codec) {
+    return Edge::Resume(LaterLife(0, 2), PairCodec(codec), pair.x[0],
+                        std::make_shared<SnapshotCache>(), cut.saved[0])
+        .status();
+  };
+  EXPECT_TRUE(resumed("diff-int8").ok());
+  EXPECT_EQ(resumed("innov-int4").code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(EdgeRecordTest, AnUnsealedRecordIsGivenUp) {
   EdgePair pair(PairCodec("innov-int4"), Start());
   pair.Connect(1);

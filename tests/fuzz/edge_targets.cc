@@ -227,10 +227,11 @@ void EdgeConversation(Bytes input) {
 }
 
 void SavedEdgeRecord(Bytes input) {
-  const auto saved = DecodeSavedEdge(input);
+  auto saved = DecodeSavedEdge(input);
   if (!saved.ok()) return;
   std::vector<float> x(Layout().size());
   for (const auto& codec : Codecs()) {
+    saved->side.codec = codec->name();
     (void)Edge::Resume(Options(), codec, x, std::make_shared<SnapshotCache>(),
                        *saved);
   }

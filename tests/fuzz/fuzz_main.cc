@@ -7,10 +7,11 @@
 #include <string_view>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/largest_allocation.h"
 
 namespace {
 
-void (*chosen)(gossamer::fuzz::Bytes) = nullptr;
+const gossamer::fuzz::Target* chosen = nullptr;
 
 }  // namespace
 
@@ -26,8 +27,9 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
       std::exit(0);
     }
     if (argument.substr(0, kFlag.size()) != kFlag) continue;
-    for (const auto& target : gossamer::fuzz::AllTargets()) {
-      if (target.name == argument.substr(kFlag.size())) chosen = target.run;
+    static const auto targets = gossamer::fuzz::AllTargets();
+    for (const auto& target : targets) {
+      if (target.name == argument.substr(kFlag.size())) chosen = &target;
     }
   }
   if (chosen != nullptr) return 0;
@@ -40,6 +42,10 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  chosen(std::as_bytes(std::span(data, size)));
+  gossamer::fuzz::ForgetLargestAllocation();
+  chosen->run(std::as_bytes(std::span(data, size)));
+  gossamer::fuzz::Require(
+      gossamer::fuzz::LargestAllocation() <= chosen->largest_allocation,
+      "no allocation is over the target's cap (fuzz.h)");
   return 0;
 }

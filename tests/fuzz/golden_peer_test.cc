@@ -54,7 +54,7 @@ TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
     };
   };
   StateDonor donor(keep(to_joiner));
-  StateCollector joiner(keep(to_member), 1 << 20,
+  StateCollector joiner(keep(to_member), 1 << 20, absl::Minutes(10),
                         [](const Checkpoint&) { return absl::OkStatus(); });
   donor.Serve({kJoiner});
   joiner.SetDonors({kMember}, now);

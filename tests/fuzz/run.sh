@@ -4,9 +4,10 @@
 #   tests/fuzz/run.sh [EXECUTIONS [TARGET ...]]     default 1,000,000 of each
 #
 # Needs: cmake --preset fuzz && cmake --build --preset fuzz.  No single
-# allocation may be over the target's own cap (fuzz.h), nor the whole over
-# 1 GiB, nor an input take more than 10 s.  What breaks a target is left in build/fuzz/broken and belongs
-# into tests/fuzz/seeds once it is mended.  SECONDS_EACH ends a target earlier.
+# allocation may be over the target's own cap (fuzz.h), which the program looks
+# at after each input, nor the whole over 1 GiB, nor an input take more than
+# 10 s.  What breaks a target is left in build/fuzz/broken and belongs into
+# tests/fuzz/seeds once it is mended.  SECONDS_EACH ends a target earlier.
 #
 # A row says of which commit it is, with + if something of it was changed: what
 # is stale is built first, and all rows are of that one program.  It keeps less

@@ -22,6 +22,7 @@ LIMIT = 120  # seconds that no wait of these tests may exceed
 CONFIG = """
 name: "{name}"
 seed: 5
+algorithm: "{algorithm}"
 peers: {peers}
 rounds: {rounds}
 mixing {{ codec: "innov-int4" {mixing} }}
@@ -41,14 +42,15 @@ class Fleet:
     them."""
 
     def __init__(self, folder, name="it", peers=3, rounds=2000, mixing="",
-                 dimension=3000, game="", heartbeat=0.1, locked=False):
+                 dimension=3000, game="", heartbeat=0.1, locked=False,
+                 algorithm="dp-oadam"):
         self.folder, self.peers, self.locked = folder, peers, locked
         self.heartbeat = heartbeat
         self.run_dir = os.path.join(folder, name)
         self.config = os.path.join(folder, name + ".textproto")
         with open(self.config, "w") as f:
             f.write(CONFIG.format(name=name, peers=peers, rounds=rounds,
-                                  mixing=mixing,
+                                  algorithm=algorithm, mixing=mixing,
                                   game=game or QUADRATIC.format(dimension)))
         self.processes = {}
         self.service = None
@@ -242,6 +244,8 @@ class ProcessTest(unittest.TestCase):
         fleet.start_service(fleet.port)
         wait_for(lambda: "topology service: connected" in
                  fleet.log(1).split("trying again")[-1])
+        wait_for(lambda: fleet.told(1, "service_found") == 1)
+        self.assertEqual(fleet.told(1, "service_lost"), 1)
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 2, 3)}), 1)
@@ -550,6 +554,21 @@ class ProcessTest(unittest.TestCase):
             fleet.processes[k].send_signal(signal.SIGTERM)
         self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
+
+    def test_a_peer_leaves_though_the_service_is_gone(self):
+        for algorithm in ("dp-oadam", "cp-oadam"):
+            fleet = self.fleet(algorithm, algorithm=algorithm, rounds=1000000)
+            fleet.start()
+            wait_for(lambda: fleet.round_of(2) > 50)
+            fleet.service.kill()
+            fleet.service.wait()
+            asked = time.monotonic()
+            fleet.processes[2].send_signal(signal.SIGTERM)
+            self.assertEqual(fleet.wait(2), [0])
+            self.assertLess(time.monotonic() - asked, 10, "--leave-within")
+            self.assertEqual(fleet.told(2, "left_late"), 1)
+            self.assertEqual(fleet.told(2, "checkpoint"), 1)
+            fleet.kill()
 
     def test_a_peer_of_long_rounds_leaves_with_more_time(self):
         fleet = self.fleet(

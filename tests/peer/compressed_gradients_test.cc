@@ -103,7 +103,8 @@ TEST_P(CompressedGradientsTest, StoppedAndResumedFleetIsBitExact) {
 
 INSTANTIATE_TEST_SUITE_P(
     Methods, CompressedGradientsTest,
-    testing::Values("qsgd", "top-k:rate=50", "scalecom:rate=50,beta=0.3",
+    testing::Values("qsgd", "qsgd:norm=l2", "qsgd:levels=127,coding=gamma",
+                    "top-k:rate=50", "scalecom:rate=50,beta=0.3",
                     "scalecom:rate=50,ahead=1", "adacomp", kLgc, kLgcServer,
                     "qsgd:full=7", "top-k:rate=50,full=7",
                     "scalecom:rate=50,ahead=1,full=7", "adacomp:full=7"));

@@ -160,8 +160,8 @@ class EdgeEventsTest : public testing::Test {
     }
   };
 
-  void Begin(std::optional<End>& end, uint64_t self, uint64_t life,
-             uint64_t layout = 1) {
+  void Make(std::optional<End>& end, uint64_t self, uint64_t life,
+            uint64_t layout) {
     end.emplace(&loop_);
     End* const e = &*end;
     e->x.assign(layout_->size(), static_cast<float>(self));
@@ -177,11 +177,18 @@ class EdgeEventsTest : public testing::Test {
         [e](EventKind kind, const std::string& detail, uint64_t times) {
           e->recorder.OnEvent({e->loop.Now(), 0, kind, detail, times});
         });
-    ASSERT_TRUE(e->neighborhood
+  }
+  void AddEdge(End& end, uint64_t self) {
+    ASSERT_TRUE(end.neighborhood
                     ->Add({.peer = {3 - self},
                            .address = "",
                            .codec = *Codec::Create("dense-f32", *layout_)})
                     .ok());
+  }
+  void Begin(std::optional<End>& end, uint64_t self, uint64_t life,
+             uint64_t layout = 1) {
+    Make(end, self, life, layout);
+    AddEdge(*end, self);
   }
   static void Emit(End& end, uint64_t other, ExchangeId id) {
     end.neighborhood->Emit(std::vector<RowEntry>{{{other}, 0.25f}}, id, true);
@@ -203,6 +210,21 @@ TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
   EXPECT_EQ(one_->recorder.Count("edge_closed"), 1);
   EXPECT_THAT(DetailOf(one_->recorder, "edge_closed"),
               HasSubstr("does not fit this run"));
+}
+
+// The connection was opened for something else, and its hello was kept.
+TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
+  Make(one_, 1, 1, /*layout=*/1);
+  one_->transport->Connect({2}, "");
+  Begin(two_, 2, 2, /*layout=*/2);
+  loop_.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(one_->neighborhood->Connected({2}));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 0);
+  AddEdge(*one_, 1);
+  loop_.RunFor(absl::Seconds(50));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 1);
+  EXPECT_EQ(one_->recorder.Count("edge_closed"), 1);
+  EXPECT_FALSE(one_->neighborhood->Connected({2}));
 }
 
 TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {

@@ -5,6 +5,7 @@
 //
 // A method is a row of this table; a new one is tested by adding it.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -75,7 +76,10 @@ constexpr Method kMethods[] = {
     {"squeeze_sign", "squeeze-sign", 1, "fixed", "oadam", 0, 0.1},
     {"squeeze_topk", "squeeze-topk", 1, "fixed", "oadam", 0, 0.4},
     {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
-    {"masked", "masked:rate=4", 1, "fixed", "oadam", 0, 0.5},
+    {"masked", "masked", 1, "fixed", "oadam", 0, 0.01},
+    {"masked_dense", "masked:rate=4", 1, "fixed", "oadam", 0, 0.004},
+    {"choco_topk_default", "innov-topk", 1, "fixed", "oadam", 0, 0.02},
+    {"dyna_cold_default", "dyna", 0, "fixed", "cold", 0, 0.05, 0, false, 0.1},
     {"clipped", "innov-int4", 1, "fixed", "oadam", 0, 1e-5, 0.1},
     {"clipped_deep", "innov-int4", 3, "fixed", "oadam", 0, 1e-3, 0.1},
     {"clipped_stateless", "diff-int8", 1, "permuted-ring", "oadam", 0, 0.02,
@@ -146,6 +150,15 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
   std::filesystem::path folder_;
 };
 
+TEST(GossipMethodsTest, EveryCodecHasARow) {
+  for (const std::string_view name : Codec::Names()) {
+    EXPECT_TRUE(std::ranges::any_of(kMethods, [&](const Method& m) {
+      return std::string_view(m.codec).substr(
+                 0, std::string_view(m.codec).find(':')) == name;
+    })) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, GossipConformanceTest,
                          testing::ValuesIn(kMethods), [](const auto& info) {
                            return std::string(info.param.name);
@@ -205,6 +218,7 @@ TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
           {"squeeze-int4", 0.2, 1.0},
           {"squeeze-sign", 0.45, 3.0},
           {"squeeze-topk:k=256", 0.45, 16.0},
+          {"dyna", 0.01, 1.0},
           {"moniqua:theta=8", 0.05, 1.0}}) {
       EXPECT_LT(left(codec, graph, 1), contraction) << codec << " " << graph;
       if (above == 1) continue;

@@ -1,5 +1,5 @@
 // A peer whose parameters are spoilt comes back by itself, as another life with
-// the average of members; one that never gets well ends with the reason.
+// what members have; one that never gets well ends with the reason.
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/game/wrapped_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/temporary_folder.h"
@@ -126,18 +127,34 @@ constexpr float kLargest = 1e6f;
 
 void Spoil(std::span<float> parameters) { parameters[3] = kNotANumber; }
 
+// One that no checkpoint can be taken of: it shows two states by one name.
+class TwiceShownGame final : public WrappedGame {
+ public:
+  explicit TwiceShownGame(std::unique_ptr<Game> game)
+      : WrappedGame(std::move(game)) {}
+  void VisitState(StateVisitor& visitor) override {
+    visitor.Counter("order", order_);
+    visitor.Counter("order", order_);
+  }
+
+ private:
+  uint64_t order_ = 0;
+};
+
 class HealTest : public testing::Test {
  protected:
   void Begin(uint64_t rounds, HarmedGame::Harm harm, bool clinic = true,
-             const std::string& checkpoints = "") {
+             const std::string& checkpoints = "", int mute = -1) {
     SimFleetOptions o = QuadraticFleet(kPeers, rounds);
     o.checkpoints = checkpoints;
     o.codec = "innov-int4";
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
     o.peer.largest_parameter = kLargest;
     o.peer.liveness_limit = absl::Minutes(2);
-    o.game = [harm](int rank) -> std::unique_ptr<Game> {
+    o.game = [harm, mute](int rank) -> std::unique_ptr<Game> {
       auto game = Quadratic(rank, kPeers, 0.1, 0.5);
+      if (rank == mute)
+        return std::make_unique<TwiceShownGame>(std::move(game));
       if (rank != kSick) return game;
       return std::make_unique<HarmedGame>(std::move(game), harm);
     };
@@ -228,6 +245,31 @@ TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
   EXPECT_EQ(fleet_->recorder(1).Count("state_offered"), 1);
 }
 
+// It says why, and sparingly: it is asked again every second.
+TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
+  Begin(
+      2000,
+      [](uint64_t call, std::span<float> x) {
+        if (call == 100) Spoil(x);
+        return absl::OkStatus();
+      },
+      /*clinic=*/true, /*checkpoints=*/"", /*mute=*/0);
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("state_failed"), 1);
+  EXPECT_EQ(fleet_->recorder(kSick).Count("state_received"), 1);
+  EXPECT_EQ(fleet_->recorder(0).Count("state_offered"), 0);
+  int lines = 0, times = 0;
+  for (const Event& e : fleet_->recorder(0).events) {
+    if (e.kind != "checkpoint_failed") continue;
+    EXPECT_THAT(e.detail, HasSubstr("is shown twice"));
+    ++lines;
+    times += static_cast<int>(e.times);
+  }
+  EXPECT_EQ(lines, 2);
+  EXPECT_EQ(times, 10);
+}
+
 TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
   clinic_.over = true;
   const TemporaryFolder folder;
@@ -261,8 +303,8 @@ TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
   EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 3);
   EXPECT_EQ(fleet_->StatusOf(kSick).code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(fleet_->StatusOf(kSick).message()),
-              HasSubstr("parameters are nonsense again, though it took the "
-                        "members' average 3 times"));
+              HasSubstr("parameters are nonsense again, though it took "
+                        "what members have 3 times"));
 }
 
 TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {

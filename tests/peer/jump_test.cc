@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
@@ -44,6 +45,27 @@ TEST(JumpTest, HalfOfATorusCatchesUp) {
   fleet.loop().RunFor(absl::Seconds(2));
   EXPECT_LT(Spread(fleet), 10u);
   EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+}
+
+// Its neighbours have room for one payload until it answers: it goes where that
+// one waits, however many rounds they have gone on since.
+TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
+  for (const double slowness : {3.0, 6.0, 12.0}) {
+    for (const int overlap : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << slowness << ", h = " << overlap);
+      SimFleetOptions o = QuadraticFleet(4, 600);
+      o.schedule.graph = "complete";
+      o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+      o.peer.overlap_steps = overlap;
+      o.slowness = {{0, slowness}};
+      o.network.link.latency = absl::Milliseconds(1);
+      SimFleet fleet(o);
+      fleet.Start();
+      ASSERT_TRUE(fleet.Run());
+      const std::vector<RoundMetrics>& own = fleet.recorder(0).rounds;
+      EXPECT_GE(own.back().corrections, own.size());
+    }
+  }
 }
 
 }  // namespace

@@ -167,6 +167,31 @@ TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
   }
 }
 
+// As behind a firewall between two of them: both live, and stay in the view.
+TEST(NewEdgeTest, APairThatNeverMeetsWaitsForItOnce) {
+  constexpr uint64_t kRounds = 400, kFirst = 40;
+  for (const char* schedule : {"fixed", "permuted-ring", "random-matching"}) {
+    SCOPED_TRACE(schedule);
+    SimFleetOptions o = AdaptiveFleet(6, kRounds);
+    o.schedule.schedule = schedule;
+    if (o.schedule.schedule == "random-matching") o.schedule.graph = "complete";
+    SimFleet fleet(o);
+    fleet.network().Break(SimFleet::IdOf(2), SimFleet::IdOf(3), absl::Hours(1));
+    fleet.Start();
+    fleet.loop().RunFor(absl::Minutes(2));
+    for (int rank = 0; rank < 6; ++rank) {
+      ASSERT_GE(fleet.peer(rank).round(), kRounds) << rank;
+      EXPECT_LE(LongestGap(fleet, rank, kFirst, kRounds),
+                absl::Milliseconds(150))
+          << rank;
+      const std::vector<RoundMetrics>& rounds = fleet.recorder(rank).rounds;
+      EXPECT_LE(rounds.back().finished - rounds[kFirst].finished,
+                absl::Milliseconds(20) * (kRounds - kFirst))
+          << rank;
+    }
+  }
+}
+
 TEST(NewEdgeTest, AFleetThatWarmsUpMissesNoDeadline) {
   for (const char* schedule : {"fixed", "permuted-ring"}) {
     SimFleetOptions o = AdaptiveFleet(6, 100);

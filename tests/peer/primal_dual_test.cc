@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/codec/codec.h"
 #include "algorithms/game/saddle_game.h"
 #include "gtest/gtest.h"
 #include "tests/peer/matrix_game.h"
@@ -73,7 +74,8 @@ class WatchedGame final : public Game {
 // Distances before each step of a fleet.
 std::vector<double> RunFleet(const std::string& optimizer,
                              const std::string& codec, double gamma,
-                             uint64_t rounds, int failing = -1) {
+                             uint64_t rounds, int failing = -1,
+                             const std::string& graph = "ring") {
   std::vector<std::vector<double>> squares(kPeers);
   SimFleetOptions o;
   o.peers = kPeers;
@@ -82,7 +84,7 @@ std::vector<double> RunFleet(const std::string& optimizer,
   o.peer.step_then_mix = true;
   o.peer.gamma = gamma;
   o.codec = codec;
-  o.schedule.graph = "ring";
+  o.schedule.graph = graph;
   o.step.generator = {.name = optimizer, .learning_rate = kRate};
   o.step.discriminator = o.step.generator;
   o.game = [&](int rank) {
@@ -257,6 +259,19 @@ TEST(PrimalDualTest, DynaColdFollowsTheUncompressedRate) {
   EXPECT_NEAR(dyna, kDecay, 0.001);
   EXPECT_LT(dyna, exact + 0.003);
   EXPECT_LT(distances[1500], 2e-6);
+}
+
+// Codec::largest_gamma of dyna: in what mixing alone would bear, the dual does
+// not.
+TEST(PrimalDualTest, DynaColdIsStableUpToTheLargestStepSizeOfItsCodec) {
+  const double largest = (*Codec::Create("dyna", {}))->largest_gamma();
+  for (const char* const graph : {"ring", "complete"}) {
+    const auto end = [&](double gamma) {
+      return RunFleet("cold", "dyna:scale=4", gamma, 600, -1, graph).back();
+    };
+    EXPECT_LT(end(largest), 3e-3) << graph;
+    EXPECT_GT(end(2 * largest), 1) << graph;
+  }
 }
 
 // As it is shipped, for problems that nobody has measured: slower by far, at

@@ -89,10 +89,11 @@ class ReplayTest : public testing::Test {
 };
 
 TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(seed);
     SimFleetOptions o = QuadraticFleet(5, 120);
     o.seed = seed;
+    if (seed % 5 == 0) o.slowness = {{2, 6.0}};
     o.codec = seed % 2 ? "innov-int4" : "diff-int8";
     o.schedule.schedule = seed % 3 ? "fixed" : "permuted-ring";
     o.peer.overlap_steps = static_cast<int>(seed % 4);

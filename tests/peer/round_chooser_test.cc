@@ -1,6 +1,7 @@
 #include "runtime/peer/round_chooser.h"
 
 #include <cstdint>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -39,6 +40,22 @@ TEST(RoundChooserTest, JumpsToWhereMostNeighboursAre) {
             31u);
   EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {30, 31}, .last = 20}), 20u);
   EXPECT_EQ(chooser.Next(10, kOverlap, {}), 11u);
+}
+
+TEST(RoundChooserTest, MeetsThePayloadsThatWaitOnTheWay) {
+  RoundChooser chooser;
+  const auto next = [&](std::vector<uint64_t> waiting) {
+    return chooser.Next(10, kOverlap,
+                        {.heard = {29, 30, 31}, .waiting = waiting});
+  };
+  EXPECT_EQ(next({24}), 24u);
+  EXPECT_EQ(next({20, 24, 24, 26}), 24u) << "most of them";
+  EXPECT_EQ(next({20, 20, 24, 24}), 24u) << "of as many the newest";
+  EXPECT_EQ(next({11}), 11u);
+  EXPECT_EQ(next({9, 31}), 30u) << "decided already; beyond the others";
+  EXPECT_EQ(chooser.Next(10, kOverlap, {.heard = {10, 14}, .waiting = {13}}),
+            11u)
+      << "near enough to meet round by round";
 }
 
 TEST(RoundChooserTest, FollowsANeighbourThatIsEquallyFarAhead) {

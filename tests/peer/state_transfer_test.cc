@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr PeerId kJoiner{9};
+constexpr absl::Duration kLimit = absl::Minutes(10);
 
 Checkpoint StateOf(float value, size_t size = 500'000) {
   Checkpoint state;
@@ -39,7 +40,8 @@ class StateTransferTest : public testing::Test {
     Frame frame;
   };
 
-  void Begin(int members, size_t most = 1 << 24) {
+  void Begin(int members, size_t most = 1 << 24, size_t size = 500'000) {
+    size_ = size;
     std::vector<PeerId> ids;
     for (int i = 1; i <= members; ++i) {
       const PeerId id{static_cast<uint64_t>(i)};
@@ -55,7 +57,8 @@ class StateTransferTest : public testing::Test {
           queue_.push_back({kJoiner, to, std::move(frame)});
           return true;
         },
-        most, [this](const Checkpoint& state) { return check_(state); });
+        most, kLimit,
+        [this](const Checkpoint& state) { return check_(state); });
     collector_->SetDonors(ids, now_);
   }
   // Until nothing moves; a member takes a snapshot as soon as it is asked.
@@ -73,7 +76,7 @@ class StateTransferTest : public testing::Test {
       it->second.OnFrame(kJoiner, sent.frame, now_);
       if (!it->second.wanted()) continue;
       std::vector<std::byte> bytes =
-          EncodeSnapshot(StateOf(static_cast<float>(sent.to.value)));
+          EncodeSnapshot(StateOf(static_cast<float>(sent.to.value), size_));
       std::string hash = Sha256(bytes);
       it->second.Offer(std::move(bytes), std::move(hash), now_);
     }
@@ -87,6 +90,7 @@ class StateTransferTest : public testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
+  size_t size_ = 0;
   std::deque<Sent> queue_;
   std::map<PeerId, StateDonor> donors_;
   std::optional<StateCollector> collector_;
@@ -174,6 +178,43 @@ TEST_F(StateTransferTest, GoesOnWithoutAMemberThatDiesOnTheWay) {
               testing::ElementsAre(HasSubstr("peer 2 gave no state")));
 }
 
+// Before anybody gives one up that does not answer: a chunk every 14 s.
+TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
+  Begin(3);
+  spoil_ = [this, last = now_](Sent& sent) mutable {
+    if (sent.from.value != 1 || sent.frame.body.size() == 0) return true;
+    if (now_ - last < absl::Seconds(14)) return false;
+    last = now_;
+    // Always the last one that is asked for: it never gets to the end.
+    return sent.frame.body.size() == kStateChunkBytes;
+  };
+  Run(75);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 2);
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.5f);
+  EXPECT_THAT(collector_->TakeFailures(),
+              testing::ElementsAre(HasSubstr("it took more than")));
+}
+
+// Links as slow as that are the joiner's own: it begins with what it has.
+TEST_F(StateTransferTest, WhatHasBeenGivenWillDoAfterHalfTheLimit) {
+  Begin(4, /*most=*/1 << 27, /*size=*/10'000'000);
+  // 153 chunks of 256 KiB, of which two get through every two seconds: what is
+  // lost is asked for again that late.
+  spoil_ = [this, last = now_, through = 0](Sent& sent) mutable {
+    if (sent.to != kJoiner || sent.frame.body.size() == 0) return true;
+    if (now_ != last) through = 0;
+    last = now_;
+    return ++through <= 2;
+  };
+  Run(static_cast<int>(absl::ToInt64Seconds(kLimit / 2)));
+  EXPECT_EQ(collector_->given(), 1);
+  EXPECT_FALSE(collector_->done());
+  Run(2);
+  EXPECT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 1.0f);
+}
+
 TEST_F(StateTransferTest, AStateThatIsNotWhatWasOfferedIsNotUsed) {
   Begin(2);
   // Member 1 offers another hash than that of what it gives.
@@ -239,8 +280,35 @@ TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
 }
 
 TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
-  Checkpoint sum = StateOf(1, 20);
-  EXPECT_FALSE(AddSnapshot(StateOf(1, 21), 1, sum).ok());
+  StateMiddle middle;
+  ASSERT_TRUE(middle.Add(StateOf(1, 20)).ok());
+  EXPECT_FALSE(middle.Add(StateOf(1, 21)).ok());
+  EXPECT_EQ(middle.given(), 1);
+}
+
+// Whichever of the three it is.
+TEST(SnapshotTest, OneOfThreeThatLiesMovesNothingBeyondTheOthers) {
+  for (int liar = 0; liar < 3; ++liar) {
+    for (const float lie : {1e30f, -3e38f, 2.5f}) {
+      StateMiddle middle;
+      for (int i = 0; i < 3; ++i) {
+        Checkpoint state = StateOf(static_cast<float>(2 + (i > liar)), 20);
+        if (i == liar) {
+          state = StateOf(lie, 20);
+          state.counters["steps"] = ~uint64_t{0};
+          state.bytes["game.order"] = {std::byte{9}};
+        }
+        ASSERT_TRUE(middle.Add(std::move(state)).ok());
+      }
+      const Checkpoint state = middle.Take();
+      for (const float v : state.floats.at("parameters")) {
+        EXPECT_GE(v, 2) << liar << " " << lie;
+        EXPECT_LE(v, 3) << liar << " " << lie;
+      }
+      EXPECT_EQ(state.counters.at("steps"), 77u);
+      EXPECT_EQ(state.bytes.at("game.order").size(), 2u);
+    }
+  }
 }
 
 TEST(SnapshotTest, ItsShapeIsNamesAndSizes) {

@@ -191,6 +191,7 @@ TEST(SkewedMatchingTest, IsAScheduleByName) {
   ScheduleSpec spec;
   spec.schedule = "locality-skewed";
   spec.sites = "paris:1-2 sydney:3-4";
+  spec.variance_budget = 1;
   const auto founders = MakeSchedule(spec, 4, 7);
   ASSERT_TRUE(founders.ok()) << founders.status();
   const auto by_hand = Make({0, 0, 1, 1}, 1, 7);
