@@ -7,41 +7,80 @@ namespace {
 
 constexpr int kMostLateness = 7;
 constexpr int kTicksToRecover = 8;
+constexpr size_t kWitnesses = 2;  // at a time
 
 }  // namespace
 
 void FailureDetector::Watch(const std::set<PeerId>& peers, absl::Time now) {
-  std::erase_if(heard_,
-                [&](const auto& h) { return !peers.contains(h.first); });
-  for (const PeerId peer : peers) heard_.try_emplace(peer, now);
+  std::erase_if(watched_,
+                [&](const auto& w) { return !peers.contains(w.first); });
+  for (const PeerId peer : peers) {
+    watched_.try_emplace(peer, Watched{.heard = now});
+  }
 }
 
 void FailureDetector::Heard(PeerId peer, absl::Time now) {
-  const auto it = heard_.find(peer);
-  if (it != heard_.end()) it->second = std::max(it->second, now);
+  const auto it = watched_.find(peer);
+  if (it == watched_.end() || it->second.heard >= now) return;
+  it->second = {.heard = now};
 }
 
-std::vector<PeerId> FailureDetector::Tick(absl::Time now) {
+void FailureDetector::HeardThroughOthers(PeerId peer) {
+  const auto it = watched_.find(peer);
+  if (it != watched_.end()) it->second.vouched = true;
+}
+
+std::vector<PeerId> FailureDetector::Witnesses(
+    const std::vector<PeerId>& silent) const {
+  std::vector<PeerId> answering;
+  for (const auto& [peer, watched] : watched_) {
+    if (!std::ranges::binary_search(silent, peer)) answering.push_back(peer);
+  }
+  const size_t some = std::min(kWitnesses, answering.size());
+  if (some < answering.size()) {
+    std::ranges::rotate(
+        answering, answering.begin() + static_cast<ptrdiff_t>(
+                                           ticks_ * some % answering.size()));
+  }
+  answering.resize(some);
+  return answering;
+}
+
+FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
   const absl::Duration late = last_tick_ == absl::InfinitePast()
                                   ? absl::ZeroDuration()
                                   : now - last_tick_ - period();
   last_tick_ = now;
+  ++ticks_;
   if (late > period()) {
     // What came meanwhile has not been read yet: the time does not count.
-    for (auto& [peer, heard] : heard_) heard = std::min(heard + late, now);
+    for (auto& [peer, watched] : watched_) {
+      watched.heard = std::min(watched.heard + late, now);
+    }
     lateness_ = std::min(lateness_ + 1, kMostLateness);
     ticks_in_time_ = 0;
   } else if (++ticks_in_time_ >= kTicksToRecover) {
     lateness_ = std::max(lateness_ - 1, 0);
     ticks_in_time_ = 0;
   }
-  std::vector<PeerId> probe;
+  Probes probes;
   suspected_.clear();
-  for (const auto& [peer, heard] : heard_) {
-    if (now - heard > suspect_after_ / 4) probe.push_back(peer);
-    if (now - heard > patience() * suspect_after_) suspected_.push_back(peer);
+  for (const auto& [peer, watched] : watched_) {
+    const absl::Duration silence = now - watched.heard;
+    if (silence > suspect_after_ / 4) probes.direct.push_back(peer);
+    if (silence > (patience() + (watched.vouched ? 1 : 0)) * suspect_after_) {
+      suspected_.push_back(peer);
+    }
   }
-  return probe;
+  const std::vector<PeerId> witnesses = Witnesses(probes.direct);
+  for (const PeerId peer : probes.direct) {
+    const Watched& silent = watched_.at(peer);
+    if (silent.vouched || now - silent.heard <= suspect_after_ / 2) continue;
+    for (const PeerId witness : witnesses) {
+      probes.through_others.push_back({.witness = witness, .about = peer});
+    }
+  }
+  return probes;
 }
 
 }  // namespace gossamer

@@ -54,7 +54,7 @@ std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
   }
   const auto kind = Get<uint32_t>(in, 4);
   const auto nanos = Get<int64_t>(in, 24);
-  if (kind > static_cast<uint32_t>(Kind::kLoaded) || nanos < 0) {
+  if (kind > static_cast<uint32_t>(Kind::kTold) || nanos < 0) {
     return std::nullopt;
   }
   return Head{.kind = static_cast<Kind>(kind),
@@ -63,8 +63,54 @@ std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
                           .took = absl::Nanoseconds(nanos)}};
 }
 
-void LinkProber::Ping(PeerId peer) {
-  send_(peer, {.head = Encode({.kind = Kind::kPing}), .body = {}});
+bool LinkProber::SendHead(PeerId peer, const Head& head) {
+  return send_(peer, {.head = Encode(head), .body = {}});
+}
+
+void LinkProber::Ping(PeerId peer) { SendHead(peer, {.kind = Kind::kPing}); }
+
+void LinkProber::Remember(std::vector<Errand>& errands, PeerId target,
+                          PeerId other) {
+  const absl::Time now = loop_->Now();
+  std::erase_if(errands, [&](const Errand& e) {
+    return e.until < now || (e.target == target && e.other == other);
+  });
+  errands.push_back(
+      {.target = target, .other = other, .until = now + kErrandLimit});
+}
+
+void LinkProber::Ask(PeerId witness, PeerId target) {
+  if (SendHead(witness, {.kind = Kind::kAsk, .number = target.value})) {
+    Remember(asked_, target, witness);
+  }
+}
+
+void LinkProber::OnAsk(PeerId asker, PeerId target) {
+  std::erase_if(promised_,
+                [&](const Errand& e) { return e.until < loop_->Now(); });
+  if (asker == target || promised_.size() >= kMostErrands) return;
+  if (SendHead(target, {.kind = Kind::kPing})) {
+    Remember(promised_, target, asker);
+  }
+}
+
+void LinkProber::TellAskers(PeerId target) {
+  std::vector<Errand> open;
+  std::erase_if(promised_, [&](const Errand& e) {
+    if (e.target != target) return false;
+    if (e.until >= loop_->Now()) open.push_back(e);
+    return true;
+  });
+  for (const Errand& e : open) {
+    SendHead(e.other, {.kind = Kind::kTold, .number = target.value});
+  }
+}
+
+void LinkProber::OnTold(PeerId witness, PeerId target) {
+  const size_t answered = std::erase_if(asked_, [&](const Errand& e) {
+    return e.target == target && e.other == witness && e.until >= loop_->Now();
+  });
+  if (answered > 0) on_told_(target);
 }
 
 void LinkProber::Measure(PeerId peer, Done done) {
@@ -98,17 +144,22 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
   if (!head) return;
   switch (head->kind) {
     case Kind::kPing:
-      send_(peer,
-            {.head = Encode({.kind = Kind::kPong, .number = head->number}),
-             .body = {}});
+      SendHead(peer, {.kind = Kind::kPong, .number = head->number});
       return;
     case Kind::kLoad:
-      send_(peer, {.head = Encode({.kind = Kind::kLoaded,
-                                   .number = head->number,
-                                   .transit = frame.transit}),
-                   .body = {}});
+      SendHead(peer, {.kind = Kind::kLoaded,
+                      .number = head->number,
+                      .transit = frame.transit});
+      return;
+    case Kind::kAsk:
+      OnAsk(peer, PeerId{head->number});
+      return;
+    case Kind::kTold:
+      OnTold(peer, PeerId{head->number});
       return;
     case Kind::kPong:
+      TellAskers(peer);
+      [[fallthrough]];
     case Kind::kLoaded:
       if (done_ && peer == peer_ && head->number == number_) OnAnswer(*head);
   }

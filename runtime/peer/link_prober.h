@@ -1,6 +1,6 @@
-// A sign of life of another peer, and how far and how wide the way to it is,
-// measured while both train: small frames there and back, then large ones whose
-// receiver says how fast they came.
+// A sign of life of another peer, straight or through a third one, and how far
+// and how wide the way to it is, measured while both train: small frames there
+// and back, then large ones whose receiver says how fast they came.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -9,8 +9,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
@@ -31,6 +32,9 @@ class LinkProber {
   static constexpr absl::Duration kLimit = absl::Seconds(20);
   // Of a load: several chunks, as the first one's time is not counted.
   static constexpr size_t kLoadBytes = size_t{2} << 20;
+  static constexpr absl::Duration kErrandLimit = absl::Seconds(4);
+  // More than this many of others at once are not begun.
+  static constexpr size_t kMostErrands = 64;
 
   // `loop` outlives it.
   LinkProber(EventLoop* loop, Send send);
@@ -39,6 +43,12 @@ class LinkProber {
 
   // Asks for an answer, which counts as heard wherever frames are.
   void Ping(PeerId peer);
+  // Asks `witness` to ping `target`.  `on_told` hears of its answer, if one
+  // comes within kErrandLimit.
+  void Ask(PeerId witness, PeerId target);
+  void SetOnTold(std::function<void(PeerId target)> on_told) {
+    on_told_ = std::move(on_told);
+  }
   // Tells `done` once; nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
   void Measure(PeerId peer, Done done);
@@ -47,21 +57,38 @@ class LinkProber {
   void OnFrame(PeerId peer, const Frame& frame);
 
  private:
-  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded };
+  // kAsk and kTold are dropped by peers that know only the others.
+  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded, kAsk, kTold };
   struct Head {
     Kind kind = Kind::kPing;
-    uint64_t number = 0;
+    uint64_t number = 0;   // of kAsk and kTold: the target
     Transit transit = {};  // of kLoaded: how the load came in
+  };
+  // Whether `target` answers, asked by or of `other`.
+  struct Errand {
+    PeerId target;
+    PeerId other;
+    absl::Time until;
   };
   static Payload Encode(const Head& head);
   static std::optional<Head> Decode(const Payload& bytes);
 
+  // False if there is no connection.
+  bool SendHead(PeerId peer, const Head& head);
+  void OnAsk(PeerId asker, PeerId target);
+  void OnTold(PeerId witness, PeerId target);
+  void TellAskers(PeerId target);
+  // Adds it, or begins its time anew.
+  void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
   void SendNext();
   void OnAnswer(const Head& head);
   void End();
 
   EventLoop* const loop_;
   const Send send_;
+  std::function<void(PeerId)> on_told_ = [](PeerId) {};
+  std::vector<Errand> asked_;     // of others
+  std::vector<Errand> promised_;  // to others
   // Of the measurement under way.
   PeerId peer_{0};
   Done done_;

@@ -59,6 +59,8 @@ Peer::Peer(PeerSpec spec, Parts parts)
   neighborhood_.SetOnFrame(Channel::kProbe, [this](PeerId peer, Frame frame) {
     prober_.OnFrame(peer, frame);
   });
+  prober_.SetOnTold(
+      [this](PeerId peer) { detector_.HeardThroughOthers(peer); });
   neighborhood_.SetOnFrame(Channel::kState, [this](PeerId peer, Frame frame) {
     const absl::Time now = parts_.loop->Now();
     if (collector_) collector_->OnFrame(peer, frame, now);

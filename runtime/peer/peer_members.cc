@@ -140,8 +140,10 @@ void Peer::WatchNeighbors() {
       parts_.loop->RunAt(parts_.loop->Now() + detector_.period(), [this] {
         watch_timer_ = {};
         WatchNeighbors();
-        for (const PeerId peer : detector_.Tick(parts_.loop->Now())) {
-          prober_.Ping(peer);
+        const auto probes = detector_.Tick(parts_.loop->Now());
+        for (const PeerId peer : probes.direct) prober_.Ping(peer);
+        for (const auto& [witness, about] : probes.through_others) {
+          prober_.Ask(witness, about);
         }
         for (const PeerId peer : detector_.suspected()) {
           if (!std::ranges::binary_search(suspected_, peer)) {

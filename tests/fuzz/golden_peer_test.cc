@@ -34,8 +34,10 @@ void AppendFrame(std::byte kind, const Frame& frame,
   AppendPiece(frame.head.bytes(), to);
   AppendPiece(frame.body.bytes(), to);
 }
-void AppendProbe(const Frame& frame, std::vector<std::byte>& to) {
-  to.push_back(std::byte{2});
+constexpr std::byte kFromThird{130};
+void AppendProbe(const Frame& frame, std::vector<std::byte>& to,
+                 std::byte kind = std::byte{2}) {
+  to.push_back(kind);
   AppendPiece(frame.head.bytes(), to);
   to.insert(to.end(), 8, std::byte{1});
 }
@@ -100,6 +102,21 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
   }
   ASSERT_TRUE(measured);
   ExpectGoldenWire("link-probes/one", probes);
+  // A third one is asked, pings, hears the answer, and tells of it.
+  constexpr PeerId kWitness{4}, kTarget{2}, kAsker{3};
+  std::vector<std::byte> errand;
+  prober.Ask(kWitness, kTarget);
+  AppendProbe(asked[0], errand, kFromThird);
+  other.OnFrame(kAsker, std::exchange(asked, {})[0]);
+  ASSERT_EQ(answered.size(), 1u);
+  AppendProbe(answered[0], errand);
+  prober.OnFrame(kWitness, std::exchange(answered, {})[0]);
+  ASSERT_EQ(asked.size(), 1u);
+  AppendProbe(asked[0], errand);
+  other.OnFrame(kTarget, std::exchange(asked, {})[0]);
+  ASSERT_EQ(answered.size(), 1u);
+  AppendProbe(answered[0], errand);
+  ExpectGoldenWire("link-probes/errand", errand);
 }
 
 TEST(GoldenPeerTest, ATokenIsAsItWas) {

@@ -38,9 +38,11 @@ class Probing {
 
   void Step() {
     const uint8_t kind = in_.Byte();
+    from_ = kind < 128 ? kOther : kThird;
     sent_ = 0;
     switch (kind % 4) {
       case 0:
+        if (from_ == kThird) return prober_.Ask(kOther, kThird);
         ++under_way_;
         prober_.Measure(kOther, [this](const auto& m) { End(m); });
         Require(under_way_ == 1, "another measurement ends the one before");
@@ -50,7 +52,8 @@ class Probing {
         break;
       default:
         Hear(kind % 4 == 2 ? Copy(in_.TakePiece()) : Answer());
-        Require(sent_ <= 1, "a frame is answered by one at most");
+        // A pong ends an errand and asks for the measurement's next answer.
+        Require(sent_ <= 2, "a frame is answered by two at most");
     }
   }
   void Finish() {
@@ -63,7 +66,7 @@ class Probing {
   std::vector<std::byte> Answer() {
     std::vector<std::byte> head = asked_;
     if (head.size() < 36) return head;
-    Put<uint32_t>(head, 4, in_.Byte() % 5);
+    Put<uint32_t>(head, 4, in_.Byte() % 7);
     if (in_.Byte() > 250) Put<uint64_t>(head, 8, in_.Number());
     Put<uint64_t>(head, 16, in_.Number());
     Put<uint64_t>(head, 24, in_.Number());
@@ -72,7 +75,7 @@ class Probing {
   }
   void Hear(std::vector<std::byte> head) {
     const size_t bytes = in_.Number();
-    prober_.OnFrame(kOther,
+    prober_.OnFrame(from_,
                     {.head = Payload::FromVector(std::move(head)),
                      .body = {},
                      .transit = {.bytes = bytes, .took = absl::Seconds(1)}});
@@ -86,10 +89,11 @@ class Probing {
             "what is measured can be");
   }
 
-  static constexpr PeerId kOther{2};
+  static constexpr PeerId kOther{2}, kThird{3};
   Input& in_;
   VirtualLoop loop_;
   std::vector<std::byte> asked_;
+  PeerId from_ = kOther;
   int sent_ = 0;
   int under_way_ = 0;
   LinkProber prober_{&loop_, [this](PeerId, const Frame& frame) {

@@ -13,7 +13,7 @@
 namespace gossamer {
 namespace {
 
-// Two peers that do nothing but measure.
+// Peers that do nothing but measure and ask.
 class LinkProberTest : public ::testing::Test {
  protected:
   struct End final : TransportListener {
@@ -21,6 +21,7 @@ class LinkProberTest : public ::testing::Test {
         : loop(shared),
           transport(network.CreateEndpoint(self, &loop)),
           prober(&loop, [this](PeerId to, Frame frame) {
+            sent = frame;
             return transport->Send(to, Channel::kState, std::move(frame));
           }) {
       transport->SetListener(this);
@@ -32,6 +33,7 @@ class LinkProberTest : public ::testing::Test {
     }
     VirtualPeerLoop loop;
     std::unique_ptr<Transport> transport;
+    Frame sent;  // the last one
     LinkProber prober;
   };
 
@@ -53,11 +55,20 @@ class LinkProberTest : public ::testing::Test {
     return result;
   }
 
-  const PeerId kA{1}, kB{2};
+  // How often c is told to answer, as a hears it from b.
+  int AskAboutC() {
+    a_.prober.Ask(kB, kC);
+    loop_.RunFor(LinkProber::kErrandLimit);
+    return told_;
+  }
+
+  const PeerId kA{1}, kB{2}, kC{3};
   VirtualLoop loop_;
   SimNetwork network_{&loop_, {}};
   End a_{&loop_, network_, kA};
   End b_{&loop_, network_, kB};
+  End c_{&loop_, network_, kC};
+  int told_ = 0;
 };
 
 TEST_F(LinkProberTest, SaysWhatTheLinkIs) {
@@ -84,6 +95,50 @@ TEST_F(LinkProberTest, WaitsForAConnectionAndOutlivesItsLoss) {
 }
 
 TEST_F(LinkProberTest, SilenceIsNoMeasurement) { EXPECT_FALSE(Measure()); }
+
+TEST_F(LinkProberTest, AsksAThirdOne) {
+  a_.prober.SetOnTold([&](PeerId target) {
+    EXPECT_EQ(target, kC);
+    ++told_;
+  });
+  Connect();
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(AskAboutC(), 0) << "b has no connection with c";
+  b_.transport->Connect(kC, "");
+  c_.transport->Connect(kB, "");
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(AskAboutC(), 1);
+  // What nobody asked is not heard, were it true or not.
+  b_.transport->Send(kA, Channel::kState, b_.sent);
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(told_, 1);
+  network_.Freeze(kC, absl::InfiniteFuture());
+  EXPECT_EQ(AskAboutC(), 1);
+}
+
+TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
+  Connect();
+  b_.transport->Connect(kC, "");
+  c_.transport->Connect(kB, "");
+  loop_.RunFor(absl::Seconds(1));
+  a_.prober.Ask(kB, kC);
+  loop_.RunFor(absl::Seconds(1));
+  const Frame asked = a_.sent;
+  int pings = 0;
+  LinkProber witness(&b_.loop, [&](PeerId to, const Frame&) {
+    EXPECT_EQ(to, kC);
+    ++pings;
+    return true;
+  });
+  for (uint64_t asker = 10; asker < 10 + 2 * LinkProber::kMostErrands;
+       ++asker) {
+    witness.OnFrame({asker}, asked);
+  }
+  EXPECT_EQ(pings, LinkProber::kMostErrands);
+  loop_.RunFor(LinkProber::kErrandLimit + absl::Seconds(1));
+  witness.OnFrame({1000}, asked);
+  EXPECT_EQ(pings, LinkProber::kMostErrands + 1);
+}
 
 TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
   Connect();

@@ -15,20 +15,24 @@ constexpr PeerId kA{1}, kB{2};
 class FailureDetectorTest : public testing::Test {
  protected:
   FailureDetectorTest() { detector_.Watch({kA, kB}, now_); }
+  using Question = FailureDetector::Question;
+
   // Ticks until `seconds` have passed; `kB` is heard of before each.
   std::vector<PeerId> Run(double seconds) {
-    std::vector<PeerId> probed;
+    FailureDetector::Probes probes;
     const absl::Time end = now_ + absl::Seconds(seconds);
     while (now_ < end) {
       now_ += detector_.period();
       detector_.Heard(kB, now_);
-      probed = detector_.Tick(now_);
+      probes = detector_.Tick(now_);
     }
-    return probed;
+    questions_ = probes.through_others;
+    return probes.direct;
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   FailureDetector detector_{absl::Seconds(2)};
+  std::vector<Question> questions_;  // of the last tick
 };
 
 TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
@@ -42,6 +46,43 @@ TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
   detector_.Heard(kA, now_);
   Run(0.1);
   EXPECT_THAT(detector_.suspected(), IsEmpty());
+}
+
+TEST_F(FailureDetectorTest, AsksOthersAboutWhoIsSilent) {
+  Run(1);
+  EXPECT_THAT(questions_, IsEmpty());
+  Run(0.25);
+  EXPECT_THAT(questions_, ElementsAre(Question{.witness = kB, .about = kA}));
+}
+
+TEST_F(FailureDetectorTest, WitnessesTakeTurns) {
+  constexpr PeerId kC{3}, kD{4};
+  std::set<PeerId> asked;
+  for (int tick = 1; tick <= 7; ++tick) {
+    detector_.Watch({kA, kB, kC, kD}, now_);
+    now_ += detector_.period();
+    for (const PeerId peer : {kB, kC, kD}) detector_.Heard(peer, now_);
+    const auto questions = detector_.Tick(now_).through_others;
+    EXPECT_EQ(questions.size(), tick > 4 ? 2u : 0u) << tick;
+    for (const Question& q : questions) asked.insert(q.witness);
+  }
+  EXPECT_THAT(asked, ElementsAre(kB, kC, kD));
+}
+
+// A liar that vouches for the dead gains one suspicion time.
+TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
+  for (int vouched = 0; vouched < 14; ++vouched) {
+    Run(0.25);
+    EXPECT_THAT(detector_.suspected(), IsEmpty()) << vouched;
+    detector_.HeardThroughOthers(kA);
+  }
+  EXPECT_THAT(questions_, IsEmpty());
+  Run(1);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
+  // Its next silence is another one.
+  detector_.Heard(kA, now_);
+  Run(2.25);
+  EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
 }
 
 TEST_F(FailureDetectorTest, WhoWasItselfAwayAccusesNobodyAtOnce) {
