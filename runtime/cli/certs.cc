@@ -64,12 +64,14 @@ Json ToJson(const Certificate& c, bool revoked) {
           {"from", absl::FormatTime(c.from, absl::UTCTimeZone())},
           {"until", absl::FormatTime(c.until, absl::UTCTimeZone())},
           {"names", c.names},
+          {"use", c.only_signs ? "views" : "connections"},
           {"revoked", revoked}};
 }
 
 std::string ToLine(const Certificate& c, bool revoked, absl::Time now) {
-  return absl::StrFormat("%-32s until %s UTC  serial %s%s", ToUri(c.identity),
+  return absl::StrFormat("%-32s until %s UTC  serial %s%s%s", ToUri(c.identity),
                          Day(c.until), c.serial,
+                         c.only_signs ? "  signs views" : "",
                          revoked         ? "  REVOKED"
                          : c.until < now ? "  EXPIRED"
                                          : "");

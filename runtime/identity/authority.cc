@@ -13,6 +13,8 @@ namespace {
 constexpr int kSerialBits = 127;  // positive, and of 16 bytes
 constexpr long kVersion3 = 2;     // as X.509 counts
 constexpr absl::Duration kClockSkew = absl::Hours(1);
+constexpr char kConnections[] = "serverAuth,clientAuth";
+constexpr char kSignatures[] = "codeSigning";
 constexpr size_t kMaxRequestBytes = 4096;  // a request of P-256 has 200
 
 openssl::TimePtr ToAsn1(absl::Time time) {
@@ -121,11 +123,11 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
 
 namespace {
 
-// A certificate for the public half of `key`.
+// A certificate for the public half of `key`.  `use`: an extended key usage.
 absl::StatusOr<openssl::CertificatePtr> Certify(
-    const KeyPair& authority, EVP_PKEY* key, const Identity& identity,
-    const std::vector<std::string>& names, absl::Time now,
-    absl::Duration life) {
+    const KeyPair& authority, EVP_PKEY* key, const std::string& use,
+    const Identity& identity, const std::vector<std::string>& names,
+    absl::Time now, absl::Duration life) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string alternatives,
                             AlternativeNames(identity, names));
   const openssl::CertificatePtr issuer =
@@ -149,8 +151,7 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
                     "critical,CA:FALSE") ||
       !AddExtension(x509.get(), issuer.get(), NID_key_usage,
                     "critical,digitalSignature") ||
-      !AddExtension(x509.get(), issuer.get(), NID_ext_key_usage,
-                    "serverAuth,clientAuth") ||
+      !AddExtension(x509.get(), issuer.get(), NID_ext_key_usage, use) ||
       !AddExtension(x509.get(), issuer.get(), NID_subject_key_identifier,
                     "hash") ||
       !AddExtension(x509.get(), issuer.get(), NID_authority_key_identifier,
@@ -197,7 +198,18 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
   if (!key) return openssl::Error("cannot make a key");
   GOSSAMER_ASSIGN_OR_RETURN(
       const openssl::CertificatePtr x509,
-      Certify(authority, key.get(), identity, names, now, life));
+      Certify(authority, key.get(), kConnections, identity, names, now, life));
+  return ToKeyPair(x509.get(), key.get());
+}
+
+absl::StatusOr<KeyPair> IssueSigner(const KeyPair& authority,
+                                    const Identity& identity, absl::Time now,
+                                    absl::Duration life) {
+  const openssl::KeyPtr key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  if (!key) return openssl::Error("cannot make a key");
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const openssl::CertificatePtr x509,
+      Certify(authority, key.get(), kSignatures, identity, {}, now, life));
   return ToKeyPair(x509.get(), key.get());
 }
 
@@ -241,7 +253,7 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
   GOSSAMER_ASSIGN_OR_RETURN(const openssl::KeyPtr key, KeyOf(request));
   GOSSAMER_ASSIGN_OR_RETURN(
       const openssl::CertificatePtr x509,
-      Certify(authority, key.get(), identity, names, now, life));
+      Certify(authority, key.get(), kConnections, identity, names, now, life));
   return ToPem(x509.get());
 }
 

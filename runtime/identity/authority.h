@@ -1,6 +1,8 @@
 // The authority of a run: makes itself, issues certificates, revokes them.
 //
-// EC P-256 and SHA-256.  Texts in, texts out: knows nothing of files.
+// EC P-256 and SHA-256 for connections: not every TLS library that gRPC is
+// built with takes Ed25519 there.  Ed25519 for what is only signed.  Texts in,
+// texts out: knows nothing of files.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
 #define GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
@@ -32,6 +34,11 @@ absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
                               const Identity& identity,
                               const std::vector<std::string>& names,
                               absl::Time now, absl::Duration life);
+
+// The same for a key that only signs (Ed25519): no connection believes it.
+absl::StatusOr<KeyPair> IssueSigner(const KeyPair& authority,
+                                    const Identity& identity, absl::Time now,
+                                    absl::Duration life);
 
 // kInvalidArgument unless each is a host name or an address.
 absl::Status CheckNames(const std::vector<std::string>& names);

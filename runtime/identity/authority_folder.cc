@@ -76,7 +76,24 @@ absl::StatusOr<Certificate> AuthorityFolder::Issue(
   GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/key.pem", pair.key, kSecret));
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(out + "/cert.pem", pair.certificate, kPublic));
+  if (identity.role == Role::kTopology) {
+    GOSSAMER_RETURN_IF_ERROR(IssueSigner(identity, now, life, out));
+  }
   return issued;
+}
+
+absl::Status AuthorityFolder::IssueSigner(const Identity& identity,
+                                          absl::Time now, absl::Duration life,
+                                          const std::string& out) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair,
+                            gossamer::IssueSigner(pair_, identity, now, life));
+  GOSSAMER_ASSIGN_OR_RETURN(const Certificate issued,
+                            ReadCertificate(pair.certificate));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(IssuedFile(path_, issued.serial), pair.certificate, kPublic));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(out + "/signer-key.pem", pair.key, kSecret));
+  return WriteFile(out + "/signer.pem", pair.certificate, kPublic);
 }
 
 absl::StatusOr<std::string> AuthorityFolder::IssueFor(

@@ -35,8 +35,9 @@ class AuthorityFolder {
   const std::string& run() const { return own_.identity.run; }
   absl::Time until() const { return own_.until; }
 
-  // Makes or renews the folder `out` of `identity` (certificate_folder.h): a
-  // program that uses it notices within seconds.
+  // Makes or renews the folder `out` of `identity` (certificate_folder.h), with
+  // a signer if it is the topology service: a program that uses it notices
+  // within seconds.
   absl::StatusOr<Certificate> Issue(const Identity& identity,
                                     const std::vector<std::string>& names,
                                     absl::Time now, absl::Duration life,
@@ -71,6 +72,8 @@ class AuthorityFolder {
  private:
   AuthorityFolder(std::string path, KeyPair pair, Certificate own)
       : path_(std::move(path)), pair_(std::move(pair)), own_(std::move(own)) {}
+  absl::Status IssueSigner(const Identity& identity, absl::Time now,
+                           absl::Duration life, const std::string& out) const;
 
   std::string path_;
   KeyPair pair_;

@@ -12,6 +12,7 @@
 namespace gossamer {
 namespace {
 
+constexpr size_t kSignatureBytes = 64;  // RFC 8032, section 5.1.6
 constexpr char kDate[] = "%Y-%m-%d %H:%M UTC";
 
 std::string SerialOf(const ASN1_INTEGER* serial) {
@@ -32,6 +33,10 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
   return absl::StrCat(b[0], ".", b[1], ".", b[2], ".", b[3]);
 }
 
+bool OnlySigns(const EVP_PKEY* key) {
+  return key != nullptr && EVP_PKEY_is_a(key, "ED25519") == 1;
+}
+
 absl::string_view TextOf(const ASN1_STRING* text) {
   return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
           static_cast<size_t>(ASN1_STRING_length(text))};
@@ -42,6 +47,7 @@ absl::StatusOr<Certificate> Read(X509* x509) {
   read.serial = SerialOf(X509_get0_serialNumber(x509));
   read.from = openssl::ToTime(X509_get0_notBefore(x509));
   read.until = openssl::ToTime(X509_get0_notAfter(x509));
+  read.only_signs = OnlySigns(X509_get0_pubkey(x509));
   const openssl::NamesPtr names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(x509, NID_subject_alt_name, nullptr, nullptr)));
   int identities = 0;
@@ -252,21 +258,17 @@ absl::StatusOr<std::string> SignBytes(absl::string_view key,
   const openssl::KeyPtr private_key = openssl::ReadKeyPem(key);
   const openssl::DigestPtr digest(EVP_MD_CTX_new());
   const std::string message = Message(context, bytes);
-  const auto* data = reinterpret_cast<const unsigned char*>(message.data());
-  size_t size = 0;
-  if (!private_key || !digest ||
-      EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr,
+  std::string signature(kSignatureBytes, '\0');
+  size_t size = signature.size();
+  if (!OnlySigns(private_key.get()) || !digest ||
+      EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr,
                          private_key.get()) != 1 ||
-      EVP_DigestSign(digest.get(), nullptr, &size, data, message.size()) != 1) {
-    return openssl::Error("cannot sign");
-  }
-  std::string signature(size, '\0');
-  if (EVP_DigestSign(digest.get(),
+      EVP_DigestSign(digest.get(),
                      reinterpret_cast<unsigned char*>(signature.data()), &size,
-                     data, message.size()) != 1) {
-    return openssl::Error("cannot sign");
+                     reinterpret_cast<const unsigned char*>(message.data()),
+                     message.size()) != 1) {
+    return openssl::Error("cannot sign: no Ed25519 key");
   }
-  signature.resize(size);
   return signature;
 }
 
@@ -277,8 +279,8 @@ absl::Status CheckSignature(absl::string_view certificate,
   const openssl::DigestPtr digest(EVP_MD_CTX_new());
   const std::string message = Message(context, bytes);
   const bool signed_by_it =
-      x509 && digest &&
-      EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr,
+      x509 && OnlySigns(X509_get0_pubkey(x509.get())) && digest &&
+      EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr,
                            X509_get0_pubkey(x509.get())) == 1 &&
       EVP_DigestVerify(digest.get(),
                        reinterpret_cast<const unsigned char*>(signature.data()),

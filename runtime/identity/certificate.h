@@ -27,6 +27,7 @@ struct Certificate {
   std::string serial;              // lower-case hexadecimal
   absl::Time from;
   absl::Time until;
+  bool only_signs = false;  // an Ed25519 key, of no use for a connection
 };
 
 // The first certificate of `pem`.  kInvalidArgument if there is none or it does
@@ -76,12 +77,13 @@ class Trust {
 absl::Status CheckAuthorityChain(absl::string_view chain,
                                  absl::string_view fingerprint, absl::Time now);
 
-// A signature by the private key `key` (PEM).  `context` says what is signed,
-// so that nothing signed for one purpose passes for another.
+// A signature by the Ed25519 key `key` (PEM), 64 bytes.  `context` says what is
+// signed, so that nothing signed for one purpose passes for another.
 absl::StatusOr<std::string> SignBytes(absl::string_view key,
                                       absl::string_view context,
                                       absl::string_view bytes);
-// kUnauthenticated unless the holder of `certificate` (PEM) signed just this.
+// kUnauthenticated unless the holder of `certificate` (PEM, of an Ed25519 key)
+// signed just this.
 absl::Status CheckSignature(absl::string_view certificate,
                             absl::string_view context, absl::string_view bytes,
                             absl::string_view signature);

@@ -40,6 +40,30 @@ absl::Status Wrong(const std::string& file, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", why));
 }
 
+struct Own {
+  std::string pem;
+  Certificate read;
+};
+
+// A certificate of this program and its key, which nobody else may read.
+absl::StatusOr<Own> ReadOwn(const std::string& certificate_path,
+                            const std::string& key_path) {
+  if (const absl::Status s = CheckPrivate(key_path); !s.ok()) {
+    return absl::InvalidArgumentError(s.message());
+  }
+  const absl::StatusOr<std::string> key = ReadPemFile(key_path);
+  if (!key.ok()) return absl::InvalidArgumentError(key.status().message());
+  absl::StatusOr<std::string> pem = ReadPemFile(certificate_path);
+  if (!pem.ok()) return absl::InvalidArgumentError(pem.status().message());
+  if (!KeyFits(*pem, *key)) {
+    return Wrong(key_path,
+                 absl::StrCat("is not the private key of ", certificate_path));
+  }
+  absl::StatusOr<Certificate> read = ReadCertificate(*pem);
+  if (!read.ok()) return Wrong(certificate_path, read.status().message());
+  return Own{.pem = *std::move(pem), .read = *std::move(read)};
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
@@ -92,25 +116,21 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
   std::shared_ptr<CertificateFolder> folder(new CertificateFolder(
       path, std::move(clock), files->authority, *std::move(trust), stamps));
 
-  const std::string key_path = folder->key_path();
-  if (const absl::Status s = CheckPrivate(key_path); !s.ok()) {
-    return absl::InvalidArgumentError(s.message());
-  }
-  const absl::StatusOr<std::string> key = ReadPemFile(key_path);
-  if (!key.ok()) return absl::InvalidArgumentError(key.status().message());
-  const absl::StatusOr<std::string> own =
-      ReadPemFile(folder->certificate_path());
-  if (!own.ok()) return absl::InvalidArgumentError(own.status().message());
-  if (!KeyFits(*own, *key)) {
-    return Wrong(key_path, "is not the private key of cert.pem beside it");
-  }
-  const absl::StatusOr<Certificate> read = ReadCertificate(*own);
-  if (!read.ok()) {
-    return Wrong(folder->certificate_path(), read.status().message());
-  }
-  folder->identity_ = read->identity;
-  const absl::Status valid = folder->Check(*own).status();
+  absl::StatusOr<Own> own =
+      ReadOwn(folder->certificate_path(), folder->key_path());
+  if (!own.ok()) return own.status();
+  folder->identity_ = own->read.identity;
+  absl::Status valid = folder->Check(own->pem).status();
   if (!valid.ok()) return Wrong(folder->certificate_path(), valid.message());
+  if (folder->identity_.role != Role::kTopology) return folder;
+
+  own = ReadOwn(folder->signer_path(), folder->signer_key_path());
+  if (!own.ok()) return own.status();
+  if (own->read.identity != folder->identity_) {
+    return Wrong(folder->signer_path(), "is not of who cert.pem is of");
+  }
+  valid = folder->CheckSigner(own->pem).status();
+  if (!valid.ok()) return Wrong(folder->signer_path(), valid.message());
   return folder;
 }
 
@@ -140,12 +160,18 @@ void CertificateFolder::ReadAgain() const {
   trust_ = *std::move(trust);
 }
 
-absl::StatusOr<Certificate> CertificateFolder::Check(
-    absl::string_view pem) const {
+absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
+                                                     bool signs) const {
   MutexLock lock(&mu_);
   ReadAgain();
   GOSSAMER_ASSIGN_OR_RETURN(Certificate certificate,
                             trust_.Check(pem, clock_()));
+  if (certificate.only_signs != signs) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        "the certificate of ", Describe(certificate.identity),
+        signs ? " is for connections: nothing is signed with it"
+              : " is to sign with: no connection is made with it"));
+  }
   if (certificate.identity.run != identity_.run) {
     return absl::UnauthenticatedError(absl::StrCat(
         "a certificate of run \"", absl::CEscape(certificate.identity.run),
@@ -157,13 +183,13 @@ absl::StatusOr<Certificate> CertificateFolder::Check(
 absl::StatusOr<CertificateFolder::Signature> CertificateFolder::Sign(
     absl::string_view context, absl::string_view bytes) const {
   Signature signature;
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string key, ReadPemFile(key_path()));
-  GOSSAMER_ASSIGN_OR_RETURN(signature.certificate,
-                            ReadPemFile(certificate_path()));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string key,
+                            ReadPemFile(signer_key_path()));
+  GOSSAMER_ASSIGN_OR_RETURN(signature.certificate, ReadPemFile(signer_path()));
   if (!KeyFits(signature.certificate, key)) {
     return absl::UnavailableError(
-        absl::StrCat(key_path(),
-                     ": is not the private key of cert.pem; are "
+        absl::StrCat(signer_key_path(),
+                     ": is not the private key of signer.pem; are "
                      "they being replaced?"));
   }
   GOSSAMER_ASSIGN_OR_RETURN(signature.bytes, SignBytes(key, context, bytes));

@@ -3,6 +3,7 @@
 //   ca.pem    the run's authority
 //   cert.pem  this program's certificate
 //   key.pem   its private key, for the owner's eyes only
+//   signer.pem, signer-key.pem  what the topology service signs views with
 //   crl.pem   the revoked certificates: an empty list, but not no list
 //
 // Every file may be replaced (by a rename) while the program runs.  Lists only
@@ -44,19 +45,26 @@ class CertificateFolder {
   std::string authority_path() const { return path_ + "/ca.pem"; }
   std::string certificate_path() const { return path_ + "/cert.pem"; }
   std::string key_path() const { return path_ + "/key.pem"; }
+  std::string signer_path() const { return path_ + "/signer.pem"; }
+  std::string signer_key_path() const { return path_ + "/signer-key.pem"; }
   std::string crl_path() const { return path_ + "/crl.pem"; }
 
-  // Whether to believe somebody's certificate, by the files as they are now; if
-  // they cannot be used, as they last could.  Errors: Trust::Check's, and
-  // kUnauthenticated for a certificate of another run.
-  absl::StatusOr<Certificate> Check(absl::string_view pem) const
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether to believe the certificate of somebody who connects, by the files
+  // as they are now; if they cannot be used, as they last could.  Errors:
+  // Trust::Check's, and kUnauthenticated for a certificate of another run.
+  absl::StatusOr<Certificate> Check(absl::string_view pem) const {
+    return Check(pem, /*signs=*/false);
+  }
+  // The same of somebody who has signed a view.
+  absl::StatusOr<Certificate> CheckSigner(absl::string_view pem) const {
+    return Check(pem, /*signs=*/true);
+  }
 
   struct Signature {
     std::string certificate;  // PEM, of who signed
     std::string bytes;
   };
-  // By this program's key as it is now.
+  // By the topology service's signer as it is now.
   absl::StatusOr<Signature> Sign(absl::string_view context,
                                  absl::string_view bytes) const;
 
@@ -76,6 +84,8 @@ class CertificateFolder {
         trust_(std::move(trust)),
         stamps_(stamps) {}
   static Stamps StampsOf(const std::string& path);
+  absl::StatusOr<Certificate> Check(absl::string_view pem, bool signs) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Takes up ca.pem and crl.pem if they have changed and can be used.
   void ReadAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -44,7 +44,7 @@ absl::Status CheckView(const CertificateFolder& own,
     return absl::UnauthenticatedError("a view that nobody has signed");
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Certificate signer,
-                            own.Check(view.certificate()));
+                            own.CheckSigner(view.certificate()));
   if (signer.identity.role != Role::kTopology) {
     return absl::UnauthenticatedError(
         absl::StrCat("a view signed by ", Describe(signer.identity),

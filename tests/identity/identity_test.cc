@@ -18,8 +18,10 @@
 namespace gossamer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kDay = absl::Hours(24);
 
@@ -152,8 +154,15 @@ TEST_F(CertificateTest, WrongInputsAreErrors) {
 }
 
 TEST_F(CertificateTest, SignaturesHoldForOneHolderPurposeAndText) {
-  const KeyPair service = Peer(1);
+  const auto signer = [&] {
+    return *IssueSigner(authority_,
+                        {.run = "run", .role = Role::kTopology, .peer = {}},
+                        now_, kDay);
+  };
+  const KeyPair service = signer();
   const std::string signature = *SignBytes(service.key, "view", "text");
+  EXPECT_EQ(signature.size(), 64u);
+  EXPECT_EQ(signature, *SignBytes(service.key, "view", "text"));
   EXPECT_TRUE(
       CheckSignature(service.certificate, "view", "text", signature).ok());
   EXPECT_FALSE(
@@ -161,8 +170,12 @@ TEST_F(CertificateTest, SignaturesHoldForOneHolderPurposeAndText) {
   EXPECT_FALSE(
       CheckSignature(service.certificate, "token", "text", signature).ok());
   EXPECT_FALSE(
-      CheckSignature(Peer(1).certificate, "view", "text", signature).ok());
+      CheckSignature(signer().certificate, "view", "text", signature).ok());
   EXPECT_FALSE(CheckSignature(service.certificate, "view", "text", "").ok());
+  // Keys of connections are for nothing else.
+  EXPECT_FALSE(SignBytes(Peer(1).key, "view", "text").ok());
+  EXPECT_FALSE(
+      CheckSignature(Peer(1).certificate, "view", "text", signature).ok());
 }
 
 TEST(CertificateFolderTest, OpensWhatWasIssued) {
@@ -211,6 +224,43 @@ TEST(CertificateFolderTest, EveryFlawIsNamed) {
                 Write(path + "/cert.pem", std::string(100'000, 'x'));
               }),
               HasSubstr("bytes"));
+}
+
+TEST(CertificateFolderTest, TheServicesHasASignerForNothingElse) {
+  const TestRun run;
+  const Identity service = run.Other(Role::kTopology);
+  const auto folder = run.Certificates(service);
+  ASSERT_NE(folder, nullptr);
+  struct stat info = {};
+  ASSERT_EQ(::stat(folder->signer_key_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  const auto signature = folder->Sign("view", "text");
+  ASSERT_TRUE(signature.ok()) << signature.status();
+  EXPECT_THAT(signature->certificate, Not(HasSubstr("PRIVATE")));
+  EXPECT_TRUE(
+      CheckSignature(signature->certificate, "view", "text", signature->bytes)
+          .ok());
+  const auto peer = run.Certificates(run.Peer(3));
+  EXPECT_TRUE(peer->CheckSigner(signature->certificate).ok());
+  EXPECT_THAT(peer->Check(signature->certificate).status().message(),
+              HasSubstr("no connection"));
+  EXPECT_THAT(peer->CheckSigner(*ReadPemFile(folder->certificate_path()))
+                  .status()
+                  .message(),
+              HasSubstr("for connections"));
+  // Both are revoked with the service.
+  run.Revoke(service, {run.Peer(3)});
+  EXPECT_THAT(peer->CheckSigner(signature->certificate).status().message(),
+              HasSubstr("revoked"));
+  // A service without one, or with another's, does not start.
+  const std::string path = run.Issue(service);
+  Write(path + "/signer.pem", *ReadPemFile(path + "/cert.pem"));
+  EXPECT_THAT(CertificateFolder::Open(path).status().message(),
+              HasSubstr("signer-key.pem: is not the private key"));
+  std::filesystem::remove(path + "/signer-key.pem");
+  EXPECT_THAT(CertificateFolder::Open(path).status().message(),
+              AllOf(HasSubstr("signer-key.pem cannot be read"),
+                    HasSubstr("gossamer certs issue")));
 }
 
 TEST(CertificateFolderTest, AnExpiredOneIsNotTaken) {
@@ -295,8 +345,9 @@ TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
   for (const auto& i : *list) {
     seen.push_back(ToUri(i.certificate.identity) + (i.revoked ? "!" : ""));
   }
-  EXPECT_THAT(seen, ElementsAre("gossamer://run/1", "gossamer://run/2!",
-                                "gossamer://run/topology"));
+  EXPECT_THAT(
+      seen, ElementsAre("gossamer://run/1", "gossamer://run/2!",
+                        "gossamer://run/topology", "gossamer://run/topology"));
 }
 
 TEST(OpenDoorTest, BeyondThisMachineNeedsCertificatesOrAWord) {

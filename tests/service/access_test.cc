@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
+#include "runtime/identity/authority.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_signature.h"
@@ -444,7 +445,20 @@ TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
               HasSubstr("nobody has signed"));
   EXPECT_THAT(refusal([](auto& v) { v.clear_certificate(); }),
               HasSubstr("PEM"));
-  EXPECT_THAT(refusal([&](auto& v) { EXPECT_TRUE(SignView(*own, &v).ok()); }),
+  EXPECT_THAT(refusal([&](auto& v) {
+                v.set_certificate(*ReadPemFile(
+                    run_.PathOf(run_.Other(Role::kTopology)) + "/cert.pem"));
+              }),
+              HasSubstr("for connections"));
+  // Peers have no signer; were one issued to a peer, it would be of no use.
+  wire::ViewMessage copy = answer.view();
+  EXPECT_TRUE(absl::IsNotFound(SignView(*own, &copy)));
+  const KeyPair authority{
+      .certificate = *ReadPemFile(run_.authority_path() + "/ca.pem"),
+      .key = *ReadPemFile(run_.authority_path() + "/ca-key.pem")};
+  const KeyPair signer =
+      *IssueSigner(authority, run_.Peer(1), absl::Now(), absl::Hours(1));
+  EXPECT_THAT(refusal([&](auto& v) { v.set_certificate(signer.certificate); }),
               HasSubstr("signed by peer 1"));
   const TestRun impostor;
   EXPECT_THAT(refusal([&](auto& v) {
