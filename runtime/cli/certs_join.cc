@@ -20,6 +20,7 @@
 #include "runtime/cli/issuer_service.h"
 #include "runtime/identity/join_desk.h"
 #include "runtime/peer/run_config.h"
+#include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {
 namespace {
@@ -143,7 +144,7 @@ absl::Status Serve(const Options& o) {
     }
   }
   // Answers on their way.
-  server.server->Shutdown(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+  server.server->Shutdown(SteadyDeadline(absl::Seconds(1)));
   return absl::OkStatus();
 }
 

@@ -20,7 +20,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -203,9 +202,9 @@ void ProcessGroup::Signal(int signal) {
 }
 
 bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Time end = SteadyNow() + timeout;
   for (Reap(); !running_.empty(); Reap()) {
-    if (absl::Now() >= end) return false;
+    if (SteadyNow() >= end) return false;
     signals.Wait(absl::Milliseconds(50));
   }
   return true;

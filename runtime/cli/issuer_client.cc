@@ -3,15 +3,16 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/issuer.grpc.pb.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/newcomer.h"
+#include "runtime/transport/grpc/steady_deadline.h"
 #include "runtime/transport/grpc/tls.h"
 
 namespace gossamer {
@@ -32,20 +33,20 @@ absl::StatusOr<wire::JoinResponse> Ask(const std::string& address,
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Time end = SteadyNow() + timeout;
   while (true) {
     const auto stub = wire::Issuer::NewStub(grpc::CreateCustomChannel(
         address, NewcomerCredentials(token.authority), arguments));
     wire::JoinResponse response;
     grpc::ClientContext context;
     context.set_deadline(
-        absl::ToChronoTime(std::min(absl::Now() + kCallLimit, end)));
+        SteadyDeadline(std::min(kCallLimit, end - SteadyNow())));
     const grpc::Status status = stub->Join(&context, request, &response);
     if (status.ok()) return response;
     const bool silent =
         status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    if (!silent || absl::Now() + kAskAgain >= end) {
+    if (!silent || SteadyNow() + kAskAgain >= end) {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat("the authority at ", address, ": ",
                                        status.error_message()));

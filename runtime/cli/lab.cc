@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/lab_check.h"
@@ -220,9 +220,9 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
       std::cerr << "gossamer lab: asking the commands to end; a second signal "
                    "ends them at once\n";
       for (auto& command : commands) command->Signal(*signal);
-      limit = absl::Now() + kGrace;
+      limit = SteadyNow() + kGrace;
     }
-    if (absl::Now() > limit) break;
+    if (SteadyNow() > limit) break;
   }
   if (limit != absl::InfiniteFuture()) {
     return absl::AbortedError("stopped by a signal");

@@ -11,8 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 
 namespace gossamer {
@@ -61,16 +61,16 @@ absl::Status LocalFleet::Run() {
                             LineFile::Open(folder_.ConsensusPath()));
   GOSSAMER_RETURN_IF_ERROR(StartTopology());
   GOSSAMER_RETURN_IF_ERROR(StartPeers());
-  absl::Time next_poll = absl::Now() + kPollEvery;
+  absl::Time next_poll = SteadyNow() + kPollEvery;
   for (bool done = false;;) {
     const std::optional<int> signal =
-        signals_.Wait(std::max(absl::ZeroDuration(), next_poll - absl::Now()));
+        signals_.Wait(std::max(absl::ZeroDuration(), next_poll - SteadyNow()));
     GOSSAMER_RETURN_IF_ERROR(HandleExits(done));
     if (done) break;
     if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
-    if (absl::Now() < next_poll) continue;
+    if (SteadyNow() < next_poll) continue;
     Poll();
-    next_poll = absl::Now() + kPollEvery;
+    next_poll = SteadyNow() + kPollEvery;
   }
   EndTopology();
   ShowEnd();
@@ -124,7 +124,7 @@ absl::Status LocalFleet::StartTopology() {
       {SiblingProgram("gossamer-topology"), "--listen", host.address + ":0",
        "--port-file", port_file, "--config", folder_.ConfigPath(), "--state",
        folder_.path() + "/topology", "--exit-when-finished"})));
-  const absl::Time limit = absl::Now() + kStartLimit;
+  const absl::Time limit = SteadyNow() + kStartLimit;
   for (;;) {
     if (const std::optional<int> port = ReadPort(port_file)) {
       address_ = absl::StrCat(host.address, ":", *port);
@@ -133,7 +133,7 @@ absl::Status LocalFleet::StartTopology() {
     if (const auto exits = topology_.Reap(); !exits.empty()) {
       return DescribeFailure(exits[0]);
     }
-    if (absl::Now() > limit) {
+    if (SteadyNow() > limit) {
       return absl::DeadlineExceededError(absl::StrCat(
           "the topology service did not start within ",
           HumanDuration(kStartLimit), "; see ", folder_.LogPath("topology")));
@@ -217,7 +217,7 @@ void LocalFleet::Poll() {
       consensus_->Flush().IgnoreError();
     }
   }
-  display_.Show(progress_, absl::Now());
+  display_.Show(progress_, SteadyNow());
 }
 
 void LocalFleet::EndTopology() {

@@ -22,9 +22,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/common.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/tcp_checks.h"
 #include "runtime/telemetry/progress.h"
@@ -149,9 +149,9 @@ CheckResult Program(const std::string& name, const std::string& why) {
   ProcessGroup group;
   absl::Status started =
       group.Start({name, {path, "--help"}, /*log=*/"/dev/null"});
-  const absl::Time end = absl::Now() + kProgramLimit;
+  const absl::Time end = SteadyNow() + kProgramLimit;
   std::vector<ProcessExit> exits;
-  while (started.ok() && exits.empty() && absl::Now() < end) {
+  while (started.ok() && exits.empty() && SteadyNow() < end) {
     exits = group.Reap();
     if (exits.empty()) signals.Wait(absl::Milliseconds(20));
   }

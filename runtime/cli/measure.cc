@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/plan/link_times.h"
 #include "runtime/telemetry/progress.h"
@@ -42,7 +43,7 @@ struct Options : ServiceQuestion {
 };
 
 void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
-  const absl::Duration taken = absl::Now() - began;
+  const absl::Duration taken = SteadyNow() - began;
   std::string left;
   if (status.turn() > 0) {
     left = absl::StrCat(
@@ -118,13 +119,13 @@ int RunMeasure(const Options& options) {
 
 absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
                                                const std::string& run) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = SteadyNow();
   GOSSAMER_ASSIGN_OR_RETURN(wire::LinkSurveyStatus status,
                             client.MeasureLinks(run, /*start=*/true));
   uint32_t shown = 0;
   ShowTurn(status, began);
   while (status.turn() < status.turns()) {
-    if (absl::Now() - began > kLimit) {
+    if (SteadyNow() - began > kLimit) {
       return absl::DeadlineExceededError("the survey does not end");
     }
     absl::SleepFor(kLookEvery);

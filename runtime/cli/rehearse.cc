@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/rng.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/cli/conditions.h"
@@ -159,7 +159,7 @@ class Record {
       p.bytes_sent = peer.report.bytes_sent;
       p.finished = peer.finished;
     }
-    display_.Show(progress_, absl::Now());
+    display_.Show(progress_, SteadyNow());
   }
   void Sample(const FleetSnapshot& fleet) {
     if (!fleet.consensus_distance ||
@@ -261,7 +261,7 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
       .sink = [&](int rank) { return record.sink(rank); }};
   GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
                             Rehearsal::Create(std::move(spec)));
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   absl::Time look = begin + kLookEvery;
   absl::Duration sample = kSampleEvery;
   bool stopping = false;
@@ -269,15 +269,15 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     int events = 0;
     GOSSAMER_RETURN_IF_ERROR(rehearsal->Run([&] {
       return rehearsal->elapsed() >= sample ||
-             (++events > kEventsPerLook && absl::Now() >= look);
+             (++events > kEventsPerLook && SteadyNow() >= look);
     }));
     if (rehearsal->elapsed() >= sample || rehearsal->done()) {
       record.Sample(rehearsal->Snapshot());
       sample = absl::Floor(rehearsal->elapsed(), kSampleEvery) + kSampleEvery;
     }
-    if (absl::Now() < look && !rehearsal->done()) continue;
-    look = absl::Now() + kLookEvery;
-    record.Look(rehearsal->Snapshot(), absl::Now() - begin,
+    if (SteadyNow() < look && !rehearsal->done()) continue;
+    look = SteadyNow() + kLookEvery;
+    record.Look(rehearsal->Snapshot(), SteadyNow() - begin,
                 rehearsal->elapsed());
     const std::optional<int> signal = signals.Wait(absl::ZeroDuration());
     if (!signal || *signal == SIGCHLD) continue;

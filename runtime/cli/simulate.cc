@@ -14,10 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/mutex.h"
 #include "runtime/base/seeded_bug.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/telemetry/progress.h"
 #include "topology/service/simulation/simulation.h"
@@ -82,7 +82,7 @@ struct Totals {
 class Runner {
  public:
   explicit Runner(const Options& options)
-      : options_(options), next_(options.from), started_(absl::Now()) {}
+      : options_(options), next_(options.from), started_(SteadyNow()) {}
 
   Totals Run() {
     std::vector<std::thread> threads;
@@ -133,7 +133,7 @@ class Runner {
   }
 
   void ShowProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now - shown_ < kProgressInterval ||
         now - started_ < kProgressInterval) {
       return;
@@ -170,9 +170,9 @@ int RunSimulate(Options options) {
   PlantBug(options.bug);
 #endif
   if (options.trace) options.jobs = 1;
-  const absl::Time started = absl::Now();
+  const absl::Time started = SteadyNow();
   const Totals totals = Runner(options).Run();
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - started);
   const double rate = static_cast<double>(totals.peer_rounds) / seconds;
   const double core_seconds =
       static_cast<double>(std::clock()) / CLOCKS_PER_SEC;

@@ -11,8 +11,8 @@
 #include <map>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/lab/urgency.h"
 
 namespace gossamer {
@@ -108,24 +108,24 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
   std::map<uint64_t, absl::Time> sent;
   std::vector<double> took;
   RoundTrips result;
-  absl::Time next = absl::Now();
+  absl::Time next = SteadyNow();
   absl::Time end = next + limit;
-  for (absl::Time now = next; now < end; now = absl::Now()) {
+  for (absl::Time now = next; now < end; now = SteadyNow()) {
     if (result.sent < count && now >= next) {
-      sent[next_ping_] = absl::Now();
+      sent[next_ping_] = SteadyNow();
       SendPing(here, addresses_[to], next_ping_++);
       ++result.sent;
       next = now + kBetweenPings;
       end = now + limit;
     }
     if (result.sent == count && sent.empty()) break;
-    WaitFor(here, there, (result.sent < count ? next : end) - absl::Now());
+    WaitFor(here, there, (result.sent < count ? next : end) - SteadyNow());
     uint64_t id = 0;
     while (ReceivePing(there, id)) SendPing(there, addresses_[from], id);
     while (ReceivePing(here, id)) {
       const auto mine = sent.find(id);
       if (mine == sent.end()) continue;  // of an earlier call
-      took.push_back(absl::ToDoubleMilliseconds(absl::Now() - mine->second));
+      took.push_back(absl::ToDoubleMilliseconds(SteadyNow() - mine->second));
       sent.erase(mine);
     }
   }
@@ -163,11 +163,11 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
   Drain(there);
   Burst burst(addresses_[to]);
   constexpr double kBytes = kPayload + kOverhead;
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   absl::Time first = absl::InfiniteFuture(), last = begin;
   int64_t sent = 0, received = 0, in_first = 0;
   for (absl::Time now = begin; now < std::max(last, begin + how_long) + limit;
-       now = absl::Now()) {
+       now = SteadyNow()) {
     const bool sending = now < begin + how_long;
     const double due =
         bytes_per_second * absl::ToDoubleSeconds(now - begin) / kBytes;
@@ -177,7 +177,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
       sent += std::max(0, ::sendmmsg(here, burst.messages, most, 0));
     }
     if (const int64_t got = Drain(there); got > 0) {
-      last = absl::Now();
+      last = SteadyNow();
       if (first == absl::InfiniteFuture()) {
         first = last;
         in_first = got;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 
 namespace gossamer {
 namespace {
@@ -130,8 +131,8 @@ ProcessNamespace::~ProcessNamespace() {
   ::kill(init_, SIGKILL);
   // The kernel lets the first process end only after all others have been
   // waited for.
-  const absl::Time limit = absl::Now() + kMostWait;
-  while (::waitpid(init_, nullptr, WNOHANG) == 0 && absl::Now() < limit) {
+  const absl::Time limit = SteadyNow() + kMostWait;
+  while (::waitpid(init_, nullptr, WNOHANG) == 0 && SteadyNow() < limit) {
     absl::SleepFor(absl::Milliseconds(1));
   }
 }

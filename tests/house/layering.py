@@ -45,6 +45,19 @@ EXTERNAL = [
 PURE = re.compile(r"^(algorithms|topology(?!/service))/")
 IMPURE = {"thread", "mutex", "chrono", "fstream", "iostream", "filesystem",
           "condition_variable", "random", "ctime"}
+# By the machine's date, which somebody may set, nothing waits or is measured
+# (runtime/base/steady_time.h).
+WALL_CLOCK = re.compile(r"absl::Now\b|system_clock::now|GPR_CLOCK_REALTIME")
+MAY_ASK_DATE = [
+    "runtime/base/real_loop.cc",  # once, then the monotonic clock
+    "runtime/identity/",  # how long certificates are good
+    "runtime/cli/certs",
+    "runtime/cli/issuer_client.cc",
+    "runtime/transport/grpc/tls.cc",
+    "runtime/peer/peer_process.cc",  # a log's line
+    "topology/service/main.cc",
+    "runtime/cli/compare_runs.cc",  # seconds that a table shows
+]
 CHANGED_BY_TORCH = re.compile(r"^(google/protobuf|proto)/")
 
 
@@ -90,6 +103,13 @@ def check_includes(path, text, problems):
                 problems.append(f"{path}: torch and {n} in one file")
 
 
+def check_clock(path, text, problems):
+    code = re.sub(r"//.*", "", text)
+    if WALL_CLOCK.search(code) and not path.startswith(tuple(MAY_ASK_DATE)):
+        problems.append(f"{path}: asks for the date; SteadyNow() or the loop's "
+                        "Now() is not moved by who sets it")
+
+
 def check_looks(path, text, problems):
     lines = text.count("\n")
     limit = 250 if path.endswith(".h") else 400
@@ -121,6 +141,7 @@ def main():
                     text = source.read()
                 seen += 1
                 check_includes(path, text, problems)
+                check_clock(path, text, problems)
                 check_looks(path, text, problems)
     for top in ("proto", "runtime", "algorithms", "gan_models", "topology",
                 "tests", "deploy"):

@@ -20,6 +20,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/transport/grpc/steady_deadline.h"
 #include "topology/service/options.h"
 #include "topology/service/store.h"
 #include "topology/service/topology_service.h"
@@ -139,7 +140,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
     GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
   }
   const absl::StatusOr<int> code = Serve(options, signals, clock, *service);
-  server.server->Shutdown(absl::ToChronoTime(absl::Now() + kShutdown));
+  server.server->Shutdown(SteadyDeadline(kShutdown));
   return code;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "runtime/base/steady_time.h"
 
 namespace gossamer {
 namespace {
@@ -48,7 +48,7 @@ absl::Status Connection::Receive(size_t lane, ReceivedFrame frame,
   if (joiner_.held() == 0) {
     waits_since_ = absl::InfiniteFuture();
   } else if (!complete->empty() || waits_since_ == absl::InfiniteFuture()) {
-    waits_since_ = absl::Now();
+    waits_since_ = SteadyNow();
   }
   return added;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/transport/grpc/connector.h"
 
 namespace gossamer {
@@ -45,7 +46,7 @@ absl::Status Connector::CheckOpen(PeerId id,
                                   const Connection& connection) const {
   const absl::Status valid = CheckIdentity(connection.first(), id);
   if (!valid.ok()) return valid;
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (now < connection.Deadline(options_.frame_slack)) return absl::OkStatus();
   return absl::DeadlineExceededError(
       absl::StrFormat("a frame of peer %d has begun and does not come to its "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {
 namespace {
@@ -125,10 +126,8 @@ EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
   void* tag = nullptr;
   bool ok = false;
   const auto end = limit > absl::ZeroDuration()
-                       ? std::chrono::system_clock::now() +
-                             absl::ToChronoMicroseconds(
-                                 absl::Ceil(limit, absl::Microseconds(1)))
-                       : std::chrono::system_clock::time_point();
+                       ? SteadyDeadline(limit)
+                       : gpr_inf_past(GPR_CLOCK_MONOTONIC);
   if (cq_->AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT) {
     return nullptr;
   }
@@ -179,7 +178,7 @@ void GrpcIo::Shutdown() {
   shutting_down_ = true;
   const absl::Status why = absl::CancelledError("the peer shuts down");
   for (const GrpcStreamPtr& stream : std::set(streams_)) stream->End(why);
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  if (server_ != nullptr) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
   while (!streams_.empty() || accepting_) {
     if (EventLoop::Callback event = Wait(absl::Seconds(1))) {
       std::move(event)();

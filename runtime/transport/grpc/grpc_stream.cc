@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/steady_time.h"
 
 namespace gossamer {
 namespace {
@@ -153,14 +153,14 @@ absl::Status GrpcStream::Receive() {
   const absl::Status status = assembler_.Add(pieces_, &frame);
   if (first) {
     first_chunk_bytes_ = assembler_.filled();
-    first_chunk_at_ = absl::Now();
+    first_chunk_at_ = SteadyNow();
   }
   if (!frame.has_value()) return status;
   if (!first) {
     const Frame& f = frame->frame;
     frame->frame.transit = {
         .bytes = f.head.size() + f.body.size() - first_chunk_bytes_,
-        .took = absl::Now() - first_chunk_at_};
+        .took = SteadyNow() - first_chunk_at_};
   }
   owner_->OnFrame(shared_from_this(), *std::move(frame));
   return status;

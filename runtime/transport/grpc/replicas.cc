@@ -4,15 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/address.h"
+#include "runtime/base/steady_time.h"
+#include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {
 namespace {
-
-gpr_timespec Now() { return gpr_now(GPR_CLOCK_MONOTONIC); }
-
-gpr_timespec Span(absl::Duration duration) {
-  return gpr_time_from_nanos(absl::ToInt64Nanoseconds(duration), GPR_TIMESPAN);
-}
 
 bool Serves(const grpc::Status& status) {
   return status.error_code() != grpc::StatusCode::UNAVAILABLE &&
@@ -28,7 +24,7 @@ Replicas::Replicas(const std::string& addresses, MakeChannel make)
 
 grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
   const size_t count = addresses_.size();
-  const gpr_timespec end = gpr_time_add(Now(), Span(limit));
+  const absl::Time end = SteadyNow() + limit;
   size_t first = 0;
   {
     MutexLock lock(&mu_);
@@ -39,10 +35,9 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
   for (size_t i = 0; i < count; ++i) {
     const size_t place = (first + i) % count;
     grpc::ClientContext context;
-    const absl::Duration left = absl::Nanoseconds(
-        gpr_timespec_to_micros(gpr_time_sub(end, Now())) * 1000);
+    const absl::Duration left = end - SteadyNow();
     context.set_deadline(
-        gpr_time_add(Now(), Span(left / static_cast<int64_t>(count - i))));
+        SteadyDeadline(left / static_cast<int64_t>(count - i)));
     const std::shared_ptr<grpc::Channel> channel = Enter(place, &context);
     if (channel == nullptr) return {grpc::StatusCode::CANCELLED, "cancelled"};
     status = call(channel, &context);

@@ -1,0 +1,24 @@
+// The time by which programs wait and measure.
+//
+// Only differences of two of these mean anything: the clock behind them goes
+// on whatever somebody sets the machine's date to.  For people's eyes and for
+// certificates there is absl::Now(); what runs on a loop asks the loop
+// (event_loop.h).
+
+#ifndef GOSSAMER_RUNTIME_BASE_STEADY_TIME_H_
+#define GOSSAMER_RUNTIME_BASE_STEADY_TIME_H_
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+inline absl::Time SteadyNow() {
+  return absl::UnixEpoch() +
+         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_BASE_STEADY_TIME_H_
