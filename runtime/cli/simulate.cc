@@ -43,8 +43,8 @@ stay, memory is bounded, and once faults stop the fleet comes to one mind.
 Exit code 1 if any of it does not.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
-peer_rounds_per_second, corrections, lives, seconds, core_seconds (of all
-threads), trace_hash (of all seeds in order).)";
+peer_rounds_per_second, events, corrections, lives, seconds, core_seconds (of
+all threads), core_seconds_per_seed, trace_hash (of all seeds in order).)";
 
 // About how often progress is shown.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
@@ -72,6 +72,7 @@ std::string Replay(uint64_t seed, const std::string& bug) {
 struct Totals {
   uint64_t done = 0;
   uint64_t peer_rounds = 0;
+  uint64_t events = 0;
   uint64_t corrections = 0;
   uint64_t lives = 0;
   std::map<uint64_t, uint64_t> hashes;  // by seed
@@ -112,6 +113,7 @@ class Runner {
     MutexLock lock(&mu_);
     ++totals_.done;
     totals_.peer_rounds += outcome.peer_rounds;
+    totals_.events += outcome.events;
     totals_.corrections += outcome.corrections;
     totals_.lives += outcome.lives;
     totals_.hashes[seed] = outcome.trace_hash;
@@ -185,10 +187,13 @@ int RunSimulate(Options options) {
     }
     json["peer_rounds"] = totals.peer_rounds;
     json["peer_rounds_per_second"] = rate;
+    json["events"] = totals.events;
     json["corrections"] = totals.corrections;
     json["lives"] = totals.lives;
     json["seconds"] = seconds;
     json["core_seconds"] = core_seconds;
+    json["core_seconds_per_seed"] =
+        core_seconds / static_cast<double>(totals.done);
     json["trace_hash"] = absl::StrFormat("%016x", HashOf(totals));
     std::cout << json.dump(2) << "\n";
   } else {

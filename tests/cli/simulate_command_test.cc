@@ -26,7 +26,10 @@ TEST_F(SimulateCommand, JsonHasTheKeysOfItsHelp) {
   EXPECT_EQ(json["from"], 7);
   EXPECT_TRUE(json["violations"].empty());
   EXPECT_GT(json["peer_rounds"], 0);
+  EXPECT_GT(json["events"], json["peer_rounds"]);
   EXPECT_GT(json["core_seconds"], 0);
+  EXPECT_NEAR(json["core_seconds_per_seed"].get<double>(),
+              json["core_seconds"].get<double>() / 4, 1e-9);
   const std::string help = Run("simulate --help").out;
   for (const auto& [key, value] : json.items()) {
     EXPECT_THAT(help, HasSubstr(key));
