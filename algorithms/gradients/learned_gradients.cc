@@ -28,6 +28,7 @@ struct LearnedOptions {
   double learn = 300, worst = 0.75;
   double again = 16;
   double server = 0, novel = 100;
+  double flat = 0;
 };
 
 class LearnedGradients final : public GradientCompressor {
@@ -35,7 +36,8 @@ class LearnedGradients final : public GradientCompressor {
   LearnedGradients(const LearnedOptions& options, const ParameterLayout& layout,
                    const Kernels& kernels)
       : led_(std::make_shared<const LedChoice>(
-            layout, static_cast<size_t>(options.rate), kernels)),
+            layout, static_cast<size_t>(options.rate), options.flat > 0,
+            kernels)),
         kernels_(kernels),
         phases_({.learn = static_cast<uint64_t>(options.learn),
                  .worst = options.worst}),
@@ -373,10 +375,11 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
       {"worst", &o.worst, 0.01, 0.99, /*real=*/true},
       {"again", &o.again, 0, kMostSteps},
       {"server", &o.server, 0, 1},
-      {"novel", &o.novel, 2, static_cast<double>(ChunkChoice::kMostRate)}};
+      {"novel", &o.novel, 2, static_cast<double>(ChunkChoice::kMostRate)},
+      {"flat", &o.flat, 0, 1}};
   GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
-  GOSSAMER_RETURN_IF_ERROR(
-      CheckPartFits(name, "rate", o.rate, LargestChosenFrom(layout, false)));
+  GOSSAMER_RETURN_IF_ERROR(CheckPartFits(
+      name, "rate", o.rate, LargestChosenFrom(layout, o.flat > 0)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
   if (made->values() == 0) {  // all travels whole, for ever
     return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));

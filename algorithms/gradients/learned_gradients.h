@@ -28,7 +28,8 @@ namespace gossamer {
 // squared, over the values' squares; again, of so many turns of all leaders one
 // has values instead of codes and goes on learning, 0: none; server, 1: only
 // the leader's code travels, with its word, and each rank says what is new of
-// it, one of `novel` values. `coders` may be empty if the layout is; else
+// it, one of `novel` values; flat, 1: chunks go over the vector as a whole,
+// nothing travels besides. `coders` may be empty if the layout is; else
 // kFailedPrecondition.
 absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
     const MethodName& name, const ParameterLayout& layout,

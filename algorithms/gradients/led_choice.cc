@@ -16,9 +16,9 @@ constexpr float kLeastScale = 0x1p-60f;
 
 }  // namespace
 
-LedChoice::LedChoice(const ParameterLayout& layout, size_t rate,
+LedChoice::LedChoice(const ParameterLayout& layout, size_t rate, bool flat,
                      const Kernels& kernels)
-    : choice_(layout, rate, /*flat=*/false), kernels_(kernels) {
+    : choice_(layout, rate, flat), kernels_(kernels) {
   size_t end = 0;
   for (const Extent& e : choice_.large()) {
     end += (e.size + rate - 1) / rate;

@@ -24,7 +24,9 @@ namespace gossamer {
 // Immutable.
 class LedChoice {
  public:
-  LedChoice(const ParameterLayout& layout, size_t rate, const Kernels& kernels);
+  // As ChunkChoice; with `flat` the vector is one layer.
+  LedChoice(const ParameterLayout& layout, size_t rate, bool flat,
+            const Kernels& kernels);
 
   const ChunkChoice& choice() const { return choice_; }
   size_t values() const { return choice_.chosen(); }

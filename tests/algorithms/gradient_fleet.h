@@ -18,8 +18,8 @@
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/collective/collective_message.h"
 #include "algorithms/gradients/gradient_compressor.h"
+#include "algorithms/gradients/linear_coder.h"
 #include "runtime/base/rng.h"
-#include "tests/algorithms/linear_coder.h"
 
 namespace gossamer {
 

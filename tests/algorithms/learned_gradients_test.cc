@@ -339,8 +339,10 @@ enum class Taught { kSomethingElse, kNothing };
 class StaleCoder final : public ValueCoder {
  public:
   StaleCoder(Taught taught, size_t values, size_t code, const bool* stale)
-      : learning_(values, code), other_(values, code), stale_(*stale) {
-    const auto weights = other_.parameters();
+      : learning_(*MakeLinearCoder(values, code)),
+        other_(*MakeLinearCoder(values, code)),
+        stale_(*stale) {
+    const auto weights = other_->parameters();
     const auto half = weights.first(weights.size() / 2);
     RngKey(4).FillGaussian(half);
     for (size_t i = 0; i < half.size(); ++i) {
@@ -354,23 +356,23 @@ class StaleCoder final : public ValueCoder {
     }
     std::ranges::copy(half, weights.last(half.size()).begin());
   }
-  size_t code_size() const override { return learning_.code_size(); }
-  std::span<float> parameters() override { return learning_.parameters(); }
+  size_t code_size() const override { return learning_->code_size(); }
+  std::span<float> parameters() override { return learning_->parameters(); }
   absl::Status Gradient(std::span<const float> values,
                         std::span<float> gradient) override {
-    return learning_.Gradient(values, gradient);
+    return learning_->Gradient(values, gradient);
   }
   absl::Status Encode(std::span<const float> values,
                       std::span<float> code) override {
-    return (stale_ ? other_ : learning_).Encode(values, code);
+    return (stale_ ? other_ : learning_)->Encode(values, code);
   }
   void Decode(std::span<const float> code,
               std::span<float> values) const override {
-    (stale_ ? other_ : learning_).Decode(code, values);
+    (stale_ ? other_ : learning_)->Decode(code, values);
   }
 
  private:
-  LinearCoder learning_, other_;
+  const std::unique_ptr<ValueCoder> learning_, other_;
   const bool& stale_;
 };
 
@@ -506,7 +508,7 @@ TEST(LearnedGradientsTest, RefusesWhatCannotBe) {
   EXPECT_THAT(why("lgc:rate=1"), HasSubstr("from 2 to 65536"));
   EXPECT_THAT(why("lgc:beta=1"),
               HasSubstr("known: rate, code, learn, worst, again, "
-                        "server, novel, full"));
+                        "server, novel, flat, full"));
   const auto without = GradientCompressor::Create("lgc", Chunks::Layout());
   EXPECT_EQ(without.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(without.status().message()),

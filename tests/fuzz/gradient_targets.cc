@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "algorithms/gradients/gradient_compressor.h"
+#include "algorithms/gradients/linear_coder.h"
 #include "runtime/base/rng.h"
-#include "tests/algorithms/linear_coder.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {

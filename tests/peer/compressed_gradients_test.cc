@@ -8,9 +8,9 @@
 #include <string>
 
 #include "algorithms/game/wrapped_game.h"
+#include "algorithms/gradients/linear_coder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/algorithms/linear_coder.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,7 +14,10 @@
 #include "algorithms/codec/codec.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/gradients/gradient_compressor.h"
+#include "algorithms/optim/local_step.h"
+#include "tests/algorithms/gradient_fleet.h"
 #include "topology/mixing_schedule.h"
+#include "topology/service/simulation/composition.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -94,10 +98,74 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
     EXPECT_GT(rounding[std::string(name)], 0) << name;
   }
   for (const std::string_view name : GradientCompressor::Names()) {
-    if (name == "lgc") continue;  // learns an autoencoder, and needs libtorch
     EXPECT_GT(methods[std::string(name)], 0) << name;
   }
   EXPECT_EQ(rounding["gradients qsgd"], methods["qsgd"]);
+}
+
+struct PhasesSeen {
+  int learning = 0, coded = 0;  // steps
+  int fell_back = 0;
+};
+
+// Of the first rounds that a scenario's fleet would have without faults.
+PhasesSeen PhasesOf(const Scenario& s) {
+  std::vector<std::unique_ptr<Game>> games;
+  std::vector<std::unique_ptr<LocalStep>> steps;
+  for (int r = 0; r < s.peers; ++r) {
+    games.push_back(MakeGame(s, r));
+    steps.push_back(*LocalStep::Create(
+        {.generator = s.optimizer, .discriminator = s.optimizer},
+        games[r].get()));
+  }
+  GradientFleet fleet(s.gradient_codec, games[0]->layout(), s.peers,
+                      s.all_reduce == "auto" ? "" : s.all_reduce);
+  PhasesSeen seen;
+  bool coded = false;
+  while (fleet.step() < s.fault_rounds) {
+    GradientFleet::Vectors g;
+    for (int r = 0; r < s.peers; ++r) {
+      EXPECT_TRUE(
+          steps[r]->Gradient(fleet.step(), RngKey(r).Fold(fleet.step())).ok());
+      const auto own = games[r]->gradients();
+      g.emplace_back(own.begin(), own.end());
+    }
+    const uint64_t step = fleet.step();
+    const auto mean = fleet.Step(g);
+    for (auto& local : steps) local->Apply(step, step + 1, mean);
+    // The step from which a phase counts, and which.
+    const uint64_t change = fleet.Save(0).counters["phases.change"];
+    if (fleet.step() < change >> 1) continue;
+    const bool now_coded = (change & 1) != 0;
+    seen.fell_back += coded && !now_coded;
+    coded = now_coded;
+    ++(coded ? seen.coded : seen.learning);
+  }
+  return seen;
+}
+
+// LGC is worth drawing only where its codes travel, and where they fail.
+TEST(Simulation, LearnedGradientsGoThroughTheirPhases) {
+  std::map<std::string, PhasesSeen> methods;
+  std::set<std::string> schedules;
+  int fell_back = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Scenario s = DrawScenario(seed);
+    if (!s.gradient_codec.starts_with("lgc")) continue;
+    schedules.insert(s.all_reduce);
+    const PhasesSeen seen = PhasesOf(s);
+    PhasesSeen& all = methods[s.gradient_codec];
+    all.learning += seen.learning;
+    all.coded += seen.coded;
+    fell_back += seen.fell_back;
+  }
+  EXPECT_EQ(methods.size(), 3u);
+  for (const auto& [name, seen] : methods) {
+    EXPECT_GT(seen.learning, 20) << name;
+    EXPECT_GT(seen.coded, 20) << name;
+  }
+  EXPECT_GT(fell_back, 5);
+  EXPECT_GE(schedules.size(), 4u);
 }
 
 TEST(Simulation, ScenariosAreWithinTheirBounds) {

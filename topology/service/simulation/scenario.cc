@@ -268,6 +268,11 @@ void KeepMembers(Scenario& s) {
   f.moves = false;
 }
 
+const char* DrawSums(Draws& d) {
+  return d.Of<const char*>(
+      {"auto", "ring", "star", "tree", "mesh", "all-gather"});
+}
+
 // The centralized baseline; 512 parameters are compressed as one vector, or
 // not at all.
 void DrawBaseline(Scenario& s, Draws d) {
@@ -293,9 +298,21 @@ void DrawBaseline(Scenario& s, Draws d) {
   }
   const bool sums = s.gradient_codec == "dense-f32" ||
                     s.gradient_codec.starts_with("scalecom");
-  s.all_reduce = sums ? d.Of<const char*>({"auto", "ring", "star", "tree",
-                                           "mesh", "all-gather"})
-                      : "all-gather";
+  s.all_reduce = sums ? DrawSums(d) : "all-gather";
+}
+
+// Of baselines some have LGC, with a linear coder.  It begins soon, and one of
+// the three often falls back.
+void DrawLearned(Scenario& s, Draws d) {
+  if (!s.centralized() || !d.Chance(0.25)) return;
+  s.gradient_codec = d.Of<const char*>(
+      {"lgc:rate=4,flat=1,full=5,learn=5,worst=0.9,again=4",
+       "lgc:rate=2,flat=1,code=2,full=0,learn=3,worst=0.5",
+       "lgc:rate=4,flat=1,full=5,learn=5,worst=0.9,again=4,server=1,novel=4"});
+  s.dimension = std::max(s.dimension, 16);
+  s.all_reduce = s.gradient_codec.find("server") != s.gradient_codec.npos
+                     ? "all-gather"
+                     : DrawSums(d);
 }
 
 void DrawChebyshev(Scenario& s, Draws d) {
@@ -355,6 +372,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawQuantization(s, Draws(key.Fold("quantization")));
   DrawPoliteness(s, Draws(key.Fold("politeness")));
   DrawBaseline(s, Draws(key.Fold("baseline")));
+  DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   const Swarm& f = s.swarm;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "algorithms/game/wrapped_game.h"
 #include "algorithms/gossip/saved_edge.h"
+#include "algorithms/gradients/linear_coder.h"
 #include "runtime/base/status_macros.h"
 #include "topology/service/simulation/composition.h"
 
@@ -248,8 +249,8 @@ absl::Status SimLife::MakePeer() {
   std::unique_ptr<GradientCompressor> gradients;
   if (s.centralized()) {
     GOSSAMER_ASSIGN_OR_RETURN(
-        gradients,
-        GradientCompressor::Create(s.gradient_codec, game_->layout()));
+        gradients, GradientCompressor::Create(s.gradient_codec, game_->layout(),
+                                              HostKernels(), MakeLinearCoder));
   }
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec), {.loop = &loop_,

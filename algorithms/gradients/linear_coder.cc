@@ -1,20 +1,13 @@
-// A linear autoencoder of blocks, its gradient by hand: what LGC is tested with
-// where there is no libtorch.
-
-#ifndef GOSSAMER_TESTS_ALGORITHMS_LINEAR_CODER_H_
-#define GOSSAMER_TESTS_ALGORITHMS_LINEAR_CODER_H_
+#include "algorithms/gradients/linear_coder.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <memory>
 #include <numbers>
 #include <span>
 #include <vector>
 
-#include "algorithms/gradients/value_coder.h"
-
 namespace gossamer {
+namespace {
 
 class LinearCoder final : public ValueCoder {
  public:
@@ -23,7 +16,6 @@ class LinearCoder final : public ValueCoder {
         code_((values + kBlock - 1) / kBlock * code),
         width_(code),
         parameters_(2 * kBlock * code) {
-    // The slowest cosines: what is alike in a block is kept from the first.
     for (size_t c = 0; c < code; ++c) {
       for (size_t j = 0; j < kBlock; ++j) {
         const double angle = std::numbers::pi / kBlock * c * (j + 0.5);
@@ -89,11 +81,11 @@ class LinearCoder final : public ValueCoder {
   std::vector<float> parameters_;  // encoder, decoder
 };
 
-inline absl::StatusOr<std::unique_ptr<ValueCoder>> MakeLinearCoder(
-    size_t values, size_t code) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ValueCoder>> MakeLinearCoder(size_t values,
+                                                            size_t code) {
   return std::make_unique<LinearCoder>(values, code);
 }
 
 }  // namespace gossamer
-
-#endif  // GOSSAMER_TESTS_ALGORITHMS_LINEAR_CODER_H_
