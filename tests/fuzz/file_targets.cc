@@ -13,10 +13,13 @@
 #include "gan_models/data/digits.h"
 #include "gan_models/data/emoji_list.h"
 #include "runtime/base/command_line.h"
+#include "runtime/base/crc32c.h"
+#include "runtime/base/little_endian.h"
 #include "runtime/base/safetensors.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/lab/scenario.h"
 #include "runtime/peer/decisions.h"
+#include "runtime/peer/inputs_log.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/plan/matrix_text.h"
 #include "runtime/telemetry/metrics_log.h"
@@ -145,6 +148,50 @@ void SitesText(Bytes input) {
   }
 }
 
+void InputsAsTheyAre(Bytes bytes) {
+  const auto log = InputsLog::Open(Write("inputs.bin", bytes));
+  if (!log.ok()) return;
+  size_t heard = 0;
+  // Of members and of others: a record may name anybody.
+  for (uint64_t peer = 0; peer <= 16; ++peer) {
+    for (ExchangeId id = 0; (id = (*log)->NextFrom({peer}, id)) != 0; ++id) {
+      const auto message = (*log)->Read({peer}, id);
+      Require(message.ok() && message->bytes.size() < bytes.size(),
+              "what was found when it was opened is there");
+      (void)(*log)->Sent({peer}, id);
+      Require(RoundOf(id) <= (*log)->last_round(),
+              "no round is after the last");
+      ++heard;
+    }
+  }
+  Require(heard <= (*log)->exchanges(), "nothing is there twice");
+  Require((*log)->view().RankOf((*log)->self()).has_value(),
+          "who wrote it was a member");
+}
+
+// What a peer heard of its neighbours: as it is, and with right checksums of
+// its head and records, so that what lies behind them is reached.
+void Inputs(Bytes input) {
+  InputsAsTheyAre(input);
+  std::vector<std::byte> mended = Copy(input);
+  const Bytes all(mended);
+  constexpr size_t kHead = 32, kRecord = 36;
+  if (mended.size() < kHead) return;
+  size_t at = kHead + std::min<size_t>(Get<uint32_t>(mended, 24),
+                                       mended.size() - kHead);
+  Put<uint32_t>(
+      mended, 28,
+      ExtendCrc32c(Crc32c(all.first(28)), all.subspan(kHead, at - kHead)));
+  while (mended.size() - at >= kRecord) {
+    const size_t end = at + kRecord +
+                       std::min<size_t>(Get<uint32_t>(all.subspan(at), 32),
+                                        mended.size() - at - kRecord);
+    Put<uint32_t>(mended, at, Crc32c(all.subspan(at + 4, end - at - 4)));
+    at = end;
+  }
+  InputsAsTheyAre(mended);
+}
+
 // A peer's log, as a run's report reads it.
 void MetricsLog(Bytes input) {
   const std::string path = Write("metrics.jsonl", input);
@@ -206,6 +253,7 @@ std::span<const Target> FileTargets() {
       {"scenario", ScenarioFile},
       {"matrix", Matrix},
       {"decisions", DecisionLog},
+      {"inputs", Inputs},
       {"edge-list", EdgeList},
       {"sites", SitesText},
       {"digits", DigitsText},
