@@ -29,6 +29,12 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
                    "; delete this folder if no copy of it is whole"));
 }
 
+// What could not be read may be whole all the same.
+bool MayBeWhole(const absl::Status& status) {
+  return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
+         !absl::IsFailedPrecondition(status);
+}
+
 // The status that follows a failed parse says enough; protobuf's own report
 // would go to stderr.
 class Silent : public google::protobuf::io::ErrorCollector {
@@ -94,7 +100,13 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
 }
 
 absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds, Folders());
+  // What is later is of a past that was given up, and would be taken for this
+  // one's continuation.
+  if (!rounds.empty() && rounds.back() > saved) {
+    GOSSAMER_RETURN_IF_ERROR(SetAsideAfter(saved).status());
+    std::erase_if(rounds, [saved](uint64_t round) { return round > saved; });
+  }
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
     if (rounds[i] == saved) continue;
     GOSSAMER_RETURN_IF_ERROR(Remove(rounds[i]));
@@ -223,7 +235,10 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
   const wire::CheckpointFile& file = manifest.files(0);
   const std::string path = absl::StrCat(Stored(round), "/", kState);
   const absl::StatusOr<uint64_t> size = files_.Size(path);
-  if (!size.ok()) return Damaged(path, std::string(size.status().message()));
+  if (absl::IsNotFound(size.status())) {
+    return Damaged(path, std::string(size.status().message()));
+  }
+  GOSSAMER_RETURN_IF_ERROR(size.status());
   if (*size != file.size()) {
     return Damaged(path,
                    absl::StrCat("has ", *size, " bytes, not ", file.size()));
@@ -265,12 +280,15 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
 }
 
 absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
-  const std::vector<uint64_t> rounds = Rounds();
-  if (rounds.empty() || rounds.back() <= round) {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  uint64_t newest = 0;
+  for (const uint64_t later : rounds) {
+    if (later > round && MayBeWhole(Verify(later).status())) newest = later;
+  }
+  if (newest == 0) {
     GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));  // what is not whole
     return 0;
   }
-  const uint64_t newest = rounds.back();
   const std::string name = absl::StrCat(kSetAside, newest);
   const std::string aside = absl::StrCat(folder_, "/", name);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));

@@ -40,8 +40,8 @@ class CheckpointStore {
   CheckpointStore(std::string folder, int keep,
                   FileOps& files = SystemFileOps());
 
-  // Replaces one of the same round.  On any error (kResourceExhausted for a
-  // full disk) all earlier checkpoints are as before.
+  // Replaces one of the same round; later ones are set aside.  On any error
+  // (kResourceExhausted for a full disk) all earlier checkpoints are as before.
   absl::Status Save(const Checkpoint& checkpoint);
 
   // Rounds of the checkpoints that are whole by their SHA-256, ascending.
@@ -61,7 +61,8 @@ class CheckpointStore {
   // Removes those after `round`: the fleet goes on from there, and what was
   // saved later belongs to a past that others no longer share.
   absl::Status RemoveAfter(uint64_t round);
-  // The same, but the newest whole one of them stays under another name, which
+  // The same, but the newest of them that is whole, or cannot be read at the
+  // moment, stays under another name, which
   // nothing reads by itself, in place of what was set aside before: people may
   // want it back.  Its round; 0: there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);

@@ -172,7 +172,11 @@ Task<absl::Status> PeerProcess::Register() {
     const auto list = store.List();
     GOSSAMER_CO_RETURN_IF_ERROR(list.status());
     for (const StoredCheckpoint& stored : *list) {
-      if (stored.whole.ok()) o.checkpoint_rounds.push_back(stored.round);
+      if (stored.whole.ok()) {
+        o.checkpoint_rounds.push_back(stored.round);
+      } else {
+        Log(absl::StrCat("not gone on from: ", stored.whole.message()));
+      }
     }
   }
   if (options_.certificates != nullptr) {

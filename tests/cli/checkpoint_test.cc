@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -57,6 +58,7 @@ class FailingFiles : public FileOps {
   int fail_at = 0;  // 0: never
   bool dead = false;
   int done = 0;
+  std::string unreadable;  // what is in such a folder cannot be read now
 
   absl::Status MakeFolder(const std::string& path) override {
     return Try([&] { return SystemFileOps().MakeFolder(path); }, [] {});
@@ -88,19 +90,24 @@ class FailingFiles : public FileOps {
     return SystemFileOps().Entries(folder);
   }
   absl::StatusOr<uint64_t> Size(const std::string& path) override {
-    return SystemFileOps().Size(path);
+    return Read(path, SystemFileOps().Size(path));
   }
   absl::StatusOr<std::string> ReadText(const std::string& path) override {
-    return SystemFileOps().ReadText(path);
+    return Read(path, SystemFileOps().ReadText(path));
   }
   absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override {
-    return SystemFileOps().ReadTensors(path);
+    return Read(path, SystemFileOps().ReadTensors(path));
   }
   absl::StatusOr<std::string> Sha256(const std::string& path) override {
-    return SystemFileOps().Sha256(path);
+    return Read(path, SystemFileOps().Sha256(path));
   }
 
  private:
+  template <typename T>
+  absl::StatusOr<T> Read(const std::string& path, absl::StatusOr<T> read) {
+    if (unreadable.empty() || path.find(unreadable) == path.npos) return read;
+    return absl::ErrnoToStatus(EIO, path);
+  }
   absl::Status Try(const std::function<absl::Status()>& work,
                    const std::function<void()>& half) {
     ++done;
@@ -277,6 +284,45 @@ TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 4));
 }
 
+// A read that fails for now is no reason to delete: it may be the only one that
+// people have.
+TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
+  for (const char* what : {"round-3/", "round-3/state", "round-3/manifest"}) {
+    SCOPED_TRACE(what);
+    const TemporaryFolder folder;
+    FailingFiles files;
+    CheckpointStore store(folder.path(), 9, files);
+    for (uint64_t round : {1, 2, 3}) {
+      Thing thing = ThingOfRound(round);
+      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+    }
+    files.unreadable = what;
+    EXPECT_THAT(store.Rounds(), ElementsAre(1, 2));
+    EXPECT_EQ(store.LoadNewest()->id.round, 2u);
+    const auto list = store.List();
+    ASSERT_TRUE(list.ok());
+    EXPECT_THAT(std::string(list->back().whole.message()), HasSubstr(what));
+    EXPECT_EQ(store.SetAsideAfter(1).value(), 3u);
+    files.unreadable.clear();
+    std::filesystem::rename(folder.path() + "/set-aside-round-3",
+                            folder.path() + "/round-3");
+    EXPECT_TRUE(store.Load(3).ok());
+  }
+}
+
+// Of a past that was given up while it could not be listed, say: it must not
+// look like what followed.
+TEST(CheckpointStore, ALaterRoundIsNoContinuationOfWhatIsSaved) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 9);
+  for (uint64_t round : {1, 9, 5}) {
+    Thing thing = ThingOfRound(round);
+    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+  }
+  EXPECT_THAT(store.Rounds(), ElementsAre(1, 5));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() + "/set-aside-round-9"));
+}
+
 // Every operation of a save fails in turn, once and for ever; nothing that was
 // there before may be lost, and a later save must work.
 class FaultLoop : public ::testing::TestWithParam<bool> {};
@@ -328,6 +374,29 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
     failed = !store.Save(Take(next, 20)).ok();
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(10).ok());
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(20).ok());
+  }
+}
+
+// Not even by one of a past that was given up, until this one is there.
+TEST_P(FaultLoop, AnEarlierRoundReplacesALaterOneOnlyOnceItIsSaved) {
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n));
+    const TemporaryFolder folder;
+    FailingFiles files;
+    files.dead = GetParam();
+    CheckpointStore store(folder.path(), 2, files);
+    Thing later = ThingOfRound(9), next = ThingOfRound(5);
+    ASSERT_TRUE(store.Save(Take(later, 9)).ok());
+    files.done = 0;
+    files.fail_at = n;
+    failed = !store.Save(Take(next, 5)).ok();
+    CheckpointStore after(folder.path(), 2);
+    const auto newest = after.LoadNewest();
+    ASSERT_TRUE(newest.ok()) << newest.status();
+    EXPECT_TRUE(failed || newest->id.round == 5) << newest->id.round;
+    ASSERT_TRUE(after.Save(Take(next, 5)).ok());
+    EXPECT_THAT(after.Rounds(), ElementsAre(5));
   }
 }
 

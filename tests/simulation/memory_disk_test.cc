@@ -17,8 +17,8 @@ class MemoryDiskTest : public testing::Test {
   }
   MemoryDisk disk_;
   CrashPoint crash_;
-  double error_rate_ = 0;
-  DiskSession files_{&disk_, &crash_, &error_rate_, RngKey(1)};
+  DiskSession::Errors errors_;
+  DiskSession files_{&disk_, &crash_, &errors_, RngKey(1)};
 };
 
 TEST_F(MemoryDiskTest, APowerCutTakesBackNamesThatWereNotSynced) {
@@ -81,7 +81,7 @@ TEST_F(MemoryDiskTest, AWriteInWhichTheProcessDiesLeavesAPart) {
   bool torn = false;
   for (uint64_t i = 0; i < 32; ++i) {
     CrashPoint crash;
-    DiskSession files(&disk_, &crash, &error_rate_, RngKey(i));
+    DiskSession files(&disk_, &crash, &errors_, RngKey(i));
     crash.Arm(1);
     files.WriteText("x", "0123456789").IgnoreError();
     ASSERT_LE(Read("x").size(), 10u);
@@ -92,9 +92,33 @@ TEST_F(MemoryDiskTest, AWriteInWhichTheProcessDiesLeavesAPart) {
 }
 
 TEST_F(MemoryDiskTest, AFailedWriteLeavesAPart) {
-  error_rate_ = 1;
+  errors_.write = 1;
   EXPECT_FALSE(files_.WriteText("x", "0123456789").ok());
   EXPECT_LE(Read("x").size(), 10u);
+}
+
+TEST_F(MemoryDiskTest, AReadFailsAndTheNextOneMayNot) {
+  ASSERT_TRUE(files_.MakeFolder("a").ok());
+  ASSERT_TRUE(files_.WriteText("a/x", "x").ok());
+  errors_.read = 0.5;
+  int failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto names = files_.Entries("a");
+    const auto text = files_.ReadText("a/x");
+    failed += !names.ok() + !text.ok();
+    if (names.ok()) {
+      EXPECT_THAT(*names, ElementsAre("x"));
+    }
+    if (text.ok()) {
+      EXPECT_EQ(*text, "x");
+    }
+  }
+  EXPECT_GT(failed, 60);
+  EXPECT_LT(failed, 140);
+  errors_.read = 1;
+  EXPECT_TRUE(files_.WriteText("a/y", "y").ok());
+  EXPECT_FALSE(files_.Size("a/y").ok());
+  EXPECT_FALSE(files_.Sha256("a/y").ok());
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ std::string Describe(const Scenario& s) {
   if (f.crash_rate > 0) add("new-disk", f.new_disk);
   add("outage", f.outage_rate);
   add("disk", f.disk_error);
+  add("read", f.read_error);
   add("jump", f.clock_jump);
   add("drift", f.clock_drift);
   add("service", f.service_crash_rate);

@@ -3,15 +3,19 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <span>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer::simulation {
 namespace {
+
+constexpr char kReadError[] = ": read: the disk";
 
 std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -112,9 +116,22 @@ absl::Status DiskSession::Begin(const std::string& path) {
     return absl::UnavailableError(absl::StrCat(path, ": the process is dead"));
   }
   const uint64_t i = operations_++;
-  if (*error_rate_ > 0 && key_.Uniform(i) < *error_rate_) {
+  if (errors_->write > 0 && key_.Uniform(i) < errors_->write) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": no space left on device"));
+  }
+  return absl::OkStatus();
+}
+
+bool DiskSession::Errors::Explain(const absl::Status& status) const {
+  return (write > 0 && absl::IsResourceExhausted(status)) ||
+         (read > 0 && absl::StrContains(status.message(), kReadError));
+}
+
+absl::Status DiskSession::BeginRead(const std::string& path) {
+  const uint64_t i = reads_++;
+  if (errors_->read > 0 && key_.Fold("read").Uniform(i) < errors_->read) {
+    return absl::ErrnoToStatus(EIO, absl::StrCat(path, kReadError));
   }
   return absl::OkStatus();
 }
@@ -131,8 +148,8 @@ absl::Status DiskSession::Write(const std::string& path, std::string content) {
   return status;
 }
 
-absl::StatusOr<MemoryDisk::Content> DiskSession::Find(
-    const std::string& path) const {
+absl::StatusOr<MemoryDisk::Content> DiskSession::Find(const std::string& path) {
+  GOSSAMER_RETURN_IF_ERROR(BeginRead(path));
   const auto it = disk_->names().find(path);
   if (it == disk_->names().end() || it->second == nullptr) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file"));
@@ -197,6 +214,7 @@ bool DiskSession::Exists(const std::string& path) {
 
 absl::StatusOr<std::vector<std::string>> DiskSession::Entries(
     const std::string& folder) {
+  GOSSAMER_RETURN_IF_ERROR(BeginRead(folder));
   std::vector<std::string> names;
   for (const auto& [name, content] : disk_->names()) {
     if (ParentOf(name) == folder)

@@ -57,10 +57,17 @@ class MemoryDisk {
 // The file operations of one life of a peer.
 class DiskSession final : public FileOps {
  public:
-  // Both outlive it.  `*error_rate` of all operations fail, drawn by `key`.
-  DiskSession(MemoryDisk* disk, CrashPoint* crash, const double* error_rate,
+  // Of all operations that write, and of all that read, these shares fail.
+  struct Errors {
+    double write = 0;  // no space is left
+    double read = 0;   // EIO; another try may read it
+    // What a life ends with that meets them may be of these.
+    bool Explain(const absl::Status& status) const;
+  };
+  // All outlive it.  Errors are drawn by `key`.
+  DiskSession(MemoryDisk* disk, CrashPoint* crash, const Errors* errors,
               RngKey key)
-      : disk_(disk), crash_(crash), error_rate_(error_rate), key_(key) {}
+      : disk_(disk), crash_(crash), errors_(errors), key_(key) {}
 
   absl::Status MakeFolder(const std::string& path) override;
   absl::Status WriteText(const std::string& path,
@@ -81,14 +88,15 @@ class DiskSession final : public FileOps {
  private:
   // An error if this operation fails.
   absl::Status Begin(const std::string& path);
+  absl::Status BeginRead(const std::string& path);
   absl::Status Write(const std::string& path, std::string content);
-  absl::StatusOr<MemoryDisk::Content> Find(const std::string& path) const;
+  absl::StatusOr<MemoryDisk::Content> Find(const std::string& path);
 
   MemoryDisk* const disk_;
   CrashPoint* const crash_;
-  const double* const error_rate_;
+  const Errors* const errors_;
   const RngKey key_;
-  uint64_t operations_ = 0;
+  uint64_t operations_ = 0, reads_ = 0;
 };
 
 }  // namespace gossamer::simulation

@@ -331,6 +331,14 @@ void DrawReplicaMemory(Scenario& s, Draws d) {
   if (d.Chance(0.1)) s.replica_edges = d.Int(1, 4);
 }
 
+// Of a disk that answers when it is asked again.
+void DrawReadErrors(Scenario& s, Draws d) {
+  if (s.polite || !d.Chance(0.2)) return;
+  // Who cannot read its checkpoint as all resume ends.
+  if (s.centralized() && s.swarm.fleet_stop) return;
+  s.swarm.read_error = d.Between(0.02, 0.3);
+}
+
 }  // namespace
 
 absl::Duration Scenario::interval() const {
@@ -375,6 +383,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
+  DrawReadErrors(s, Draws(key.Fold("read errors")));
   const Swarm& f = s.swarm;
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||

@@ -39,7 +39,8 @@ struct Swarm {
   double power_loss = 0;   // share of crashes that lose what was not synced
   double new_disk = 0;     // share of crashes that lose the disk
   double outage_rate = 0;  // all peers at once
-  double disk_error = 0;   // per file operation
+  double disk_error = 0;   // per file operation that writes
+  double read_error = 0;   // per file operation that reads; passes
   double clock_jump = 0;   // seconds, between two lives of a peer
   double clock_drift = 0;  // at most, of a peer's clock
   double service_crash_rate = 0;

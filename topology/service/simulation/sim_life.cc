@@ -117,7 +117,7 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
       resume_(resume),
       loop_(&world.loop),
       waiter_(&loop_),
-      files_(&machine.disk, &crash_, &world.disk_error, key_.Fold("disk")) {
+      files_(&machine.disk, &crash_, &world.disk_errors, key_.Fold("disk")) {
   const Scenario& s = world_.scenario;
   const auto within = [](double u, double most) { return most * (2 * u - 1); };
   loop_.SetClock(absl::Seconds(within(key_.Uniform(0), s.swarm.clock_jump)),
@@ -302,7 +302,8 @@ void SimLife::OnRound(const RoundMetrics& metrics) {
 
 // A checkpoint has just been restored: what it holds counts as applied.
 void SimLife::NotePast(uint64_t round) {
-  const auto saved = CheckpointStore(kCheckpoints, 1, files_).Load(round);
+  DiskSession sound = SoundDisk();
+  const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
   if (!saved.ok()) return;
   for (const auto& [name, bytes] : saved->bytes) {
     if (name.rfind("edge.", 0) != 0) continue;

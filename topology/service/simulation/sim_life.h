@@ -40,7 +40,7 @@ struct SimWorld {
   SimService& service;
   CorrectionLedger& ledger;
   const std::shared_ptr<const Codec>& codec;
-  const double& disk_error;
+  const DiskSession::Errors& disk_errors;
   // Every view that a peer has had, by generation and epoch.
   std::map<std::pair<uint64_t, uint64_t>, View>& views;
   const bool& calm;  // nothing but mixing moves parameters
@@ -124,6 +124,7 @@ class SimLife final : private MetricsSink {
   absl::Status MakePeer();
   uint64_t NewEpoch() const;
   std::vector<float> Brought();
+  DiskSession SoundDisk();
   void CheckEdges();
   void CheckEdge(const Edge& edge, Seen& seen);
   void CheckMemory(const Edge& edge);

@@ -20,9 +20,16 @@ constexpr size_t kAround = 8192;
 
 }  // namespace
 
+// What lies there, whether or not a read of it fails.
+DiskSession SimLife::SoundDisk() {
+  static constexpr DiskSession::Errors kNone;
+  return {&machine_.disk, &crash_, &kNone, key_};
+}
+
 // Whatever happened to the disk, a checkpoint that was saved is there.
 void SimLife::CheckSaved() {
-  CheckpointStore store(kCheckpoints, 1, files_);
+  DiskSession sound = SoundDisk();
+  const CheckpointStore store(kCheckpoints, 1, sound);
   const std::vector<uint64_t> rounds = store.Rounds();
   if (machine_.saved_round == 0) return;
   if (rounds.empty() || rounds.back() < machine_.saved_round) {

@@ -65,7 +65,7 @@ class Simulation {
   SimService service_;
   CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
-  double disk_error_ = 0;
+  DiskSession::Errors disk_errors_;
   std::map<std::pair<uint64_t, uint64_t>, View> views_;
   bool calm_ = false;
   std::vector<std::pair<float, float>> given_;
@@ -93,14 +93,15 @@ Simulation::Simulation(const Scenario& scenario,
           [this](const std::string& line) { Tell("service", line); },
           [this](const std::string& what) { Violation(what); }),
       codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
-      disk_error_(scenario_.swarm.disk_error),
+      disk_errors_{.write = scenario_.swarm.disk_error,
+                   .read = scenario_.swarm.read_error},
       world_{scenario_,
              loop_,
              network_,
              service_,
              ledger_,
              codec_,
-             disk_error_,
+             disk_errors_,
              views_,
              calm_,
              given_,
@@ -212,8 +213,7 @@ void Simulation::AfterEvent() {
         ComeBack(seat);
       } else if (status.ok()) {
         EndLife(seat);
-      } else if ((disk_error_ > 0 && absl::IsResourceExhausted(status)) ||
-                 seat.life->may_fail()) {
+      } else if (disk_errors_.Explain(status) || seat.life->may_fail()) {
         // Its disk fails when it resumes, say; somebody starts it again.
         seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(seat);
@@ -234,7 +234,7 @@ void Simulation::Enter(Phase phase, uint64_t rounds) {
 
 void Simulation::StopFaults() {
   swarm_.reset();
-  disk_error_ = 0;
+  disk_errors_ = {};
   if (!service_.up()) {
     const absl::Status started = service_.Start(/*old=*/false);
     if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
