@@ -12,6 +12,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/membership/view_message.h"
 #include "tests/cli/temporary_folder.h"
@@ -171,6 +172,53 @@ INSTANTIATE_TEST_SUITE_P(
                          [] { return std::make_unique<SqlitePlace>(); }},
                     Kind{"Etcd", [] { return std::make_unique<EtcdPlace>(); }}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// The connections that a test's stores open, as SQLite tells of them.
+class Connections {
+ public:
+  Connections() {
+    EXPECT_EQ(sqlite3_auto_extension(reinterpret_cast<void (*)()>(Opened)),
+              SQLITE_OK);
+  }
+  ~Connections() {
+    sqlite3_reset_auto_extension();
+    opened_.clear();
+  }
+  // What the only one answers.
+  std::string Ask(const char* pragma) const {
+    if (opened_.size() != 1) return "";
+    std::string answer;
+    sqlite3_exec(
+        opened_[0], pragma,
+        [](void* out, int, char** columns, char**) {
+          *static_cast<std::string*>(out) = columns[0];
+          return 0;
+        },
+        &answer, nullptr);
+    return answer;
+  }
+
+ private:
+  static int Opened(sqlite3* db, char**, const void*) {
+    opened_.push_back(db);
+    return SQLITE_OK;
+  }
+  inline static std::vector<sqlite3*> opened_;
+};
+
+// What a caller is told to be saved has been synced: the connection that saves
+// says so itself, opened as the program opens it by default.
+TEST(SqliteStoreTest, ASaveIsSyncedInFull) {
+  const Connections connections;
+  SqlitePlace place;
+  const auto store = place.Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(connections.Ask("PRAGMA synchronous"), "2");  // FULL
+  EXPECT_EQ(connections.Ask("PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(connections.Ask("PRAGMA locking_mode"), "exclusive");
+  ASSERT_EQ((*store)->Save(Sample()), absl::OkStatus());
+  EXPECT_EQ(connections.Ask("PRAGMA synchronous"), "2");
+}
 
 TEST(SqliteStoreTest, FilesThatAreNotItsOwnAreRefused) {
   TemporaryFolder folder;
