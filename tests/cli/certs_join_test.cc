@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,7 +51,7 @@ class IssuerTest : public ::testing::Test {
                                absl::Now());
     }
     service_ = std::make_unique<IssuerService>(
-        std::move(desk), [this] { return absl::Now() + later_.load(); },
+        std::move(desk), [this] { return began_ + later_.load(); },
         [this](const std::string& line) {
           absl::StrAppend(&log_, line, "\n");
         });
@@ -69,6 +70,7 @@ class IssuerTest : public ::testing::Test {
   }
 
   const TestRun run_;
+  const absl::Time began_ = absl::Now();  // the desk's time stands still
   const TemporaryFolder machines_;
   JoinToken token_, unused_;
   std::string log_;
@@ -171,6 +173,37 @@ TEST_F(IssuerTest, GuessesAreBoundedInNumber) {
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
   EXPECT_TRUE(absl::IsPermissionDenied(guess(wrong)));
   EXPECT_EQ(*service_->CountUnused(), 1);
+}
+
+// A hundred guesses, of other secrets and of other ids by turns: the desk looks
+// at ten, and at one a second; nobody learns which of its parts was wrong, the
+// log has a line, and both good tokens are as good as before.
+TEST_F(IssuerTest, AHundredTokensOfOneAddressAreTenGuesses) {
+  JoinToken wrong = token_;
+  int looked_at = 0, not_listened_to = 0;
+  std::set<std::string> words;
+  for (int times = 0; times < 100; ++times) {
+    std::string& part = times % 2 == 0 ? wrong.secret : wrong.id;
+    ++part[static_cast<size_t>(times) % part.size()];
+    const absl::Status refused =
+        JoinRun(address(), wrong, Folder("guess"), kPatience).status();
+    looked_at += absl::IsPermissionDenied(refused);
+    not_listened_to += absl::IsResourceExhausted(refused);
+    words.insert(std::string(refused.message()));
+    if (times == 59) later_ = absl::Seconds(7);
+  }
+  EXPECT_EQ(looked_at, 17);
+  EXPECT_EQ(not_listened_to, 83);
+  EXPECT_EQ(words.size(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(Folder("guess") + "/cert.pem"));
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 1) << log_;
+  EXPECT_EQ(*service_->CountUnused(), 2);
+  later_ = absl::Seconds(20);
+  for (const JoinToken& good : {token_, unused_}) {
+    const auto joined = JoinRun(address(), good, Folder("new"), kPatience);
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    std::filesystem::remove_all(Folder("new"));
+  }
 }
 
 // At most 32 of one host; the desk's own limits cut them off in the end, so
