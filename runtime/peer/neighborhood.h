@@ -28,6 +28,7 @@
 #include "runtime/peer/format_chooser.h"
 #include "runtime/peer/neighborhood_options.h"
 #include "runtime/peer/payload_turns.h"
+#include "runtime/peer/refusals.h"
 #include "runtime/peer/round_chooser.h"
 #include "runtime/telemetry/event_kind.h"
 #include "runtime/telemetry/sparing.h"
@@ -184,11 +185,9 @@ class Neighborhood final : public TransportListener {
     bool behind = false;   // not all that was due was complete
     bool passing = false;  // no partner in the newest view that is known
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
-    int violations = 0;
     std::string address = {};
-    absl::Time closed_until = absl::InfiniteFuture();  // if it is closed
-    absl::Duration closed_for = {};                    // the last time
-    Sparing clipped = {};                              // corrections, in events
+    Refusals refusals = {};
+    Sparing clipped = {};  // corrections, in events
   };
 
   // The entry of a row; null if the edge has been given up.
@@ -213,6 +212,7 @@ class Neighborhood final : public TransportListener {
                            absl::Duration round) const;
   void TakeOtherCodec(const Entry& entry);
   void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
+  void OnNotice(Entry& entry, const Frame& frame) const;
   void Tell(EventKind kind, const std::string& detail,
             uint64_t times = 1) const;
   void Changed() const;

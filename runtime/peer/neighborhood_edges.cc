@@ -20,10 +20,8 @@ absl::Status Neighborhood::Add(NewEdge added) {
   const auto it = edges_.find(peer);
   if (it != edges_.end()) {
     it->second.resting = it->second.gone = false;
-    it->second.violations = 0;  // it may be another life
+    it->second.refusals = {};  // it may be another life
     it->second.address = added.address;
-    it->second.closed_until = absl::InfiniteFuture();
-    it->second.closed_for = {};
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }

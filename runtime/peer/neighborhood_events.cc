@@ -28,6 +28,12 @@ void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionUp(connection);
     Send(it->second);
+    // What it is about ended with the connection before this one.
+    std::string& why = it->second.refusals.untold;
+    if (!why.empty() && transport_->Send(peer, Channel::kNotice,
+                                         {EncodeNotice(why), Payload()})) {
+      why.clear();
+    }
   }
   if (on_up_) on_up_(peer);
   Changed();
@@ -36,13 +42,17 @@ void Neighborhood::OnUp(PeerId peer, ConnectionId connection) {
 void Neighborhood::OnFrame(PeerId peer, ConnectionId connection,
                            Channel channel, Frame frame) {
   if (on_heard_) on_heard_(peer);
+  const auto it = edges_.find(peer);
+  if (channel == Channel::kNotice) {
+    if (it != edges_.end()) OnNotice(it->second, frame);
+    return;
+  }
   if (channel != Channel::kEdge) {
     const auto handler = on_frame_.find(channel);
     if (handler != on_frame_.end()) handler->second(peer, std::move(frame));
     Changed();
     return;
   }
-  const auto it = edges_.find(peer);
   if (it == edges_.end()) {
     const auto open = connections_[peer].find(connection);
     if (open != connections_[peer].end()) open->second = std::move(frame.head);
@@ -116,24 +126,38 @@ void Neighborhood::Refuse(Entry& entry, ConnectionId connection,
        absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
   // A disconnect loses nothing; a reset might (EDGE 10).
   transport_->Close(peer, connection, why);
-  if (++entry.violations >= kMaxViolations ||
+  Refusals& refusals = entry.refusals;
+  refusals.untold = std::string(why.message());
+  if (++refusals.violations >= kMaxViolations ||
       why.code() == absl::StatusCode::kFailedPrecondition) {
-    entry.closed_for =
-        std::clamp(2 * entry.closed_for, kLeastClosed, kMostClosed);
-    entry.closed_until = loop_->Now() + entry.closed_for;
+    refusals.closed_for =
+        std::clamp(2 * refusals.closed_for, kLeastClosed, kMostClosed);
+    refusals.closed_until = loop_->Now() + refusals.closed_for;
     Tell("edge_closed", absl::StrCat("peer ", peer.value, " is not heard for ",
-                                     absl::FormatDuration(entry.closed_for),
+                                     absl::FormatDuration(refusals.closed_for),
                                      ": it does not fit this run"));
     transport_->Disconnect(peer);
   }
 }
 
+// Whoever says it is believed as far as a line goes: it moves nothing.
+void Neighborhood::OnNotice(Entry& entry, const Frame& frame) const {
+  Refusals& refusals = entry.refusals;
+  const uint64_t news = refusals.told.Due(++refusals.heard);
+  if (news == 0) return;
+  Tell("payloads_refused",
+       absl::StrCat("peer ", entry.edge->other().value,
+                    " has refused what this peer sent, ", refusals.heard,
+                    " times so far: ", DecodeNotice(frame.head)),
+       news);
+}
+
 void Neighborhood::ReopenClosed() {
   const absl::Time now = loop_->Now();
   for (auto& [peer, entry] : edges_) {
-    if (now < entry.closed_until) continue;
-    entry.closed_until = absl::InfiniteFuture();
-    entry.violations = kMaxViolations - 1;
+    if (now < entry.refusals.closed_until) continue;
+    entry.refusals.closed_until = absl::InfiniteFuture();
+    entry.refusals.violations = kMaxViolations - 1;
     transport_->Connect(peer, entry.address);
   }
 }

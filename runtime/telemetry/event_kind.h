@@ -85,6 +85,11 @@ inline constexpr EventInfo kEventKinds[] = {
      "its machine or network was silent for seconds"},
     {"overdue", "a neighbour missed its deadline; the round goes on", ""},
     {"overlap", "`overlap_steps: auto` has changed", ""},
+    {"payloads_refused",
+     "a neighbour says that it has refused what this peer sent: it does not "
+     "hear it meanwhile",
+     "the same release and configuration at both; else this machine's memory "
+     "or network"},
     {"rejoined", "this peer is a member again", ""},
     {"replicas", "memory does not do for replicas on all edges",
      "`mixing.replica_memory_mb`"},

@@ -24,7 +24,10 @@ enum class Channel : uint8_t {
   kEdge = 0,
   kCollective = 1,
   kState = 2,
-  kProbe = 3
+  kProbe = 3,
+  // What this end thinks of the other; one that is older does not know it, and
+  // Send() to it is false.
+  kNotice = 4
 };
 
 // How a body came in: the bytes after its first chunk and how long they took,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "runtime/peer/refusals.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
 #include "tests/fuzz/golden_wire.h"
@@ -20,7 +21,10 @@ TransportHello Hello() {
 }
 
 TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
-  ExpectGoldenWire("transport-hello/hello", EncodeHello(Hello()));
+  ExpectGoldenWire("transport-hello/hello-2-3", EncodeHello(Hello()));
+  TransportHello older = Hello();
+  older.versions = {2, 2};
+  ExpectGoldenWire("transport-hello/hello", EncodeHello(older));
   std::vector<std::byte> messages;
   FrameChunker chunker(Channel::kCollective,
                        {Payload::FromVector(BytesOf("head")),
@@ -36,6 +40,13 @@ TEST(GoldenTransportTest, HelloAndChunksAreAsTheyWere) {
     AppendPiece(message, messages);
   }
   ExpectGoldenWire("chunks/two", messages);
+  FrameChunker notice(Channel::kNotice, {EncodeNotice("why"), Payload()}, 16);
+  const Chunk chunk = notice.Next();
+  std::vector<std::byte> message(chunk.header().begin(), chunk.header().end());
+  message.insert(message.end(), chunk.head.begin(), chunk.head.end());
+  messages = {std::byte{0}};
+  AppendPiece(message, messages);
+  ExpectGoldenWire("chunks/notice", messages);
 }
 
 absl::StatusOr<uint32_t> Greet(VersionRange other, VersionRange own) {
@@ -50,6 +61,7 @@ absl::StatusOr<uint32_t> Greet(VersionRange other, VersionRange own) {
 TEST(GoldenTransportTest, TheNewestVersionInCommonIsSpoken) {
   EXPECT_EQ(Greet(kTransportVersions, kTransportVersions).value(),
             kTransportVersions.newest);
+  EXPECT_EQ(Greet({2, 2}, kTransportVersions).value(), 2u);
   EXPECT_EQ(Greet({2, 4}, {3, 7}).value(), 4u);
   EXPECT_EQ(Greet({3, 7}, {2, 4}).value(), 4u);
   EXPECT_EQ(Greet({2, 9}, {4, 4}).value(), 4u);

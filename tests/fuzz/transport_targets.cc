@@ -84,7 +84,7 @@ void Lanes(Bytes input) {
   while (!in.empty()) {
     const uint8_t which = in.Byte();
     ReceivedFrame part;
-    part.channel = static_cast<Channel>(which / 8 % 4);
+    part.channel = static_cast<Channel>(which / 8 % 5);
     part.parts = in.Byte() % (kMaxLanes + 2);
     part.frame.body = Payload::FromVector(Copy(in.TakePiece()));
     if (which % 7 == 0) part.frame.head = part.frame.body;

@@ -85,6 +85,12 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
               HasSubstr("peer 1: "));
   fleet.loop().RunFor(absl::Seconds(1));
   EXPECT_FALSE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
+  // Whose they were is told at its first, which it may not know of itself.
+  ASSERT_EQ(fleet.recorder(0).Count("payloads_refused"), 1);
+  const std::string refused = DetailOf(fleet.recorder(1), "edge_refused");
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "payloads_refused"),
+              AllOf(HasSubstr("peer 2 has refused"), HasSubstr("1 times"),
+                    HasSubstr(refused.substr(std::string("peer 1: ").size()))));
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
   EXPECT_EQ(fleet.peer(1).round(), 401u);
   EXPECT_EQ(fleet.recorder(1).Count("edge_refused"), 5);
@@ -200,6 +206,26 @@ class EdgeEventsTest : public testing::Test {
   SimNetwork network_{&loop_, {}};
   std::optional<End> one_, two_;
 };
+
+// Whatever somebody says to have refused, and however often, is a few lines.
+TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  for (int times = 0; times < 25; ++times) {
+    ASSERT_TRUE(one_->transport->Send(
+        {2}, Channel::kNotice,
+        {EncodeNotice("a\nline\x1b" + std::string(5000, 'x')),
+         Garbage().head}));
+    loop_.RunFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(two_->recorder.Count("payloads_refused"), 2);
+  const std::string detail = DetailOf(two_->recorder, "payloads_refused");
+  EXPECT_THAT(detail, HasSubstr("a\\x0aline\\x1b"));
+  EXPECT_LT(detail.size(), 400u);
+  EXPECT_EQ(two_->recorder.Count("edge_refused"), 0);
+  EXPECT_TRUE(two_->neighborhood->Connected({1}));
+}
 
 // What differs will not get better: once is enough.
 TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {

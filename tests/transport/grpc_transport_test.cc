@@ -326,6 +326,37 @@ TEST(GrpcTransportTest, APeerThatOnlyDialsReachesOneThatListens) {
   ASSERT_TRUE(b.Await([](const Seen& s) { return s.frames.size() == 1; }));
 }
 
+// A release of version 2 would end a connection on which a notice comes.
+TEST(GrpcTransportTest, NoticesGoToWhoKnowsThem) {
+  for (const uint32_t newest : {2u, 3u}) {
+    Recorder recorder;
+    RealLoop loop;
+    auto transport = *GrpcTransport::Create(&loop, OptionsOf(kA));
+    transport->SetListener(&recorder);
+    transport->Connect(kB, "");
+    loop.Start();
+    RawClient client(absl::StrCat("127.0.0.1:", transport->port()));
+    TransportHello hello = HelloOfB();
+    hello.versions = {2, newest};
+    ASSERT_TRUE(client.Write(EncodeHello(hello)));
+    ASSERT_TRUE(client.Read());
+    ASSERT_TRUE(recorder.Await(
+        [](const Seen& seen) { return seen.ups.size() == 1; }, kLimit));
+    bool sent = false, edge = false;
+    loop.PostAndWait(
+        [&] {
+          const Frame frame{Payload::FromVector(ByteVector(3)), Payload()};
+          sent = transport->Send(kB, Channel::kNotice, frame);
+          edge = transport->Send(kB, Channel::kEdge, frame);
+        },
+        kLimit);
+    EXPECT_EQ(sent, newest == 3);
+    EXPECT_TRUE(edge) << "the connection stays";
+    EXPECT_TRUE(client.Read());
+    loop.PostAndWait([&] { transport.reset(); }, kLimit);
+  }
+}
+
 TEST(GrpcTransportTest, RefusesOptionsThatCannotBe) {
   RealLoop loop;
   const auto refusal = [&](auto change) {

@@ -14,7 +14,7 @@ namespace {
 constexpr uint8_t kFirst = 1;
 constexpr uint8_t kLast = 2;
 constexpr size_t kCrcOffset = 8;
-constexpr uint8_t kChannels = 4;
+constexpr uint8_t kChannels = 5;
 
 // Of the bytes that are copied and checked while they are in the L1 cache.
 constexpr size_t kBlock = 12 << 10;

@@ -14,9 +14,11 @@ constexpr double kLeastRate = 32 << 10;
 
 }  // namespace
 
-Connection::Connection(GrpcStreamPtr first, uint64_t attempt,
+Connection::Connection(GrpcStreamPtr first, uint64_t attempt, uint32_t version,
                        const GrpcStreamLimits& limits)
-    : attempt_(attempt), joiner_(limits.max_body_bytes, limits.all_bytes) {
+    : attempt_(attempt),
+      version_(version),
+      joiner_(limits.max_body_bytes, limits.all_bytes) {
   lanes_.push_back({std::move(first), true});
 }
 

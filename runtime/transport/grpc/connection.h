@@ -21,11 +21,15 @@ namespace gossamer {
 
 class Connection {
  public:
-  // `first` is open; `attempt` is the one of its hello.
-  Connection(GrpcStreamPtr first, uint64_t attempt,
+  // `first` is open; `attempt` and `version` are those of its hellos.
+  Connection(GrpcStreamPtr first, uint64_t attempt, uint32_t version,
              const GrpcStreamLimits& limits);
 
   uint64_t attempt() const { return attempt_; }
+  // The other end knows that channel.
+  bool Knows(Channel channel) const {
+    return channel != Channel::kNotice || version_ >= kNoticeVersion;
+  }
   const GrpcStream& first() const { return *lanes_[0].stream; }
 
   // A further lane, 0 < lane < kMaxLanes: under way, until it is open or gone.
@@ -57,6 +61,7 @@ class Connection {
   };
 
   const uint64_t attempt_;
+  const uint32_t version_;
   std::vector<Lane> lanes_;
   LaneJoiner joiner_;
   // Since when the joiner has waited for parts of one frame.

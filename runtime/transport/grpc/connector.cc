@@ -178,7 +178,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   if (hello.lane != 0) return;
   state.peer = hello.self;
   state.id = ++last_id_;
-  Up(hello.self, stream, hello.attempt);
+  Up(stream, hello);
 }
 
 absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
@@ -207,12 +207,15 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
   return absl::OkStatus();
 }
 
-void Connector::Up(PeerId id, const GrpcStreamPtr& stream, uint64_t attempt) {
+void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
+  const PeerId id = hello.self;
   Peer& peer = peers_.at(id);
   const ConnectionId connection = last_id_;
   if (peer.dialling == stream) peer.dialling = nullptr;
   peer.last_up = loop_->Now();
-  peer.up.try_emplace(connection, stream, attempt, io_.limits());
+  peer.up.try_emplace(connection, stream, hello.attempt,
+                      kTransportVersions.Agree(hello.versions).value_or(0),
+                      io_.limits());
   if (peer.up.size() > static_cast<size_t>(options_.max_connections_per_peer)) {
     CloseStream(id, peer.up.begin()->first,
                 absl::ResourceExhaustedError("newer connections are open"));
@@ -248,6 +251,7 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
     return false;
   }
   auto& [connection, lanes] = *it->second.up.rbegin();
+  if (!lanes.Knows(channel)) return false;
   if (!lanes.Send(channel, frame)) {
     CloseStream(
         id, ConnectionId{connection},

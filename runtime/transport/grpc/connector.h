@@ -81,7 +81,7 @@ class Connector final : public GrpcStreamOwner,
   // Whether a connection may stay open.
   absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
-  void Up(PeerId peer, const GrpcStreamPtr& stream, uint64_t attempt);
+  void Up(const GrpcStreamPtr& stream, const TransportHello& hello);
   // A further lane of a connection of this peer: dialled, or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,
                         const TransportHello& hello);

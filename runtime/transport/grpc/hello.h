@@ -22,7 +22,9 @@
 namespace gossamer {
 
 // Of what follows the hello: chunks, and the frames in them.
-inline constexpr VersionRange kTransportVersions = {2, 2};
+// 3 knows Channel::kNotice.
+inline constexpr VersionRange kTransportVersions = {2, 3};
+inline constexpr uint32_t kNoticeVersion = 3;
 inline constexpr size_t kMaxRunIdBytes = 128;
 
 struct TransportHello {
