@@ -21,6 +21,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
+#include "runtime/telemetry/progress.h"
 
 namespace gossamer {
 namespace {
@@ -166,10 +168,7 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   return signal;
 }
 
-ProcessGroup::~ProcessGroup() {
-  Signal(SIGKILL);
-  for (const auto& [pid, process] : running_) ::waitpid(pid, nullptr, 0);
-}
+ProcessGroup::~ProcessGroup() { Kill({}); }
 
 absl::Status ProcessGroup::Start(const ProcessSpec& spec) {
   GOSSAMER_ASSIGN_OR_RETURN(const pid_t pid, Fork(spec));
@@ -199,6 +198,28 @@ void ProcessGroup::Signal(int signal) {
     // Each leads a group of its own, as soon as it has got that far.
     if (::kill(-pid, signal) != 0) ::kill(pid, signal);
   }
+}
+
+std::string ProcessGroup::Kill(absl::Duration since) {
+  Reap();
+  Signal(SIGKILL);
+  std::vector<std::string> killed;
+  for (const auto& [pid, process] : std::exchange(running_, {})) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    if (ExitOf(status).signal == SIGKILL) killed.push_back(process.name);
+  }
+  if (killed.empty()) return "";
+  return absl::StrCat(absl::StrJoin(killed, ", "),
+                      killed.size() == 1 ? " was" : " were", " killed, ",
+                      HumanDuration(since), " after being asked to end");
+}
+
+std::string ProcessGroup::End(SignalWaiter& signals, absl::Duration grace) {
+  const absl::Time asked = SteadyNow();
+  Signal(SIGTERM);
+  if (WaitAll(signals, grace)) return "";
+  return Kill(SteadyNow() - asked);
 }
 
 bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {

@@ -80,6 +80,11 @@ class ProcessGroup {
   // Waits until all have ended, at most `timeout`; true if they have.  Their
   // exits are dropped.
   bool WaitAll(SignalWaiter& signals, absl::Duration timeout);
+  // Kills who still runs, and waits for it.  Who that was, for people, where
+  // all were asked to end so long ago; "" if nobody had to be.
+  std::string Kill(absl::Duration since);
+  // SIGTERM; then Kill() for who has not ended within `grace`.
+  std::string End(SignalWaiter& signals, absl::Duration grace);
   size_t running() const { return running_.size(); }
 
  private:

@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
     SignalWaiter& signals) {
   std::vector<ProcessExit> exits(commands.size());
   size_t left = commands.size();
-  absl::Time limit = absl::InfiniteFuture();
+  absl::Time asked = absl::InfiniteFuture();
   while (left > 0) {
     const std::optional<int> signal = signals.Wait(absl::Milliseconds(200));
     for (size_t i = 0; i < commands.size(); ++i) {
@@ -216,18 +216,21 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
       }
     }
     if (signal && *signal != SIGCHLD) {
-      if (limit != absl::InfiniteFuture()) break;
+      if (asked != absl::InfiniteFuture()) break;
       std::cerr << "gossamer lab: asking the commands to end; a second signal "
                    "ends them at once\n";
       for (auto& command : commands) command->Signal(*signal);
-      limit = SteadyNow() + kGrace;
+      asked = SteadyNow();
     }
-    if (SteadyNow() > limit) break;
+    if (SteadyNow() - asked > kGrace) break;
   }
-  if (limit != absl::InfiniteFuture()) {
-    return absl::AbortedError("stopped by a signal");
+  if (asked == absl::InfiniteFuture()) return exits;
+  std::string what = "stopped by a signal";
+  for (auto& command : commands) {
+    const std::string killed = command->Kill(SteadyNow() - asked);
+    if (!killed.empty()) absl::StrAppend(&what, "; ", killed);
   }
-  return exits;
+  return absl::AbortedError(what);
 }
 
 void PrintExits(const std::vector<ProcessExit>& exits, const Scenario& scenario,

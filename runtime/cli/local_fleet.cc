@@ -72,9 +72,11 @@ absl::Status LocalFleet::Run() {
     Poll();
     next_poll = SteadyNow() + kPollEvery;
   }
-  EndTopology();
+  const std::string killed = EndTopology();
   ShowEnd();
-  return absl::OkStatus();
+  if (killed.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("every peer has ended well; ", killed));
 }
 
 void LocalFleet::ShowEnd() {
@@ -185,11 +187,15 @@ absl::Status LocalFleet::HandleSignal(int signal) {
   if (signal == SIGCHLD) return absl::OkStatus();
   ++stops_;
   if (stops_ > 1) {
+    const std::string killed = peers_.Kill(SteadyNow() - stopped_);
     return absl::AbortedError(absl::StrCat(
-        "stopped at once by a second signal; what was trained since the last "
-        "checkpoint is lost (gossamer train --resume goes on from there)"));
+        "stopped at once by a second signal; ", killed,
+        killed.empty() ? "" : "; ",
+        "what was trained since the last checkpoint is lost (gossamer train "
+        "--resume goes on from there)"));
   }
   if (client_ == nullptr) return absl::AbortedError("stopped before it began");
+  stopped_ = SteadyNow();
   display_.Print(
       "stopping: the fleet agrees on a round and saves a checkpoint there; a "
       "second Ctrl-C ends it at once");
@@ -220,10 +226,9 @@ void LocalFleet::Poll() {
   display_.Show(progress_, SteadyNow());
 }
 
-void LocalFleet::EndTopology() {
-  if (topology_.WaitAll(signals_, absl::Seconds(3))) return;
-  topology_.Signal(SIGTERM);
-  topology_.WaitAll(signals_, kGrace);
+std::string LocalFleet::EndTopology() {
+  if (topology_.WaitAll(signals_, absl::Seconds(3))) return "";
+  return topology_.End(signals_, kGrace);
 }
 
 // What a peer refuses before it has trained is the command's to refuse: a codec
@@ -248,8 +253,7 @@ std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
 absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
   display_.Finish(progress_);
   // Those left would wait for the dead one until their own limit.
-  peers_.Signal(SIGTERM);
-  peers_.WaitAll(signals_, kGrace);
+  const std::string killed = peers_.End(signals_, kGrace);
   if (const auto refusal = RefusalOf(exit)) return *refusal;
   const uint64_t round =
       folder_.NewestCommonRound(static_cast<int>(spec_.config.peers()));
@@ -259,6 +263,7 @@ absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
                     "; if nobody sent that, the machine ran out of "
                     "memory: fewer peers or a smaller batch need less");
   }
+  if (!killed.empty()) absl::StrAppend(&what, "; ", killed);
   absl::StrAppend(&what, "\nthe end of ", exit.log, ":\n",
                   Tail(exit.log, kTailLines), "\n");
   if (round > 0) {

@@ -67,7 +67,8 @@ class LocalFleet {
   absl::Status HandleExits(bool& done);
   absl::Status HandleSignal(int signal);
   void Poll();
-  void EndTopology();
+  // Says if it had to be killed.
+  std::string EndTopology();
   // The last heartbeats may be older than the end.
   void ShowEnd();
   std::optional<absl::Status> RefusalOf(const ProcessExit& exit);
@@ -84,7 +85,8 @@ class LocalFleet {
   std::unique_ptr<LineFile> consensus_;
   uint64_t consensus_round_ = 0;
   FleetProgress progress_;
-  int stops_ = 0;  // signals so far
+  int stops_ = 0;                                // signals so far
+  absl::Time stopped_ = absl::InfiniteFuture();  // when the first came
   bool stop_sent_ = false;
 };
 

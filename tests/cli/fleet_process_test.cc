@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
 
@@ -78,6 +79,30 @@ TEST(ProcessGroup, SignalsAreTheParentsOwn) {
   EXPECT_THAT(group.Reap(), SizeIs(0));
   group.Signal(SIGTERM);
   EXPECT_TRUE(group.WaitAll(signals, kLong));
+}
+
+// Whoever goes on after a grace is killed, and that is said; who ends in time
+// is not mentioned.
+TEST(ProcessGroup, SaysWhoHadToBeKilled) {
+  SignalWaiter signals;
+  const TemporaryFolder folder;
+  ProcessGroup group;
+  const auto start = [&](const std::string& name, const std::string& command) {
+    const std::string log = folder.path() + "/" + name;
+    ASSERT_TRUE(
+        group.Start({name, {"/bin/sh", "-c", command + "; wait"}, log}).ok());
+    for (int i = 0; i < 5000 && Tail(log, 1) != "up"; ++i) {
+      signals.Wait(absl::Milliseconds(5));
+    }
+  };
+  start("deaf", "trap '' TERM; sleep 1000 & echo up");
+  start("good", "trap 'kill $!; exit 0' TERM; sleep 1000 & echo up");
+  const std::string said = group.End(signals, absl::Milliseconds(300));
+  EXPECT_THAT(said, StartsWith("deaf was killed, "));
+  EXPECT_THAT(said, HasSubstr(" after being asked to end"));
+  EXPECT_EQ(group.running(), 0u);
+  EXPECT_EQ(group.End(signals, kLong), "");
+  EXPECT_EQ(group.Kill(kLong), "");
 }
 
 TEST(ProcessGroup, NamesAProgramThatIsNotThere) {

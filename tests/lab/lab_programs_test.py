@@ -254,6 +254,20 @@ class Lab(unittest.TestCase):
         self.assertIn("stopped; the same command goes on", errors)
         self.assertEqual(remains.left(), [])
 
+    def test_who_does_not_end_is_named(self):
+        ready = os.path.join(self.folder, "ready-")
+        lab = self.start_lab(
+            "--hosts", "3", "--exec", "[ $LAB_RANK != 1 ] || trap '' TERM; "
+            f"touch {ready}$LAB_RANK; sleep 1000")
+        wait_for(lambda: len(glob.glob(ready + "*")) == 3)
+        lab.send_signal(signal.SIGTERM)
+        self.assertIn("a second signal", lab.stderr.readline())
+        lab.send_signal(signal.SIGTERM)
+        _, errors = lab.communicate(timeout=LIMIT)
+        self.assertEqual(lab.returncode, 1)
+        self.assertRegex(errors,
+                         "rank 1 was killed, .* after being asked to end")
+
     def test_signals_end_it_and_leave_nothing(self):
         for sent in (signal.SIGTERM, signal.SIGINT):
             lab, remains = self.start_sleepers()
