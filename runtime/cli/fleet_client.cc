@@ -42,9 +42,9 @@ namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address,
-    std::shared_ptr<const CertificateFolder> certificates) {
+    std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(most_answered);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // Else a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -59,12 +59,14 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 }  // namespace
 
 FleetClient::FleetClient(const std::string& addresses,
-                         std::shared_ptr<const CertificateFolder> certificates)
-    : stub_(new Stub{.addresses = addresses,
-                     .replicas = {addresses, [own = std::move(certificates)](
-                                                 const std::string& address) {
-                                    return MakeChannel(address, own);
-                                  }}}) {}
+                         std::shared_ptr<const CertificateFolder> certificates,
+                         int most_answered)
+    : stub_(new Stub{
+          .addresses = addresses,
+          .replicas = {addresses, [own = std::move(certificates),
+                                   most_answered](const std::string& address) {
+                         return MakeChannel(address, own, most_answered);
+                       }}}) {}
 
 FleetClient::~FleetClient() = default;
 

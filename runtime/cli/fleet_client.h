@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -21,9 +22,11 @@ class FleetClient {
  public:
   // `addresses`: host:port[,host:port...] of the service's replicas.  With
   // `certificates` both ends prove who they are.  Connects when first asked.
+  // An answer over `most_answered` bytes (MaxAnswerBytes) is refused unread.
   explicit FleetClient(
       const std::string& addresses,
-      std::shared_ptr<const CertificateFolder> certificates = nullptr);
+      std::shared_ptr<const CertificateFolder> certificates = nullptr,
+      int most_answered = kMaxAnswerBytes);
   ~FleetClient();
 
   // `run_id` empty: the run the service has.  kUnavailable or

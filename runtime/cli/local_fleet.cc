@@ -167,7 +167,9 @@ absl::Status LocalFleet::StartPeers() {
     }
     GOSSAMER_RETURN_IF_ERROR(peers_.Start(peer));
   }
-  client_ = std::make_unique<FleetClient>(address_);
+  client_ = std::make_unique<FleetClient>(
+      address_, nullptr,
+      MaxAnswerBytes(static_cast<int>(spec_.config.peers())));
   return absl::OkStatus();
 }
 

@@ -16,13 +16,13 @@ namespace {
 
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address,
-    std::shared_ptr<const CertificateFolder> certificates) {
+    std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
   grpc::ChannelArguments arguments;
   // Identity only: the parsers of compressed messages have had bombs.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // Else a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(most_answered);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -44,11 +44,12 @@ class GrpcTopologyCalls final : public TopologyCalls {
  public:
   GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
                     std::shared_ptr<const CertificateFolder> certificates,
-                    absl::Duration deadline)
+                    absl::Duration deadline, int most_answered)
       : deadline_(deadline),
         replicas_(addresses,
-                  [own = std::move(certificates)](const std::string& address) {
-                    return MakeChannel(address, own);
+                  [own = std::move(certificates),
+                   most_answered](const std::string& address) {
+                    return MakeChannel(address, own, most_answered);
                   }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
@@ -124,9 +125,9 @@ class GrpcTopologyCalls final : public TopologyCalls {
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates,
-    absl::Duration deadline) {
-  return std::make_unique<GrpcTopologyCalls>(addresses, loop,
-                                             std::move(certificates), deadline);
+    absl::Duration deadline, int most_answered) {
+  return std::make_unique<GrpcTopologyCalls>(
+      addresses, loop, std::move(certificates), deadline, most_answered);
 }
 
 }  // namespace gossamer

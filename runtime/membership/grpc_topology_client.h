@@ -11,18 +11,21 @@
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
 
 namespace gossamer {
 
 // To the service at `addresses`, host:port[,host:port...] of its replicas: the
 // one that serves is found.  With `certificates` both ends prove who they are.
-// A call fails after `deadline`.  `loop` outlives the calls;
+// A call fails after `deadline`, or if its answer is over `most_answered` bytes
+// (MaxAnswerBytes), before these are held.  `loop` outlives the calls;
 // destroying them waits for one in flight to be cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates = nullptr,
-    absl::Duration deadline = absl::Seconds(2));
+    absl::Duration deadline = absl::Seconds(2),
+    int most_answered = kMaxAnswerBytes);
 
 }  // namespace gossamer
 

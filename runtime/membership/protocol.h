@@ -5,6 +5,7 @@
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_PROTOCOL_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_PROTOCOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,9 +16,19 @@ namespace gossamer {
 // Raised when the meaning of a control message changes.
 inline constexpr VersionRange kControlVersions = {4, 4};
 
-// Requests to the service; its answers (a view of kMaxPeers with long names).
+// Requests to the service; its answers, of the largest fleet.
 inline constexpr int kMaxRequestBytes = 64 << 10;
 inline constexpr int kMaxAnswerBytes = 1 << 20;
+// Of one that may come to be so many peers: a view or a status of all, with the
+// longest addresses, and a list of all edges that they can have.
+constexpr int MaxAnswerBytes(int peers) {
+  const int64_t n = peers;
+  return static_cast<int>(std::clamp<int64_t>(
+      600 * n + 5 * n * n, kMaxRequestBytes, kMaxAnswerBytes));
+}
+// A fleet that was configured for so few may grow by that factor while its
+// peers listen.
+inline constexpr int kMostGrowth = 8;
 
 inline constexpr size_t kMaxAddressBytes = 255;
 inline constexpr size_t kMaxCheckpointRounds = 64;

@@ -24,6 +24,8 @@ namespace {
 // After the end, until the last acknowledgements have left this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+// Of a call to the topology service.
+constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // Of the time to leave: a checkpoint and the last words.
 constexpr absl::Duration kLastWords = absl::Seconds(2);
 
@@ -186,7 +188,10 @@ Task<absl::Status> PeerProcess::Register() {
   }
   auto client = std::make_unique<TopologyClient>(
       std::move(o), &loop_,
-      MakeGrpcTopologyCalls(options_.topology, &loop_, options_.certificates));
+      MakeGrpcTopologyCalls(
+          options_.topology, &loop_, options_.certificates, kCallLimit,
+          MaxAnswerBytes(kMostGrowth *
+                         static_cast<int>(options_.config.peers()))));
   client_ = client.get();
   membership_ = std::move(client);
   client_->SetOnChange([this] { waiter_.Notify(); });

@@ -19,10 +19,12 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/cli/fleet_client.h"
 #include "runtime/membership/grpc_topology_client.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/telemetry/sketch.h"
 #include "tests/cli/temporary_folder.h"
 #include "tests/testing/peak_memory.h"
 #include "tests/transport/hostile_server.h"
+#include "topology/graph.h"
 #include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
 
@@ -213,6 +215,41 @@ TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
     EXPECT_TRUE(p.refused_.ok());
     return true;
   });
+}
+
+// A fleet of eight takes no more than 64 KiB, of whatever the service likes to
+// say besides; one of more takes more.
+TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
+  static_assert(MaxAnswerBytes(8 * kMostGrowth) == 64 << 10);
+  static_assert(MaxAnswerBytes(kMaxPeers) == kMaxAnswerBytes);
+  wire::FleetStatus status;  // of which a registration knows no field
+  status.set_run_id(std::string((64 << 10) + 1, 'x'));
+  const HostileServer talkative(status.SerializeAsString());
+  const auto answer = [&](int peers) {
+    RealLoop loop;
+    auto calls =
+        MakeGrpcTopologyCalls(talkative.address(), &loop, nullptr, kPatience,
+                              MaxAnswerBytes(kMostGrowth * peers));
+    loop.Start();
+    absl::Notification heard;
+    absl::Status answered;
+    loop.Post([&] {
+      calls->Register({}, [&](const absl::Status& s, const auto&) {
+        answered = s;
+        heard.Notify();
+      });
+    });
+    heard.WaitForNotification();
+    loop.PostAndWait([&] { calls.reset(); }, kPatience);
+    return answered;
+  };
+  EXPECT_TRUE(absl::IsResourceExhausted(answer(8))) << answer(8);
+  EXPECT_TRUE(answer(64).ok()) << answer(64);
+  FleetClient small(talkative.address(), nullptr, MaxAnswerBytes(8));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(small.GetStatus("run", kPatience).status()));
+  EXPECT_TRUE(
+      FleetClient(talkative.address()).GetStatus("run", kPatience).ok());
 }
 
 TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {

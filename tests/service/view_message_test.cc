@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/membership/protocol.h"
 #include "topology/graph.h"
 
 namespace gossamer {
@@ -79,6 +80,27 @@ TEST(ViewMessageTest, RefusesWhatIsNoView) {
     spoil(message);
     EXPECT_EQ(FromMessage(message).status().code(), absl::StatusCode::kDataLoss)
         << message.ShortDebugString();
+  }
+}
+
+// The longest that a view of so many can be is what their peers take.
+TEST(ViewMessageTest, FitsIntoWhatIsTakenOfAFleet) {
+  for (const int peers : {1, 8, 64, 128, 256}) {
+    View view = Sample();
+    view.members.clear();
+    view.departures.clear();
+    std::string edges;
+    for (int i = 0; i < peers; ++i) {
+      const PeerId id{~uint64_t{0} - static_cast<uint64_t>(i)};
+      const std::string address(kMaxAddressBytes, 'a');
+      view.members.push_back({id, address});
+      view.departures.push_back(
+          {.id = {id.value - 5000}, .round = kMaxRound, .address = address});
+      for (int j = 0; j < i; ++j)
+        edges += std::to_string(j) + "-" + std::to_string(i) + " ";
+    }
+    view.schedule.edges = edges;
+    EXPECT_LE(ToMessage(view).ByteSizeLong(), MaxAnswerBytes(peers)) << peers;
   }
 }
 

@@ -1,4 +1,4 @@
-// A server that answers every call with a gzip bomb.
+// A server that answers every call with a gzip bomb, or with what it is given.
 
 #ifndef GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
 #define GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +27,14 @@ inline grpc::ByteBuffer Bomb(size_t mebibytes) {
 class HostileServer {
  public:
   explicit HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials =
-                             grpc::InsecureServerCredentials()) {
+                             grpc::InsecureServerCredentials())
+      : HostileServer(credentials, Bomb(128), GRPC_COMPRESS_GZIP) {}
+  explicit HostileServer(const std::string& answer)
+      : HostileServer(grpc::InsecureServerCredentials(), ToBuffer(answer),
+                      GRPC_COMPRESS_NONE) {}
+  HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials,
+                grpc::ByteBuffer answer, grpc_compression_algorithm algorithm)
+      : service_(std::move(answer), algorithm) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
     builder.RegisterCallbackGenericService(&service_);
@@ -37,26 +45,35 @@ class HostileServer {
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
  private:
+  struct Service;
+  static grpc::ByteBuffer ToBuffer(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    return {&slice, 1};
+  }
   class Answer final : public grpc::ServerGenericBidiReactor {
    public:
-    explicit Answer(grpc::GenericCallbackServerContext* context)
-        : bomb_(Bomb(128)) {
-      context->set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    Answer(grpc::GenericCallbackServerContext* context, const Service& service)
+        : answer_(service.answer) {
+      context->set_compression_algorithm(service.algorithm);
       StartRead(&asked_);
     }
-    void OnReadDone(bool) override { StartWrite(&bomb_); }
+    void OnReadDone(bool) override { StartWrite(&answer_); }
     void OnWriteDone(bool) override { Finish(grpc::Status::OK); }
     void OnDone() override { delete this; }
 
    private:
     grpc::ByteBuffer asked_;
-    const grpc::ByteBuffer bomb_;
+    const grpc::ByteBuffer answer_;
   };
   struct Service final : public grpc::CallbackGenericService {
+    Service(grpc::ByteBuffer a, grpc_compression_algorithm c)
+        : answer(std::move(a)), algorithm(c) {}
     grpc::ServerGenericBidiReactor* CreateReactor(
         grpc::GenericCallbackServerContext* context) override {
-      return new Answer(context);
+      return new Answer(context, *this);
     }
+    const grpc::ByteBuffer answer;
+    const grpc_compression_algorithm algorithm;
   };
 
   int port_ = 0;
