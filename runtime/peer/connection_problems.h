@@ -39,6 +39,7 @@ class ConnectionProblems {
   static bool IsRefusal(PeerId peer, const absl::Status& why) {
     return absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why) ||
            absl::IsResourceExhausted(why) || absl::IsDataLoss(why) ||
+           absl::IsUnimplemented(why) ||  // what gRPC says of compression
            (absl::IsDeadlineExceeded(why) && peer == PeerId{});
   }
 

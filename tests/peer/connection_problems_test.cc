@@ -50,6 +50,7 @@ TEST(ConnectionProblemsTest, RefusalsAreToldFromWhatPasses) {
   EXPECT_TRUE(refusal({}, absl::DataLossError("no gossamer peer")));
   EXPECT_TRUE(refusal({}, absl::ResourceExhaustedError("one too many")));
   EXPECT_TRUE(refusal({}, absl::DeadlineExceededError("no hello")));
+  EXPECT_TRUE(refusal(kMember, absl::UnimplementedError("compressed")));
   EXPECT_FALSE(refusal(kMember, absl::DeadlineExceededError("no hello")));
   EXPECT_FALSE(refusal(kMember, absl::UnavailableError("not yet")));
   EXPECT_FALSE(refusal(kMember, absl::CancelledError("another address")));

@@ -56,6 +56,43 @@ TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
+// gRPC refuses both itself.  It tells the end that sent; the one that was
+// spared hears that the stream is over, as of any other end, and not why: of a
+// stranger that its connection failed, of a neighbour that it is down.
+TEST(LimitsTest, WhatGrpcRefusesIsToldToItsSenderOnly) {
+  constexpr size_t kTooMuch = (size_t{4} << 20) + kMaxChunkOverhead + 1;
+  for (const bool compressed : {false, true}) {
+    for (const bool greets : {false, true}) {
+      SCOPED_TRACE(testing::Message() << compressed << greets);
+      Node node(OptionsOf(kA));
+      node.Connect(kB, "");
+      grpc::ChannelArguments arguments;
+      if (compressed) {
+        arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+      }
+      RawClient client(node.address(), "/gossamer.Edge/Exchange",
+                       grpc::InsecureChannelCredentials(), arguments);
+      if (greets && !compressed) {
+        ASSERT_TRUE(client.Write(EncodeHello(HelloOfB())));
+        ASSERT_TRUE(client.Read());
+      }
+      client.Write(ByteVector(kTooMuch));
+      EXPECT_EQ(client.Finish().error_code(),
+                compressed ? grpc::StatusCode::UNIMPLEMENTED
+                           : grpc::StatusCode::RESOURCE_EXHAUSTED);
+      if (greets && !compressed) {
+        ASSERT_TRUE(
+            node.Await([](const Seen& s) { return s.downs.size() == 1; }));
+        EXPECT_TRUE(absl::IsUnavailable(
+            node.recorder.With([](const Seen& s) { return s.reasons[0]; })));
+        EXPECT_EQ(node.CountProblems(), 0u);
+      } else {
+        EXPECT_TRUE(absl::IsUnavailable(node.AwaitProblem()));
+      }
+    }
+  }
+}
+
 TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
   const HostileServer hostile;
   GrpcOptions options = OptionsOf(kA);
