@@ -47,7 +47,7 @@ class Disks {
   simulation::MemoryDisk& of(int whose) { return disks_[whose]; }
 
  private:
-  static constexpr simulation::DiskSession::Errors kNoErrors;
+  static constexpr simulation::DiskSession::Errors kNoErrors = {};
   std::map<int, simulation::MemoryDisk> disks_;
   uint64_t sessions_ = 0;
 };
