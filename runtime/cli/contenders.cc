@@ -25,6 +25,16 @@ bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   });
 }
 
+// The one that `own` names last, or the file's.
+std::string CodecOf(const std::vector<std::string>& own,
+                    const RunConfig& given) {
+  constexpr std::string_view kField = "mixing.codec=";
+  for (auto change = own.rbegin(); change != own.rend(); ++change) {
+    if (change->starts_with(kField)) return change->substr(kField.size());
+  }
+  return given.mixing().codec();
+}
+
 // dp-, rand-dp- and cp-oadam take any optimizer, and are compared by the same.
 bool HasOptimizer(const std::string& algorithm) {
   return algorithm == "dposg" || algorithm == "cold" ||
@@ -33,10 +43,10 @@ bool HasOptimizer(const std::string& algorithm) {
 
 // What an algorithm that is not the file's implies, in place of what the file
 // has chosen for its own.  Empty values: what the algorithm implies.
-void AddImplied(const std::string& algorithm, const std::string& of_file,
+void AddImplied(const std::string& algorithm, const RunConfig& given,
                 const std::vector<std::string>& own,
                 std::vector<std::string>& changes) {
-  if (HasOptimizer(algorithm) || HasOptimizer(of_file)) {
+  if (HasOptimizer(algorithm) || HasOptimizer(given.algorithm())) {
     changes.push_back("step.optimizer=");
   }
   if (!Sets(own, "mixing.schedule")) {
@@ -46,6 +56,9 @@ void AddImplied(const std::string& algorithm, const std::string& of_file,
   if (algorithm == "cold" || algorithm == "dyna-cold") {
     RunConfig implied;
     implied.set_algorithm(algorithm);
+    if (algorithm == "cold") {
+      implied.mutable_mixing()->set_codec(CodecOf(own, given));
+    }
     ResolveRunConfig(implied);
     changes.push_back("mixing.order=" + implied.mixing().order());
     changes.push_back("mixing.overlap_steps=0");
@@ -70,7 +83,7 @@ Contender MakeContender(const std::string& name, const std::string& algorithm,
                         const RunConfig& given) {
   Contender contender{name, {"algorithm=" + algorithm}};
   if (algorithm != given.algorithm()) {
-    AddImplied(algorithm, given.algorithm(), own, contender.changes);
+    AddImplied(algorithm, given, own, contender.changes);
   }
   if (algorithm == "cp-oadam" && !given.mixing().has_all_reduce()) {
     contender.changes.push_back("mixing.all_reduce=auto");

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/gradients/gradient_compressor.h"
@@ -96,9 +97,11 @@ void ResolveRunConfig(RunConfig& config) {
     // NIDS, which COLD becomes without compression, takes half a step of mixing
     // (Li, Shi, Yan, IEEE TSP 2019).
     if (!mixing.has_order()) mixing.set_order("step-then-mix");
-    if (!mixing.has_gamma()) mixing.set_gamma(algorithm == "cold" ? 0.5 : 0.05);
     if (algorithm == "dyna-cold" && !mixing.has_codec()) {
       mixing.set_codec("dyna");
+    }
+    if (!mixing.has_gamma()) {
+      mixing.set_gamma(absl::StartsWith(mixing.codec(), "dyna") ? 0.05 : 0.5);
     }
   }
   if (!mixing.has_overlap_steps() &&

@@ -48,6 +48,16 @@ TEST(Contenders, AlgorithmsKeepTheCommasOfTheirOptions) {
   EXPECT_THAT((*made)[2].changes, Contains("step.n_critic=1"));
 }
 
+TEST(Contenders, ColdsStepSizeIsOfTheCodecThatItGets) {
+  RunConfig given = Given();
+  given.mutable_mixing()->set_codec("dyna");
+  const auto made =
+      ContendersOf({"cold", "cold+mixing.codec=innov-int4"}, {}, given);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT((*made)[0].changes, Contains("mixing.gamma=0.05"));
+  EXPECT_THAT((*made)[1].changes, Contains("mixing.gamma=0.5"));
+}
+
 TEST(Contenders, MethodsMayHaveOptions) {
   const auto made = ContendersOf(
       {}, {"moniqua:theta=2", "bits=4", "cold", "choco-int4:zstd=1", "adacomp"},
