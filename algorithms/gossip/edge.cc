@@ -294,6 +294,8 @@ void Edge::HearWish(uint8_t format) {
 
 void Edge::BeginRecord(ExchangeId cut) {
   sealed_ = false;
+  record_.reset();
+  if (ended_) return;
   record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
   ExtendRecord();
 }

@@ -104,8 +104,13 @@ class Edge {
   const CodecSide& side() const { return end_.side(); }
   double TakeLongest() { return end_.side().TakeLongest(); }
   void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
-  // It is given up.
-  void End() { end_.side().OnEnd(); }
+  // It is given up, and is in no record: the other end would go on with what
+  // this one has given back.  A later edge to the same peer is another one.
+  void End() {
+    ended_ = true;
+    end_.side().OnEnd();
+  }
+  bool ended() const { return ended_; }
 
   // With a codec that leaves a choice: the format that this end wishes to get,
   // told with every frame from here on, and the one it uses, which the other
@@ -203,6 +208,7 @@ class Edge {
   std::vector<ExchangeId> lost_;
   std::optional<SavedEdge> record_;
   bool sealed_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace gossamer

@@ -18,7 +18,9 @@ constexpr absl::Duration kRestedFor = absl::Minutes(1);
 absl::Status Neighborhood::Add(NewEdge added) {
   const PeerId peer = added.peer;
   const auto it = edges_.find(peer);
-  if (it != edges_.end()) {
+  if (it != edges_.end() && it->second.edge->ended()) {
+    Drop(peer);
+  } else if (it != edges_.end()) {
     it->second.resting = it->second.gone = false;
     it->second.refusals = {};  // it may be another life
     it->second.address = added.address;
@@ -73,18 +75,20 @@ absl::Status Neighborhood::Add(NewEdge added) {
   // one whose hello is refused ends.
   const std::map<ConnectionId, Payload> open = connections_[peer];
   for (const auto& [connection, hello] : open) {
-    const auto here = connections_[peer].find(connection);
-    if (here == connections_[peer].end()) continue;  // refused with another
     kept.edge->ConnectionUp(connection);
     if (hello.empty()) continue;
-    here->second = {};
+    connections_[peer][connection] = {};
     const absl::Status heard =
         kept.edge->OnFrame(connection, hello.bytes(), Payload());
     if (absl::IsAborted(heard)) {
       TakeOtherCodec(kept);
       return absl::OkStatus();
     }
-    if (!heard.ok()) Refuse(kept, connection, heard);
+    if (heard.ok()) continue;
+    Refuse(kept, connection, heard);
+    // The others say the same, and end as well.
+    if (kept.refusals.closed_until != absl::InfiniteFuture())
+      return absl::OkStatus();
   }
   Send(kept);
   return absl::OkStatus();

@@ -253,6 +253,32 @@ TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
   EXPECT_FALSE(one_->neighborhood->Connected({2}));
 }
 
+// What it had brought duals has been given back: neither a record nor a view to
+// come goes on with it.
+TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  Neighborhood& n = *one_->neighborhood;
+  const uint64_t epoch = n.edge({2})->state().epoch;
+  n.BeginRecord(MakeExchangeId(1));
+  EXPECT_THAT(n.TakeRecords(), testing::SizeIs(1));
+  n.Rest({2}, MakeExchangeId(1), /*gone=*/true);
+  n.Emit({}, MakeExchangeId(1), true);
+  ASSERT_TRUE(n.edge({2})->ended());
+  n.BeginRecord(MakeExchangeId(1));
+  EXPECT_THAT(n.TakeRecords(), testing::IsEmpty());
+  AddEdge(*one_, 1);
+  EXPECT_FALSE(n.edge({2})->ended());
+  EXPECT_GT(n.edge({2})->state().epoch, epoch);
+  loop_.RunFor(absl::Seconds(1));
+  Emit(*one_, 2, MakeExchangeId(2));
+  Emit(*two_, 1, MakeExchangeId(2));
+  loop_.RunFor(absl::Seconds(1));
+  n.Complete(MakeExchangeId(3));
+  EXPECT_EQ(n.edge({2})->corrections(), 1u);
+}
+
 TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
