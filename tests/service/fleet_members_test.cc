@@ -132,8 +132,6 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-// All machines go, and one stays away: two minutes after the last of the others
-// has come back they begin from what they share.
 // Records of those that are gone are kept as far as there is room: they say who
 // may not return yet.
 TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
@@ -171,6 +169,8 @@ TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
   EXPECT_TRUE(kept(6));
 }
 
+// All machines go, and one stays away: two minutes after the last of the others
+// has come back they begin from what they share.
 TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
   Assemble(4);
   Run(10);

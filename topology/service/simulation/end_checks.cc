@@ -14,8 +14,8 @@ namespace {
 
 // Of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-// Of codecs that mix a few values of a vector at a time.
-constexpr double kFloorOfMasked = 5e-3;
+// Of codecs that mix a few values of a vector at a time, or few bits of each.
+constexpr double kFloorOfSlow = 5e-3;
 // What is quantized by itself, not as a difference to a replica, keeps an error
 // of the values' size.  So do replicas that follow by a bit a value, or by a
 // few values a round, until they have arrived, which may take longer than a
@@ -26,6 +26,7 @@ constexpr double kFloorOfQuantized = 0.3;
 // All of it would be left of peers that do not mix.
 constexpr double kLeft = 0.95;
 constexpr double kLeftOfEquals = 0.9;
+constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
 constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
 constexpr double kMaskedValues = 16;
@@ -92,17 +93,24 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
   const bool masked = codec.name().starts_with("masked");
-  const double floor = coarse   ? kFloorOfQuantized
-                       : masked ? kFloorOfMasked
-                                : kFloor;
+  // Replicas follow within some exchanges of the same edge: more of two bits a
+  // value, and fewer there are of a fragment where partners change.
+  const bool slow = masked || codec.format() == WireFormat::kLm2 ||
+                    (codec.fragments() > 1 &&
+                     !(*MakeSchedule(s.schedule, s.peers, s.seed))->fixed());
+  const double floor = coarse ? kFloorOfQuantized
+                       : slow ? kFloorOfSlow
+                              : kFloor;
   if (waits && !clips && keeps_all) {
+    // An exchange has one fragment of so many.
     const double mixed =
-        std::pow(FactorOf(s, codec), static_cast<double>(s.calm_rounds) / 2);
+        std::pow(FactorOf(s, codec),
+                 static_cast<double>(s.calm_rounds) / (2 * codec.fragments()));
     return 10 * before * mixed + floor * squares;
   }
-  const bool equals = s.slowness == 1 && !clips;
   const double left = codec.gamma() < kLargeStep ? 2
-                      : equals                   ? kLeftOfEquals
+                      : clips                    ? kLeftOfClipped
+                      : s.slowness == 1          ? kLeftOfEquals
                                                  : kLeft;
   return left * before + floor * squares;
 }
