@@ -1,6 +1,7 @@
 #include "runtime/peer/neighborhood.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -270,10 +271,12 @@ RoundsSeen Neighborhood::LookAround() const {
       continue;
     }
     seen.heard.push_back(round);
+    std::set<uint64_t> rounds;  // phases of a round count once
     for (const auto& payload : entry.edge->state().theirs) {
       if (payload.id < entry.edge->decided()) continue;
-      seen.waiting.push_back(RoundOf(payload.id));
+      rounds.insert(RoundOf(payload.id));
     }
+    seen.waiting.insert(seen.waiting.end(), rounds.begin(), rounds.end());
   }
   std::ranges::sort(seen.heard);
   std::ranges::sort(seen.waiting);

@@ -163,7 +163,7 @@ void Peer::WatchNeighbors() {
 }
 
 void Peer::Leave(absl::Time limit) {
-  if (leave_timer_ != EventLoop::TimerId{}) return;
+  if (leaves_now_ || leave_timer_ != EventLoop::TimerId{}) return;
   if (spec_.centralized) {
     parts_.membership->RequestStop();  // the others cannot go on without it
   } else {
@@ -229,10 +229,7 @@ void Peer::OfferState() {
     donor_.Refuse();
     const uint64_t news = unoffered_.Due(++not_offered_);
     if (news != 0) {
-      Tell("checkpoint_failed",
-           absl::StrCat("for a peer that joins: ",
-                        std::string(state.status().message())),
-           news);
+      Tell("state_not_offered", std::string(state.status().message()), news);
     }
     return;
   }

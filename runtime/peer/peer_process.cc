@@ -24,6 +24,8 @@ namespace {
 // After the end, until the last acknowledgements have left this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+// Also where no time is left: that a peer has ended takes one answer.
+constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
 // Of a call to the topology service.
 constexpr absl::Duration kCallLimit = absl::Seconds(2);
 // Of the time to leave: a checkpoint and the last words.
@@ -322,7 +324,7 @@ Task<absl::Status> PeerProcess::Main() {
   // is for the process to end.
   const absl::Duration left =
       leave_by_ + kLastWords - 2 * kLinger - loop_.Now();
-  client_->Finish(std::clamp(left, absl::ZeroDuration(), kFinishLimit),
+  client_->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
                   [told]() mutable { told.Set(true); });
   co_await told;
   co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);

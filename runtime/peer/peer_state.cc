@@ -365,6 +365,7 @@ Task<absl::Status> Peer::Finish() {
   co_await saved.result();
   TellStrangers(/*last=*/true);
   if (left_) Tell("left", absl::StrCat("before round ", round_));
+  leaves_now_ = true;  // nothing is left to ask for
   if (leave_timer_ != EventLoop::TimerId{}) {
     parts_.loop->Cancel(leave_timer_);
     leave_timer_ = {};

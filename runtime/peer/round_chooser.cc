@@ -31,7 +31,7 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, uint64_t ahead,
   return seen.heard.back();
 }
 
-// Of as many payloads the newest ones.
+// Of as many neighbours the newest payloads.
 uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
                             const RoundsSeen& seen) {
   uint64_t best = target;

@@ -19,8 +19,8 @@ namespace gossamer {
 // What a peer knows of the others at the end of a round.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
-  // Of payloads that have come for rounds that this peer has not decided,
-  // ascending.
+  // Rounds that this peer has not decided and payloads have come for, one entry
+  // a neighbour, ascending.
   std::vector<uint64_t> waiting = {};
   bool fixed = true;  // the same neighbours every round
   // The largest and the second largest of the fleet, as of the service's last
@@ -41,8 +41,9 @@ class RoundChooser {
   // second largest), where two peers of the fleet are and a neighbour is seen
   // to be, or where the furthest neighbour is if it has been equally far ahead
   // for 16 rounds: it goes at this peer's speed, and neither runs away nor
-  // waits.  On the way there, it is where most payloads wait: who has no room
-  // for another one mixes nothing with a peer that passes them over each time.
+  // waits.  On the way there, it is where payloads of most neighbours wait: who
+  // has no room for another one mixes nothing with a peer that passes them over
+  // each time.
   uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
 
  private:

@@ -25,11 +25,13 @@ constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 
 constexpr size_t kUnderWay = 4;  // chunks asked for at a time
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
-constexpr absl::Duration kGiveUp = absl::Seconds(15);
-// A member may need a while until it has a state, and a link that carries less
-// than this would need minutes for the payloads of one round.  Who sends a
-// chunk now and then is given up, too: it would keep the joiner out for ever.
+// A member has a state to offer between two of its steps, which may be long.
 constexpr absl::Duration kToOffer = absl::Minutes(1);
+constexpr absl::Duration kGiveUp = absl::Seconds(15);  // without a chunk
+// A link that carries less than this would need minutes for the payloads of one
+// round.  Who sends a chunk now and then is given up, too: it would keep the
+// joiner out for ever.
+constexpr absl::Duration kToGive = absl::Minutes(1);
 constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr int kMostOffers = 4;
 constexpr absl::Duration kForget = absl::Seconds(30);
@@ -188,6 +190,7 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
     return absl::DataLossError(
         absl::StrCat("it has offered ", d.offers, " states and given none"));
   }
+  if (d.snapshot == 0) d.begun = now;
   d.snapshot = number;
   d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
   d.bytes.assign(size, std::byte{0});
@@ -257,7 +260,7 @@ void StateCollector::Fail(const absl::Status& why, absl::Time now) {
 absl::Duration StateCollector::LimitOf(const Download& download) const {
   const double bytes = static_cast<double>(download.bytes.size());
   return std::min(limit_ / 3,
-                  kToOffer + absl::Seconds(bytes / kLeastBytesPerSecond));
+                  kToGive + absl::Seconds(bytes / kLeastBytesPerSecond));
 }
 
 void StateCollector::Tick(absl::Time now) {
@@ -269,9 +272,10 @@ void StateCollector::Tick(absl::Time now) {
     Begin(now);
     return;
   }
-  if (now - download_->progress > kGiveUp) {
+  const bool offered = download_->snapshot != 0;
+  if (now - download_->progress > (offered ? kGiveUp : kToOffer)) {
     Fail(absl::DeadlineExceededError("no word of it for a while"), now);
-  } else if (now - download_->begun > LimitOf(*download_)) {
+  } else if (offered && now - download_->begun > LimitOf(*download_)) {
     const size_t had = download_->have.size() - download_->missing;
     Fail(absl::DeadlineExceededError(absl::StrCat(
              "it took more than ", absl::FormatDuration(LimitOf(*download_)),

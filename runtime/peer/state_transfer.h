@@ -115,7 +115,7 @@ class StateCollector {
     std::vector<std::byte> bytes;
     std::vector<bool> have;
     size_t missing = 0;
-    absl::Time begun;
+    absl::Time begun;  // or offered
     absl::Time progress;
     absl::Time asked;
   };

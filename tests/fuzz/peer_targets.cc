@@ -118,10 +118,21 @@ void SnapshotBytes(Bytes input) {
               again->bytes == state->bytes &&
               again->counters == state->counters,
           "a snapshot says the same once more");
-  StateMiddle middle;
-  Require(middle.Add(*state).ok(), "the first has any shape");
-  Require(middle.Add(*state).ok(), "it is of its own shape");
-  Require(AllFinite(middle.Take()), "an average is finite");
+  // Beside what another member has: the third one decides.
+  for (const int members : {2, 3}) {
+    Checkpoint other = *state;
+    for (auto& [name, values] : other.floats) {
+      for (float& v : values) v = 1 - v;
+    }
+    StateMiddle middle;
+    Require(middle.Add(other).ok(), "the first has any shape");
+    Require(middle.Add(*state).ok(), "the second is of the first's");
+    if (members == 3) Require(middle.Add(*state).ok(), "so is the third");
+    const Checkpoint taken = middle.Take();
+    Require(AllFinite(taken), "what lies between finite states is finite");
+    Require(members == 2 || taken.floats == state->floats,
+            "two that agree outvote the third");
+  }
 }
 
 // Members that give and one that joins, whose frames wait until they are

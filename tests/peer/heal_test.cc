@@ -261,7 +261,7 @@ TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
   EXPECT_EQ(fleet_->recorder(0).Count("state_offered"), 0);
   int lines = 0, times = 0;
   for (const Event& e : fleet_->recorder(0).events) {
-    if (e.kind != "checkpoint_failed") continue;
+    if (e.kind != "state_not_offered") continue;
     EXPECT_THAT(e.detail, HasSubstr("is shown twice"));
     ++lines;
     times += static_cast<int>(e.times);

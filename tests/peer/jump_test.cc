@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -66,6 +67,29 @@ TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
       EXPECT_GE(own.back().corrections, own.size());
     }
   }
+}
+
+// However many phases of it a neighbour has sent.
+TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
+  constexpr int kNeighbors = 3;
+  SimFleetOptions o = QuadraticFleet(kNeighbors + 1, 600);
+  o.schedule.graph = "complete";
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  o.peer.mixing_rounds = 4;
+  o.peer.overlap_steps = 0;
+  o.slowness = {{0, 12}};
+  SimFleet fleet(o);
+  fleet.Start();
+  size_t most = 0;
+  for (int times = 0; times < 200; ++times) {
+    fleet.loop().RunFor(absl::Milliseconds(7));
+    std::map<uint64_t, int> neighbors;
+    for (const uint64_t r : fleet.peer(0).neighborhood().LookAround().waiting) {
+      ASSERT_LE(++neighbors[r], kNeighbors);
+    }
+    most = std::max(most, neighbors.size());
+  }
+  EXPECT_GT(most, 0u);
 }
 
 }  // namespace

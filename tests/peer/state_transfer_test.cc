@@ -100,6 +100,27 @@ class StateTransferTest : public testing::Test {
   };
 };
 
+// Members whose steps take longer than chunks may.
+TEST_F(StateTransferTest, WaitsForAnOfferWhileMembersCompute) {
+  Begin(3);
+  std::deque<Sent> asked;
+  const absl::Time computed = now_ + absl::Seconds(50);
+  spoil_ = [&](Sent& sent) {
+    if (now_ >= computed || sent.to == kJoiner) return true;
+    asked.push_back(sent);
+    return false;
+  };
+  Run(50);
+  EXPECT_EQ(collector_->given(), 0);
+  ASSERT_FALSE(asked.empty());
+  for (const Sent& sent : asked) EXPECT_EQ(sent.to, PeerId{1});
+  queue_ = std::move(asked);
+  Run(5);
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->given(), 3);
+  EXPECT_THAT(collector_->TakeFailures(), SizeIs(0));
+}
+
 TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
   Begin(3);
   Run(5);
