@@ -133,6 +133,24 @@ class BitReader {
     return __builtin_bswap64(word) << at_ % 8;
   }
   void Skip(size_t bits) { at_ += bits; }
+  // The next 128 bits from the byte on that the next one is in.
+  struct Ahead {
+    uint64_t high = 0, low = 0;
+    // 64 of them, behind the first `bits` < 64.
+    uint64_t After(size_t bits) const {
+      return high << bits | low >> 1 >> (63 - bits);
+    }
+  };
+  Ahead LookAhead() const {
+    uint64_t words[2] = {};
+    const size_t byte = at_ / 8;
+    if (byte + 16 <= from_.size()) [[likely]] {
+      std::memcpy(words, from_.data() + byte, 16);
+    } else if (byte < from_.size()) {
+      std::memcpy(words, from_.data() + byte, from_.size() - byte);
+    }
+    return {__builtin_bswap64(words[0]), __builtin_bswap64(words[1])};
+  }
   // Bits read or skipped so far.
   size_t position() const { return at_; }
 

@@ -172,40 +172,59 @@ class EliasPacker final : public Packer {
     BitReader reader = from;
     const bool sparse = reader.Bit() == static_cast<uint64_t>(Regime::kSparse);
     const EliasReadTable& table = sparse ? tables_.sparse : tables_.dense;
-    // So many entries of the table are within what Peek sees.
+    // So many entries of the table are within what Peek sees, and end within
+    // the first 64 bits from a byte on.
     constexpr size_t kAtOnce = 57 / EliasReadTable::kBits;
-    // Values of a block and, few, behind it; 0 where none was read.
-    std::array<int8_t, kBlockSize + kAtOnce * EliasReadTable::kMost> read{};
+    static_assert(7 + kAtOnce * EliasReadTable::kBits < 64);
+    constexpr size_t kStretch = 8 * kBlockSize;
+    constexpr size_t kBehind = kAtOnce * EliasReadTable::kMost;
+    // Values of a stretch and, few, behind it; 0 where none was read.
+    std::array<int8_t, kStretch + kBehind> read{};
     // Where the next value belongs, from `first` on.
     size_t at = sparse ? reader.Number(code_) - 1 : 0;
-    for (size_t first = 0; first < values; first += kBlockSize) {
-      const size_t left = values - first, n = std::min(kBlockSize, left);
+    uint64_t next = reader.Peek();
+    for (size_t first = 0; first < values; first += kStretch) {
+      const size_t left = values - first, n = std::min(kStretch, left);
       while (at < n) {
-        uint64_t next = reader.Peek();
-        const size_t before = at;
-        for (size_t i = 0; i < kAtOnce && left - at >= EliasReadTable::kMost;
-             ++i) {
-          const EliasReadTable::Values found = table.Find(next);
-          found.Store(read.data() + at);
-          at += found.count();
-          next <<= found.length();
-          reader.Skip(found.length());
+        // Loaded before it is known how many bits will have been used.
+        const BitReader::Ahead ahead = reader.LookAhead();
+        const size_t unaligned = reader.position() % 8, before = at;
+        size_t used = unaligned;
+        const auto look = [&] {
+          const EliasReadTable::Step step = table.StepOf(next);
+          std::memcpy(read.data() + at, table.ValuesOf(next).data(),
+                      sizeof(EliasReadTable::Values));
+          at += step.count;
+          next <<= step.length;
+          used += step.length;
+        };
+        if (left - at >= kBehind) [[likely]] {
+          for (size_t i = 0; i < kAtOnce; ++i) look();
+        } else if (left - at >= EliasReadTable::kMost) {
+          look();
         }
-        if (at > before) continue;
+        if (at > before) {
+          reader.Skip(used - unaligned);
+          next = ahead.After(used);
+          continue;
+        }
         uint64_t distance = 0;
         if (!table.Read(reader, read[at], distance) || !reader.ok()) {
           return false;
         }
         at += distance;
+        next = reader.Peek();
       }
       if (!reader.ok()) return false;
-      BlockCodes block;
-      std::memcpy(block.data(), read.data(), sizeof(block));
-      WriteBlock(coding_, n, block, to + CodeBytes(coding_, first));
+      for (size_t k = 0; k < n; k += kBlockSize) {
+        WriteBlock(
+            coding_, std::min(kBlockSize, n - k),
+            std::span<const int8_t, kBlockSize>(read.data() + k, kBlockSize),
+            to + CodeBytes(coding_, first + k));
+      }
       at -= n;
-      std::memmove(read.data(), read.data() + kBlockSize,
-                   read.size() - kBlockSize);
-      std::memset(read.data() + read.size() - kBlockSize, 0, kBlockSize);
+      std::memcpy(read.data(), read.data() + kStretch, kBehind);
+      std::memset(read.data() + kBehind, 0, kStretch);
     }
     from = reader;
     return at == 0;

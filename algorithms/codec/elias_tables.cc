@@ -64,7 +64,7 @@ EliasWriteTable::EliasWriteTable(Elias code, Coding coding) : code_(code) {
 EliasReadTable::EliasReadTable(Elias code, Coding coding, Regime regime)
     : code_(code), levels_(coding.levels), regime_(regime) {
   for (uint64_t next = 0; next < 1u << kBits; ++next) {
-    found_.push_back(ValuesOf(next));
+    Append(next);
   }
 }
 
@@ -82,20 +82,21 @@ bool EliasReadTable::Read(BitReader& reader, int8_t& value,
 }
 
 // What goes on behind the bits that a table sees does not count.
-EliasReadTable::Values EliasReadTable::ValuesOf(uint64_t next) const {
+void EliasReadTable::Append(uint64_t next) {
   const uint64_t big_endian = __builtin_bswap64(next << (64 - kBits));
   BitReader reader(std::as_bytes(std::span(&big_endian, 1)));
-  std::array<int8_t, kStored> values{};
+  Values values{};
   int8_t value = 0;
   uint64_t distance = 0, count = 0, length = 0;
-  while (count < kStored && Read(reader, value, distance) && reader.ok() &&
-         reader.position() <= kBits) {
+  while (count < values.size() && Read(reader, value, distance) &&
+         reader.ok() && reader.position() <= kBits) {
     values[count] = value;
     count += distance;
     length = reader.position();
   }
   assert(count <= kMost);
-  return {values, count, length};
+  steps_.push_back({static_cast<uint8_t>(count), static_cast<uint8_t>(length)});
+  values_.push_back(values);
 }
 
 const EliasTables& EliasTables::Of(Elias code, Coding coding) {
@@ -105,10 +106,16 @@ const EliasTables& EliasTables::Of(Elias code, Coding coding) {
       return new EliasTables(kCode,
                              Coding::Qsgd(levels, kBucket, Coding::kMax));
     };
-    static const EliasTables& one = *make(1);
-    static const EliasTables& seven = *make(7);
+    if (coding.levels == 1) {
+      static const EliasTables& one = *make(1);
+      return one;
+    }
+    if (coding.levels == 7) {
+      static const EliasTables& seven = *make(7);
+      return seven;
+    }
     static const EliasTables& most = *make(127);
-    return coding.levels == 1 ? one : coding.levels == 7 ? seven : most;
+    return most;
   };
   return code == Elias::kGamma ? of.template operator()<Elias::kGamma>(coding)
                                : of.template operator()<Elias::kOmega>(coding);

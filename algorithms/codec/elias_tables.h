@@ -77,39 +77,26 @@ class EliasWriteTable {
 class EliasReadTable {
  public:
   // How many of the next bits a table sees.
-  static constexpr uint32_t kBits = 12;
-  static constexpr size_t kStored = 6;
+  static constexpr uint32_t kBits = 14;
   // No more values than this are in so few bits.
-  static constexpr size_t kMost = 40;
-  // The values that are within the next bits: `count`, at most kMost, the first
-  // kStored of them as they are and all others 0.  Of the sparse regime they
+  static constexpr size_t kMost = 63;
+  // The values that are within the next bits: `count`, at most kMost, in
+  // `length` bits; 0: they are too long, or no code.  Of the sparse regime they
   // begin with one that is not 0, and end where the next such one must be.
-  class Values {
-   public:
-    Values() = default;
-    Values(const std::array<int8_t, kStored>& values, uint64_t count,
-           uint64_t length)
-        : word_(count << 48 | length << 56) {
-      std::memcpy(&word_, values.data(), kStored);
-    }
-    size_t count() const { return word_ >> 48 & 0xff; }
-    // Bits of all of them; 0: too many, or no code.
-    size_t length() const { return word_ >> 56; }
-    // Writes the stored ones and two zeros.
-    void Store(int8_t* to) const {
-      const uint64_t stored = word_ & 0xffffffffffffu;
-      std::memcpy(to, &stored, sizeof(stored));
-    }
-
-   private:
-    uint64_t word_ = 0;
+  struct Step {
+    uint8_t count = 0;
+    uint8_t length = 0;
   };
+  // The first of them, as they are; all others are 0.
+  using Values = std::array<int8_t, 8>;
 
   EliasReadTable(Elias code, Coding coding, Regime regime);
 
-  // `next` as BitReader::Peek has it.
-  const Values& Find(uint64_t next) const {
-    return found_[next >> (64 - kBits)];
+  // `next` as BitReader::Peek has it.  Where the next code begins, a reader
+  // waits for; so steps lie apart, in a few cache lines.
+  Step StepOf(uint64_t next) const { return steps_[next >> (64 - kBits)]; }
+  const Values& ValuesOf(uint64_t next) const {
+    return values_[next >> (64 - kBits)];
   }
 
   // Bit by bit, one value and, of the sparse regime, the distance to the next;
@@ -118,12 +105,13 @@ class EliasReadTable {
   bool Read(BitReader& reader, int8_t& value, uint64_t& distance) const;
 
  private:
-  Values ValuesOf(uint64_t next) const;
+  void Append(uint64_t next);
 
   const Elias code_;
   const uint64_t levels_;
   const Regime regime_;
-  std::vector<Values> found_;
+  std::vector<Step> steps_;
+  std::vector<Values> values_;
 };
 
 // Of one code and coding, made once.

@@ -27,7 +27,7 @@ inline void GroupWords(size_t words, size_t n, const std::byte* from,
 }
 
 // A whole block of four bits each, the reverse of GroupFours.
-void WriteFours(const BlockCodes& codes, std::byte* to) {
+void WriteFours(BlockCodes codes, std::byte* to) {
   std::array<uint32_t, 16> words{};
   for (size_t j = 0; j < 4; ++j) {
     std::array<uint8_t, 16> bytes;
@@ -43,7 +43,7 @@ void WriteFours(const BlockCodes& codes, std::byte* to) {
 }
 
 template <size_t kBits>
-inline void WriteWords(size_t words, size_t n, const BlockCodes& codes,
+inline void WriteWords(size_t words, size_t n, BlockCodes codes,
                        std::byte* to) {
   constexpr uint32_t kField = (1u << kBits) - 1;
   uint32_t packed[kBlockSize * kBits / 32] = {};
@@ -80,7 +80,7 @@ inline uint32_t GatherTops(uint64_t bytes) {
 // A plane of signs, then one of what is not 0.
 using Planes = std::array<uint32_t, 2 * kBlockSize / 32>;
 
-inline void WritePlanes(size_t n, const BlockCodes& codes, std::byte* to) {
+inline void WritePlanes(size_t n, BlockCodes codes, std::byte* to) {
   const size_t words = (n + 31) / 32;
   Planes planes{};
   for (size_t k = 0; k < n; k += 8) {
@@ -88,9 +88,8 @@ inline void WritePlanes(size_t n, const BlockCodes& codes, std::byte* to) {
     std::memcpy(&eight, codes.data() + k, 8);
     if (n - k < 8) eight &= (uint64_t{1} << 8 * (n - k)) - 1;
     planes[k / 32] |= GatherTops(eight) << k % 32;
-    // A top bit wherever a byte is not 0.
-    const uint64_t nonzero = ((eight & ~kTops) + ~kTops) | eight;
-    planes[words + k / 32] |= GatherTops(nonzero) << k % 32;
+    // Of 1 and −1 the lowest bit is set.
+    planes[words + k / 32] |= GatherTops(eight << 7) << k % 32;
   }
   std::memcpy(to, planes.data(), 8 * words);
 }
@@ -129,8 +128,7 @@ void GroupFours(const std::byte* from, BlockGroups& groups) {
 
 }  // namespace
 
-void WriteBlock(Coding coding, size_t n, const BlockCodes& codes,
-                std::byte* to) {
+void WriteBlock(Coding coding, size_t n, BlockCodes codes, std::byte* to) {
   assert(coding.kind == Coding::kQsgd && n <= kBlockSize);
   const bool whole = n == kBlockSize;
   switch (CodeBits(coding)) {

@@ -9,17 +9,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "algorithms/kernels/coding.h"
 
 namespace gossamer {
 
-using BlockCodes = std::array<int8_t, kBlockSize>;
+using BlockCodes = std::span<const int8_t, kBlockSize>;
 
 // The codes of a block of n <= kBlockSize values of a kQsgd array, in ±levels,
 // as the CodeBytes(coding, n) that they are in it, with zero padding.
-void WriteBlock(Coding coding, size_t n, const BlockCodes& codes,
-                std::byte* to);
+void WriteBlock(Coding coding, size_t n, BlockCodes codes, std::byte* to);
 
 // The reverse, as bytes in the order of the values: ⌈n / GroupSize⌉ groups of
 // GroupSize(coding) values, which are 0 from n on.  Codes of 4 and 8 bits are

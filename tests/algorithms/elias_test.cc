@@ -254,5 +254,23 @@ TEST(EliasTest, DenseCodesTakeAtMostFourBitsAValueWithAsManyLevelsAsTheRoot) {
   RecordProperty("bits_a_value", std::to_string(most));
 }
 
+// A reader that looks ahead sees what one does that has got there.
+TEST(BitReaderTest, WhatLiesAheadIsWhatIsSeenThere) {
+  std::vector<std::byte> bytes(40);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(RngKey(3).Below(256, i));
+  }
+  for (size_t from = 0; from < 8 * bytes.size() + 9; ++from) {
+    BitReader reader(bytes);
+    reader.Skip(from);
+    const BitReader::Ahead ahead = reader.LookAhead();
+    for (size_t used = from % 8; used < 64; ++used) {
+      BitReader there(bytes);
+      there.Skip(from - from % 8 + used);
+      ASSERT_EQ(ahead.After(used) >> 7, there.Peek() >> 7) << from << used;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gossamer
