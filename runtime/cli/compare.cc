@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/compare_panels.h"
 #include "runtime/cli/compare_plan.h"
 #include "runtime/cli/compare_runs.h"
 #include "runtime/cli/comparison.h"
@@ -63,50 +64,6 @@ bytes_to_target, rounds_per_second, computing_seconds_per_round,
 waiting_seconds_per_round, exchange_seconds, bytes_per_round,
 consensus_distance, training_seconds; runs of network, algorithm, seed, folder,
 images, summary (as in summary.json).)";
-
-// Scores over rounds, time and bytes, and consensus distances: a line for every
-// run of one game, a colour for every algorithm and network.
-std::vector<Panel> PanelsOf(const std::vector<ComparedRun>& runs) {
-  Panel by_round{.title = "", .log_y = true, .markers = true};
-  Panel by_time{.title = "score over time",
-                .x_label = "seconds",
-                .log_y = true,
-                .markers = true};
-  Panel by_bytes{.title = "score over traffic",
-                 .x_label = "MB sent by the first peer",
-                 .log_y = true,
-                 .log_x = true,
-                 .markers = true};
-  Panel consensus{.title = "consensus distance", .log_y = true};
-  for (const ComparedRun& run : runs) {
-    const std::string label = run.network == runs[0].network
-                                  ? run.algorithm
-                                  : run.algorithm + ", " + run.network;
-    Series rounds{label, {}}, times{label, {}}, bytes{label, {}},
-        distance{label, {}};
-    for (const ScorePoint& p : run.scores) {
-      by_round.title = run.summary.score_name + " (lower is better)";
-      rounds.points.emplace_back(static_cast<double>(p.round), p.score);
-      times.points.emplace_back(p.seconds, p.score);
-      bytes.points.emplace_back(1e-6 * p.bytes, p.score);
-    }
-    for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
-      distance.points.emplace_back(static_cast<double>(s.round), s.value);
-    }
-    // Also where a run has none, so that a colour means the same in all.
-    by_round.series.push_back(std::move(rounds));
-    by_time.series.push_back(std::move(times));
-    by_bytes.series.push_back(std::move(bytes));
-    consensus.series.push_back(std::move(distance));
-  }
-  std::vector<Panel> panels;
-  for (Panel* p : {&by_round, &by_time, &by_bytes, &consensus}) {
-    const bool drawn = std::ranges::any_of(
-        p->series, [](const Series& s) { return !s.points.empty(); });
-    if (drawn) panels.push_back(std::move(*p));
-  }
-  return panels;
-}
 
 std::string Quoted(const std::string& word) {
   const bool plain = word.find_first_of(" '\"$*;&|<>()") == std::string::npos;
@@ -185,7 +142,8 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
     game.curves = {
         {"every line is a run", absl::StrCat(plan.folder, "/comparison",
                                              alone ? "" : "-" + name, ".png")}};
-    if (const std::vector<Panel> panels = PanelsOf(runs); !panels.empty()) {
+    if (const std::vector<Panel> panels = ComparisonPanels(runs);
+        !panels.empty()) {
       GOSSAMER_RETURN_IF_ERROR(DrawCurves(
           panels, absl::StrCat(report.title, alone ? "" : ": " + name),
           game.curves[0].path));

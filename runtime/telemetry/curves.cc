@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/telemetry/line_style.h"
 
 namespace gossamer {
 namespace {
@@ -19,21 +20,13 @@ using Points = std::vector<std::pair<double, double>>;
 constexpr double kPanelWidth = 800, kPanelHeight = 500, kTitleHeight = 56;
 constexpr double kLeft = 92, kRight = 28, kTop = 46, kBottom = 58;
 constexpr size_t kMostPoints = 330;  // about two pixels each
-constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 22,
-                 kLegendGap = 14, kLegendLine = 19;
-constexpr size_t kMostLegendLines = 6;
+constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 34,
+                 kLegendStroke = 28, kLegendGap = 14, kLegendLine = 19;
+constexpr size_t kMostLegendLines = 8;
 
 struct Color {
   double r, g, b;
 };
-// Okabe and Ito's palette, which the colour-blind can tell apart, without its
-// yellow, which white swallows.
-constexpr Color kPalette[] = {{0.00, 0.45, 0.70}, {0.84, 0.37, 0.00},
-                              {0.00, 0.62, 0.45}, {0.80, 0.47, 0.65},
-                              {0.90, 0.62, 0.00}, {0.34, 0.71, 0.91},
-                              {0.35, 0.35, 0.35}};
-// Of lines once all colours have been had.
-constexpr double kDashes[][2] = {{8, 4}, {2, 4}};
 constexpr Color kInk = {0.13, 0.13, 0.15}, kGrid = {0.90, 0.90, 0.92},
                 kFrame = {0.62, 0.62, 0.66};
 
@@ -47,11 +40,28 @@ void SetColor(cairo_t* cr, const Color& c) {
 }
 
 // Of the series with the `number`th label.
-void SetStyle(cairo_t* cr, size_t number) {
-  SetColor(cr, kPalette[number % std::size(kPalette)]);
-  const size_t turn = number / std::size(kPalette);
-  cairo_set_dash(cr, turn == 0 ? nullptr : kDashes[(turn - 1) % 2],
-                 turn == 0 ? 0 : 2, 0);
+void SetStyle(cairo_t* cr, const LineStyle& style) {
+  SetColor(cr, {style.color[0], style.color[1], style.color[2]});
+  cairo_set_dash(cr, style.dashes.data(), static_cast<int>(style.dashes.size()),
+                 0);
+}
+
+// Two corners are a bar.
+void DrawPoint(cairo_t* cr, int corners, double x, double y) {
+  constexpr double kRadius = 3.2, kOfPolygon = 4;
+  if (corners == 0) {
+    cairo_arc(cr, x, y, kRadius, 0, 2 * M_PI);
+  } else if (corners == 2) {
+    cairo_rectangle(cr, x - kOfPolygon, y - 1.2, 2 * kOfPolygon, 2.4);
+  } else {
+    for (int i = 0; i < corners; ++i) {
+      const double angle = 2 * M_PI * i / corners - M_PI / 2;
+      cairo_line_to(cr, x + kOfPolygon * std::cos(angle),
+                    y + kOfPolygon * std::sin(angle));
+    }
+    cairo_close_path(cr);
+  }
+  cairo_fill(cr);
 }
 
 // In the font that Text draws with; chooses it.
@@ -200,15 +210,15 @@ void DrawFrame(cairo_t* cr, const Panel& panel, double top, const Axis& x,
 
 void DrawSeries(cairo_t* cr, const Points& points, size_t number, const Axis& x,
                 const Axis& y, bool markers) {
-  SetStyle(cr, number);
+  const LineStyle style = StyleOf(number);
+  SetStyle(cr, style);
   cairo_set_line_width(cr, 1.8);
   cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
   for (const auto& p : points) cairo_line_to(cr, x(p.first), y(p.second));
   cairo_stroke(cr);
   if (!markers && points.size() > 1) return;
   for (const auto& p : points) {
-    cairo_arc(cr, x(p.first), y(p.second), 3.2, 0, 2 * M_PI);
-    cairo_fill(cr);
+    DrawPoint(cr, style.corners, x(p.first), y(p.second));
   }
 }
 
@@ -228,7 +238,7 @@ std::vector<std::string> Labels(const Panel& panel) {
 class Legend {
  public:
   Legend(cairo_t* cr, const Panel& panel, std::vector<std::string> labels)
-      : labels_(std::move(labels)) {
+      : labels_(std::move(labels)), panel_markers_(panel.markers) {
     if (labels_.size() < 2) return;
     const double right = kPanelWidth - kRight;
     double all = 0;
@@ -257,11 +267,15 @@ class Legend {
       const double x = entries_[i].x + (lines_ > 0 ? 0 : kLegendGap);
       const double y = kTop - 14 + entries_[i].y;
       cairo_save(cr);
-      SetStyle(cr, i);
-      cairo_set_line_width(cr, 3);
+      const LineStyle style = StyleOf(i);
+      SetStyle(cr, style);
+      cairo_set_line_width(cr, style.dashes.empty() ? 3 : 2);
       cairo_move_to(cr, x, y - 4.5);
-      cairo_line_to(cr, x + 16, y - 4.5);
+      cairo_line_to(cr, x + kLegendStroke, y - 4.5);
       cairo_stroke(cr);
+      if (panel_markers_) {
+        DrawPoint(cr, style.corners, x + kLegendStroke / 2, y - 4.5);
+      }
       cairo_restore(cr);
       SetColor(cr, kInk);
       Text(cr, labels_[i], x + kLegendKey, y, kLegendSize, 0);
@@ -282,6 +296,7 @@ class Legend {
   }
 
   const std::vector<std::string> labels_;
+  const bool panel_markers_;
   size_t lines_ = 0;  // below the title
   std::vector<Entry> entries_;
 };

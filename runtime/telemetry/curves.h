@@ -31,7 +31,7 @@ struct Panel {
 
 // A PNG of 800 by 500 pixels per panel, two panels to a row.  Long series are
 // averaged down to what the width shows; non-finite points are left out.  A
-// label has one colour; past the seventh, lines are dashed.
+// label has one style (line_style.h, by its place among the panel's labels).
 // kInvalidArgument: no panel.  kInternal: what the system said.
 absl::Status DrawCurves(const std::vector<Panel>& panels,
                         const std::string& title, const std::string& path);

@@ -2,11 +2,16 @@
 
 #include "runtime/cli/comparison.h"
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "runtime/cli/compare_panels.h"
 #include "runtime/cli/report.h"
+#include "runtime/cli/run_folder.h"
+#include "tests/cli/temporary_folder.h"
 
 namespace gossamer {
 namespace {
@@ -54,6 +59,34 @@ TEST(ComparisonTest, ACallersTargetIsKept) {
   const auto games = Compare({RunOf("a", {40, 1}), RunOf("b", {30, 2})}, 35);
   EXPECT_EQ(games[0].target, 35);
   EXPECT_THAT(games[0].settings[1].seconds_to_target, ElementsAre(1));
+}
+
+// Pictures of several games are looked at side by side.
+TEST(ComparisonPanelsTest, TitlesNameTheGameAndTheAxes) {
+  const TemporaryFolder folder;
+  for (const std::string game : {"toy", "bilinear"}) {
+    std::vector<ComparedRun> runs = {RunOf("a", {4, 1}), RunOf("b", {3, 2})};
+    for (ComparedRun& run : runs) {
+      run.game = game;
+      run.folder = folder.path() + "/" + game + run.algorithm;
+      std::filesystem::create_directories(run.folder);
+      std::ofstream(RunFolder(run.folder).ConsensusPath())
+          << "{\"round\": 1, \"consensus_distance\": 0.5}\n";
+    }
+    std::vector<std::string> titles;
+    for (const Panel& panel : ComparisonPanels(runs)) {
+      titles.push_back(panel.title);
+      EXPECT_THAT(panel.title, HasSubstr(" by " + panel.x_label));
+      EXPECT_EQ(panel.series.size(), 2u);
+    }
+    EXPECT_THAT(
+        titles,
+        ElementsAre(game + ": distance (lower is better) by round",
+                    game + ": distance (lower is better) by seconds",
+                    game + ": distance (lower is better) by MB sent by the "
+                           "first peer",
+                    game + ": consensus distance by round"));
+  }
 }
 
 TEST(ReportTest, SaysWhatANameChanges) {

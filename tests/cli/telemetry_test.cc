@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@
 #include "runtime/telemetry/elapsed.h"
 #include "runtime/telemetry/event_kind.h"
 #include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/telemetry/line_style.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/progress.h"
 #include "runtime/telemetry/run_panels.h"
@@ -573,6 +575,27 @@ TEST(Curves, AZeroIsLeftOutOfALogarithmicAxis) {
     return ReadAll(path);
   };
   EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 0}}), drawn({{1, 10}, {2, 1e-3}}));
+}
+
+TEST(Curves, FortyLabelsHaveStylesOfTheirOwn) {
+  std::set<LineStyle> styles;
+  for (size_t i = 0; i < kStyles; ++i) styles.insert(StyleOf(i));
+  EXPECT_EQ(styles.size(), kStyles);
+  EXPECT_GE(kStyles, 40u);
+  // And so they are drawn, each of 40 by itself beside the same legend.
+  const TemporaryFolder folder;
+  std::set<std::string> pictures;
+  for (int last = 0; last < 40; ++last) {
+    Panel panel{.title = "t", .markers = true};
+    for (int i = 0; i < 40; ++i) {
+      panel.series.push_back({absl::StrCat("m", i), {}});
+      if (i == last) panel.series.back().points = {{1, 1}, {9, 2}};
+    }
+    const std::string path = folder.path() + "/styles.png";
+    ASSERT_TRUE(DrawCurves({panel}, "styles", path).ok());
+    pictures.insert(ReadAll(path));
+  }
+  EXPECT_EQ(pictures.size(), 40u);
 }
 
 TEST(Curves, OddDataDoNotBreakThePicture) {

@@ -1,0 +1,23 @@
+// The curves of a comparison: a line for every run of one game, a style for
+// every algorithm and network.
+//
+// Knows nothing of how the runs were done or of how curves are drawn.
+
+#ifndef GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_
+#define GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_
+
+#include <vector>
+
+#include "runtime/cli/comparison.h"
+#include "runtime/telemetry/curves.h"
+
+namespace gossamer {
+
+// Scores by round, time and traffic, and consensus distances by round (read
+// from the runs' folders); of these what any run has.  A title says the game
+// and what is over what.
+std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_

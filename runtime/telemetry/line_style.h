@@ -1,0 +1,28 @@
+// How the lines of a picture are told apart.
+//
+// Numbers only; knows nothing of what draws them.
+
+#ifndef GOSSAMER_RUNTIME_TELEMETRY_LINE_STYLE_H_
+#define GOSSAMER_RUNTIME_TELEMETRY_LINE_STYLE_H_
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <vector>
+
+namespace gossamer {
+
+struct LineStyle {
+  std::array<double, 3> color = {};  // red, green, blue
+  std::vector<double> dashes;        // pixels on and off; empty: all on
+  int corners = 0;                   // of a point; 0: it is round
+  friend auto operator<=>(const LineStyle&, const LineStyle&) = default;
+};
+// The first kStyles differ: colours first, and with each turn of them dashes
+// and the shape of points.
+inline constexpr size_t kStyles = 42;
+LineStyle StyleOf(size_t number);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TELEMETRY_LINE_STYLE_H_
