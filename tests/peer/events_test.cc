@@ -262,6 +262,8 @@ TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
   Neighborhood& n = *one_->neighborhood;
   const uint64_t epoch = n.edge({2})->state().epoch;
   n.BeginRecord(MakeExchangeId(1));
+  two_->neighborhood->BeginRecord(MakeExchangeId(1));
+  loop_.RunFor(absl::Seconds(1));
   EXPECT_THAT(n.TakeRecords(), testing::SizeIs(1));
   n.Rest({2}, MakeExchangeId(1), /*gone=*/true);
   n.Emit({}, MakeExchangeId(1), true);

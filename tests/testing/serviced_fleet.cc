@@ -29,7 +29,7 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
              service_,
              ledger_,
              codec_,
-             disk_error_,
+             disk_errors_,
              views_,
              calm_,
              given_,

@@ -81,7 +81,7 @@ class ServicedFleet {
   simulation::SimService service_;
   simulation::CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
-  const double disk_error_ = 0;
+  const simulation::DiskSession::Errors disk_errors_;
   std::map<std::pair<uint64_t, uint64_t>, View> views_;
   bool calm_ = false;
   std::vector<std::pair<float, float>> given_;
