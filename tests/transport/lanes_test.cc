@@ -169,5 +169,28 @@ TEST(LanesTest, PartsWithoutBytesAreWithinTheBudget) {
   EXPECT_LT(refused_after(0, 0), kMost / sizeof(ReceivedFrame));
 }
 
+// Whatever else comes meanwhile: nobody holds a part for ever.
+TEST(LanesTest, KnowsSinceWhenItsOldestPartWaits) {
+  LaneJoiner joiner(kMaxBody, Budget());
+  EXPECT_EQ(joiner.waits_since(), absl::InfiniteFuture());
+  std::vector<ReceivedFrame> complete;
+  const auto add = [&](size_t lane, size_t parts, int second) {
+    ReceivedFrame part = Part(MakeFrame(0, 100), parts);
+    part.came = absl::FromUnixSeconds(second);
+    ASSERT_TRUE(joiner.Add(lane, std::move(part), &complete).ok());
+  };
+  add(/*lane=*/3, /*parts=*/4, 10);
+  add(/*lane=*/0, /*parts=*/0, 20);
+  EXPECT_EQ(complete.size(), 1u);
+  EXPECT_EQ(joiner.waits_since(), absl::FromUnixSeconds(10));
+  add(/*lane=*/1, /*parts=*/2, 30);
+  add(/*lane=*/0, /*parts=*/2, 40);
+  EXPECT_EQ(complete.size(), 2u);
+  EXPECT_EQ(joiner.waits_since(), absl::FromUnixSeconds(10));
+  for (const size_t lane : {0u, 1u, 2u}) add(lane, /*parts=*/4, 50);
+  EXPECT_EQ(complete.size(), 3u);
+  EXPECT_EQ(joiner.waits_since(), absl::InfiniteFuture());
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "runtime/base/buffer_pool.h"
 #include "runtime/transport/grpc/byte_budget.h"
 #include "runtime/transport/transport.h"
@@ -79,6 +80,7 @@ struct ReceivedFrame {
   Channel channel = Channel::kEdge;
   Frame frame;
   size_t parts = 0;
+  absl::Time came = {};
 };
 
 // What a frame that waits costs beside its bytes: the objects around it, so

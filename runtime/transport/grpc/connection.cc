@@ -8,9 +8,9 @@
 namespace gossamer {
 namespace {
 
-// Bytes a second, 0.25 Mbit/s: below it a run of any model that needs a
-// deadline has long given the round up.
-constexpr double kLeastRate = 32 << 10;
+// Bytes a second: what a slower link carries is never worth a peer's wait, and
+// what it begins would be cut off and sent again for ever.
+constexpr double kLeastRate = 4 << 10;
 
 }  // namespace
 
@@ -46,13 +46,8 @@ bool Connection::Send(Channel channel, const Frame& frame) {
 
 absl::Status Connection::Receive(size_t lane, ReceivedFrame frame,
                                  std::vector<ReceivedFrame>* complete) {
-  const absl::Status added = joiner_.Add(lane, std::move(frame), complete);
-  if (joiner_.held() == 0) {
-    waits_since_ = absl::InfiniteFuture();
-  } else if (!complete->empty() || waits_since_ == absl::InfiniteFuture()) {
-    waits_since_ = SteadyNow();
-  }
-  return added;
+  frame.came = SteadyNow();
+  return joiner_.Add(lane, std::move(frame), complete);
 }
 
 absl::Time Connection::Deadline(absl::Duration slack) const {
@@ -60,7 +55,7 @@ absl::Time Connection::Deadline(absl::Duration slack) const {
     return begun + slack +
            absl::Seconds(static_cast<double>(bytes) / kLeastRate);
   };
-  absl::Time first = after(waits_since_, joiner_.held());
+  absl::Time first = after(joiner_.waits_since(), joiner_.held());
   for (const Lane& lane : lanes_) {
     if (lane.stream == nullptr) continue;
     first = std::min(

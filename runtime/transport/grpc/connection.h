@@ -64,8 +64,6 @@ class Connection {
   const uint32_t version_;
   std::vector<Lane> lanes_;
   LaneJoiner joiner_;
-  // Since when the joiner has waited for parts of one frame.
-  absl::Time waits_since_ = absl::InfiniteFuture();
 };
 
 }  // namespace gossamer

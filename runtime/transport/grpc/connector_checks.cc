@@ -50,7 +50,7 @@ absl::Status Connector::CheckOpen(PeerId id,
   if (now < connection.Deadline(options_.frame_slack)) return absl::OkStatus();
   return absl::DeadlineExceededError(
       absl::StrFormat("a frame of peer %d has begun and does not come to its "
-                      "end",
+                      "end; a link that is slow needs a codec of fewer bytes",
                       id.value));
 }
 

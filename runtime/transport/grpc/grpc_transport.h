@@ -67,7 +67,7 @@ struct GrpcOptions {
   // Of the handshake, of a connection without a stream, of a stream without a
   // hello.
   absl::Duration hello_timeout = absl::Seconds(10);
-  // Of a frame that has begun to come, beside its size at 32 KiB/s: a peer that
+  // Of a frame that has begun to come, beside its size at 4 KiB/s: a peer that
   // does not end one holds what all connections share.
   absl::Duration frame_slack = absl::Seconds(60);
   // Between two looks at open connections: a certificate may expire or be

@@ -60,6 +60,14 @@ absl::Status LaneJoiner::Add(size_t lane, ReceivedFrame received,
   return absl::OkStatus();
 }
 
+absl::Time LaneJoiner::waits_since() const {
+  absl::Time since = absl::InfiniteFuture();
+  for (const auto& lane : waiting_) {
+    if (!lane.empty()) since = std::min(since, lane.front().came);
+  }
+  return since;
+}
+
 bool LaneJoiner::Ready() const {
   if (waiting_[0].empty()) return false;
   const size_t parts = waiting_[0].front().parts;

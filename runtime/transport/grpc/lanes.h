@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "runtime/base/buffer_pool.h"
 #include "runtime/transport/grpc/byte_budget.h"
 #include "runtime/transport/grpc/chunking.h"
@@ -48,6 +49,8 @@ class LaneJoiner {
                    std::vector<ReceivedFrame>* complete);
   // Bytes that wait for parts of other lanes.
   size_t held() const { return share_.held(); }
+  // When the oldest of them came; InfiniteFuture if there are none.
+  absl::Time waits_since() const;
 
  private:
   // True if the frame at the front of the first lane has all its parts.
