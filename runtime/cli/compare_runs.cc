@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/peer/run_config.h"
@@ -139,14 +139,14 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
       std::cerr << title << ": kept, it has finished\n";
     } else {
       std::cerr << title << Beginning(run) << "\n";
-      const absl::Time start = absl::Now();
+      const absl::Time start = SteadyNow();
       GOSSAMER_RETURN_IF_ERROR(RunOne(run, signals));
       summary = Finished(run);
       if (!summary.ok()) {
         return absl::AbortedError(absl::StrCat(
             run.folder, " stopped before its last round; ", HowItGoesOn(run)));
       }
-      seconds += absl::ToDoubleSeconds(absl::Now() - start);
+      seconds += absl::ToDoubleSeconds(SteadyNow() - start);
       ++made;
     }
     done.push_back(Result(run, *std::move(summary)));

@@ -56,7 +56,6 @@ MAY_ASK_DATE = [
     "runtime/transport/grpc/tls.cc",
     "runtime/peer/peer_process.cc",  # a log's line
     "topology/service/main.cc",
-    "runtime/cli/compare_runs.cc",  # seconds that a table shows
 ]
 CHANGED_BY_TORCH = re.compile(r"^(google/protobuf|proto)/")
 
