@@ -285,10 +285,12 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   for (const uint64_t later : rounds) {
     if (later > round && MayBeWhole(Verify(later).status())) newest = later;
   }
-  if (newest == 0) {
-    GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));  // what is not whole
-    return 0;
+  // The newest goes last: where the disk fails meanwhile, it is there still.
+  for (const uint64_t later : rounds) {
+    if (later <= round || later == newest) continue;
+    GOSSAMER_RETURN_IF_ERROR(Remove(later));
   }
+  if (newest == 0) return 0;
   const std::string name = absl::StrCat(kSetAside, newest);
   const std::string aside = absl::StrCat(folder_, "/", name);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
@@ -299,7 +301,6 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
     if (!absl::StartsWith(other, kSetAside) || other == name) continue;
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", other)));
   }
-  GOSSAMER_RETURN_IF_ERROR(RemoveAfter(round));
   return newest;
 }
 

@@ -284,6 +284,32 @@ TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 4));
 }
 
+// Where the disk fails meanwhile, an older one of that past is not the newest.
+TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
+  bool failed = true;
+  int at = 1;
+  for (; failed; ++at) {
+    SCOPED_TRACE(at);
+    const TemporaryFolder folder;
+    FailingFiles files;
+    CheckpointStore store(folder.path(), 9, files);
+    for (uint64_t round : {1, 2, 3}) {
+      Thing thing = ThingOfRound(round);
+      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
+    }
+    files.fail_at = files.done + at;
+    failed = !store.SetAsideAfter(1).ok();
+    files.fail_at = 0;
+    const std::filesystem::path path = folder.path();
+    if (std::filesystem::exists(path / "set-aside-round-3")) {
+      EXPECT_THAT(store.Rounds(), ElementsAre(1));
+    } else {
+      EXPECT_EQ(store.Rounds().back(), 3u);
+    }
+  }
+  EXPECT_GT(at, 4) << "nothing failed";
+}
+
 // A read that fails for now is no reason to delete: it may be the only one that
 // people have.
 TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
