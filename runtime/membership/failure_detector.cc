@@ -31,7 +31,7 @@ void FailureDetector::HeardThroughOthers(PeerId peer) {
 }
 
 std::vector<PeerId> FailureDetector::Witnesses(
-    const std::vector<PeerId>& silent) const {
+    const std::vector<PeerId>& silent) {
   std::vector<PeerId> answering;
   for (const auto& [peer, watched] : watched_) {
     if (!std::ranges::binary_search(silent, peer)) answering.push_back(peer);
@@ -40,7 +40,7 @@ std::vector<PeerId> FailureDetector::Witnesses(
   if (some < answering.size()) {
     std::ranges::rotate(
         answering, answering.begin() + static_cast<ptrdiff_t>(
-                                           ticks_ * some % answering.size()));
+                                           turn_++ * some % answering.size()));
   }
   answering.resize(some);
   return answering;
@@ -51,7 +51,6 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
                                   ? absl::ZeroDuration()
                                   : now - last_tick_ - period();
   last_tick_ = now;
-  ++ticks_;
   if (late > period()) {
     // What came meanwhile has not been read yet: the time does not count.
     for (auto& [peer, watched] : watched_) {
@@ -72,11 +71,14 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
       suspected_.push_back(peer);
     }
   }
-  const std::vector<PeerId> witnesses = Witnesses(probes.direct);
   for (const PeerId peer : probes.direct) {
-    const Watched& silent = watched_.at(peer);
-    if (silent.vouched || now - silent.heard <= suspect_after_ / 2) continue;
-    for (const PeerId witness : witnesses) {
+    Watched& silent = watched_.at(peer);
+    if (silent.vouched || now - silent.heard <= suspect_after_ / 2 ||
+        now - silent.asked < suspect_after_ / 4) {
+      continue;
+    }
+    silent.asked = now;
+    for (const PeerId witness : Witnesses(probes.direct)) {
       probes.through_others.push_back({.witness = witness, .about = peer});
     }
   }

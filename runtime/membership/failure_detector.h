@@ -55,10 +55,11 @@ class FailureDetector {
  private:
   struct Watched {
     absl::Time heard;
-    bool vouched = false;  // for this silence
+    bool vouched = false;                     // for this silence
+    absl::Time asked = absl::InfinitePast();  // others, the last time
   };
   // Of those who answer, other ones every time.
-  std::vector<PeerId> Witnesses(const std::vector<PeerId>& silent) const;
+  std::vector<PeerId> Witnesses(const std::vector<PeerId>& silent);
 
   const absl::Duration suspect_after_;
   std::map<PeerId, Watched> watched_;
@@ -66,7 +67,7 @@ class FailureDetector {
   absl::Time last_tick_ = absl::InfinitePast();
   int lateness_ = 0;
   int ticks_in_time_ = 0;
-  size_t ticks_ = 0;
+  size_t turn_ = 0;  // of the witnesses
 };
 
 }  // namespace gossamer

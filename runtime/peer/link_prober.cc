@@ -89,7 +89,11 @@ void LinkProber::OnAsk(PeerId asker, PeerId target) {
   std::erase_if(promised_,
                 [&](const Errand& e) { return e.until < loop_->Now(); });
   if (asker == target || promised_.size() >= kMostErrands) return;
-  if (SendHead(target, {.kind = Kind::kPing})) {
+  // One answer does for all who wait for it.
+  const bool asked = std::ranges::any_of(promised_, [&](const Errand& e) {
+    return e.target == target && e.other != asker;
+  });
+  if (asked || SendHead(target, {.kind = Kind::kPing})) {
     Remember(promised_, target, asker);
   }
 }
