@@ -231,7 +231,10 @@ std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
 
 bool Neighborhood::Settled(bool resting) const {
   return std::all_of(edges_.begin(), edges_.end(), [resting](const auto& e) {
-    return e.second.edge->settled() || (!resting && e.second.resting);
+    const Edge& edge = *e.second.edge;
+    if (!resting && e.second.resting) return true;
+    // An answer that is due and can go is sent before anybody leaves.
+    return edge.settled() && !(edge.state().ready && edge.state().owes);
   });
 }
 
