@@ -295,11 +295,14 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   const std::string aside = absl::StrCat(folder_, "/", name);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));
-  GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
-  GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
-  for (const std::string& other : entries) {
+  // From here on it is done.  A loss of power may bring the name back, as one
+  // before this would have; what was set aside before goes the next time.
+  files_.SyncFolder(folder_).IgnoreError();
+  const auto entries = files_.Entries(folder_);
+  for (const std::string& other :
+       entries.value_or(std::vector<std::string>())) {
     if (!absl::StartsWith(other, kSetAside) || other == name) continue;
-    GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", other)));
+    files_.Remove(absl::StrCat(folder_, "/", other)).IgnoreError();
   }
   return newest;
 }
