@@ -94,10 +94,11 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                                       codec.format() == WireFormat::kSign);
   const bool masked = codec.name().starts_with("masked");
   // Replicas follow within some exchanges of the same edge: more of two bits a
-  // value, and fewer there are of a fragment where partners change.
-  const bool slow = masked || codec.format() == WireFormat::kLm2 ||
-                    (codec.fragments() > 1 &&
-                     !(*MakeSchedule(s.schedule, s.peers, s.seed))->fixed());
+  // value, and fewer there are where partners change.
+  const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
+  const bool slow =
+      masked || codec.format() == WireFormat::kLm2 ||
+      (s.quantized && codec.memory() == EdgeMemory::kReplicas && !fixed);
   const double floor = coarse ? kFloorOfQuantized
                        : slow ? kFloorOfSlow
                               : kFloor;
