@@ -62,9 +62,9 @@ class CheckpointStore {
   // saved later belongs to a past that others no longer share.
   absl::Status RemoveAfter(uint64_t round);
   // The same, but the newest of them that is whole, or cannot be read at the
-  // moment, stays under another name, which
-  // nothing reads by itself, in place of what was set aside before: people may
-  // want it back.  Its round; 0: there was none.
+  // moment, stays under another name, which nothing reads by itself, in place
+  // of what was set aside before: people may want it back.  On an error it is
+  // where it was.  Its round; 0: there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
 
  private:

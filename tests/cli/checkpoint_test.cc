@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/checkpoint/checkpoint_store.h"
@@ -119,6 +120,14 @@ class FailingFiles : public FileOps {
   }
 };
 
+void SaveRounds(CheckpointStore& store,
+                std::initializer_list<uint64_t> rounds) {
+  for (const uint64_t round : rounds) {
+    Thing thing = ThingOfRound(round);
+    ASSERT_TRUE(store.Save(Take(thing, round)).ok()) << round;
+  }
+}
+
 TEST(Checkpoint, GivesBackWhatItTook) {
   Thing saved = ThingOfRound(5), other;
   ASSERT_TRUE(Give(Take(saved, 5), other).ok());
@@ -175,10 +184,7 @@ TEST(CheckpointStore, SavesLoadsAndKeepsTheNewest) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path() + "/deep/checkpoints", 2);
   EXPECT_EQ(store.LoadNewest().status().code(), absl::StatusCode::kNotFound);
-  for (uint64_t round : {9, 10, 100}) {
-    Thing thing = ThingOfRound(round);
-    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-  }
+  SaveRounds(store, {9, 10, 100});
   EXPECT_THAT(store.Rounds(), ElementsAre(10, 100));
   const auto newest = store.LoadNewest();
   ASSERT_TRUE(newest.ok());
@@ -228,10 +234,7 @@ TEST(CheckpointStore, AFolderThatCannotBeReadIsNotAnEmptyOne) {
 TEST(CheckpointStore, PassesOverADamagedOne) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 3);
-  for (uint64_t round : {1, 2, 3}) {
-    Thing thing = ThingOfRound(round);
-    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-  }
+  SaveRounds(store, {1, 2, 3});
   {  // One byte of the values, the size unchanged.
     std::fstream file(folder.path() + "/round-3/state.safetensors",
                       std::ios::in | std::ios::out | std::ios::binary);
@@ -253,10 +256,7 @@ TEST(CheckpointStore, PassesOverADamagedOne) {
 TEST(CheckpointStore, RemovesAPastThatIsNotShared) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
-  for (uint64_t round : {1, 2, 3}) {
-    Thing thing = ThingOfRound(round);
-    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-  }
+  SaveRounds(store, {1, 2, 3});
   ASSERT_TRUE(store.RemoveAfter(1).ok());
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
 }
@@ -264,20 +264,14 @@ TEST(CheckpointStore, RemovesAPastThatIsNotShared) {
 TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
-  const auto save = [&](std::initializer_list<uint64_t> rounds) {
-    for (const uint64_t round : rounds) {
-      Thing thing = ThingOfRound(round);
-      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-    }
-  };
-  save({1, 2, 3});
+  SaveRounds(store, {1, 2, 3});
   EXPECT_EQ(store.SetAsideAfter(3).value(), 0u);
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 2, 3));
   EXPECT_EQ(store.SetAsideAfter(1).value(), 3u);
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
   const std::filesystem::path path = folder.path();
   EXPECT_TRUE(std::filesystem::exists(path / "set-aside-round-3"));
-  save({4});
+  SaveRounds(store, {4});
   EXPECT_EQ(store.SetAsideAfter(1).value(), 4u);
   EXPECT_FALSE(std::filesystem::exists(path / "set-aside-round-3"));
   std::filesystem::rename(path / "set-aside-round-4", path / "round-4");
@@ -293,10 +287,7 @@ TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
     const TemporaryFolder folder;
     FailingFiles files;
     CheckpointStore store(folder.path(), 9, files);
-    for (uint64_t round : {1, 2, 3}) {
-      Thing thing = ThingOfRound(round);
-      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-    }
+    SaveRounds(store, {1, 2, 3});
     files.fail_at = files.done + at;
     failed = !store.SetAsideAfter(1).ok();
     files.fail_at = 0;
@@ -318,10 +309,7 @@ TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
     const TemporaryFolder folder;
     FailingFiles files;
     CheckpointStore store(folder.path(), 9, files);
-    for (uint64_t round : {1, 2, 3}) {
-      Thing thing = ThingOfRound(round);
-      ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-    }
+    SaveRounds(store, {1, 2, 3});
     files.unreadable = what;
     EXPECT_THAT(store.Rounds(), ElementsAre(1, 2));
     EXPECT_EQ(store.LoadNewest()->id.round, 2u);
@@ -341,10 +329,7 @@ TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
 TEST(CheckpointStore, ALaterRoundIsNoContinuationOfWhatIsSaved) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
-  for (uint64_t round : {1, 9, 5}) {
-    Thing thing = ThingOfRound(round);
-    ASSERT_TRUE(store.Save(Take(thing, round)).ok());
-  }
+  SaveRounds(store, {1, 9, 5});
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 5));
   EXPECT_TRUE(std::filesystem::exists(folder.path() + "/set-aside-round-9"));
 }
