@@ -4,6 +4,7 @@
 #include <bit>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -179,6 +180,22 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
       absl::StrCat("there is no schedule \"", spec.schedule,
                    "\"; take fixed, permuted-ring, random-matching, "
                    "one-peer-exponential or locality-skewed"));
+}
+
+int FewestPartners(const MixingSchedule& schedule) {
+  int fewest = schedule.size() - 1;
+  for (int rank = 0; rank < schedule.size(); ++rank) {
+    std::set<int> met;
+    for (uint64_t round = 1; round <= schedule.period(); ++round) {
+      for (const Neighbor& n : schedule.Row(rank, round).neighbors) {
+        met.insert(n.rank);
+      }
+    }
+    if (schedule.period() != 0) {
+      fewest = std::min(fewest, static_cast<int>(met.size()));
+    }
+  }
+  return fewest;
 }
 
 }  // namespace gossamer

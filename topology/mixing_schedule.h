@@ -75,6 +75,10 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 
+// How many others whoever meets fewest mixes with, over all rounds: a random
+// schedule meets everybody.
+int FewestPartners(const MixingSchedule& schedule);
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_

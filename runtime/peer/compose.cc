@@ -8,6 +8,7 @@
 #include "algorithms/game/synthetic_game.h"
 #include "algorithms/game/tracked_game.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/peer/composition_check.h"
 #include "runtime/peer/run_config.h"
 
 namespace gossamer {
@@ -99,6 +100,7 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.step_then_mix = mixing.order() == "step-then-mix";
   spec.gamma = mixing.gamma();
   spec.clip_radius = mixing.clip_radius();
+  if (spec.clip_radius > 0) spec.min_partners = kLeastClippedPartners;
   if (mixing.largest_parameter() > 0) {
     spec.largest_parameter = static_cast<float>(mixing.largest_parameter());
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -193,7 +192,6 @@ class Composition {
 
   // Whose corrections are shortened by itself, and outvoted by others.
   void CheckClipping() {
-    constexpr size_t kFewestNeighbors = 4;
     const auto refuse = [this](const auto&... why) {
       Refuse("mixing.clip_radius", "is ", mixing_.clip_radius(), ", but ",
              why...);
@@ -213,32 +211,15 @@ class Composition {
           "chebyshev gossip amplifies what mixing has moved, a liar's share "
           "with it: leave it out");
     }
-    const size_t fewest = FewestNeighbors();
-    if (fewest >= kFewestNeighbors) return;
+    const int fewest = FewestPartners(schedule_);
+    if (fewest >= kLeastClippedPartners) return;
     refuse("a peer of this graph mixes with only ", fewest,
            " others: one liar is too large a part of what it hears; take a "
            "graph of degree ",
-           kFewestNeighbors,
+           kLeastClippedPartners,
            " or more (torus of 9 or more peers, "
            "random-regular, complete), a random schedule of 5 or more peers, "
            "or leave it out");
-  }
-
-  // Over all rounds: a random schedule meets everybody.
-  size_t FewestNeighbors() const {
-    const size_t others = config_.peers() - 1;
-    if (schedule_.period() == 0) return others;
-    size_t fewest = others;
-    for (int rank = 0; rank < schedule_.size(); ++rank) {
-      std::set<int> met;
-      for (uint64_t round = 1; round <= schedule_.period(); ++round) {
-        for (const Neighbor& n : schedule_.Row(rank, round).neighbors) {
-          met.insert(n.rank);
-        }
-      }
-      fewest = std::min(fewest, met.size());
-    }
-    return fewest;
   }
 
   // What the primal-dual rule needs (Peer::Create), and what keeps it stable:

@@ -14,6 +14,10 @@
 
 namespace gossamer {
 
+// Where mixing.clip_radius is set every peer mixes with so many others: of
+// fewer, one liar is too large a part.
+constexpr int kLeastClippedPartners = 4;
+
 // Of a resolved configuration; the schedule's own errors are among them.
 std::vector<Problem> FindMisfits(const RunConfig& config);
 

@@ -37,6 +37,9 @@ struct PeerSpec {
   // Root mean square above which a neighbour's difference is shortened to it
   // (CodecSide::set_clip_radius); 0: never.
   double clip_radius = 0;
+  // Fewest others that everybody must mix with (FewestPartners): a first view
+  // with fewer is refused.
+  int min_partners = 0;
   // A peer with a parameter beyond this is sick, as if it were not finite.
   float largest_parameter = std::numeric_limits<float>::max();
   // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.

@@ -127,6 +127,14 @@ absl::Status Peer::AdoptView() {
                      newest.epoch, " of run '", newest.run_id, "'"));
   }
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
+  const int partners = spec_.min_partners == 0 ? 0 : FewestPartners(*schedule_);
+  if (first && partners < spec_.min_partners) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "view ", newest.epoch, " has graph ", newest.schedule.graph,
+        " with schedule ", newest.schedule.schedule, ", where some mix with ",
+        partners, " others; mixing.clip_radius needs ", spec_.min_partners,
+        ": give the topology service the same configuration"));
+  }
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
   if (first && newest.resume_round == 0) parts_.step->OnNewLife();

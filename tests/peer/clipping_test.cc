@@ -130,5 +130,17 @@ TEST(ClippingTest, WhatIsShortEnoughStaysAsItIs) {
   EXPECT_GT(seen->longest, 0);
 }
 
+TEST(ClippingTest, AViewWithTooFewPartnersIsRefused) {
+  SimFleetOptions o = Fleet(0.02, /*liar=*/false);
+  o.schedule.graph = "ring";
+  o.peer.min_partners = 4;
+  SimFleet fleet(std::move(o));
+  EXPECT_FALSE(fleet.Run());
+  EXPECT_THAT(std::string(fleet.StatusOf(0).message()),
+              testing::HasSubstr("view 1 has graph ring with schedule fixed, "
+                                 "where some mix with 2 others; "
+                                 "mixing.clip_radius needs 4"));
+}
+
 }  // namespace
 }  // namespace gossamer

@@ -396,6 +396,21 @@ TEST_F(FleetTest, RefusesAGapBelowTheFloor) {
   EXPECT_FALSE(Fleet::Create(options, std::nullopt, now_).ok());
 }
 
+TEST_F(FleetTest, NobodyHasFewerPartnersThanTheyNeed) {
+  FleetOptions options = Options(9);
+  options.schedule.graph = "torus";
+  options.min_partners = 4;
+  EXPECT_TRUE(Fleet::Create(options, std::nullopt, now_).ok());
+  EXPECT_THAT(std::string(CheckFleetSize(options, 8).message()),
+              HasSubstr("graph torus with schedule fixed on 8 peers: some mix "
+                        "with only 3 others"));
+  options.schedule.graph = "ring";
+  EXPECT_THAT(
+      std::string(
+          Fleet::Create(options, std::nullopt, now_).status().message()),
+      HasSubstr("mixing.clip_radius needs 4"));
+}
+
 TEST_F(FleetTest, LeasesCountOnlyAfterTheServiceHasBeenUpForOne) {
   Assemble(2);
   Hear(Beat(1, 101));

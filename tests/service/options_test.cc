@@ -51,6 +51,18 @@ TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
   EXPECT_EQ(line->options.fleet.configuration_hash, 0);
 }
 
+TEST(OptionsTest, ClippingAsksForPartnersWhateverFlagsSay) {
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/run.textproto";
+  std::ofstream(path) << "peers: 9\nmixing { graph: \"torus\" clip_radius: 1 "
+                         "}\n";
+  const auto line = Parse({"--config", path, "--graph", "ring"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.fleet.schedule.graph, "ring");
+  EXPECT_EQ(line->options.fleet.min_partners, 4);
+  EXPECT_EQ(Parse({"--peers", "9"})->options.fleet.min_partners, 0);
+}
+
 TEST(OptionsTest, WhomToLetInIsPassedOn) {
   const auto line = Parse({"--listen", "10.0.0.1:1", "--certs", "certs/t"});
   ASSERT_TRUE(line.ok()) << line.status();

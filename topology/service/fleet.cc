@@ -13,30 +13,11 @@
 #include "runtime/membership/protocol.h"
 #include "runtime/telemetry/sketch.h"
 #include "topology/graph.h"
-#include "topology/mixing_matrix.h"
 
 namespace gossamer {
 namespace {
 
 constexpr size_t kSketchesKept = 8;
-
-}  // namespace
-
-absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const auto schedule, MakeSchedule(options.schedule, peers, options.seed));
-  if (options.min_gap <= 0) return absl::OkStatus();
-  const double gap = ExpectedContraction(*schedule).gap();
-  if (gap >= options.min_gap) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "graph %s with schedule %s on %d peers has a spectral gap of %.3g, below "
-      "the floor of %.3g: it would mix too slowly.  Take a denser graph or a "
-      "random schedule, or lower --min-gap",
-      options.schedule.graph, options.schedule.schedule, peers, gap,
-      options.min_gap));
-}
-
-namespace {
 
 // The part of a view that the options fix.
 bool SameFleet(const FleetRecord& record, const FleetOptions& o) {

@@ -41,6 +41,8 @@ struct FleetOptions {
   uint64_t configuration_hash = 0;
   // Least spectral gap (of a random schedule: Contraction::gap).
   double min_gap = 0;
+  // Others that every peer mixes with, over all rounds (FewestPartners).
+  int min_partners = 0;
   absl::Duration heartbeat = absl::Seconds(1);
   // Without a heartbeat for so long a peer counts as lost.
   absl::Duration lease = absl::Seconds(4);
@@ -50,8 +52,8 @@ struct FleetOptions {
       0;  // that may be members at once; 0: what the schedule allows
 };
 
-// kInvalidArgument: the schedule cannot be for so many peers, or its gap is
-// below the floor.
+// kInvalidArgument: the schedule cannot be for so many peers, its gap is below
+// the floor, or somebody would have fewer partners than it needs.
 absl::Status CheckFleetSize(const FleetOptions& options, int peers);
 
 class Fleet {

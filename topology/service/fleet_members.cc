@@ -12,6 +12,8 @@
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
 #include "topology/graph.h"
+#include "topology/mixing_matrix.h"
+#include "topology/mixing_schedule.h"
 #include "topology/service/fleet.h"
 
 namespace gossamer {
@@ -55,6 +57,29 @@ void Fleet::Put(MemberRecord member) {
 void Fleet::Note(const std::string& line) {
   constexpr size_t kMaxNotes = 1000;
   if (notes_.size() < kMaxNotes) notes_.push_back(line);
+}
+
+absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const auto schedule, MakeSchedule(options.schedule, peers, options.seed));
+  if (const int fewest = FewestPartners(*schedule);
+      fewest < options.min_partners) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "graph %s with schedule %s on %d peers: some mix with only %d others, "
+        "and mixing.clip_radius needs %d.  Take a denser graph or a random "
+        "schedule, or leave it out",
+        options.schedule.graph, options.schedule.schedule, peers, fewest,
+        options.min_partners));
+  }
+  if (options.min_gap <= 0) return absl::OkStatus();
+  const double gap = ExpectedContraction(*schedule).gap();
+  if (gap >= options.min_gap) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "graph %s with schedule %s on %d peers has a spectral gap of %.3g, below "
+      "the floor of %.3g: it would mix too slowly.  Take a denser graph or a "
+      "random schedule, or lower --min-gap",
+      options.schedule.graph, options.schedule.schedule, peers, gap,
+      options.min_gap));
 }
 
 std::string Fleet::Named(const std::vector<PeerId>& ids) {

@@ -10,6 +10,7 @@
 #include "runtime/base/address.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/peer/composition_check.h"
 #include "runtime/peer/run_config.h"
 #include "topology/graph.h"
 
@@ -198,6 +199,9 @@ FleetOptions FleetOptionsOf(const RunConfig& config) {
   fleet.expected = static_cast<int>(config.peers());
   fleet.seed = config.seed();
   fleet.schedule = ScheduleSpecOf(config.mixing());
+  if (config.mixing().clip_radius() > 0) {
+    fleet.min_partners = kLeastClippedPartners;
+  }
   fleet.gamma = config.mixing().gamma();
   fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
   return fleet;
