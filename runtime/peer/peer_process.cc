@@ -199,6 +199,7 @@ Task<absl::Status> PeerProcess::Register() {
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
+    Tell("service_refused", std::string(why.message()));
     Log(absl::StrCat("refused by the topology service: ", why.message()));
     waiter_.Notify();
   });

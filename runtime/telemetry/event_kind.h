@@ -102,6 +102,10 @@ inline constexpr EventInfo kEventKinds[] = {
      "the topology service does not answer, or not as it should; training goes "
      "on by the last view",
      "what it says; start it again, if it does not come back"},
+    {"service_refused",
+     "the topology service does not let this peer take part, or not any more: "
+     "it ends",
+     "as it says"},
     {"spoilt", "this peer's parameters or steps are lost: it begins anew",
      "look at its data and machine; lower the learning rates if it recurs"},
     {"state_failed", "parameters that a member sent were refused",

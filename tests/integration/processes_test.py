@@ -366,6 +366,7 @@ class ProcessTest(unittest.TestCase):
             fleet.certs_of(w) for w in ("topology", "peer-1", "peer-2")))
         self.assertEqual(fleet.wait(3), [1])
         self.assertIn("revoked", fleet.log(3))
+        self.assertEqual(fleet.told(3, "service_refused"), 1)
         wait_for(lambda: "member_removed" in fleet.events(1))
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 50)
@@ -481,7 +482,7 @@ class ProcessTest(unittest.TestCase):
     def test_killed_peer_is_removed_without_deadlines(self):
         self.check_survivors_go_on_without_the_dead('deadline: "none"')
 
-    def test_killed_peer_goes_on_from_its_checkpoint(self):
+    def check_the_killed_comes_back(self, with_its_disk):
         fleet = self.fleet(
             rounds=1000000, peers=4,
             mixing='deadline: "auto" } checkpoint { every: 100')
@@ -490,15 +491,26 @@ class ProcessTest(unittest.TestCase):
                  "checkpoint" in fleet.events(3))
         fleet.processes[3].kill()
         fleet.processes[3].wait()
+        if not with_its_disk:
+            shutil.rmtree(os.path.join(fleet.run_dir, "peer-2"))
         fleet.start_peer(3, "--resume")
-        wait_for(lambda: "resumed" in fleet.events(3))
-        wait_for(lambda: self.standing(fleet, 3) == "member")
+        wait_for(lambda: self.standing(fleet, 3) == "member" and
+                 fleet.round_of(3) > 0)
         before = fleet.round_of(1)
         wait_for(lambda: min(fleet.round_of(k) for k in (1, 2, 3, 4)) >
                  before + 100)
+        self.assertEqual("resumed" in fleet.events(3), with_its_disk)
+        self.assertEqual("state_received" in fleet.events(3),
+                         not with_its_disk)
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
+
+    def test_killed_peer_goes_on_from_its_checkpoint(self):
+        self.check_the_killed_comes_back(with_its_disk=True)
+
+    def test_killed_peer_without_its_disk_goes_on_from_its_neighbours(self):
+        self.check_the_killed_comes_back(with_its_disk=False)
 
     def test_peer_that_was_frozen_for_long_returns(self):
         fleet = self.fleet(rounds=1000000, peers=4, mixing='deadline: "auto"')
