@@ -91,7 +91,8 @@ void Connector::Dial(PeerId id) {
     return;
   }
   ++peer.attempt;
-  peer.dialling = io_.Dial(peer.address, {.self = options_.self,
+  peer.dialling = io_.Dial(peer.address, {.versions = options_.versions,
+                                          .self = options_.self,
                                           .target = id,
                                           .attempt = peer.attempt,
                                           .run_id = options_.run_id});
@@ -103,7 +104,8 @@ void Connector::DialLanes(PeerId id, ConnectionId connection) {
   Connection& first = peer.up.at(connection);
   for (size_t lane = 1; lane < static_cast<size_t>(options_.lanes); ++lane) {
     const GrpcStreamPtr stream =
-        io_.Dial(peer.address, {.self = options_.self,
+        io_.Dial(peer.address, {.versions = options_.versions,
+                                .self = options_.self,
                                 .target = id,
                                 .attempt = first.attempt(),
                                 .lane = static_cast<uint32_t>(lane),
@@ -169,7 +171,8 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   }
   if (!stream->dialled()) {
     io_.Believe(*stream);
-    stream->SendHello({.self = options_.self,
+    stream->SendHello({.versions = options_.versions,
+                       .self = options_.self,
                        .target = hello.self,
                        .attempt = hello.attempt,
                        .lane = hello.lane,
@@ -214,7 +217,7 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
   if (peer.dialling == stream) peer.dialling = nullptr;
   peer.last_up = loop_->Now();
   peer.up.try_emplace(connection, stream, hello.attempt,
-                      kTransportVersions.Agree(hello.versions).value_or(0),
+                      options_.versions.Agree(hello.versions).value_or(0),
                       io_.limits());
   if (peer.up.size() > static_cast<size_t>(options_.max_connections_per_peer)) {
     CloseStream(id, peer.up.begin()->first,

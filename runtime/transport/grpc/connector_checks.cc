@@ -11,7 +11,9 @@ namespace gossamer {
 
 absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
                               const TransportHello& hello) const {
-  absl::Status ok = CheckHello(hello, options_.self, options_.run_id).status();
+  absl::Status ok =
+      CheckHello(hello, options_.self, options_.run_id, options_.versions)
+          .status();
   if (ok.ok()) ok = CheckIdentity(stream, hello.self);
   if (!ok.ok()) return ok;
   if (stream.dialled() && hello.self != state.peer) {

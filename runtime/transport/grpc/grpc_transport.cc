@@ -15,10 +15,10 @@ absl::Status Validate(const GrpcOptions& options) {
   if (options.self == PeerId{}) {
     return absl::InvalidArgumentError("options.self: peer 0 is no peer");
   }
-  if (options.run_id.empty() || options.run_id.size() > kMaxRunIdBytes) {
+  if (options.run_id.empty() || options.run_id.size() > kMaxHelloRunIdBytes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("options.run_id: has %d bytes; give it 1 to %d",
-                        options.run_id.size(), kMaxRunIdBytes));
+                        options.run_id.size(), kMaxHelloRunIdBytes));
   }
   if (options.chunk_bytes == 0 || options.chunk_bytes > kMaxChunkBytes) {
     return absl::InvalidArgumentError(

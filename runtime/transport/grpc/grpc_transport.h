@@ -21,6 +21,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/certificate_folder.h"
+#include "runtime/transport/grpc/hello.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {
@@ -28,6 +29,7 @@ namespace gossamer {
 struct GrpcOptions {
   PeerId self;
   std::string run_id;  // at most 128 bytes; peers of another run are refused
+  VersionRange versions = kTransportVersions;  // that this end speaks
   // "host:port", port 0 for any free one; empty: only dials, accepts nobody.
   std::string listen_address = "127.0.0.1:0";
   // Of `self` in `run_id`; null: nothing is encrypted and nobody proves who it

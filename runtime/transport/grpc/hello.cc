@@ -46,7 +46,7 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
         "are not those of its hello");
   }
   if (bytes.size() < kFixedBytes + kCrcBytes ||
-      bytes.size() > kFixedBytes + kMaxRunIdBytes + kCrcBytes) {
+      bytes.size() > kFixedBytes + kMaxHelloRunIdBytes + kCrcBytes) {
     return absl::DataLossError(
         absl::StrFormat("a hello has %d bytes", bytes.size()));
   }

@@ -25,7 +25,7 @@ namespace gossamer {
 // 3 knows Channel::kNotice.
 inline constexpr VersionRange kTransportVersions = {2, 3};
 inline constexpr uint32_t kNoticeVersion = 3;
-inline constexpr size_t kMaxRunIdBytes = 128;
+inline constexpr size_t kMaxHelloRunIdBytes = 128;
 
 struct TransportHello {
   VersionRange versions = kTransportVersions;
