@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "topology/service/simulation/balance.h"
 #include "topology/service/simulation/composition.h"
 #include "topology/service/simulation/end_checks.h"
-#include "topology/service/simulation/fault_swarm.h"
-#include "topology/service/simulation/seats.h"
+#include "topology/service/simulation/simulation_run.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -24,62 +20,8 @@ constexpr int kLongestFaults = 400;
 constexpr absl::Duration kPatience = absl::Minutes(3);
 constexpr uint64_t kRoundsToGather = 150;
 constexpr uint64_t kRoundsToEnd = 10;
-constexpr absl::Duration kStragglers = absl::Minutes(1);
 
-class Simulation {
- public:
-  Simulation(const Scenario& scenario,
-             std::function<void(const std::string&)> trace);
-  ~Simulation();
-  Outcome Run();
-
- private:
-  enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
-
-  void StartLife(Seat& seat);
-  void EndLife(Seat& seat);
-  void Bury(Seat& seat);
-  void ComeBack(Seat& seat);
-  void Kill(PeerId id, const Death& death);
-  void AfterEvent();
-  void Advance();
-  void StopFaults();
-  // Which may take so many of the longest rounds.
-  void Enter(Phase phase, uint64_t rounds);
-  void RestartStopped();
-  void CheckCalm();
-  void CheckEnd();
-  void Violation(const std::string& what);
-  void Tell(const std::string& who, const std::string& what);
-  void Note(uint64_t value) {
-    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15u;
-    hash_ ^= hash_ >> 29;
-  }
-
-  const Scenario scenario_;
-  const std::function<void(const std::string&)> trace_;
-  const RngKey key_;
-  VirtualLoop loop_;
-  VirtualPeerLoop control_;
-  SimNetwork network_;
-  SimService service_;
-  CorrectionLedger ledger_;
-  const std::shared_ptr<const Codec> codec_;
-  DiskSession::Errors disk_errors_;
-  std::map<std::pair<uint64_t, uint64_t>, View> views_;
-  bool calm_ = false;
-  std::vector<std::pair<float, float>> given_;
-  SimWorld world_;
-  std::vector<Seat> seats_;
-  std::unique_ptr<FaultSwarm> swarm_;
-  Phase phase_ = Phase::kFaults;
-  absl::Time give_up_;
-  uint64_t calm_from_ = 0;
-  uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
-  absl::Time stopping_ = absl::InfiniteFuture();
-  uint64_t hash_ = 0;
-  Outcome outcome_;
-};
+}  // namespace
 
 Simulation::Simulation(const Scenario& scenario,
                        std::function<void(const std::string&)> trace)
@@ -141,90 +83,6 @@ void Simulation::Violation(const std::string& what) {
   }
 }
 
-void Simulation::StartLife(Seat& seat) {
-  seat.down = seat.ended = false;
-  const bool resume = seat.machine.lives > 0;
-  seat.life = std::make_unique<SimLife>(world_, seat.machine, resume);
-  seat.seen = 0;
-}
-
-// The process is gone, the machine stays.
-void Simulation::EndLife(Seat& seat) {
-  seat.life.reset();
-  seat.ended = true;
-}
-
-void Simulation::Kill(PeerId id, const Death& death) {
-  Seat& seat = seats_[id.value - 1];
-  if (!seat.life || seat.life->crash().dead()) return;
-  seat.death = death;
-  seat.life->crash().Arm(death.effects);
-}
-
-void Simulation::Bury(Seat& seat) {
-  const Death& death = seat.death;
-  SimMachine& machine = seat.machine;
-  const uint64_t life = seat.life->number();
-  world_.tell(machine.id,
-              absl::StrCat("dies in round ", seat.life->round(),
-                           death.power_loss ? " of a power cut" : "",
-                           death.new_disk ? " and loses its disk" : ""));
-  ledger_.Crash(machine.id, life);
-  seat.life.reset();
-  if (death.power_loss) {
-    machine.disk.CutPower(key_.Fold("cut").Fold(machine.id.value).Fold(life));
-  }
-  if (death.new_disk) {
-    machine.disk.Wipe();
-    machine.saved_round = 0;
-  }
-  seat.down = true;
-  control_.RunAt(control_.Now() + death.downtime, [this, &seat] {
-    if (seat.down) StartLife(seat);
-  });
-}
-
-// Who has left registers again some time later.
-void Simulation::ComeBack(Seat& seat) {
-  seat.life.reset();
-  seat.down = true;
-  control_.RunAt(control_.Now() + 20 * scenario_.interval(), [this, &seat] {
-    if (seat.down) StartLife(seat);
-  });
-}
-
-void Simulation::AfterEvent() {
-  ++outcome_.events;
-  for (Seat& seat : seats_) {
-    if (!seat.life) continue;
-    const uint64_t runs = seat.life->loop().runs();
-    if (runs != seat.seen) {
-      seat.seen = runs;
-      Note(static_cast<uint64_t>(absl::ToUnixNanos(loop_.Now())) ^
-           seat.machine.id.value);
-      seat.life->Check();
-    }
-    if (seat.life->crash().dead()) {
-      Bury(seat);
-    } else if (seat.life->ended()) {
-      const absl::Status status = seat.life->status();
-      world_.tell(seat.machine.id, absl::StrCat("ends: ", status.ToString()));
-      if (status.ok() && seat.life->left()) {
-        ComeBack(seat);
-      } else if (status.ok()) {
-        EndLife(seat);
-      } else if (disk_errors_.Explain(status) || seat.life->may_fail()) {
-        // Its disk fails when it resumes, say; somebody starts it again.
-        seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
-        Bury(seat);
-      } else {
-        Violation(absl::StrCat("peer ", seat.machine.id.value,
-                               " ends with: ", status.ToString()));
-      }
-    }
-  }
-}
-
 void Simulation::Enter(Phase phase, uint64_t rounds) {
   phase_ = phase;
   give_up_ = loop_.Now() + kPatience + rounds * scenario_.LongestRound();
@@ -243,24 +101,6 @@ void Simulation::StopFaults() {
     if (seat.life) seat.life->crash().Disarm();
     if (seat.down) StartLife(seat);
   }
-}
-
-// A fleet that was stopped on the way goes on; who has not stopped in time is
-// killed first, as an operator would.
-void Simulation::RestartStopped() {
-  if (loop_.Now() - stopping_ > kStragglers) {
-    for (Seat& seat : seats_) {
-      if (!seat.life) continue;
-      ledger_.Crash(seat.machine.id, seat.life->number());
-      EndLife(seat);
-    }
-  }
-  const bool over = std::ranges::all_of(
-      seats_, [](const Seat& s) { return s.ended || s.down; });
-  if (!over) return;
-  stopping_ = absl::InfiniteFuture();
-  Tell("fleet", "goes on");
-  for (Seat& seat : seats_) StartLife(seat);
 }
 
 void Simulation::Advance() {
@@ -386,8 +226,6 @@ Outcome Simulation::Run() {
   outcome_.virtual_seconds = absl::ToDoubleSeconds(loop_.Now() - begin);
   return outcome_;
 }
-
-}  // namespace
 
 Outcome Simulate(const Scenario& scenario,
                  std::function<void(const std::string&)> trace) {

@@ -1,0 +1,89 @@
+// One seed under way: its fleet, its phases, and what it comes to.
+//
+// Simulate() of simulation.h is all that others need.  The phases are in
+// simulation.cc, the lives of peers in simulation_lives.cc.
+
+#ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIMULATION_RUN_H_
+#define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIMULATION_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/codec/codec.h"
+#include "runtime/base/rng.h"
+#include "runtime/base/virtual_loop.h"
+#include "runtime/transport/sim/sim_network.h"
+#include "topology/service/simulation/correction_ledger.h"
+#include "topology/service/simulation/fault_swarm.h"
+#include "topology/service/simulation/memory_disk.h"
+#include "topology/service/simulation/seats.h"
+#include "topology/service/simulation/sim_life.h"
+#include "topology/service/simulation/sim_service.h"
+#include "topology/service/simulation/simulation.h"
+
+namespace gossamer::simulation {
+
+class Simulation {
+ public:
+  Simulation(const Scenario& scenario,
+             std::function<void(const std::string&)> trace);
+  ~Simulation();
+  Outcome Run();
+
+ private:
+  enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
+
+  void StartLife(Seat& seat);
+  void EndLife(Seat& seat);
+  void Bury(Seat& seat);
+  void ComeBack(Seat& seat);
+  void Kill(PeerId id, const Death& death);
+  void AfterEvent();
+  void Advance();
+  void StopFaults();
+  // Which may take so many of the longest rounds.
+  void Enter(Phase phase, uint64_t rounds);
+  void RestartStopped();
+  void CheckCalm();
+  void CheckEnd();
+  void Violation(const std::string& what);
+  void Tell(const std::string& who, const std::string& what);
+  void Note(uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15u;
+    hash_ ^= hash_ >> 29;
+  }
+
+  const Scenario scenario_;
+  const std::function<void(const std::string&)> trace_;
+  const RngKey key_;
+  VirtualLoop loop_;
+  VirtualPeerLoop control_;
+  SimNetwork network_;
+  SimService service_;
+  CorrectionLedger ledger_;
+  const std::shared_ptr<const Codec> codec_;
+  DiskSession::Errors disk_errors_;
+  std::map<std::pair<uint64_t, uint64_t>, View> views_;
+  bool calm_ = false;
+  std::vector<std::pair<float, float>> given_;
+  SimWorld world_;
+  std::vector<Seat> seats_;
+  std::unique_ptr<FaultSwarm> swarm_;
+  Phase phase_ = Phase::kFaults;
+  absl::Time give_up_;
+  uint64_t calm_from_ = 0;
+  uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
+  absl::Time stopping_ = absl::InfiniteFuture();
+  uint64_t hash_ = 0;
+  Outcome outcome_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_SIMULATION_RUN_H_
