@@ -19,6 +19,7 @@
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/last_words.h"
 #include "runtime/telemetry/progress.h"
 #include "topology/service/simulation/simulation.h"
 
@@ -40,7 +41,9 @@ peers that join, leave, move or lose their parameters, a topology service that
 dies, is out of reach or comes back with an old disk).  What must hold: every
 correction has its opposite exactly once, epochs only grow, saved checkpoints
 stay, memory is bounded, and once faults stop the fleet comes to one mind.
-Exit code 1 if any of it does not.
+Exit code 1 if any of it does not.  A signal that ends the program, of an
+assertion, a crash or who has waited for long enough, first prints the line that
+replays the seed, or those that are under way.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
 peer_rounds_per_second, events, corrections, lives, seconds, core_seconds (of
@@ -98,13 +101,17 @@ class Runner {
 
  private:
   void Work() {
+    LastWords words;
     for (;;) {
       const uint64_t seed = next_++;
       if (seed - options_.from >= options_.seeds) return;
       std::function<void(const std::string&)> trace;
       if (options_.trace) {
-        trace = [](const std::string& line) { std::cout << line << "\n"; };
+        // At once: a seed may end in a crash.
+        trace = [](const std::string& line) { std::cout << line << std::endl; };
       }
+      words.Set(absl::StrCat("seed ", seed,
+                             "\n  replay: ", Replay(seed, options_.bug)));
       Note(seed, Simulate(simulation::DrawScenario(seed), std::move(trace)));
     }
   }

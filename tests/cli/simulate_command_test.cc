@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <regex>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/cli_program.h"
 
@@ -52,6 +55,30 @@ TEST_F(SimulateCommand, TracesTellWhatHappens) {
   EXPECT_THAT(r.out, AllOf(HasSubstr("fleet: seed 12: "), HasSubstr("view 1: "),
                            HasSubstr("\nseed 12: trace "),
                            HasSubstr(" core-seconds a seed; trace ")));
+}
+
+// As it would of an assertion: the signal comes from outside, so that no seed
+// needs to fail.
+TEST_F(SimulateCommand, ASignalThatEndsItSaysWhatReplaysTheSeed) {
+  Write("abort.sh", R"(ulimit -c 0
+"$@" simulate --from 12 --seeds 1000000 --trace > trace &
+for try in $(seq 1000); do
+  grep -q "fleet: seed 12: " trace && break
+  sleep 0.02
+done
+kill -ABRT $!
+wait $!
+)");
+  program_ = absl::StrCat("bash abort.sh ", GOSSAMER_PROGRAM);
+  const Result r = Run("");
+  EXPECT_EQ(r.code, 128 + SIGABRT) << r.err;
+  std::smatch seeds;
+  ASSERT_TRUE(std::regex_search(
+      r.err, seeds,
+      std::regex("SIGABRT in seed ([0-9]+)\n  replay: gossamer simulate "
+                 "--from ([0-9]+) --seeds 1 --trace\n")))
+      << r.err;
+  EXPECT_EQ(seeds[1], seeds[2]);
 }
 
 TEST_F(SimulateCommand, NonsenseIsRefused) {

@@ -9,7 +9,6 @@ usage: seeded_bugs_test.py GOSSAMER [BUG ...]
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 
@@ -70,9 +69,13 @@ def violations(gossamer, bug, start, seeds):
     if bug:
         command += ["--bug", bug]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if bug and done.returncode == -signal.SIGABRT:
+    died = re.search(r"^(SIG\w+ in seed (\d+))\n  replay: (.*)$", done.stderr,
+                     re.MULTILINE)
+    if bug and done.returncode < 0 and died:
         # An assertion of the code under test is a way to be found, too.
-        return [{"seed": start, "what": done.stderr.strip()[-200:]}]
+        what, seed, replay = died.groups()
+        return [{"seed": int(seed), "what": what, "replay": replay,
+                 "code": done.returncode}]
     if done.returncode not in (0, 1):
         sys.exit(f"{' '.join(command)} ended with {done.returncode}: "
                  f"{done.stderr.strip()[-200:]}")
@@ -97,12 +100,11 @@ def planted():
 
 
 def replays(gossamer, first):
-    """The printed line shows the same again; an assertion has none."""
-    if "replay" not in first:
-        return True
+    """The printed line shows the same again, be it an assertion."""
     again = subprocess.run([gossamer, *first["replay"].split()[1:]],
                            capture_output=True, text=True, check=False)
-    return again.returncode == 1 and first["what"] in again.stdout
+    return (again.returncode == first.get("code", 1)
+            and first["what"] in again.stdout + again.stderr)
 
 
 def find(gossamer, bug):

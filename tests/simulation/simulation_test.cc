@@ -22,6 +22,7 @@
 namespace gossamer::simulation {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Simulation, TheSameSeedGivesTheSameTrace) {
@@ -39,6 +40,18 @@ TEST(Simulation, TheSameSeedGivesTheSameTrace) {
     hashes.insert(one.trace_hash);
   }
   EXPECT_EQ(hashes.size(), 8u) << "seeds differ";
+}
+
+// Whoever has something to do again and again is found without a clock.
+TEST(Simulation, EndsWithinSoManyEvents) {
+  Scenario scenario = DrawScenario(3);
+  const uint64_t events = Simulate(scenario).events;
+  scenario.most_events = events;
+  EXPECT_THAT(Simulate(scenario).violation, IsEmpty());
+  scenario.most_events = events - 1;
+  const Outcome cut = Simulate(scenario);
+  EXPECT_THAT(cut.violation, HasSubstr("does not end within"));
+  EXPECT_EQ(cut.events, events);
 }
 
 // One in thousands each; kept for as long as draws stay what they are.

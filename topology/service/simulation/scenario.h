@@ -24,6 +24,8 @@ namespace gossamer::simulation {
 inline constexpr int kMostParameters = 512;
 inline constexpr int kFewestPeers = 4;
 inline constexpr int kMostPeers = 64;
+// Thirty times the most that 1,700 seeds took, and a few minutes.
+inline constexpr uint64_t kMostEvents = 100'000'000;
 
 // Beside FaultPlan's (lost connections, one-way stalls, frozen peers).  Rates
 // are per interval, 0 is never; lengths in intervals.
@@ -102,6 +104,8 @@ struct Scenario {
   absl::Duration suspect_after;
   Swarm swarm;
   bool polite = false;  // nobody may leave late
+  // Of a seed that comes to an end.
+  uint64_t most_events = kMostEvents;
 
   bool centralized() const { return !gradient_codec.empty(); }
   // The last one of a run that nobody stops.

@@ -216,6 +216,10 @@ Outcome Simulation::Run() {
     if (!loop_.Step()) Violation("nothing is left to happen");
     AfterEvent();
     Advance();
+    if (outcome_.events > scenario_.most_events) {
+      Violation(absl::StrCat("does not end within ", scenario_.most_events,
+                             " events"));
+    }
   }
   for (const Seat& seat : seats_) {
     outcome_.peer_rounds += seat.machine.rounds_done;
