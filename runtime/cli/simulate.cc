@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <ctime>
 #include <functional>
 #include <iostream>
@@ -47,7 +48,11 @@ replays the seed, or those that are under way.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
 peer_rounds_per_second, events, corrections, lives, seconds, core_seconds (of
-all threads), core_seconds_per_seed, trace_hash (of all seeds in order).)";
+all threads), core_seconds_per_seed, trace_hash (of all seeds in order),
+distance_left (of the consensus distance after the calm over that before it:
+seeds, median, p90, by what mixing there can be held to: waits, peers wait for
+each other; coarse, so do they, with codecs that leave out much; deadlines;
+clipped; small_steps).)";
 
 // About how often progress is shown.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
@@ -78,7 +83,8 @@ struct Totals {
   uint64_t events = 0;
   uint64_t corrections = 0;
   uint64_t lives = 0;
-  std::map<uint64_t, uint64_t> hashes;  // by seed
+  std::map<std::string, std::vector<double>> left;  // Outcome::mixing
+  std::map<uint64_t, uint64_t> hashes;              // by seed
   std::vector<Failure> failures;
 };
 
@@ -123,6 +129,11 @@ class Runner {
     totals_.events += outcome.events;
     totals_.corrections += outcome.corrections;
     totals_.lives += outcome.lives;
+    if (!outcome.mixing.empty() && outcome.violation.empty() &&
+        outcome.distance_before > 0) {
+      totals_.left[std::string(outcome.mixing)].push_back(
+          outcome.distance / outcome.distance_before);
+    }
     totals_.hashes[seed] = outcome.trace_hash;
     if (options_.trace) {
       absl::PrintF(
@@ -174,6 +185,23 @@ uint64_t HashOf(const Totals& totals) {
   return hash.Bits(0);
 }
 
+// Of at least one value, the smallest that `share` of them do not exceed.
+double QuantileOf(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  const double rank = std::ceil(share * static_cast<double>(values.size()));
+  return values[static_cast<size_t>(std::max(rank, 1.0)) - 1];
+}
+
+Json DistanceLeft(const Totals& totals) {
+  Json json = Json::object();
+  for (const auto& [mixing, left] : totals.left) {
+    json[mixing] = {{"seeds", left.size()},
+                    {"median", QuantileOf(left, 0.5)},
+                    {"p90", QuantileOf(left, 0.9)}};
+  }
+  return json;
+}
+
 int RunSimulate(Options options) {
 #ifdef GOSSAMER_SEEDED_BUGS
   PlantBug(options.bug);
@@ -202,6 +230,7 @@ int RunSimulate(Options options) {
     json["core_seconds_per_seed"] =
         core_seconds / static_cast<double>(totals.done);
     json["trace_hash"] = absl::StrFormat("%016x", HashOf(totals));
+    json["distance_left"] = DistanceLeft(totals);
     std::cout << json.dump(2) << "\n";
   } else {
     absl::PrintF(

@@ -33,9 +33,19 @@ TEST_F(SimulateCommand, JsonHasTheKeysOfItsHelp) {
   EXPECT_GT(json["core_seconds"], 0);
   EXPECT_NEAR(json["core_seconds_per_seed"].get<double>(),
               json["core_seconds"].get<double>() / 4, 1e-9);
+  double seeds = 0;
+  for (const auto& [mixing, left] : json["distance_left"].items()) {
+    seeds += left["seeds"].get<double>();
+    EXPECT_LE(left["median"], left["p90"]) << mixing;
+  }
+  EXPECT_LE(seeds, 4);
+  EXPECT_GT(seeds, 0);
   const std::string help = Run("simulate --help").out;
   for (const auto& [key, value] : json.items()) {
     EXPECT_THAT(help, HasSubstr(key));
+  }
+  for (const auto& [mixing, left] : json["distance_left"].items()) {
+    EXPECT_THAT(help, HasSubstr(mixing));
   }
 }
 

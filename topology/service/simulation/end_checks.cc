@@ -43,7 +43,44 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   return 1 - gamma * (1 - mixed);
 }
 
+// Codecs that keep nearly all of a difference.
+bool KeepsAll(const Scenario& s, const Codec& codec) {
+  return !s.quantized ||
+         (codec.memory() == EdgeMemory::kReplicas && codec.choices().empty() &&
+          (codec.format() == WireFormat::kInt8 ||
+           codec.format() == WireFormat::kInt4));
+}
+
 }  // namespace
+
+Mixing MixingOf(const Scenario& s, const Codec& codec) {
+  // A dual has to stay finite while the game stands still, and that is all.
+  if (s.centralized() || s.optimizer.name == "cold") return Mixing::kNone;
+  const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
+  const bool clips = s.clip_radius > 0;
+  if (waits && !clips && KeepsAll(s, codec)) return Mixing::kWaits;
+  if (codec.gamma() < kLargeStep) return Mixing::kSmallSteps;
+  if (clips) return Mixing::kClipped;
+  return waits ? Mixing::kCoarse : Mixing::kDeadlines;
+}
+
+std::string_view NameOf(Mixing mixing) {
+  switch (mixing) {
+    case Mixing::kNone:
+      return "";
+    case Mixing::kWaits:
+      return "waits";
+    case Mixing::kCoarse:
+      return "coarse";
+    case Mixing::kDeadlines:
+      return "deadlines";
+    case Mixing::kClipped:
+      return "clipped";
+    case Mixing::kSmallSteps:
+      return "small_steps";
+  }
+  return "";
+}
 
 double ConsensusDistance(const std::vector<std::span<const float>>& all) {
   std::vector<double> mean(all[0].size());
@@ -74,21 +111,13 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   if (s.centralized()) return 0;
+  const Mixing mixing = MixingOf(s, codec);
+  if (mixing == Mixing::kNone) return std::numeric_limits<double>::max();
   double squares = 0;
   for (const auto& x : all) {
     for (const float v : x) squares += static_cast<double>(v) * v;
   }
   squares /= static_cast<double>(all.size());
-  // Its dual goes on pushing while the game stands still: it has to stay
-  // finite, and that is all.
-  if (s.optimizer.name == "cold") return std::numeric_limits<double>::max();
-  const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
-  const bool clips = s.clip_radius > 0;
-  const bool keeps_all =
-      !s.quantized ||
-      (codec.memory() == EdgeMemory::kReplicas && codec.choices().empty() &&
-       (codec.format() == WireFormat::kInt8 ||
-        codec.format() == WireFormat::kInt4));
   const bool coarse = s.quantized && (codec.memory() != EdgeMemory::kReplicas ||
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
@@ -102,17 +131,17 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   const double floor = coarse ? kFloorOfQuantized
                        : slow ? kFloorOfSlow
                               : kFloor;
-  if (waits && !clips && keeps_all) {
+  if (mixing == Mixing::kWaits) {
     // An exchange has one fragment of so many.
     const double mixed =
         std::pow(FactorOf(s, codec),
                  static_cast<double>(s.calm_rounds) / (2 * codec.fragments()));
     return 10 * before * mixed + floor * squares;
   }
-  const double left = codec.gamma() < kLargeStep ? 2
-                      : clips                    ? kLeftOfClipped
-                      : s.slowness == 1          ? kLeftOfEquals
-                                                 : kLeft;
+  const double left = mixing == Mixing::kSmallSteps ? 2
+                      : mixing == Mixing::kClipped  ? kLeftOfClipped
+                      : s.slowness == 1             ? kLeftOfEquals
+                                                    : kLeft;
   return left * before + floor * squares;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/codec/codec.h"
@@ -20,6 +21,19 @@ namespace gossamer::simulation {
 
 // 1/M Σ‖x_i − x̄‖².
 double ConsensusDistance(const std::vector<std::span<const float>>& all);
+
+// What the calm's mixing is held to.
+enum class Mixing {
+  kNone,        // nothing: one optimizer, or a dual that goes on pushing
+  kWaits,       // peers wait for each other: what their matrices say
+  kCoarse,      // so do they, but codecs leave out much of a difference
+  kDeadlines,   // an edge mixes when both ends are in time
+  kClipped,     // in steps of one length
+  kSmallSteps,  // that hardly get anywhere in so many rounds
+};
+Mixing MixingOf(const Scenario& scenario, const Codec& codec);
+// "small_steps"; of kNone "".
+std::string_view NameOf(Mixing mixing);
 
 // The consensus distance that `scenario.calm_rounds` of mixing may leave of
 // `before`.

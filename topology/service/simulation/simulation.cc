@@ -171,6 +171,11 @@ void Simulation::CheckEnd() {
                     calm_from_ + scenario_.calm_rounds / 2)}) {
     if (!wrong.empty()) Violation(wrong);
   }
+  CheckDistance(all);
+}
+
+void Simulation::CheckDistance(const std::vector<std::span<const float>>& all) {
+  outcome_.mixing = NameOf(MixingOf(scenario_, *codec_));
   outcome_.distance = ConsensusDistance(all);
   outcome_.distance_bound =
       DistanceBound(scenario_, *codec_, outcome_.distance_before, all);

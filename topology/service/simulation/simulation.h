@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "topology/service/simulation/scenario.h"
 
@@ -29,6 +30,9 @@ struct Outcome {
   double distance_before = 0;
   double distance = 0;
   double distance_bound = 0;
+  // What the bound is made of (NameOf a Mixing); "": the distance is not looked
+  // at.
+  std::string_view mixing;
 };
 
 // `trace`, if given, gets a line for people per thing that happens.

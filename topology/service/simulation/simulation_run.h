@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ class Simulation {
   void RestartStopped();
   void CheckCalm();
   void CheckEnd();
+  void CheckDistance(const std::vector<std::span<const float>>& all);
   void Violation(const std::string& what);
   void Tell(const std::string& who, const std::string& what);
   void Note(uint64_t value) {
