@@ -48,11 +48,11 @@ replays the seed, or those that are under way.
 
 JSON keys: seeds, from, violations (a list of seed, what, replay), peer_rounds,
 peer_rounds_per_second, events, corrections, lives, seconds, core_seconds (of
-all threads), core_seconds_per_seed, trace_hash (of all seeds in order),
-distance_left (of the consensus distance after the calm over that before it:
-seeds, median, p90, by what mixing there can be held to: waits, peers wait for
-each other; coarse, so do they, with codecs that leave out much; deadlines;
-clipped; small_steps).)";
+all threads), core_seconds_per_seed, trace_hash (of all seeds in order), faults
+(how often each kind has happened), distance_left (of the consensus distance
+after the calm over that before it: seeds, median, p90, by what mixing there can
+be held to: waits, peers wait for each other; coarse, so do they, with codecs
+that leave out much; deadlines; clipped; small_steps).)";
 
 // About how often progress is shown.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
@@ -83,6 +83,7 @@ struct Totals {
   uint64_t events = 0;
   uint64_t corrections = 0;
   uint64_t lives = 0;
+  simulation::FaultCounts faults;
   std::map<std::string, std::vector<double>> left;  // Outcome::mixing
   std::map<uint64_t, uint64_t> hashes;              // by seed
   std::vector<Failure> failures;
@@ -129,6 +130,7 @@ class Runner {
     totals_.events += outcome.events;
     totals_.corrections += outcome.corrections;
     totals_.lives += outcome.lives;
+    simulation::Add(outcome.faults, totals_.faults);
     if (!outcome.mixing.empty() && outcome.violation.empty() &&
         outcome.distance_before > 0) {
       totals_.left[std::string(outcome.mixing)].push_back(
@@ -230,6 +232,7 @@ int RunSimulate(Options options) {
     json["core_seconds_per_seed"] =
         core_seconds / static_cast<double>(totals.done);
     json["trace_hash"] = absl::StrFormat("%016x", HashOf(totals));
+    json["faults"] = totals.faults;
     json["distance_left"] = DistanceLeft(totals);
     std::cout << json.dump(2) << "\n";
   } else {

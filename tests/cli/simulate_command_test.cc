@@ -33,6 +33,7 @@ TEST_F(SimulateCommand, JsonHasTheKeysOfItsHelp) {
   EXPECT_GT(json["core_seconds"], 0);
   EXPECT_NEAR(json["core_seconds_per_seed"].get<double>(),
               json["core_seconds"].get<double>() / 4, 1e-9);
+  EXPECT_GT(json["faults"]["breaks"], 0);
   double seeds = 0;
   for (const auto& [mixing, left] : json["distance_left"].items()) {
     seeds += left["seeds"].get<double>();

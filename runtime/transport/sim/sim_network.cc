@@ -215,12 +215,17 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   item.frame = std::move(frame);
   item.arrival = Arrival(sender, to.peer, bytes);
   item.frame.transit = TransitOf(sender, to.peer, item.frame.body.size());
-  if (draw.Uniform(0) < chaos_.lose) return;
+  if (draw.Uniform(0) < chaos_.lose) {
+    ++chaos_seen_.lost;
+    return;
+  }
   if (draw.Uniform(1) < chaos_.corrupt) Corrupt(item.frame, draw.Fold(1));
   const bool twice = draw.Uniform(2) < chaos_.duplicate;
+  chaos_seen_.duplicated += twice;
   if (twice) Enqueue(c, 1 - from, item);
   if (draw.Uniform(3) < chaos_.reorder && !to.incoming.empty() &&
       to.incoming.back().kind == Item::Kind::kFrame) {
+    ++chaos_seen_.reordered;
     std::swap(item.channel, to.incoming.back().channel);
     std::swap(item.frame, to.incoming.back().frame);
   }

@@ -102,6 +102,11 @@ class SimNetwork {
     uint64_t bytes = 0;
   };
   Sent SentBetween(PeerId from, PeerId to) const;
+  // Frames that SimChaos has met.
+  struct ChaosSeen {
+    uint64_t lost = 0, duplicated = 0, reordered = 0;
+  };
+  const ChaosSeen& chaos_seen() const { return chaos_seen_; }
 
   // The pairs whose both ends have called Connect(), and the peers.
   using PairSet = std::set<std::pair<PeerId, PeerId>>;
@@ -146,6 +151,7 @@ class SimNetwork {
   const SimOptions options_;
   const RngKey key_;
   SimChaos chaos_;
+  ChaosSeen chaos_seen_;
   std::set<PeerId> partitioned_;
   std::map<PeerId, sim_internal::Endpoint*> endpoints_;
   std::map<std::pair<PeerId, PeerId>, Direction> directions_;  // from, to

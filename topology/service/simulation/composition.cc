@@ -16,7 +16,7 @@ SimOptions NetworkOf(const Scenario& s) {
   return options;
 }
 
-SimServiceOptions ServiceOf(const Scenario& s) {
+SimServiceOptions ServiceOf(const Scenario& s, FaultCounts* faults) {
   SimServiceOptions options;
   options.fleet.run_id = "sim";
   options.fleet.expected = s.peers - s.late;
@@ -27,6 +27,7 @@ SimServiceOptions ServiceOf(const Scenario& s) {
   options.fleet.heartbeat = s.heartbeat;
   options.fleet.lease = s.lease;
   options.latency = s.link.latency;
+  options.faults = faults;
   options.seed = s.seed;
   return options;
 }

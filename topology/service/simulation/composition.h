@@ -15,7 +15,8 @@
 namespace gossamer::simulation {
 
 SimOptions NetworkOf(const Scenario& scenario);
-SimServiceOptions ServiceOf(const Scenario& scenario);
+SimServiceOptions ServiceOf(const Scenario& scenario,
+                            FaultCounts* faults = nullptr);
 std::unique_ptr<Game> MakeGame(const Scenario& scenario, int rank);
 
 }  // namespace gossamer::simulation

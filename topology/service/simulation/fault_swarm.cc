@@ -18,7 +18,7 @@ constexpr int kStormDowntime = 2;
 
 FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
                        SimService* service, const Scenario& scenario, Kill kill,
-                       Act leave, Act spoil, Tell tell)
+                       Act leave, Act spoil, Tell tell, FaultCounts* counts)
     : shared_(loop),
       loop_(loop),
       network_(network),
@@ -28,6 +28,7 @@ FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
       leave_(std::move(leave)),
       spoil_(std::move(spoil)),
       tell_(std::move(tell)),
+      counts_(*counts),
       key_(RngKey(scenario.seed).Fold("swarm")),
       links_(loop, network, scenario.swarm.links) {
   network_->SetChaos(scenario_.swarm.chaos);
@@ -37,6 +38,13 @@ FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
 }
 
 FaultSwarm::~FaultSwarm() {
+  Add({{"breaks", links_.breaks()},
+       {"stalls", links_.stalls()},
+       {"freezes", links_.freezes()},
+       {"lost_frames", network_->chaos_seen().lost},
+       {"repeated_frames", network_->chaos_seen().duplicated},
+       {"reordered_frames", network_->chaos_seen().reordered}},
+      counts_);
   network_->Heal();
   network_->SetChaos({});
   service_->SetLoss(0);
@@ -70,6 +78,7 @@ void FaultSwarm::TickLinks(RngKey draw) {
       const auto& [a, b] = *std::next(
           pairs.begin(), static_cast<int64_t>(key_.Below(pairs.size(), 0)));
       network_->Break(a, b);
+      ++counts_["flaps"];
     }
   }
   if (partitioned_ || draw.Uniform(0) >= f.partition_rate) return;
@@ -81,6 +90,7 @@ void FaultSwarm::TickLinks(RngKey draw) {
   const bool one_way = draw.Fold("way").Uniform(0) < 0.3;
   tell_(absl::StrCat("partition: ", side.size(), " of ", scenario_.peers,
                      one_way ? " are not heard" : ""));
+  ++counts_[one_way ? "one_way_partitions" : "partitions"];
   network_->Partition(std::move(side), one_way);
   partitioned_ = true;
   loop_.RunAt(loop_.Now() + Intervals(f.longest_partition, draw.Fold("long")),
@@ -96,7 +106,9 @@ void FaultSwarm::TickPeers(RngKey draw) {
   if (draw.Fold("storm").Uniform(0) < f.storm_rate) {
     tell_("a storm of views");
     storm_left_ = kStorm;
+    ++counts_["storms"];
   }
+  counts_["outages"] += outage;
   const bool storm = storm_left_ > 0 && storm_left_-- > 0;
   for (int i = 1; i <= scenario_.peers; ++i) {
     const auto id = static_cast<uint64_t>(i);
@@ -121,6 +133,7 @@ void FaultSwarm::TickService(RngKey draw) {
   if (draw.Uniform(0) < 0.05) service_->BackUp();
   if (!service_->up() || draw.Uniform(1) >= f.service_crash_rate) return;
   tell_("the service dies");
+  ++counts_["service_deaths"];
   service_->Crash();
   const bool old = draw.Uniform(2) < f.service_old_disk;
   loop_.RunAt(
@@ -145,6 +158,7 @@ void FaultSwarm::CutFromService(RngKey draw) {
   }
   tell_(absl::StrCat("the service is cut off: ", calls.size(),
                      " are not heard, ", answers.size(), " hear nothing"));
+  ++counts_["service_cuts"];
   service_->Cut(std::move(calls), std::move(answers));
   service_cut_ = true;
   loop_.RunAt(loop_.Now() + Intervals(f.longest_service_cut, draw.Fold("long")),

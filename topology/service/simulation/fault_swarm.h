@@ -15,6 +15,7 @@
 #include "runtime/base/virtual_loop.h"
 #include "runtime/transport/sim/fault_plan.h"
 #include "runtime/transport/sim/sim_network.h"
+#include "topology/service/simulation/fault_counts.h"
 #include "topology/service/simulation/scenario.h"
 #include "topology/service/simulation/sim_service.h"
 
@@ -34,10 +35,11 @@ class FaultSwarm {
   using Tell = std::function<void(const std::string&)>;
 
   // All outlive it.  Faults come from now on until it is destroyed, which
-  // heals the network and starts the service.
+  // heals the network and starts the service.  Counts what it does itself, and
+  // the network's share as it is destroyed.
   FaultSwarm(VirtualLoop* loop, SimNetwork* network, SimService* service,
              const Scenario& scenario, Kill kill, Act leave, Act spoil,
-             Tell tell);
+             Tell tell, FaultCounts* counts);
   ~FaultSwarm();
   FaultSwarm(const FaultSwarm&) = delete;
 
@@ -58,6 +60,7 @@ class FaultSwarm {
   const Act leave_;
   const Act spoil_;
   const Tell tell_;
+  FaultCounts& counts_;
   const RngKey key_;
   FaultInjector links_;
   uint64_t tick_ = 0;

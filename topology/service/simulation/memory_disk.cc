@@ -111,12 +111,17 @@ void MemoryDisk::Wipe() {
   pending_.clear();
 }
 
+void DiskSession::Count(std::string_view fault) const {
+  if (errors_->counts != nullptr) ++(*errors_->counts)[std::string(fault)];
+}
+
 absl::Status DiskSession::Begin(const std::string& path) {
   if (!crash_->Pass()) {
     return absl::UnavailableError(absl::StrCat(path, ": the process is dead"));
   }
   const uint64_t i = operations_++;
   if (errors_->write > 0 && key_.Uniform(i) < errors_->write) {
+    Count("disk_errors");
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": no space left on device"));
   }
@@ -131,6 +136,7 @@ bool DiskSession::Errors::Explain(const absl::Status& status) const {
 absl::Status DiskSession::BeginRead(const std::string& path) {
   const uint64_t i = reads_++;
   if (errors_->read > 0 && key_.Fold("read").Uniform(i) < errors_->read) {
+    Count("read_errors");
     return absl::ErrnoToStatus(EIO, absl::StrCat(path, kReadError));
   }
   return absl::OkStatus();

@@ -20,6 +20,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/checkpoint/file_ops.h"
 #include "topology/service/simulation/crash_point.h"
+#include "topology/service/simulation/fault_counts.h"
 
 namespace gossamer::simulation {
 
@@ -61,6 +62,7 @@ class DiskSession final : public FileOps {
   struct Errors {
     double write = 0;  // no space is left
     double read = 0;   // EIO; another try may read it
+    FaultCounts* counts = nullptr;
     // What a life ends with that meets them may be of these.
     bool Explain(const absl::Status& status) const;
   };
@@ -88,6 +90,7 @@ class DiskSession final : public FileOps {
  private:
   // An error if this operation fails.
   absl::Status Begin(const std::string& path);
+  void Count(std::string_view fault) const;
   absl::Status BeginRead(const std::string& path);
   absl::Status Write(const std::string& path, std::string content);
   absl::StatusOr<MemoryDisk::Content> Find(const std::string& path);

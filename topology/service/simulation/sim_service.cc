@@ -104,16 +104,28 @@ SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
   loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
 }
 
+void SimService::Count(std::string_view fault) const {
+  if (options_.faults != nullptr) ++(*options_.faults)[std::string(fault)];
+}
+
+bool SimService::Lost() {
+  if (key_.Fold("loss").Uniform(calls_++) >= loss_) return false;
+  Count("lost_calls");
+  return true;
+}
+
 absl::Status SimService::Start(bool old) {
   if (old && backup_ && disk_ &&
       KnowsAll(*backup_, *disk_, options_.fleet.elastic)) {
     log_("starts from an old disk");
+    Count("old_service_disks");
     disk_ = backup_;
   }
   absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
       options_.fleet, disk_,
       [this](const FleetRecord& record) {
         if (key_.Fold("save").Uniform(saves_++) < disk_error_) {
+          Count("service_disk_errors");
           return absl::ResourceExhaustedError("state: no space left on device");
         }
         disk_ = record;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -20,6 +21,7 @@
 #include "runtime/membership/topology_client.h"
 #include "topology/service/control_plane.h"
 #include "topology/service/simulation/crash_point.h"
+#include "topology/service/simulation/fault_counts.h"
 #include "topology/service/simulation/member_watch.h"
 
 namespace gossamer::simulation {
@@ -28,6 +30,7 @@ struct SimServiceOptions {
   FleetOptions fleet;
   absl::Duration latency;  // of a call, and of its answer
   uint64_t seed = 0;
+  FaultCounts* faults = nullptr;  // outlives the service
 };
 
 class SimService {
@@ -66,7 +69,8 @@ class SimService {
  private:
   class Calls;
   void Tick();
-  bool Lost() { return key_.Fold("loss").Uniform(calls_++) < loss_; }
+  bool Lost();
+  void Count(std::string_view fault) const;
   void Told(const wire::RegisterRequest& request, const absl::Status& status);
   void Told(const wire::HeartbeatRequest& request, const absl::Status& status);
   void Watch();

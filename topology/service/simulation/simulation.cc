@@ -31,12 +31,13 @@ Simulation::Simulation(const Scenario& scenario,
       control_(&loop_),
       network_(&loop_, NetworkOf(scenario_)),
       service_(
-          &loop_, ServiceOf(scenario_),
+          &loop_, ServiceOf(scenario_, &outcome_.faults),
           [this](const std::string& line) { Tell("service", line); },
           [this](const std::string& what) { Violation(what); }),
       codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
       disk_errors_{.write = scenario_.swarm.disk_error,
-                   .read = scenario_.swarm.read_error},
+                   .read = scenario_.swarm.read_error,
+                   .counts = &outcome_.faults},
       world_{scenario_,
              loop_,
              network_,
@@ -172,6 +173,16 @@ void Simulation::CheckEnd() {
     if (!wrong.empty()) Violation(wrong);
   }
   CheckDistance(all);
+  CountMembers();
+}
+
+void Simulation::CountMembers() {
+  const FleetCounts& counts = service_.fleet()->record().counts;
+  Add({{"joins", counts.joins},
+       {"leaves", counts.leaves},
+       {"removals", counts.removals},
+       {"returns", counts.returns}},
+      outcome_.faults);
 }
 
 void Simulation::CheckDistance(const std::vector<std::span<const float>>& all) {
@@ -212,9 +223,12 @@ Outcome Simulation::Run() {
           return seat.life && seat.life->spoilt();
         });
         const auto& life = seats_[id.value - 1].life;
-        if (life && !other) life->Spoil();
+        if (!life || other) return;
+        life->Spoil();
+        outcome_.faults["spoils"] += life->spoilt();
       },
-      [this](const std::string& what) { Tell("swarm", what); });
+      [this](const std::string& what) { Tell("swarm", what); },
+      &outcome_.faults);
   const absl::Time begin = loop_.Now();
   give_up_ = begin + kLongestFaults * scenario_.interval();
   while (phase_ != Phase::kDone && outcome_.violation.empty()) {

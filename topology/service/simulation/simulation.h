@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "topology/service/simulation/fault_counts.h"
 #include "topology/service/simulation/scenario.h"
 
 namespace gossamer::simulation {
@@ -33,6 +34,7 @@ struct Outcome {
   // What the bound is made of (NameOf a Mixing); "": the distance is not looked
   // at.
   std::string_view mixing;
+  FaultCounts faults;
 };
 
 // `trace`, if given, gets a line for people per thing that happens.

@@ -16,6 +16,9 @@ constexpr absl::Duration kStragglers = absl::Minutes(1);
 void Simulation::StartLife(Seat& seat) {
   seat.down = seat.ended = false;
   const bool resume = seat.machine.lives > 0;
+  const Swarm& f = scenario_.swarm;
+  outcome_.faults["wrong_clocks"] += f.clock_jump > 0 || f.clock_drift > 0;
+  outcome_.faults["moves"] += resume && f.moves;
   seat.life = std::make_unique<SimLife>(world_, seat.machine, resume);
   seat.seen = 0;
 }
@@ -77,6 +80,8 @@ void Simulation::AfterEvent() {
       seat.life->Check();
     }
     if (seat.life->crash().dead()) {
+      ++outcome_.faults[seat.death.power_loss ? "power_cuts" : "crashes"];
+      outcome_.faults["lost_disks"] += seat.death.new_disk;
       Bury(seat);
     } else if (seat.life->ended()) {
       const absl::Status status = seat.life->status();
@@ -111,6 +116,7 @@ void Simulation::RestartStopped() {
       seats_, [](const Seat& s) { return s.ended || s.down; });
   if (!over) return;
   stopping_ = absl::InfiniteFuture();
+  ++outcome_.faults["fleet_stops"];
   Tell("fleet", "goes on");
   for (Seat& seat : seats_) StartLife(seat);
 }

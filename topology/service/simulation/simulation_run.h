@@ -21,6 +21,7 @@
 #include "runtime/base/virtual_loop.h"
 #include "runtime/transport/sim/sim_network.h"
 #include "topology/service/simulation/correction_ledger.h"
+#include "topology/service/simulation/fault_counts.h"
 #include "topology/service/simulation/fault_swarm.h"
 #include "topology/service/simulation/memory_disk.h"
 #include "topology/service/simulation/seats.h"
@@ -54,6 +55,7 @@ class Simulation {
   void CheckCalm();
   void CheckEnd();
   void CheckDistance(const std::vector<std::span<const float>>& all);
+  void CountMembers();
   void Violation(const std::string& what);
   void Tell(const std::string& who, const std::string& what);
   void Note(uint64_t value) {
@@ -64,6 +66,7 @@ class Simulation {
   const Scenario scenario_;
   const std::function<void(const std::string&)> trace_;
   const RngKey key_;
+  Outcome outcome_;
   VirtualLoop loop_;
   VirtualPeerLoop control_;
   SimNetwork network_;
@@ -83,7 +86,6 @@ class Simulation {
   uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
   absl::Time stopping_ = absl::InfiniteFuture();
   uint64_t hash_ = 0;
-  Outcome outcome_;
 };
 
 }  // namespace gossamer::simulation
