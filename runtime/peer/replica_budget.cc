@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/base/seeded_bug.h"
+
 namespace gossamer {
 namespace {
 
@@ -33,6 +35,7 @@ ReplicaBudget::ReplicaBudget(uint64_t bytes, size_t parameters,
 }
 
 bool ReplicaBudget::Covers(int a, int b) const {
+  if (SeededBug("replicas-everywhere")) return true;
   const int apart = std::abs(a - b);
   return std::min(apart, peers_ - apart) <= reach_;
 }

@@ -49,6 +49,7 @@ BUGS = {
     "join-without-parameters": "who joins does not wait for parameters",
     "stay-apart": "who missed a deadline gets nothing any more",
     "keep-turns": "payloads of two ends that take turns never meet",
+    "replicas-everywhere": "memory for replicas has no limit",
     "pass-over": "who was left behind passes over the payloads that wait for it",
 }
 # Rules of the edge that only its search breaks (edge_search_test): no schedule

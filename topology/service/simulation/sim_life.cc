@@ -220,6 +220,12 @@ uint64_t SimLife::NewEpoch() const {
                    key_.Fold("boot").Bits(0) >> 1);
 }
 
+// Of so many edges, two vectors each.
+uint64_t SimLife::ReplicaMemory() const {
+  return static_cast<uint64_t>(world_.scenario.replica_edges) * 2 *
+         game_->parameters().size_bytes();
+}
+
 absl::Status SimLife::MakePeer() {
   const Scenario& s = world_.scenario;
   checkpoints_ = std::make_unique<CheckpointStore>(kCheckpoints,
@@ -238,8 +244,7 @@ absl::Status SimLife::MakePeer() {
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
   spec.clip_radius = s.clip_radius;
-  spec.replica_memory = static_cast<uint64_t>(s.replica_edges) * 2 *
-                        sizeof(float) * game_->parameters().size();
+  spec.replica_memory = ReplicaMemory();
   if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();
@@ -290,6 +295,7 @@ Task<absl::Status> SimLife::Main() {
 void SimLife::OnRound(const RoundMetrics& metrics) {
   if (crash_.dead()) return;
   ++machine_.rounds_done;
+  CheckReplicas();
   world_.note(metrics.round);
   const StopState stop = client_->stop();
   if (stop.committed && client_->acknowledged_stop() == stop.round &&
@@ -309,6 +315,7 @@ void SimLife::NotePast(uint64_t round) {
     if (name.rfind("edge.", 0) != 0) continue;
     const auto edge = DecodeSavedEdge(bytes);
     if (!edge.ok()) continue;
+    older_.insert({std::stoull(name.substr(5))});
     world_.ledger.Resume({machine_.id,
                           {std::stoull(name.substr(5))},
                           edge->record.epoch,
@@ -324,6 +331,7 @@ void SimLife::BeginAnotherLife() {
   number_ = ++machine_.lives;
   world_.ledger.Begin(machine_.id, number_);
   seen_.clear();
+  older_.clear();
   seen_view_.epoch = 0;
 }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -128,6 +129,8 @@ class SimLife final : private MetricsSink {
   void CheckEdges();
   void CheckEdge(const Edge& edge, Seen& seen);
   void CheckMemory(const Edge& edge);
+  void CheckReplicas();
+  uint64_t ReplicaMemory() const;
   void CheckView();
   void NoteGiven();
   void CheckReceived();
@@ -163,6 +166,7 @@ class SimLife final : private MetricsSink {
   bool missed_end_ = false;
   int spoils_ = 0;
   std::map<PeerId, Seen> seen_;
+  std::set<PeerId> older_;  // edges of a view before the present one
   View seen_view_;
   Task<absl::Status> main_;
 };

@@ -91,6 +91,7 @@ void SimLife::CheckView() {
     machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
   }
   seen_view_ = view;
+  for (const auto& [peer, seen] : seen_) older_.insert(peer);
   const View& same =
       world_.views.emplace(std::pair(view.generation, view.epoch), view)
           .first->second;
@@ -169,6 +170,24 @@ void SimLife::CheckMemory(const Edge& edge) {
         "edge to peer %d: retains %d bytes of its own and %d of the other end",
         edge.other().value, mine, theirs));
   }
+}
+
+// The one limit of memory that a peer is given.  An edge keeps what it was made
+// with though ranks are others in a later view, and so does one of a
+// checkpoint: those of one view count.
+void SimLife::CheckReplicas() {
+  if (world_.scenario.replica_edges == 0) return;
+  uint64_t bytes = 0;
+  peer_->neighborhood().VisitEdges([&](const Edge& edge) {
+    if (!edge.side().codec().needs_replica()) return;
+    if (older_.contains(edge.other())) return;
+    const CodecSide::Saved saved = edge.side().Save();
+    bytes += sizeof(float) * (saved.replica.size() + saved.difference.size());
+  });
+  if (bytes <= ReplicaMemory()) return;
+  Violation(absl::StrFormat(
+      "holds %d bytes of replicas of one view's edges, of %d that it may",
+      bytes, ReplicaMemory()));
 }
 
 void SimLife::NoteGiven() {
