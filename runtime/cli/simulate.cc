@@ -39,9 +39,10 @@ A seed draws a fleet (4 to 64 peers, method, graph, codec, overlap, deadlines)
 and a swarm of faults (lost, repeated and reordered frames, partitions, flapping
 links, slow and frozen peers, crashes, power cuts, disk errors, wrong clocks,
 peers that join, leave, move or lose their parameters, a topology service that
-dies, is out of reach or comes back with an old disk).  What must hold: every
-correction has its opposite exactly once, epochs only grow, saved checkpoints
-stay, memory is bounded, and once faults stop the fleet comes to one mind.
+dies, is out of reach or comes back with an old disk or none).  What must hold:
+every correction has its opposite exactly once, epochs only grow, saved
+checkpoints stay, memory is bounded, and once faults stop the fleet comes to one
+mind.
 Exit code 1 if any of it does not.  A signal that ends the program, of an
 assertion, a crash or who has waited for long enough, first prints the line that
 replays the seed, or those that are under way.

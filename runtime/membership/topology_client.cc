@@ -20,6 +20,8 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 // Well below a lease.
 constexpr absl::Duration kLastRetry = absl::Seconds(2);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);
+// Of a message within another: its number and its length.
+constexpr size_t kFieldBytes = 8;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
 constexpr absl::Duration kLongestInterval = absl::Minutes(1);
 
@@ -177,6 +179,11 @@ void TopologyClient::SendRegister() {
   for (uint64_t round : options_.checkpoint_rounds) {
     request.add_checkpoint_rounds(round);
   }
+  if (view_.epoch != 0 &&
+      request.ByteSizeLong() + view_told_.ByteSizeLong() + kFieldBytes <=
+          kMaxRequestBytes) {
+    *request.mutable_view() = view_told_;
+  }
   in_flight_ = true;
   calls_->Register(std::move(request),
                    [this](const absl::Status& status,
@@ -303,6 +310,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
         (view->RankOf(options_.peer_id) ||
          view->DepartureOf(options_.peer_id))) {
       view_ = *std::move(view);
+      view_told_ = response.view();
     }
   }
   if (on_change_) on_change_();

@@ -166,6 +166,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
+  wire::ViewMessage view_told_;  // the same as it was told, to hand it back
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;

@@ -102,11 +102,14 @@ TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
 // A service behind certificates, and stubs with whatever credentials.
 class LockedServiceTest : public ::testing::Test {
  protected:
-  LockedServiceTest() {
+  LockedServiceTest() { Begin("fleet.sqlite"); }
+  ~LockedServiceTest() override { End(); }
+
+  void Begin(const std::string& state) {
     FleetOptions options;
     options.run_id = "run";
     options.expected = 1;
-    auto store = SqliteStore::Open(folder_.path() + "/fleet.sqlite");
+    auto store = SqliteStore::Open(folder_.path() + "/" + state);
     const auto certificates = run_.Certificates(
         run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
@@ -123,9 +126,7 @@ class LockedServiceTest : public ::testing::Test {
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
-  ~LockedServiceTest() override {
-    server_.server->Shutdown(std::chrono::system_clock::now());
-  }
+  void End() { server_.server->Shutdown(std::chrono::system_clock::now()); }
 
   std::unique_ptr<wire::Topology::Stub> StubWith(
       std::shared_ptr<grpc::ChannelCredentials> credentials,
@@ -273,6 +274,35 @@ TEST_F(LockedServiceTest, ACertificateMayBeRenewedUnderAnOpenConnection) {
   later_ = absl::Hours(22);
   EXPECT_TRUE(absl::IsUnavailable(peer.Register(RequestOf(1))));
   EXPECT_TRUE(absl::IsUnauthenticated(peer.Register(RequestOf(1))));
+}
+
+TEST_F(LockedServiceTest, OnlyAViewThatAServiceHasSignedIsTakenBack) {
+  ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
+  wire::HeartbeatRequest heartbeat;
+  heartbeat.set_run_id("run");
+  heartbeat.set_peer_id(1);
+  heartbeat.set_boot_id(5);
+  wire::HeartbeatResponse answer;
+  ASSERT_TRUE(Ask(*StubOf(run_.Peer(1)), &wire::Topology::Stub::Heartbeat,
+                  heartbeat, &answer)
+                  .ok());
+  ASSERT_TRUE(answer.has_view());
+  End();
+  Begin("empty.sqlite");
+  wire::RegisterRequest request = RequestOf(1);
+  request.set_has_parameters(true);
+  request.set_trains(true);
+  *request.mutable_view() = answer.view();
+  request.mutable_view()->set_epoch(9);
+  wire::RegisterResponse response;
+  const auto stub = StubOf(run_.Peer(1));
+  const auto hand_back = [&] {
+    return Ask(*stub, &wire::Topology::Stub::Register, request, &response)
+        .error_code();
+  };
+  EXPECT_EQ(hand_back(), grpc::StatusCode::UNAVAILABLE);
+  *request.mutable_view() = answer.view();
+  EXPECT_EQ(hand_back(), grpc::StatusCode::OK);
 }
 
 TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {

@@ -1,4 +1,4 @@
-// A service that comes back, with its newest record or with one of earlier.
+// A service that comes back: with its newest record, one of earlier or none.
 
 #include <gtest/gtest.h>
 
@@ -42,8 +42,10 @@ FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
 // Peers 1 .. n are in the first view with boot ids 101 .. 100 + n.
 class OldDiskTest : public testing::Test {
  protected:
-  void Begin(int n, std::optional<FleetRecord> stored = std::nullopt) {
+  void Begin(int n, std::optional<FleetRecord> stored = std::nullopt,
+             bool elastic = true) {
     FleetOptions options;
+    options.elastic = elastic;
     options.run_id = "run";
     options.expected = n;
     options.lease = absl::Seconds(30);
@@ -62,6 +64,29 @@ class OldDiskTest : public testing::Test {
     r.checkpoint_rounds = std::move(checkpoints);
     const auto registered = fleet_->Register(r, now_);
     ASSERT_TRUE(registered.ok()) << registered.status();
+  }
+  // Of one that trains by `view`.
+  absl::StatusOr<PeerId> HandBack(uint64_t id, uint64_t boot,
+                                  const View& view) {
+    Registration r = Peer(id, boot, "host:" + std::to_string(id));
+    r.has_parameters = r.trains = true;
+    r.view = view;
+    return fleet_->Register(r, now_);
+  }
+  // Peers 1 .. n train by `view`, and the service knows nothing of it.
+  void TakeBack(int n, const View& view) {
+    for (int i = 1; i <= n; ++i) {
+      FleetHeartbeat h = Training(i, 100 + i, 500, view.epoch);
+      h.view_generation = view.generation;
+      EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
+                absl::StatusCode::kNotFound);
+      const auto again = HandBack(i, 100 + i, view);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(again->value, i);
+      EXPECT_FALSE(Hear(h).view) << "it has the newest";
+      EXPECT_EQ(fleet_->record().view.members, view.members);
+      EXPECT_TRUE(Record(i).in_view);
+    }
   }
   FleetAnswer Hear(const FleetHeartbeat& h) {
     now_ += absl::Milliseconds(1);
@@ -186,6 +211,176 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   h.view_generation = backup.generation;
   EXPECT_TRUE(Hear(h).view);
   EXPECT_EQ(fleet_->record().view.epoch, answer.view->epoch);
+}
+
+// The service is off the data path, also if nothing is left of its state.
+TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
+  for (const bool elastic : {true, false}) {
+    for (const bool some : {true, false}) {
+      for (const absl::Duration clock : {-absl::Hours(1), absl::Hours(1)}) {
+        Begin(4, std::nullopt, elastic);
+        Register(1, 101);
+        Register(2, 102);
+        const FleetRecord early = fleet_->record();
+        Register(3, 103);
+        Register(4, 104);
+        const View view = fleet_->record().view;
+        ASSERT_EQ(view.epoch, 1u);
+        now_ += clock;
+        Begin(4, some ? std::optional(early) : std::nullopt, elastic);
+        TakeBack(4, view);
+        EXPECT_EQ(fleet_->record().view.epoch, 1u);
+        EXPECT_EQ(fleet_->record().stop.round, 0u);
+        EXPECT_EQ(fleet_->TakeNotes().size(), 1u);
+        if (!elastic) continue;
+        // What is made from now on is newer than what they have.
+        Register(2, 202, /*trains=*/false, {400});
+        FleetHeartbeat h = Training(1, 101, 501, 1);
+        h.view_generation = view.generation;
+        const FleetAnswer answer = Hear(h);
+        ASSERT_TRUE(answer.view);
+        EXPECT_TRUE(answer.view->NewerThan(view));
+        EXPECT_EQ(answer.view->epoch, 2u);
+        EXPECT_EQ(answer.view->members.size(), 4u);
+      }
+    }
+  }
+}
+
+// Those that are slow to register again are members like the others.
+TEST_F(OldDiskTest, NobodyIsRemovedWhileTheyRegisterAgain) {
+  Assemble(4);
+  const View view = fleet_->record().view;
+  now_ += absl::Hours(1);
+  Begin(4);
+  now_ += absl::Minutes(10);
+  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  FleetHeartbeat h = Training(1, 101, 500, 1);
+  h.view_generation = view.generation;
+  h.suspected = {{2}, {3}, {4}};
+  Hear(h);
+  now_ += absl::Seconds(29);
+  Hear(h);
+  EXPECT_EQ(fleet_->record().view.members, view.members);
+  EXPECT_EQ(fleet_->registered(), 4);
+}
+
+TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstWord) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  Begin(3);
+  ASSERT_TRUE(HandBack(2, 102, view).ok());
+  FleetHeartbeat h = Training(2, 102, 52, 1);
+  h.view_generation = view.generation;
+  h.acknowledged_stop = 60;
+  EXPECT_GT(Hear(h).stop.round, 52u);
+}
+
+// It came first, so it was taken for one of a fleet that begins.
+TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  Begin(3);
+  Register(2, 202);
+  const uint64_t registered = fleet_->record().generation;
+  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  FleetHeartbeat h = Beat(2, 202, 0);
+  h.registered_generation = registered;
+  EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
+            absl::StatusCode::kNotFound);
+  Register(2, 202);
+  EXPECT_TRUE(Record(2).needs_parameters);
+  FleetHeartbeat first = Training(1, 101, 500, 1);
+  first.view_generation = view.generation;
+  Hear(first);
+  h.ready = true;
+  Hear(h);
+  EXPECT_TRUE(Record(2).in_view);
+  EXPECT_EQ(fleet_->record().view.epoch, 2u);
+}
+
+// Peers 1 and 2 have not heard yet of the view without 1 and with 4.
+TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  View newest = view;
+  newest.epoch = 2;
+  newest.members = {
+      view.members[1], view.members[2], {.id = {4}, .address = "host:4"}};
+  Begin(3);
+  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  ASSERT_TRUE(HandBack(2, 102, view).ok());
+  ASSERT_TRUE(HandBack(4, 104, newest).ok());
+  EXPECT_EQ(fleet_->record().view.members, newest.members);
+  FleetHeartbeat h = Training(2, 102, 500, 1);
+  h.view_generation = view.generation;
+  const FleetAnswer answer = Hear(h);
+  ASSERT_TRUE(answer.view);
+  EXPECT_EQ(answer.view->epoch, 2u);
+  h.peer_id = {1};
+  h.boot_id = 101;
+  EXPECT_TRUE(Hear(h).outside);
+  // Nor does one come back by a view that is older.
+  Begin(3);
+  ASSERT_TRUE(HandBack(4, 104, newest).ok());
+  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  EXPECT_EQ(fleet_->record().view.members, newest.members);
+  EXPECT_TRUE(Hear(h).outside);
+}
+
+TEST_F(OldDiskTest, OnlyAViewThatCanBeIsTakenBack) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  Begin(3);
+  const auto code = [&](uint64_t id, const View& v) {
+    return HandBack(id, 100 + id, v).status().code();
+  };
+  EXPECT_EQ(code(4, view), absl::StatusCode::kInvalidArgument);
+  View wrong = view;
+  wrong.generation = uint64_t{1} << 60;
+  EXPECT_EQ(code(1, wrong), absl::StatusCode::kInvalidArgument);
+  wrong = view;
+  wrong.configuration_hash = 7;
+  EXPECT_EQ(code(1, wrong), absl::StatusCode::kInvalidArgument);
+  // The peer is not at fault: it trains on.
+  wrong = view;
+  wrong.schedule.graph = "complete";
+  EXPECT_EQ(code(1, wrong), absl::StatusCode::kUnavailable);
+  Registration without = Peer(1, 101, "host:1");
+  without.has_parameters = without.trains = true;
+  EXPECT_EQ(fleet_->Register(without, now_).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(fleet_->record().assembled);
+  EXPECT_TRUE(fleet_->record().members.empty());
+  EXPECT_EQ(code(1, view), absl::StatusCode::kOk);
+}
+
+// A removed one that comes back has parameters, but no view to hand back: the
+// others may still train.
+TEST_F(OldDiskTest, WhoGoesOnDoesNotBeginWithOthersAtOnce) {
+  Begin(2);
+  Registration r = Peer(1, 101, "host:1");
+  r.has_parameters = true;
+  ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  Register(2, 202);
+  EXPECT_FALSE(fleet_->record().assembled);
+  now_ += absl::Minutes(3);
+  fleet_->Tick(now_);
+  EXPECT_TRUE(fleet_->record().assembled);
+}
+
+TEST_F(OldDiskTest, WhoTrainsInARunThatHasEndedIsRefused) {
+  Assemble(2);
+  const View view = fleet_->record().view;
+  for (int i = 1; i <= 2; ++i) {
+    FleetHeartbeat h = Training(i, 100 + i, 500, 1);
+    h.finished = true;
+    Hear(h);
+  }
+  Register(1, 201);
+  ASSERT_FALSE(fleet_->record().assembled);
+  EXPECT_EQ(HandBack(2, 102, view).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 // Two of them are saved as lives that no view has; they may be training.

@@ -1,5 +1,6 @@
-// A topology service that is dead for an hour: no round is lost or late, and no
-// parameter differs by a bit from those of a fleet whose service lives.
+// A topology service that is dead for an hour, or has lost its disk: no round
+// is lost or late, and no parameter differs by a bit from those of a fleet
+// whose service lives.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +65,8 @@ struct Trained {
 };
 
 // All rounds; the service is dead for so long from round 100 on.
-Trained Train(DeadlinePolicy::Kind deadline, absl::Duration dead) {
+Trained Train(DeadlinePolicy::Kind deadline, absl::Duration dead,
+              bool loses_disk = false) {
   ServicedFleet fleet(Long(deadline));
   const std::set<PeerId> all = fleet.Everybody();
   EXPECT_TRUE(RunTo(fleet, 100));
@@ -74,6 +76,7 @@ Trained Train(DeadlinePolicy::Kind deadline, absl::Duration dead) {
     EXPECT_TRUE(RunFor(fleet, dead));
     EXPECT_GT(fleet.RoundsOf(all).first, 7000u) << "an hour of training";
     EXPECT_LT(fleet.RoundsOf(all).second, 7400u) << "that ends before the run";
+    if (loses_disk) fleet.service().LoseDisk();
     EXPECT_TRUE(fleet.service().Start(/*old=*/false).ok());
   }
   Trained run;
@@ -106,6 +109,47 @@ TEST(OutageTest, AnHourWithoutTheServiceCostsNoRoundAndNoBit) {
       EXPECT_EQ(alone.corrections, 2u * kPeers * kRounds) << "every exchange";
     }
   }
+}
+
+TEST(OutageTest, NorDoesAServiceThatHasLostItsDisk) {
+  constexpr auto kDeadline = DeadlinePolicy::Kind::kAdaptive;
+  const Trained lost = Train(kDeadline, absl::Hours(1), /*loses_disk=*/true);
+  const Trained served = Train(kDeadline, absl::ZeroDuration());
+  EXPECT_EQ(lost.parameters, served.parameters);
+  EXPECT_EQ(lost.last_round, served.last_round);
+  EXPECT_EQ(lost.corrections, served.corrections);
+  EXPECT_EQ(lost.missed, served.missed);
+}
+
+// The centralized baseline takes nobody in, and sends nobody back either.
+TEST(OutageTest, AFleetThatKeepsItsMembersGoesOnWithoutTheDisk) {
+  simulation::Scenario s = Long(DeadlinePolicy::Kind::kNone);
+  s.schedule = ScheduleSpec{};
+  s.schedule.graph = "complete";
+  s.codec = "dense-f32";
+  s.quantized = false;
+  s.overlap = 0;
+  s.gradient_codec = "dense-f32";
+  s.all_reduce = "ring";
+  s.fault_rounds = 600;
+  std::vector<std::vector<float>> parameters[2];
+  for (const bool lost : {false, true}) {
+    ServicedFleet fleet(s);
+    ASSERT_TRUE(RunTo(fleet, 100));
+    if (lost) {
+      fleet.service().Crash();
+      ASSERT_TRUE(RunTo(fleet, 200));
+      fleet.service().LoseDisk();
+      ASSERT_TRUE(fleet.service().Start(/*old=*/false).ok());
+    }
+    ASSERT_TRUE(RunTo(fleet, s.fault_rounds));
+    EXPECT_THAT(fleet.Finish(absl::Minutes(1)), IsEmpty());
+    EXPECT_EQ(fleet.service().fleet()->record().view.epoch, 1u);
+    for (const PeerId id : fleet.Everybody()) {
+      parameters[lost].push_back(fleet.Last(id.value));
+    }
+  }
+  EXPECT_EQ(parameters[0], parameters[1]);
 }
 
 // Nobody says how far the fleet is; its neighbours do.

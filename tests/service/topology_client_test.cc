@@ -439,16 +439,44 @@ TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
   second.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(second.WaitForView(1));
   service.reset();
-  uint64_t generation = 0;
+  uint64_t epoch = 0;
   second.Wait([&](const Peer& p) {
-    generation = p.view_.generation;
+    epoch = p.view_.epoch;
     return true;
   });
   service.emplace(copy, 2, port);
-  EXPECT_TRUE(second.Wait([&](const Peer& p) {
-    return p.view_.generation > generation || !p.refused_.ok();
+  EXPECT_TRUE(second.Wait([](const Peer& p) {
+    return (p.service_changes_.size() >= 2 && p.service_changes_.back().ok()) ||
+           !p.refused_.ok();
   }));
   EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
+  EXPECT_EQ(StatusOf(*service).view_epoch(), epoch) << "not the copy's";
+}
+
+TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
+  TemporaryFolder folder;
+  std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite", 2);
+  const int port = service->port();
+  Peer first(service->address(), 1, 11);
+  Peer second(service->address(), 2, 12);
+  ASSERT_TRUE(first.WaitForView(1));
+  ASSERT_TRUE(second.WaitForView(1));
+  service.reset();
+  service.emplace(folder.path() + "/b.sqlite", 2, port);
+  for (Peer* p : {&first, &second}) {
+    EXPECT_TRUE(p->Wait([](const Peer& p) {
+      return (p.service_changes_.size() >= 2 &&
+              p.service_changes_.back().ok()) ||
+             !p.refused_.ok();
+    }));
+    EXPECT_TRUE(p->Wait([](const Peer& p) { return p.refused_.ok(); }));
+  }
+  const wire::FleetStatus status = StatusOf(*service);
+  EXPECT_EQ(status.view_epoch(), 1u);
+  ASSERT_EQ(status.peers_size(), 2);
+  // Nobody was sent back to where it began.
+  Peer third(service->address(), 2, 13);
+  EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

@@ -68,6 +68,10 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
                              request.checkpoint_rounds().end());
   r.has_parameters = request.has_parameters();
   r.trains = request.trains();
+  if (r.trains && request.has_view()) {
+    absl::StatusOr<View> view = FromMessage(request.view());
+    if (view.ok()) r.view = *std::move(view);
+  }
   return r;
 }
 

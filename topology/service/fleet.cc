@@ -19,15 +19,17 @@ namespace {
 
 constexpr size_t kSketchesKept = 8;
 
-// The part of a view that the options fix.
-bool SameFleet(const FleetRecord& record, const FleetOptions& o) {
-  const View& view = record.view;
+}  // namespace
+
+bool SameFleet(const View& view, bool assembled, const FleetOptions& o) {
   // Members have come and gone since the first view.
-  const bool changed = o.elastic || !record.assembled;
+  const bool changed = o.elastic || !assembled;
   return view.run_id == o.run_id && view.seed == o.seed &&
          (changed || view.members.size() == static_cast<size_t>(o.expected)) &&
          view.schedule == o.schedule;
 }
+
+namespace {
 
 absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   const PeerReport& report = heartbeat.report;
@@ -84,7 +86,7 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
   const View& view = fleet.record_.view;
   const uint64_t configuration = fleet.options_.configuration_hash;
   if (view.epoch != 0 && !fleet.Finished() &&
-      !(SameFleet(fleet.record_, fleet.options_) &&
+      !(SameFleet(view, fleet.record_.assembled, fleet.options_) &&
         (configuration == 0 ||
          configuration == fleet.record_.configuration_hash))) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -97,76 +99,12 @@ absl::StatusOr<Fleet> Fleet::Create(FleetOptions options,
   return fleet;
 }
 
-absl::Status Fleet::CheckRegistration(const Registration& r) const {
-  if (!kControlVersions.Agree(r.versions)) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer speaks control protocol %s, the service %s; install releases "
-        "that have one in common",
-        r.versions.Text(), kControlVersions.Text()));
-  }
-  if (r.run_id != options_.run_id) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("this service runs \"%s\", not \"%s\"; check --run and "
-                        "the service's address",
-                        options_.run_id, r.run_id));
-  }
-  if (r.boot_id == 0 || r.address.empty() ||
-      r.address.size() > kMaxAddressBytes ||
-      r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "register: needs a boot id, an address of 1 to %d characters and at "
-        "most %d checkpoint rounds",
-        kMaxAddressBytes, kMaxCheckpointRounds));
-  }
-  for (uint64_t round : r.checkpoint_rounds) {
-    if (round > kMaxRound) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "register: checkpoint round ", round, " is out of range"));
-    }
-  }
-  const bool first = record_.members.empty() || Finished();
-  const uint64_t configuration =
-      first ? options_.configuration_hash : record_.configuration_hash;
-  if (configuration != 0 && r.configuration_hash != configuration) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer's configuration %016x is not the run's %016x; start all "
-        "peers from the same configuration file",
-        r.configuration_hash, configuration));
-  }
-  if (!first && r.layout_fingerprint != record_.layout_fingerprint) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the peer's parameter layout %016x is not the run's %016x; it has "
-        "another model, width or version",
-        r.layout_fingerprint, record_.layout_fingerprint));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<PeerId> Fleet::AssignId(const Registration& r) const {
-  std::set<PeerId> taken;
-  for (const MemberRecord& m : record_.members) {
-    // An answer that got lost: the same life asks again.
-    if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
-    taken.insert(m.id);
-  }
-  PeerId id = r.peer_id;
-  if (id.value == 0) {
-    id.value = 1;
-    while (taken.contains(id)) ++id.value;
-  }
-  return id;
-}
-
 absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   GOSSAMER_RETURN_IF_ERROR(CheckRegistration(r));
+  GOSSAMER_RETURN_IF_ERROR(Recall(r, now));
   const bool known_life = std::any_of(
       record_.members.begin(), record_.members.end(),
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
-  if (r.has_parameters && !record_.assembled) {
-    return absl::FailedPreconditionError(
-        "the run has ended without this peer, or the service has lost its "
-        "--state: start the peer with --resume");
-  }
   if (Finished() && !known_life && !r.has_parameters) {
     // The run is over and somebody starts again: assemble a new fleet.
     record_.members.clear();
@@ -181,21 +119,27 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   if (known != nullptr) member = *known;
   member.id = id;
   if (member.boot_id != r.boot_id) {
-    const bool died_leaving = member.standing == Standing::kLeaving;
-    GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
+    // Of its life no more is known than that it trains: this is it.
+    const bool recalled =
+        known != nullptr && member.boot_id == kUnknownLife && r.trains;
+    const bool died_leaving =
+        member.standing == Standing::kLeaving && !recalled;
+    if (!recalled) GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
     if (record_.members.empty()) {
       record_.configuration_hash = r.configuration_hash;
       record_.layout_fingerprint = r.layout_fingerprint;
     }
+    // From another address it is let in by a view that has it.
+    member.in_view = recalled && member.address == r.address;
     member.boot_id = r.boot_id;
     member.address = r.address;
     member.checkpoint_rounds = r.checkpoint_rounds;
-    member.in_view = false;
     member.finished = false;
     Put(std::move(member));
     live_[id] = {};
     live_[id].registered = now;
     live_[id].trains = r.trains;
+    live_[id].has_parameters = r.has_parameters;
     // The others wait for it until the round of its departure.
     if (died_leaving && record_.assembled) {
       record_.view = NextView(FutureRound());
@@ -230,6 +174,11 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
     return absl::AbortedError(absl::StrCat(
         "another process has registered as peer ", heartbeat.peer_id.value,
         " since; two processes must not share an id"));
+  }
+  if (!record_.assembled && heartbeat.view_epoch != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("of the view that peer ", heartbeat.peer_id.value,
+                     " trains by nothing is known here"));
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);

@@ -55,6 +55,9 @@ struct FleetOptions {
 // kInvalidArgument: the schedule cannot be for so many peers, its gap is below
 // the floor, or somebody would have fewer partners than it needs.
 absl::Status CheckFleetSize(const FleetOptions& options, int peers);
+// The view, of a fleet that has been assembled or of one before, is one that a
+// fleet of these options can have.
+bool SameFleet(const View& view, bool assembled, const FleetOptions& options);
 
 class Fleet {
  public:
@@ -71,7 +74,7 @@ class Fleet {
 
   // The peer's id.  Idempotent for the same life; a new life of a peer takes
   // the place of the old one.  kFailedPrecondition: it does not fit the run;
-  // kInvalidArgument: the request is malformed.
+  // kInvalidArgument: the request is malformed; kUnavailable: not now.
   absl::StatusOr<PeerId> Register(const Registration& registration,
                                   absl::Time now);
   // kNotFound: register first; kAborted: another life of this peer has
@@ -114,6 +117,7 @@ class Fleet {
     bool ready = false;
     // By a view, as it says itself; the record may be of an old disk.
     bool trains = false;
+    bool has_parameters = false;  // when it registered
     // Sketches of the last rounds, oldest first.
     std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
   };
@@ -130,6 +134,21 @@ class Fleet {
   bool EndedWithout(const MemberRecord& m, absl::Time now) const;
   // Of a run that is over.
   StopState Ended() const;
+
+  // Of a fleet that this service has forgotten (fleet_recall.cc).
+  // The boot id of a member of which only the view is known.
+  static constexpr uint64_t kUnknownLife = 0;
+  // `r` brings a view that is newer than what is known here.
+  bool HandsBack(const Registration& r) const;
+  // Takes up the view that `r` hands back, if it does; otherwise an error if
+  // `r` trains in a fleet that nothing is known of.
+  absl::Status Recall(const Registration& r, absl::Time now);
+  absl::Status CheckHandedBack(const Registration& r) const;
+  void TakeBack(const Registration& r, absl::Time now);
+  // Somebody goes on with parameters, so others may train, of whose view
+  // nothing is known yet.
+  bool AwaitsView(absl::Time now) const;
+
   // Lets registered lives into a view as soon as it is known how.
   void Settle(absl::Time now);
   void GiveUpAbsent(absl::Time now);

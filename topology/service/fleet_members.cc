@@ -1,6 +1,7 @@
 // Who is let into a Fleet: joining, return, and what those outside are told.
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/protocol.h"
 #include "topology/graph.h"
 #include "topology/mixing_matrix.h"
 #include "topology/mixing_schedule.h"
@@ -32,6 +34,67 @@ int Fleet::registered() const {
   return static_cast<int>(
       std::count_if(record_.members.begin(), record_.members.end(),
                     [](const MemberRecord& m) { return OfTheFleet(m); }));
+}
+
+absl::Status Fleet::CheckRegistration(const Registration& r) const {
+  if (!kControlVersions.Agree(r.versions)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer speaks control protocol %s, the service %s; install releases "
+        "that have one in common",
+        r.versions.Text(), kControlVersions.Text()));
+  }
+  if (r.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("this service runs \"%s\", not \"%s\"; check --run and "
+                        "the service's address",
+                        options_.run_id, r.run_id));
+  }
+  if (r.boot_id == 0 || r.address.empty() ||
+      r.address.size() > kMaxAddressBytes ||
+      r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "register: needs a boot id, an address of 1 to %d characters and at "
+        "most %d checkpoint rounds",
+        kMaxAddressBytes, kMaxCheckpointRounds));
+  }
+  for (uint64_t round : r.checkpoint_rounds) {
+    if (round > kMaxRound) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "register: checkpoint round ", round, " is out of range"));
+    }
+  }
+  const bool first = record_.members.empty() || Finished() ||
+                     (!record_.assembled && HandsBack(r));
+  const uint64_t configuration =
+      first ? options_.configuration_hash : record_.configuration_hash;
+  if (configuration != 0 && r.configuration_hash != configuration) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's configuration %016x is not the run's %016x; start all "
+        "peers from the same configuration file",
+        r.configuration_hash, configuration));
+  }
+  if (!first && r.layout_fingerprint != record_.layout_fingerprint) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's parameter layout %016x is not the run's %016x; it has "
+        "another model, width or version",
+        r.layout_fingerprint, record_.layout_fingerprint));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PeerId> Fleet::AssignId(const Registration& r) const {
+  std::set<PeerId> taken;
+  for (const MemberRecord& m : record_.members) {
+    // An answer that got lost: the same life asks again.
+    if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
+    taken.insert(m.id);
+  }
+  PeerId id = r.peer_id;
+  if (id.value == 0) {
+    id.value = 1;
+    while (taken.contains(id)) ++id.value;
+  }
+  return id;
 }
 
 // A new one takes the place of one that is gone where there are too many.
@@ -128,6 +191,12 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   const bool goes_on = known && member.standing == Standing::kMember &&
                        !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
+  // The view that it trains by is not newer than the one of now, which is
+  // without it: that is told, and it comes as another life.
+  if (!known && r.trains && r.view) {
+    member.standing = Standing::kRemoved;
+    return absl::OkStatus();
+  }
   if (known && member.standing == Standing::kMember) return absl::OkStatus();
   if (member.standing == Standing::kLeaving) {
     member.standing = Standing::kRemoved;

@@ -78,6 +78,7 @@ struct Registration {
   std::vector<uint64_t> checkpoint_rounds;
   bool has_parameters = false;  // it was a member and goes on as it is
   bool trains = false;          // by a view that this service has forgotten
+  std::optional<View> view;     // that one
 };
 
 struct FleetHeartbeat {

@@ -146,7 +146,10 @@ bool Fleet::MayBeLetIn(const MemberRecord& m) const {
 // says, has been heard of since; it does not if every member has a new life:
 // then all begin together, from the checkpoint that they share.
 void Fleet::Settle(absl::Time now) {
-  if (!record_.assembled && registered() < options_.expected) return;
+  if (!record_.assembled &&
+      (registered() < options_.expected || AwaitsView(now))) {
+    return;
+  }
   bool all_new = true;
   bool some_wait = false;
   absl::Time last_registered = absl::InfinitePast();

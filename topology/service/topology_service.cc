@@ -1,6 +1,7 @@
 #include "topology/service/topology_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -189,8 +190,16 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
+  // A view that this run's service has not signed is as good as none.
+  std::optional<wire::RegisterRequest> without;
+  if (request->has_view() && certificates_ != nullptr &&
+      !CheckView(*certificates_, request->view()).ok()) {
+    without = *request;
+    without->clear_view();
+  }
   return Answer(context, Call::kRegister, {request->peer_id()},
-                &ControlPlane::Register, *request, *response);
+                &ControlPlane::Register, without ? *without : *request,
+                *response);
 }
 
 grpc::ServerUnaryReactor* TopologyService::Heartbeat(

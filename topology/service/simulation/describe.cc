@@ -54,7 +54,10 @@ std::string Describe(const Scenario& s) {
   add("jump", f.clock_jump);
   add("drift", f.clock_drift);
   add("service", f.service_crash_rate);
-  if (f.service_crash_rate > 0) add("old-disk", f.service_old_disk);
+  if (f.service_crash_rate > 0) {
+    add("old-disk", f.service_old_disk);
+    add("lost-disk", f.service_lost_disk);
+  }
   add("service-disk", f.service_disk_error);
   add("control-loss", f.control_loss);
   add("service-cut", f.service_cut_rate);

@@ -136,6 +136,7 @@ void FaultSwarm::TickService(RngKey draw) {
   ++counts_["service_deaths"];
   service_->Crash();
   const bool old = draw.Uniform(2) < f.service_old_disk;
+  if (draw.Fold("lost").Uniform(0) < f.service_lost_disk) service_->LoseDisk();
   loop_.RunAt(
       loop_.Now() + Intervals(f.longest_service_downtime, draw.Fold("down")),
       [this, old] {

@@ -384,7 +384,8 @@ Scenario DrawScenario(uint64_t seed) {
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
-  const Swarm& f = s.swarm;
+  Swarm& f = s.swarm;
+  f.service_lost_disk = Draws(key.Fold("lost disk")).Of({0.0, 0.0, 0.2, 1.0});
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||
       f.control_loss > 0 || f.links.freeze_rate > 0 || f.leave_rate > 0 ||

@@ -48,6 +48,7 @@ struct Swarm {
   double service_crash_rate = 0;
   int longest_service_downtime = 0;
   double service_old_disk = 0;    // share of its restarts
+  double service_lost_disk = 0;   // likewise; nothing is left
   double service_disk_error = 0;  // per save
   double control_loss = 0;        // per call and answer
   // Some peers reach the service no longer, or hear nothing of it, or both.

@@ -16,7 +16,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 // where nobody is taken in under way, one from before the view: who has not
 // heard of that one yet would be refused, and the others wait for it.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
-  if (backup.view.epoch == 0 || backup.counts.removals != now.counts.removals ||
+  if (backup.counts.removals != now.counts.removals ||
       (!elastic && backup.view.epoch != now.view.epoch) ||
       backup.members.size() != now.members.size()) {
     return false;
@@ -114,9 +114,12 @@ bool SimService::Lost() {
   return true;
 }
 
+// One from before the first view knows nobody who trains, and is told.
 absl::Status SimService::Start(bool old) {
   if (old && backup_ && disk_ &&
-      KnowsAll(*backup_, *disk_, options_.fleet.elastic)) {
+      (backup_->view.epoch == 0
+           ? MayForget()
+           : KnowsAll(*backup_, *disk_, options_.fleet.elastic))) {
     log_("starts from an old disk");
     Count("old_service_disks");
     disk_ = backup_;
@@ -137,6 +140,22 @@ absl::Status SimService::Start(bool old) {
   watch_.Started(fleet()->record(), loop_.Now());
   watched_version_ = fleet()->version();
   return absl::OkStatus();
+}
+
+// Where nobody is taken in under way, not while somebody has not heard of the
+// view: it would be refused, and the others wait for it.
+bool SimService::MayForget() const {
+  if (options_.fleet.elastic || !disk_ || disk_->view.epoch == 0) return true;
+  return std::ranges::all_of(disk_->members, [this](const MemberRecord& m) {
+    const auto known = views_known_.find({m.boot_id, disk_->view.epoch});
+    return known != views_known_.end();
+  });
+}
+
+void SimService::LoseDisk() {
+  if (!MayForget()) return;
+  log_("loses its disk");
+  disk_.reset();
 }
 
 void SimService::TellMembers() const {
@@ -162,6 +181,7 @@ void SimService::Told(const wire::HeartbeatRequest& request,
                       const absl::Status& status) {
   if (status.ok() || absl::IsUnavailable(status)) {
     watch_.Heard(request, loop_.Now());
+    views_known_.emplace(request.boot_id(), request.view_epoch());
   }
 }
 

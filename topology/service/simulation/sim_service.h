@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -46,6 +47,8 @@ class SimService {
   // there is one that knows every life of a peer that lives.
   absl::Status Start(bool old);
   void Crash() { plane_.reset(); }
+  // Of one that is down: nothing is left of its record.
+  void LoseDisk();
   bool up() const { return plane_ != nullptr; }
   const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
   // What it knows of each member, a line each.
@@ -74,6 +77,7 @@ class SimService {
   void Told(const wire::RegisterRequest& request, const absl::Status& status);
   void Told(const wire::HeartbeatRequest& request, const absl::Status& status);
   void Watch();
+  bool MayForget() const;
 
   VirtualPeerLoop loop_;
   const SimServiceOptions options_;
@@ -85,6 +89,7 @@ class SimService {
   std::set<PeerId> deaf_to_, mute_to_;
   std::optional<FleetRecord> disk_;
   std::optional<FleetRecord> backup_;
+  std::set<std::pair<uint64_t, uint64_t>> views_known_;  // by life, epochs
   std::unique_ptr<ControlPlane> plane_;
   double loss_ = 0;
   double disk_error_ = 0;
