@@ -18,6 +18,7 @@
 #include "tests/algorithms/gradient_fleet.h"
 #include "topology/mixing_schedule.h"
 #include "topology/service/simulation/composition.h"
+#include "topology/view.h"
 
 namespace gossamer::simulation {
 namespace {
@@ -114,6 +115,32 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
     EXPECT_GT(methods[std::string(name)], 0) << name;
   }
   EXPECT_EQ(rounding["gradients qsgd"], methods["qsgd"]);
+}
+
+// Also what only few scenarios mix by.
+TEST(Simulation, EveryGraphAndOverlapIsDrawn) {
+  std::map<std::string, int> graphs;
+  std::map<int, int> overlaps;
+  int weighted = 0, late = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Scenario s = DrawScenario(seed);
+    ++overlaps[s.overlap];
+    if (s.schedule.schedule != "fixed") continue;
+    ++graphs[s.schedule.graph];
+    graphs["uniform weights"] += s.schedule.weights == "uniform";
+    weighted += s.schedule.edges.find(':') != std::string::npos;
+    late += s.schedule.graph == "erdos-renyi" && s.late > 0;
+  }
+  for (const char* const graph :
+       {"ring", "torus", "random-regular", "erdos-renyi", "complete", "star",
+        "hypercube", "edge-list", "uniform weights"}) {
+    EXPECT_GT(graphs[graph], 4) << graph;
+  }
+  EXPECT_GT(weighted, 4);
+  EXPECT_GT(late, 1);
+  for (int h = kAutoOverlap; h <= kMaxOverlap; ++h) {
+    EXPECT_GT(overlaps[h], 4) << h;
+  }
 }
 
 struct PhasesSeen {

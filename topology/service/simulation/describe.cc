@@ -8,6 +8,20 @@
 #include "topology/view.h"
 
 namespace gossamer::simulation {
+namespace {
+
+std::string GraphOf(const ScheduleSpec& spec) {
+  if (spec.schedule != "fixed") return spec.schedule;
+  if (spec.graph == "edge-list") return absl::StrCat("edges ", spec.edges);
+  std::string name = spec.graph;
+  if (name == "erdos-renyi") absl::StrAppend(&name, " ", spec.edge_probability);
+  if (spec.weights != ScheduleSpec{}.weights) {
+    absl::StrAppend(&name, " of ", spec.weights, " weights");
+  }
+  return name;
+}
+
+}  // namespace
 
 std::string Describe(const Scenario& s) {
   using Kind = DeadlinePolicy::Kind;
@@ -16,8 +30,7 @@ std::string Describe(const Scenario& s) {
       "seed %d: %d peers, %s, %s, h %s, t %d%s%s, deadline %s, %s of 2x%d with "
       "%s, %d steps a round of %s x%g, latency %s, rounds %d + %d, checkpoint "
       "every %d;",
-      s.seed, s.peers,
-      s.schedule.schedule == "fixed" ? s.schedule.graph : s.schedule.schedule,
+      s.seed, s.peers, GraphOf(s.schedule),
       s.centralized() ? absl::StrCat(s.gradient_codec, " by ", s.all_reduce)
                       : s.codec,
       s.overlap == kAutoOverlap ? "auto" : absl::StrCat(s.overlap),

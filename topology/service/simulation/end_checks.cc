@@ -27,6 +27,9 @@ constexpr double kFloorOfQuantized = 0.3;
 constexpr double kLeft = 0.95;
 constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
+// And shorter where payloads are many rounds old (StableStepSize).
+constexpr double kLeftOfOldClipped = 1;
+constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
 constexpr double kMaskedValues = 16;
@@ -138,8 +141,10 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                  static_cast<double>(s.calm_rounds) / (2 * codec.fragments()));
     return 10 * before * mixed + floor * squares;
   }
+  const double left_of_clipped =
+      s.overlap < kManyRounds ? kLeftOfClipped : kLeftOfOldClipped;
   const double left = mixing == Mixing::kSmallSteps ? 2
-                      : mixing == Mixing::kClipped  ? kLeftOfClipped
+                      : mixing == Mixing::kClipped  ? left_of_clipped
                       : s.slowness == 1             ? kLeftOfEquals
                                                     : kLeft;
   return left * before + floor * squares;

@@ -2,38 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/rng.h"
+#include "topology/service/simulation/draws.h"
+#include "topology/service/simulation/rare_mixing.h"
 #include "topology/view.h"
 
 namespace gossamer::simulation {
 namespace {
-
-// A stream of draws under one key.
-class Draws {
- public:
-  explicit Draws(RngKey key) : key_(key) {}
-  bool Chance(double p) { return key_.Uniform(next_++) < p; }
-  double Between(double low, double high) {
-    return low + (high - low) * key_.Uniform(next_++);
-  }
-  int Int(int low, int high) {  // with both ends
-    return low + static_cast<int>(key_.Below(
-                     static_cast<uint64_t>(high - low + 1), next_++));
-  }
-  template <typename T>
-  T Of(std::initializer_list<T> choices) {
-    return *std::next(choices.begin(),
-                      Int(0, static_cast<int>(choices.size()) - 1));
-  }
-
- private:
-  const RngKey key_;
-  uint64_t next_ = 0;
-};
 
 bool PowerOfTwo(int n) { return (n & (n - 1)) == 0; }
 
@@ -241,14 +218,7 @@ void DrawPoliteness(Scenario& s, Draws d) {
 
 // Members that come and go.
 void DrawMembers(Scenario& s, Draws d) {
-  if (d.Chance(0.3)) s.late = d.Int(1, 2);
-  // They come one by one.
-  for (int size = s.peers; size >= s.peers - s.late; --size) {
-    if (size < 3 || !MakeSchedule(s.schedule, size, s.seed).ok()) {
-      s.late = s.peers - size - 1;
-    }
-  }
-  s.late = std::max(s.late, 0);
+  if (d.Chance(0.3)) s.late = LateOf(s, d.Int(1, 2));
   if (d.Chance(0.3)) {
     s.swarm.leave_rate = d.Between(0.0005, 0.005);
   }
@@ -384,6 +354,8 @@ Scenario DrawScenario(uint64_t seed) {
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
+  DrawRareGraph(s, Draws(key.Fold("rare graph")));
+  DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));
   Swarm& f = s.swarm;
   f.service_lost_disk = Draws(key.Fold("lost disk")).Of({0.0, 0.0, 0.2, 1.0});
   const bool may_be_late =
