@@ -138,7 +138,8 @@ TEST_F(OldDiskTest, ARestartedServiceGoesOnUnnoticed) {
 }
 
 // Else those that have not ended yet would go on without the others.
-TEST_F(OldDiskTest, AStopThatAnOldDiskForgotIsProposedAnew) {
+// Some may have heard that all agreed to it, and end there.
+TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
   const FleetRecord backup = fleet_->record();
@@ -148,10 +149,38 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotIsProposedAnew) {
   EXPECT_EQ(Hear(Beat(1, 101, 51)).stop.round, 0u);
   FleetHeartbeat h = Beat(2, 102, 52);
   h.acknowledged_stop = *stop;
-  const StopState again = Hear(h).stop;
-  EXPECT_GT(again.round, 52u);
+  StopState again = Hear(h).stop;
+  EXPECT_EQ(again.round, *stop);
   EXPECT_FALSE(again.committed);
-  EXPECT_EQ(Hear(Beat(1, 101, 53)).stop.round, again.round);
+  for (const int i : {1, 3}) {
+    h = Beat(i, 100 + i, 53);
+    h.acknowledged_stop = *stop;
+    again = Hear(h).stop;
+  }
+  EXPECT_EQ(again.round, *stop);
+  EXPECT_TRUE(again.committed);
+}
+
+TEST_F(OldDiskTest, AForgottenStopThatSomebodyIsPastMovesOn) {
+  Assemble(3);
+  Begin(3, fleet_->record());
+  FleetHeartbeat h = Beat(2, 102, 52);
+  h.acknowledged_stop = 60;
+  EXPECT_EQ(Hear(h).stop.round, 60u);
+  h = Beat(1, 101, 61);
+  h.round_begun = 61;
+  EXPECT_GT(Hear(h).stop.round, 61u);
+}
+
+TEST_F(OldDiskTest, OfTwoForgottenStopsTheLaterOneWasMeant) {
+  Assemble(3);
+  Begin(3, fleet_->record());
+  FleetHeartbeat h = Beat(2, 102, 40);
+  h.acknowledged_stop = 49;  // it has not heard of the next one
+  EXPECT_EQ(Hear(h).stop.round, 49u);
+  h = Beat(1, 101, 48);
+  h.acknowledged_stop = 73;
+  EXPECT_EQ(Hear(h).stop.round, 73u);
 }
 
 // The record is of before it was let in; what it says of itself is newer.
@@ -273,7 +302,7 @@ TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstWord) {
   FleetHeartbeat h = Training(2, 102, 52, 1);
   h.view_generation = view.generation;
   h.acknowledged_stop = 60;
-  EXPECT_GT(Hear(h).stop.round, 52u);
+  EXPECT_EQ(Hear(h).stop.round, 60u);
 }
 
 // It came first, so it was taken for one of a fleet that begins.

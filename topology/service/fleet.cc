@@ -33,7 +33,8 @@ namespace {
 
 absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   const PeerReport& report = heartbeat.report;
-  for (const uint64_t round : {report.round, heartbeat.round_begun}) {
+  for (const uint64_t round :
+       {report.round, heartbeat.round_begun, heartbeat.acknowledged_stop}) {
     if (round <= kMaxRound) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat: round ", round, " is out of range"));
@@ -183,10 +184,11 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);
   ReplaceForgotten(heartbeat, *member);
-  // A stop that a peer knows of and this service does not: its disk is old.
-  const bool stops = heartbeat.request_stop || heartbeat.acknowledged_stop != 0;
-  if (stops && member->in_view) {
-    GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
+  if (member->in_view) {
+    HearOfStop(heartbeat.acknowledged_stop);
+    if (heartbeat.request_stop) {
+      GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
+    }
   }
   Settle(now);
   GOSSAMER_RETURN_IF_ERROR(CheckWhole(*Find(heartbeat.peer_id)));

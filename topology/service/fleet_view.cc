@@ -54,6 +54,15 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
   return record_.stop.round;
 }
 
+// One that a peer knows of and this service does not: its disk is old or lost.
+// Some may have heard that all agreed to it, and end there.
+void Fleet::HearOfStop(uint64_t acknowledged) {
+  StopState& stop = record_.stop;
+  if (stop.committed || acknowledged <= stop.round || Finished()) return;
+  stop.round = acknowledged;
+  ++version_;
+}
+
 void Fleet::Tick(absl::Time now) {
   Settle(now);
   RemoveSilent(now);
