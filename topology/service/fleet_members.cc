@@ -181,6 +181,12 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   const bool known = Find(member.id) != nullptr;
   if (!record_.assembled || Finished()) {
     if (known || registered() < options_.expected) return absl::OkStatus();
+    if (options_.elastic) {
+      return absl::UnavailableError(absl::StrFormat(
+          "the run waits to begin with its %d peers, which have registered; "
+          "who comes beside joins once it is under way",
+          options_.expected));
+    }
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
         "--id, a larger fleet needs --peers",
