@@ -237,9 +237,9 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
 
 // Where memory does not do for replicas on all edges, ends that were made in
 // different views may differ.  One that has not met the other yet gives way,
-// of two the one of the higher id: it has nothing, or a record that is not of
-// this edge, since ends of one cut have one codec.  The other hears its next
-// hello.
+// of two the one with replicas, so that memory stays: it has nothing, or a
+// record that is not of this edge, since ends of one cut have one codec.  The
+// other hears its next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   const bool begun = acquainted();
   const bool begun_there = hello.peer_epoch != 0;
@@ -251,8 +251,7 @@ absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "; both need the same codec"));
   }
-  const bool gives_way =
-      begun == begun_there ? options_.self > options_.other : begun_there;
+  const bool gives_way = begun == begun_there ? !hello.replica : begun_there;
   return gives_way ? absl::AbortedError(what) : absl::OkStatus();
 }
 
