@@ -1,5 +1,5 @@
-"""What must hold of a fleet besides that it goes on: its peers agree as they
-did before the faults, its daemons have not grown, its checkpoints are whole.
+"""What must hold of a fleet besides that it goes on: its peers agree as much
+as if nothing had been done to them, its daemons have not grown, its checkpoints are whole.
 
 soak.py asks and tells; this judges.
 """
@@ -7,7 +7,6 @@ soak.py asks and tells; this judges.
 import glob
 import json
 import os
-import statistics
 import subprocess
 
 DAEMONS = ("gossamer-peer", "gossamer-topology")
@@ -15,6 +14,7 @@ DAEMONS = ("gossamer-peer", "gossamer-topology")
 # calm stretch: pools and queues that faults have filled stay for a while.
 RSS_FACTOR, RSS_MORE_KB = 1.5, 32 << 10
 FILES_MORE = 24
+MOST_REHEARSED = 20000  # rounds
 
 
 def daemons(config):
@@ -73,26 +73,18 @@ class Sizes:
                        f"{before[1]} in the calm stretch")
 
 
-class Consensus:
-    """How far apart peers are, as the service estimates it."""
-
-    def __init__(self, factor):
-        self.factor, self.calm = factor, []
-
-    def note(self, status):
-        if status is not None and status["consensus_distance"] is not None:
-            self.calm.append(status["consensus_distance"])
-
-    def bound(self):
-        return self.factor * statistics.median(self.calm) if self.calm \
-            else None
-
-    def holds(self, status):
-        """Of a common round that all have reported; None: not known."""
-        if status is None or status["consensus_distance"] is None or \
-                not self.calm:
-            return None
-        return status["consensus_distance"] <= self.bound()
+def undisturbed_distance(bin_, folder, rounds):
+    """How far apart a fleet that nothing is done to is after so many rounds, by
+    a rehearsal: early on everybody goes the same way, so that a calm stretch at
+    the beginning does not say it.  It changes little after MOST_REHEARSED."""
+    out = f"{folder}/rehearsal"
+    subprocess.run([os.path.join(bin_, "gossamer"), "lab", "--rehearse",
+                    "--scenario", f"{folder}/scenario.textproto", "--config",
+                    f"{folder}/config.textproto", "--set",
+                    f"rounds={min(rounds, MOST_REHEARSED)}", "--out", out],
+                   check=True, capture_output=True, timeout=3600)
+    with open(f"{out}/consensus.jsonl") as f:
+        return json.loads(f.readlines()[-1])["consensus_distance"]
 
 
 def damaged_checkpoints(bin_, run, on_purpose):
