@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/issuer_client.h"
@@ -106,6 +107,7 @@ bool WaitForSignal(const sigset_t& signals) {
 }
 
 absl::Status Serve(const Options& o) {
+  RaiseDescriptorLimit();
   // Before any thread is started, so that all of them inherit it.
   sigset_t signals;
   sigemptyset(&signals);

@@ -14,6 +14,7 @@
 #include "runtime/base/address.h"
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/peer/peer_process.h"
 #include "runtime/peer/run_config.h"
@@ -227,5 +228,6 @@ int main(int argc, char** argv) {
   // stands.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gossamer::KeepFreedMemory();
+  gossamer::RaiseDescriptorLimit();
   return gossamer::Main(argc, argv);
 }

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/topology.grpc.pb.h"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/authority.h"
 #include "runtime/membership/grpc_topology_client.h"
@@ -102,7 +103,10 @@ TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
 // A service behind certificates, and stubs with whatever credentials.
 class LockedServiceTest : public ::testing::Test {
  protected:
-  LockedServiceTest() { Begin("fleet.sqlite"); }
+  LockedServiceTest() {
+    RaiseDescriptorLimit();  // both ends are in this process
+    Begin("fleet.sqlite");
+  }
   ~LockedServiceTest() override { End(); }
 
   void Begin(const std::string& state) {
@@ -387,7 +391,8 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   const auto stub = StubOf(run_.Peer(1));
   ASSERT_TRUE(Register(*stub, 1).ok());
   std::vector<std::unique_ptr<RawSocket>> silent;
-  for (int i = 0; i < 512; ++i) {
+  const size_t of_one_host = (service_->gate()->most() + 1) / 2;
+  for (size_t i = 0; i < of_one_host; ++i) {
     silent.push_back(std::make_unique<RawSocket>(server_.port));
   }
   RawSocket one_too_many(server_.port);
@@ -407,6 +412,36 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
     let_in = Register(*StubOf(run_.Peer(1)), 1).ok();
   }
   EXPECT_TRUE(let_in);
+}
+
+// Nor does who is of the run get as many as it likes.
+TEST_F(LockedServiceTest, ConnectionsOfOneMemberAreBounded) {
+  const auto connect = [&](const Identity& who) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    auto channel = grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", server_.port),
+        TlsCredentials(run_.Certificates(who)).Channel(Role::kTopology),
+        arguments);
+    wire::GetStatusRequest request;
+    request.set_run_id("run");
+    wire::FleetStatus status;
+    EXPECT_TRUE(Ask(*wire::Topology::NewStub(channel),
+                    &wire::Topology::Stub::GetStatus, request, &status)
+                    .ok());
+    return channel;
+  };
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  const auto other = connect(run_.Peer(2));
+  for (size_t i = 0; i <= StrangerGate::kMostOfOne; ++i) {
+    channels.push_back(connect(run_.Peer(1)));
+  }
+  EXPECT_TRUE(channels[0]->WaitForStateChange(
+      GRPC_CHANNEL_READY, gpr_time_from_millis(20'000, GPR_TIMESPAN)));
+  for (size_t i = 1; i < channels.size(); ++i) {
+    EXPECT_EQ(channels[i]->GetState(false), GRPC_CHANNEL_READY) << i;
+  }
+  EXPECT_EQ(other->GetState(false), GRPC_CHANNEL_READY);
 }
 
 // What 64 KiB can hold of the smallest fields there are: known ones, which are

@@ -26,7 +26,13 @@ inline int PortOf(const std::string& address) {
 
 class RawSocket {
  public:
-  explicit RawSocket(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // From 127.0.0.`host`.
+  explicit RawSocket(int port, uint32_t host = 1)
+      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffU) | host);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof own), 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,10 +15,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/logging.h"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/transport/grpc/steady_deadline.h"
@@ -106,7 +109,20 @@ absl::StatusOr<int> Serve(const ServiceOptions& options,
   return 0;
 }
 
+// Who cannot be let in is hung up on, and tries again.
+void WarnOfRoom(const ServiceOptions& options, size_t room) {
+  const auto most = static_cast<size_t>(
+      std::max(options.fleet.expected, options.fleet.max_peers));
+  if (room >= most) return;
+  Say(absl::StrFormat(
+      "warning: %d files may be open here, which leaves room for %d of %d "
+      "peers "
+      "beside strangers; raise the hard limit (ulimit -Hn, LimitNOFILE)",
+      DescriptorLimit(), room, most));
+}
+
 absl::StatusOr<int> Run(const ServiceOptions& options) {
+  RaiseDescriptorLimit();
   // Before any thread is started, so that all of them inherit it.
   sigset_t signals;
   sigemptyset(&signals);
@@ -136,6 +152,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
+  WarnOfRoom(options, service->gate()->room());
   if (!options.port_file.empty()) {
     GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
   }

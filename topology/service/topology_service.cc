@@ -113,13 +113,18 @@ absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   return Progress();
 }
 
+absl::StatusOr<Certificate> TopologyService::CallerOf(
+    const grpc::CallbackServerContext& context) const {
+  if (certificates_ == nullptr) return Certificate{};
+  return CheckCaller(*certificates_, *context.auth_context());
+}
+
 absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
+                                    const absl::StatusOr<Certificate>& caller,
                                     Call call, PeerId claimed,
                                     const std::string& run_id) {
   if (certificates_ == nullptr) return absl::OkStatus();
   const absl::Time now = clock_();
-  const absl::StatusOr<Certificate> caller =
-      CheckCaller(*certificates_, *context.auth_context());
   absl::Status admitted = caller.status();
   if (caller.ok()) {
     const auto& members = plane_->fleet().record().members;
@@ -137,12 +142,6 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
                       absl::StrCat("from ", context.peer(), ": ",
                                    PlainText(admitted.message())));
   return admitted;
-}
-
-bool TopologyService::IsOfTheRun(
-    const grpc::CallbackServerContext& context) const {
-  return certificates_ == nullptr ||
-         CheckCaller(*certificates_, *context.auth_context()).ok();
 }
 
 void TopologyService::TellStrangers() {
@@ -170,11 +169,18 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     absl::Status (ControlPlane::*answer)(const Request&, Response&),
     const Request& request, Response& response) {
   absl::Status status;
+  const absl::StatusOr<Certificate> caller = CallerOf(*context);
+  if (caller.ok()) {
+    gate_->Believe(context->peer(), certificates_ == nullptr
+                                        ? std::string()
+                                        : ToUri(caller->identity));
+  }
   {
     MutexLock lock(&mu_);
     status = stands_by_;
-    if (status.ok()) status = Admit(*context, call, claimed, request.run_id());
-    if (status.ok() || IsOfTheRun(*context)) gate_->Believe(context->peer());
+    if (status.ok()) {
+      status = Admit(*context, caller, call, claimed, request.run_id());
+    }
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
     // Asked last: up to here nobody else has decided anything.

@@ -83,11 +83,14 @@ class TopologyService final : public wire::Topology::CallbackService {
   template <typename Response>
   absl::Status Seal(Response& response) const;
   // OK if the caller may make this call; logs who may not.
-  absl::Status Admit(const grpc::CallbackServerContext& context, Call call,
+  absl::Status Admit(const grpc::CallbackServerContext& context,
+                     const absl::StatusOr<Certificate>& caller, Call call,
                      PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whoever it is has shown a certificate that holds, if anybody has to.
-  bool IsOfTheRun(const grpc::CallbackServerContext& context) const;
+  // The certificate that it has shown, if that holds; one that says nothing
+  // where nobody has to show one.
+  absl::StatusOr<Certificate> CallerOf(
+      const grpc::CallbackServerContext& context) const;
   void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
 
   const FleetOptions options_;

@@ -83,6 +83,10 @@ struct Mutator : grpc_socket_mutator {
     const auto* own = static_cast<Mutator*>(self);
     if (info->usage != GRPC_FD_SERVER_CONNECTION_USAGE) {
       ApplyTuning(info->fd, own->tuning);  // accepted ones inherit it
+      if (info->usage == GRPC_FD_SERVER_LISTENER_USAGE &&
+          own->gate != nullptr) {
+        own->gate->Watch(info->fd);
+      }
     } else if (own->gate != nullptr) {
       own->gate->Admit(info->fd);
     }

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/base/descriptor_limit.h"
 
 namespace gossamer {
 namespace {
@@ -40,11 +43,46 @@ std::pair<std::string, std::string> PeerOf(int socket) {
   return {text, absl::StrCat("ipv6:[", text, "]:", ntohs(v6.sin6_port))};
 }
 
+// Descriptors have the least number that is free: with this one at hand so many
+// are in use.  The rest is for files, for what the process connects to itself,
+// and for those that come before gRPC has closed who was hung up on.
+size_t CeilingOf(size_t limit) {
+  return limit - std::min<size_t>(limit / 4, 256);
+}
+
+uint64_t FileOf(int socket) {
+  struct stat info = {};
+  return ::fstat(socket, &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
+
+StrangerGate::StrangerGate(size_t most)
+    : ceiling_(CeilingOf(DescriptorLimit())),
+      most_(std::min(most, ceiling_ / 2)) {}
+
+void StrangerGate::Watch(int listener) {
+  MutexLock lock(&mu_);
+  listeners_[listener] = FileOf(listener);
+}
+
+// gRPC accepts all that wait in one go, and closes none before: a burst would
+// take the last descriptor.  What is taken from it here it does not see.
+void StrangerGate::HangUpOnWaiting() {
+  for (const auto& [listener, file] : listeners_) {
+    if (file == 0 || FileOf(listener) != file) continue;  // closed by now
+    for (int socket = 0;
+         (socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+      ::close(socket);
+      ++refused_;
+    }
+  }
+}
 
 bool StrangerGate::Admit(int socket) {
   auto [host, address] = PeerOf(socket);
   MutexLock lock(&mu_);
+  known_.erase(socket);  // the one that had this number has gone
   const auto full = [&] {
     const auto alike = std::count_if(
         strangers_.begin(), strangers_.end(),
@@ -53,9 +91,11 @@ bool StrangerGate::Admit(int socket) {
            static_cast<size_t>(alike) >= (most_ + 1) / 2;
   };
   if (full()) ForgetClosed();
-  if (full()) {
+  const bool scarce = static_cast<size_t>(socket) >= ceiling_;
+  if (full() || scarce) {
     ++refused_;
     ::shutdown(socket, SHUT_RDWR);
+    if (scarce) HangUpOnWaiting();
     return false;
   }
   strangers_[socket] = {.host = std::move(host), .address = std::move(address)};
@@ -65,17 +105,43 @@ bool StrangerGate::Admit(int socket) {
 // gRPC closes sockets without a word, but a number that is closed, or by now
 // another connection's, is not connected to the same address any more.
 void StrangerGate::ForgetClosed() {
-  std::erase_if(strangers_, [](const auto& s) {
+  const auto closed = [](const auto& s) {
     return PeerOf(s.first).second != s.second.address;
-  });
+  };
+  std::erase_if(strangers_, closed);
+  std::erase_if(known_, closed);
 }
 
-void StrangerGate::Believe(absl::string_view address) {
+void StrangerGate::Keep(int socket, Known known) {
+  ForgetClosed();
+  size_t alike = 0;
+  auto eldest = known_.end();
+  for (auto k = known_.begin(); k != known_.end(); ++k) {
+    if (k->second.who != known.who) continue;
+    ++alike;
+    if (eldest == known_.end() || k->second.number < eldest->second.number) {
+      eldest = k;
+    }
+  }
+  if (alike >= kMostOfOne) {
+    ::shutdown(eldest->first, SHUT_RDWR);
+    known_.erase(eldest);
+  }
+  known_[socket] = std::move(known);
+}
+
+void StrangerGate::Believe(absl::string_view address, absl::string_view who) {
   const std::string plain =
       absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
   MutexLock lock(&mu_);
-  std::erase_if(strangers_,
-                [&](const auto& s) { return s.second.address == plain; });
+  const auto stranger = std::ranges::find_if(
+      strangers_, [&](const auto& s) { return s.second.address == plain; });
+  if (stranger == strangers_.end()) return;
+  const int socket = stranger->first;
+  strangers_.erase(stranger);
+  if (who.empty()) return;
+  Keep(socket,
+       {.who = std::string(who), .address = plain, .number = ++believed_});
 }
 
 size_t StrangerGate::strangers() {
