@@ -117,6 +117,37 @@ TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
   EXPECT_EQ(answers_[7].view->resume_round, 0);
 }
 
+TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (int id = 5; id <= 8; ++id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = true;
+    EXPECT_EQ(Members().size(), 4);
+    Run(2);
+  }
+  EXPECT_EQ(Members().size(), 8);
+}
+
+// The fleet went back behind what it has saved, which it could not remove.
+TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
+  Assemble(4);
+  Run(10);
+  for (const uint64_t saved : {uint64_t{150}, uint64_t{100'000}}) {
+    ASSERT_TRUE(Register(3, 200 + saved, false, {100, saved}).ok());
+    beats_[3] = Beat(3, 200 + saved);
+    Run(2);
+    ASSERT_TRUE(answers_[3].view.has_value());
+    EXPECT_EQ(answers_[3].view->resume_round, saved == 150 ? 150 : 100);
+  }
+  ASSERT_TRUE(Register(3, 400, false, {100'000}).ok());
+  beats_[3] = Beat(3, 400);
+  Run(2);
+  EXPECT_FALSE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].donors.size(), 3);
+}
+
 TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
   options_.max_peers = 4;
   Assemble(4);
@@ -126,7 +157,8 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
   options_.max_peers = 0;
   fleet_.reset();
   beats_.clear();
-  Assemble(4, "hypercube");
+  options_.schedule.edges = "0-1 1-2 2-3 3-0";
+  Assemble(4, "edge-list");
   Run(10);
   EXPECT_EQ(Register(7, 107).status().code(),
             absl::StatusCode::kFailedPrecondition);

@@ -190,6 +190,7 @@ class Fleet {
   void ReplaceForgotten(const FleetHeartbeat& heartbeat,
                         const MemberRecord& member);
   void LetIn(absl::Time now);
+  std::vector<uint64_t> SharedPast(std::vector<uint64_t> rounds) const;
   void HearOfStop(uint64_t acknowledged);
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,

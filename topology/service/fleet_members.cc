@@ -175,6 +175,15 @@ bool Fleet::CanHave(int members, const std::string& instead) {
   return false;
 }
 
+// Of one that comes back alone: what it saved beyond all others is of a past
+// that they have given up, and could not be removed then.
+std::vector<uint64_t> Fleet::SharedPast(std::vector<uint64_t> rounds) const {
+  std::erase_if(rounds, [limit = FutureRound()](uint64_t round) {
+    return round > limit;
+  });
+  return rounds;
+}
+
 // Decides what a new life of `member`, or a new peer, is to the fleet.
 absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
                           absl::Time now) {
@@ -195,7 +204,7 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   // The checkpoint of one that is no member may be of another fleet, or of a
   // life that never trained.
   const bool goes_on = known && member.standing == Standing::kMember &&
-                       !r.checkpoint_rounds.empty();
+                       !SharedPast(r.checkpoint_rounds).empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
   // The view that it trains by is not newer than the one of now, which is
   // without it: that is told, and it comes as another life.
@@ -215,15 +224,14 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   }
   const int members = registered();
   const int most = options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
-  // Who was a member waits until the fleet can have it.
-  if (!options_.elastic || members >= most ||
-      (!known && !CanHave(members + 1, absl::StrFormat("peer %d cannot join",
-                                                       member.id.value)))) {
+  const bool named = options_.schedule.graph == "edge-list";
+  if (!options_.elastic || members >= most || (named && !known)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
         "--id, a larger fleet needs another graph, --max-peers or --peers",
         members));
   }
+  // It waits until the fleet can have it, with others who wait perhaps.
   member.standing = Standing::kJoining;
   return absl::OkStatus();
 }
