@@ -272,6 +272,8 @@ absl::Status SimLife::MakePeer() {
                                             .sketch = nullptr}));
   peer_->neighborhood().AddObservers([this](PeerId other) {
     auto& observer = observers_[other];
+    // Made again, with what the other end has begun with, say.
+    if (observer != nullptr) excused_.insert(other);
     observer = std::make_unique<Observer>(this, other);
     return observer.get();
   });
@@ -315,7 +317,7 @@ void SimLife::NotePast(uint64_t round) {
     if (name.rfind("edge.", 0) != 0) continue;
     const auto edge = DecodeSavedEdge(bytes);
     if (!edge.ok()) continue;
-    older_.insert({std::stoull(name.substr(5))});
+    excused_.insert({std::stoull(name.substr(5))});
     world_.ledger.Resume({machine_.id,
                           {std::stoull(name.substr(5))},
                           edge->record.epoch,
@@ -331,7 +333,6 @@ void SimLife::BeginAnotherLife() {
   number_ = ++machine_.lives;
   world_.ledger.Begin(machine_.id, number_);
   seen_.clear();
-  older_.clear();
   seen_view_.epoch = 0;
 }
 

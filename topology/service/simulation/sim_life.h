@@ -166,7 +166,7 @@ class SimLife final : private MetricsSink {
   bool missed_end_ = false;
   int spoils_ = 0;
   std::map<PeerId, Seen> seen_;
-  std::set<PeerId> older_;  // edges of a view before the present one
+  std::set<PeerId> excused_;  // edges whose codec this view has not chosen
   View seen_view_;
   Task<absl::Status> main_;
 };

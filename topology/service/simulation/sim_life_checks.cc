@@ -91,7 +91,7 @@ void SimLife::CheckView() {
     machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
   }
   seen_view_ = view;
-  for (const auto& [peer, seen] : seen_) older_.insert(peer);
+  for (const auto& [peer, seen] : seen_) excused_.insert(peer);
   const View& same =
       world_.views.emplace(std::pair(view.generation, view.epoch), view)
           .first->second;
@@ -172,16 +172,17 @@ void SimLife::CheckMemory(const Edge& edge) {
   }
 }
 
-// The one limit of memory that a peer is given.  An edge keeps what it was made
-// with though ranks are others in a later view, and so does one of a
-// checkpoint: those of one view count.  Nor is there a limit to edges whose
-// other end had begun with replicas when this peer came: as much again is wrong.
+// The one limit of memory that a peer is given.  It goes by ranks, and an edge
+// keeps what it was made with though they are others in a later view; so does
+// one of a checkpoint, or whose other end has it from such a view.  Only edges
+// that this view has made, to its members, count, and as much again is let pass
+// for ends that met in different views.
 void SimLife::CheckReplicas() {
   if (world_.scenario.replica_edges == 0) return;
   uint64_t bytes = 0;
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
     if (!edge.side().codec().needs_replica()) return;
-    if (older_.contains(edge.other())) return;
+    if (excused_.contains(edge.other()) || !view().RankOf(edge.other())) return;
     const CodecSide::Saved saved = edge.side().Save();
     bytes += sizeof(float) * (saved.replica.size() + saved.difference.size());
   });
