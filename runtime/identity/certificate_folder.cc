@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <vector>
 
@@ -138,26 +137,40 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
 // let in who was kept out before: what was read last stays.
 void CertificateFolder::ReadAgain() const {
   const Stamps now = StampsOf(path_);
-  if (now == stamps_) return;
+  if (now == stamps_) {
+    if (std::exchange(unread_, false)) problem_.clear();
+    return;
+  }
   absl::StatusOr<TrustFiles> files = ReadTrustFiles(path_);
-  if (!files.ok()) return;
-  absl::StatusOr<Trust> trust = Trust::Create(files->authority, files->crl);
-  if (!trust.ok()) return;
+  absl::StatusOr<Trust> trust =
+      files.ok() ? Trust::Create(files->authority, files->crl) : files.status();
+  unread_ = !trust.ok();
+  if (unread_) {
+    problem_ = absl::StrCat(path_, ": ", trust.status().message(),
+                            "; what was read before stays in force");
+    return;
+  }
   stamps_ = now;
+  problem_.clear();
   const std::vector<std::string> before = trust_.Revoked();
   const std::vector<std::string> after = trust->Revoked();
   if (files->authority == authority_ &&
       !std::includes(after.begin(), after.end(), before.begin(),
                      before.end())) {
-    std::fprintf(stderr,
-                 "warning: %s is older than the list read before, which stays "
-                 "in force: it lacks certificates that have been revoked; copy "
-                 "the authority's newest\n",
-                 crl_path().c_str());
+    problem_ = absl::StrCat(
+        crl_path(),
+        " is older than the list read before, which stays in force: it lacks "
+        "certificates that have been revoked; copy the authority's newest");
     return;
   }
   authority_ = std::move(files->authority);
   trust_ = *std::move(trust);
+}
+
+std::string CertificateFolder::Problem() const {
+  MutexLock lock(&mu_);
+  ReadAgain();
+  return problem_;
 }
 
 absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,

@@ -60,6 +60,10 @@ class CertificateFolder {
     return Check(pem, /*signs=*/true);
   }
 
+  // What is wrong with ca.pem and crl.pem as they are now, so that those read
+  // before stay in force; empty: nothing.
+  std::string Problem() const ABSL_LOCKS_EXCLUDED(mu_);
+
   struct Signature {
     std::string certificate;  // PEM, of who signed
     std::string bytes;
@@ -95,7 +99,9 @@ class CertificateFolder {
   mutable Mutex mu_;
   mutable std::string authority_ ABSL_GUARDED_BY(mu_);  // PEM
   mutable Trust trust_ ABSL_GUARDED_BY(mu_);
-  mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);
+  mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
+  mutable std::string problem_ ABSL_GUARDED_BY(mu_);
+  mutable bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
 };
 
 // What a program is told to do about whoever is not on this machine.

@@ -136,15 +136,7 @@ absl::Status OpenDoorOf(PeerProcessOptions& options,
       options.certificates,
       OpenDoor({.certificates = folder, .insecure = options.insecure},
                IsLoopback(options.listen) ? options.topology : options.listen));
-  if (options.certificates == nullptr) {
-    if (options.insecure) {
-      std::fprintf(
-          stderr,
-          "warning: --insecure: anybody who reaches these ports can read "
-          "and change the model\n");
-    }
-    return absl::OkStatus();
-  }
+  if (options.certificates == nullptr) return absl::OkStatus();
   const Identity& identity = options.certificates->identity();
   if (identity.role != Role::kPeer || identity.run != options.config.name()) {
     return absl::InvalidArgumentError(

@@ -51,7 +51,10 @@ PeerProcess::~PeerProcess() = default;
 absl::Status PeerProcess::Run() {
   GOSSAMER_RETURN_IF_ERROR(Prepare());
   absl::Status result;
-  loop_.Post([this] { main_ = Main(); });
+  loop_.Post([this] {
+    LookAtDoor();
+    main_ = Main();
+  });
   // Not a part of Main(): what it returns is looked at from outside, so that
   // everything it used can be destroyed on this thread afterwards.
   std::function<void()> poll = [this, &poll, &result] {
@@ -345,6 +348,23 @@ Task<absl::Status> PeerProcess::Train() {
                    peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
                    " steps"));
   co_return absl::OkStatus();
+}
+
+void PeerProcess::LookAtDoor() {
+  const absl::Time now = loop_.Now();
+  if (options_.certificates != nullptr) {
+    const std::string problem = options_.certificates->Problem();
+    if (!problem.empty() && problem != door_problem_) {
+      Tell("trust_unread", problem);
+      Log(problem);
+    }
+    door_problem_ = problem;
+  } else if (options_.insecure && now >= reminds_at_) {
+    Log("warning: --insecure: anybody who reaches these ports can read and "
+        "change the model");
+    reminds_at_ = now + absl::Minutes(1);
+  }
+  loop_.RunAt(now + absl::Seconds(1), [this] { LookAtDoor(); });
 }
 
 // Sparingly: a view that is refused comes again with every answer, and who was

@@ -103,9 +103,14 @@ class PeerProcess {
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
   // Whom or what this peer did not believe, for events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
+  // Tells of files that cannot be read again, and each minute of a door that
+  // has no lock.
+  void LookAtDoor();
   // A line for the log of this process.
   void Log(const std::string& line) const;
 
+  std::string door_problem_;
+  absl::Time reminds_at_ = absl::InfinitePast();
   const PeerProcessOptions options_;
   const uint64_t boot_id_;
   RealLoop loop_;

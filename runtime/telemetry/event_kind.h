@@ -119,6 +119,10 @@ inline constexpr EventInfo kEventKinds[] = {
     {"strangers_refused",
      "connections were hung up on: as many of nobody known were open as may be",
      "a firewall, if neighbours cannot get in"},
+    {"trust_unread",
+     "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
+     "older than before: what was read before stays in force",
+     "copy the authority's newest into it"},
     {"view_refused",
      "a view was changed, or is not signed by the service; the last one stays",
      "see who answers at the service's address"},

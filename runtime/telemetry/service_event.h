@@ -48,6 +48,10 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"strangers_refused",
      "connections were hung up on: as many of nobody known were open as may be",
      "a firewall, if members cannot get in"},
+    {"trust_unread",
+     "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
+     "older than before: what was read before stays in force",
+     "copy the authority's newest into it"},
 };
 
 // One of these, as from its name: ServiceEvent event = "stands_by".

@@ -4,6 +4,7 @@
 #include "topology/service/access.h"
 
 #include <atomic>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -119,8 +120,10 @@ class LockedServiceTest : public ::testing::Test {
     auto service = TopologyService::Create(
         options, *std::move(store), [this] { return clock_.Now(); },
         [this](const std::string& line) {
-          if (line.find("_refused: ") != std::string::npos)
+          if (line.find("_refused: ") != std::string::npos ||
+              line.find("trust_unread: ") != std::string::npos) {
             log_.push_back(line);
+          }
         },
         certificates);
     EXPECT_TRUE(service.ok()) << service.status();
@@ -229,6 +232,15 @@ TEST_F(LockedServiceTest, RevocationHoldsOnOpenConnections) {
   const grpc::Status revoked = Register(*stub, 1);
   EXPECT_EQ(revoked.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(revoked.error_message(), HasSubstr("revoked"));
+}
+
+TEST_F(LockedServiceTest, AListThatCannotBeReadIsToldOnce) {
+  const auto own = run_.Certificates(run_.Other(Role::kTopology));
+  std::ofstream(own->crl_path()) << "half a lis";
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(log_, ElementsAre(testing::AllOf(HasSubstr("trust_unread: "),
+                                               HasSubstr("stays in force"))));
 }
 
 // A peer's own calls, on a loop of their own.

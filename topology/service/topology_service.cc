@@ -94,8 +94,19 @@ void TopologyService::StandBy(const absl::Status& why) {
   stands_by_ = why;
 }
 
+void TopologyService::TellTrust() {
+  if (certificates_ == nullptr) return;
+  const std::string problem = certificates_->Problem();
+  MutexLock lock(&mu_);
+  if (!problem.empty() && problem != trust_problem_) {
+    events_->Tell("trust_unread", problem);
+  }
+  trust_problem_ = problem;
+}
+
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   TellStrangers();
+  TellTrust();
   const absl::Status held = store_->Held();
   bool was_active = false;
   {

@@ -92,6 +92,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   absl::StatusOr<Certificate> CallerOf(
       const grpc::CallbackServerContext& context) const;
   void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
+  void TellTrust() ABSL_LOCKS_EXCLUDED(mu_);
 
   const FleetOptions options_;
   const std::unique_ptr<Store> store_;
@@ -105,6 +106,7 @@ class TopologyService final : public wire::Topology::CallbackService {
       ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
+  std::string trust_problem_ ABSL_GUARDED_BY(mu_);
 };
 
 struct TopologyServer {
