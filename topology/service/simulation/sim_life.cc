@@ -346,6 +346,8 @@ void SimLife::OnEvent(const Event& event) {
   if (sick && spoilt_) return;
   if (event.kind == "outside" || event.kind == "spoilt") {
     BeginAnotherLife();
+  } else if (event.kind == "left") {
+    machine_.left_as = number_;
   } else if (event.kind == "left_late") {
     if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
@@ -357,10 +359,18 @@ void SimLife::OnEvent(const Event& event) {
     spoilt_ = false;
   } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
+  } else if (event.kind == "checkpoint_failed" &&
+             event.round < machine_.saved_round) {
+    machine_.saved_round = 0;  // of a past that may be set aside by now
   } else if (event.kind == "resumed") {
     watch_->Accept();
     machine_.saved_round = std::min(machine_.saved_round, event.round);
     NotePast(event.round);
+    // A service without its disk takes a view that still has it for the newest:
+    // what others have completed since it left is not in what it saved.
+    if (const uint64_t left = std::exchange(machine_.left_as, 0); left != 0) {
+      world_.ledger.Crash(machine_.id, left);
+    }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {
     Violation(absl::StrCat(kind, ": ", event.detail));
