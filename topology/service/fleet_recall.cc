@@ -44,8 +44,7 @@ absl::Status Fleet::Recall(const Registration& r, absl::Time now) {
   if (!r.trains) return absl::OkStatus();
   return absl::UnavailableError(
       "this service has lost its --state and waits for a peer whose view it "
-      "can "
-      "take; training goes on meanwhile");
+      "can take; training goes on meanwhile");
 }
 
 // Whose service was started with other options goes on without one: it is the
