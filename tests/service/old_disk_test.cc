@@ -39,6 +39,13 @@ FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
   return h;
 }
 
+// One of peer `id` of OldDiskTest that stops at `stop` if all do.
+FleetHeartbeat Agreeing(uint64_t id, uint64_t round, uint64_t stop) {
+  FleetHeartbeat h = Beat(id, 100 + id, round);
+  h.acknowledged_stop = stop;
+  return h;
+}
+
 // Peers 1 .. n are in the first view with boot ids 101 .. 100 + n.
 class OldDiskTest : public testing::Test {
  protected:
@@ -147,16 +154,10 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
   ASSERT_TRUE(stop.ok());
   Begin(3, backup);
   EXPECT_EQ(Hear(Beat(1, 101, 51)).stop.round, 0u);
-  FleetHeartbeat h = Beat(2, 102, 52);
-  h.acknowledged_stop = *stop;
-  StopState again = Hear(h).stop;
+  StopState again = Hear(Agreeing(2, 52, *stop)).stop;
   EXPECT_EQ(again.round, *stop);
   EXPECT_FALSE(again.committed);
-  for (const int i : {1, 3}) {
-    h = Beat(i, 100 + i, 53);
-    h.acknowledged_stop = *stop;
-    again = Hear(h).stop;
-  }
+  for (const int i : {1, 3}) again = Hear(Agreeing(i, 53, *stop)).stop;
   EXPECT_EQ(again.round, *stop);
   EXPECT_TRUE(again.committed);
 }
@@ -164,23 +165,16 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
 TEST_F(OldDiskTest, AForgottenStopThatSomebodyIsPastMovesOn) {
   Assemble(3);
   Begin(3, fleet_->record());
-  FleetHeartbeat h = Beat(2, 102, 52);
-  h.acknowledged_stop = 60;
-  EXPECT_EQ(Hear(h).stop.round, 60u);
-  h = Beat(1, 101, 61);
-  h.round_begun = 61;
-  EXPECT_GT(Hear(h).stop.round, 61u);
+  EXPECT_EQ(Hear(Agreeing(2, 52, 60)).stop.round, 60u);
+  EXPECT_GT(Hear(Beat(1, 101, 61)).stop.round, 61u);
 }
 
 TEST_F(OldDiskTest, OfTwoForgottenStopsTheLaterOneWasMeant) {
   Assemble(3);
   Begin(3, fleet_->record());
-  FleetHeartbeat h = Beat(2, 102, 40);
-  h.acknowledged_stop = 49;  // it has not heard of the next one
-  EXPECT_EQ(Hear(h).stop.round, 49u);
-  h = Beat(1, 101, 48);
-  h.acknowledged_stop = 73;
-  EXPECT_EQ(Hear(h).stop.round, 73u);
+  // It has not heard of the next one.
+  EXPECT_EQ(Hear(Agreeing(2, 40, 49)).stop.round, 49u);
+  EXPECT_EQ(Hear(Agreeing(1, 48, 73)).stop.round, 73u);
 }
 
 // The record is of before it was let in; what it says of itself is newer.
