@@ -312,13 +312,15 @@ Task<absl::Status> Peer::Finish() {
   if (stopped_ && !in_fleet) {
     Tell("ended_without", "the run is over; this peer was not in it then");
   }
-  // One that waited to begin has nothing of its own, and one that left within a
-  // centralized round has no longer what the others had at its beginning.
+  // One that waits to begin, or to begin again with what it got, has nothing of
+  // its own: saved as of a round that it knows from before, it would set aside
+  // later ones that the others share.  And one that left within a centralized
+  // round has no longer what the others had at its beginning.
   const bool between =
       !spec_.centralized ||
       steps_ % static_cast<uint64_t>(spec_.steps_per_round) == 0;
   if (parts_.checkpoints != nullptr && !all_reducer_.spoilt() && between &&
-      (in_fleet || steps_ > 0)) {
+      (in_fleet || (steps_ > 0 && !has_state_))) {
     TakeState();
   } else {
     neighborhood_.BeginRecord(cut);

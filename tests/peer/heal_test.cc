@@ -38,6 +38,7 @@ struct Clinic {
   uint64_t furthest = 0;
   std::optional<PeerId> patient;
   bool over = false;  // the others will have ended before it is well
+  bool full = false;  // or before a view has it
   std::vector<std::function<void()>> tell;
 
   void Tell() {
@@ -81,6 +82,10 @@ class ClinicMembership final : public ForwardingMembership {
     return {.round = clinic_->furthest, .committed = true};
   }
   void SetReady() override {
+    if (clinic_->full) {
+      clinic_->over = true;
+      return clinic_->Tell();
+    }
     clinic_->patient.reset();
     ++clinic_->view.epoch;
     clinic_->view.from_round = clinic_->furthest + 3;
@@ -291,6 +296,26 @@ TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
   };
   EXPECT_THAT(saved(0), ElementsAre(301));
   EXPECT_THAT(saved(kSick), IsEmpty()) << "what it has is nonsense";
+}
+
+// What it got is of the others' round, which it does not know: saved as of its
+// own it would pass for what it had then.
+TEST_F(HealTest, WhoseFleetEndsBeforeAViewHasItSavesNothing) {
+  clinic_.full = true;
+  const TemporaryFolder folder;
+  Begin(
+      300,
+      [](uint64_t call, std::span<float> x) {
+        if (call == 100) Spoil(x);
+        return absl::OkStatus();
+      },
+      /*clinic=*/true, folder.path());
+  ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
+  ExpectTheOthersFine();
+  EXPECT_EQ(fleet_->recorder(kSick).Count("state_received"), 1);
+  EXPECT_EQ(fleet_->recorder(kSick).Count("ended_without"), 1);
+  const CheckpointStore store(absl::StrCat(folder.path(), "/peer-", kSick), 1);
+  EXPECT_THAT(store.Rounds(), IsEmpty());
 }
 
 TEST_F(HealTest, WhoNeverGetsWellEndsWithTheReason) {
