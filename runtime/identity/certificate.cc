@@ -13,7 +13,10 @@ namespace gossamer {
 namespace {
 
 constexpr size_t kSignatureBytes = 64;  // RFC 8032, section 5.1.6
-constexpr char kDate[] = "%Y-%m-%d %H:%M UTC";
+
+std::string DateOf(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
+}
 
 std::string SerialOf(const ASN1_INTEGER* serial) {
   const openssl::BignumPtr number(ASN1_INTEGER_to_BN(serial, nullptr));
@@ -117,6 +120,7 @@ bool KeyFits(absl::string_view certificate, absl::string_view key) {
 struct Trust::Impl {
   openssl::StorePtr store;
   openssl::CrlPtr crl;
+  absl::Time until;  // when the authority's own days are over
 };
 
 Trust::Trust(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -133,6 +137,7 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
         "a certificate that may not issue others is no authority");
   }
   auto impl = std::make_unique<Impl>();
+  impl->until = openssl::ToTime(X509_get0_notAfter(root.get()));
   impl->store.reset(X509_STORE_new());
   if (!impl->store || X509_STORE_add_cert(impl->store.get(), root.get()) != 1) {
     return openssl::Error("cannot keep the authority");
@@ -190,27 +195,35 @@ absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
   const bool valid = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
   if (valid) return read;
+  // Everything of it ends with it, its list of revoked certificates as well.
+  if (now > impl_->until) {
+    return refuse(absl::StrCat(
+        "the authority itself expired at ", DateOf(impl_->until),
+        "; make another one with gossamer certs init, and give everybody new "
+        "certificates"));
+  }
   const std::string whose =
       absl::StrCat("the certificate of ", Describe(read->identity),
                    " of run \"", read->identity.run, "\" ");
   switch (const int error = X509_STORE_CTX_get_error(context.get()); error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      return refuse(absl::StrCat(
-          whose, "expired at ",
-          absl::FormatTime(kDate, read->until, absl::UTCTimeZone()),
-          "; issue a new one with gossamer certs issue"));
-    case X509_V_ERR_CERT_NOT_YET_VALID:
       return refuse(
-          absl::StrCat(whose, "is not valid before ",
-                       absl::FormatTime(kDate, read->from, absl::UTCTimeZone()),
-                       "; is the clock of this machine right?"));
+          absl::StrCat(whose, "expired at ", DateOf(read->until),
+                       "; issue a new one with gossamer certs issue"));
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return refuse(absl::StrCat(whose, "is not valid before ",
+                                 DateOf(read->from),
+                                 "; is the clock of this machine right?"));
     case X509_V_ERR_CERT_REVOKED:
       return refuse(
           absl::StrCat(whose, "has been revoked (serial ", read->serial, ")"));
     case X509_V_ERR_CRL_HAS_EXPIRED:
-      return refuse(
-          "the list of revoked certificates has expired; fetch the "
-          "authority's newest crl.pem");
+      // Another tool's: what gossamer certs makes is good as long as its
+      // authority.  Who was revoked since nobody can say, so nobody gets in.
+      return refuse(absl::StrCat(
+          "the list of revoked certificates expired at ",
+          DateOf(openssl::ToTime(X509_CRL_get0_nextUpdate(impl_->crl.get()))),
+          "; copy crl.pem from the authority's folder again"));
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:

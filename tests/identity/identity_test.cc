@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
+#include "runtime/identity/openssl.h"
 #include "tests/identity/test_run.h"
 
 namespace gossamer {
@@ -134,6 +135,49 @@ TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
               HasSubstr("revoked"));
   EXPECT_FALSE(trust->Check(five.certificate, now_).ok());
   EXPECT_TRUE(trust->Check(four.certificate, now_).ok());
+}
+
+// A list of another tool may end before its authority.
+std::string EndsAt(absl::Time end, const KeyPair& authority,
+                   const std::string& crl) {
+  const openssl::CrlPtr list = openssl::ReadCrlPem(crl);
+  const openssl::KeyPtr key = openssl::ReadKeyPem(authority.key);
+  const openssl::TimePtr time(ASN1_TIME_set(nullptr, absl::ToTimeT(end)));
+  EXPECT_EQ(X509_CRL_set1_nextUpdate(list.get(), time.get()), 1);
+  EXPECT_NE(X509_CRL_sign(list.get(), key.get(), EVP_sha256()), 0);
+  return openssl::ToPem(
+      [&](BIO* out) { return PEM_write_bio_X509_CRL(out, list.get()); });
+}
+
+TEST_F(CertificateTest, AfterItsListHasEndedNobodyIsBelieved) {
+  const KeyPair three = Peer(3, 100 * kDay);
+  const std::string own = *Revoke(authority_, "", {"0a"}, now_);
+  const auto trust = Trust::Create(authority_.certificate,
+                                   EndsAt(now_ + kDay, authority_, own));
+  ASSERT_TRUE(trust.ok()) << trust.status();
+  EXPECT_TRUE(trust->Check(three.certificate, now_).ok());
+  const absl::Status late =
+      trust->Check(three.certificate, now_ + 2 * kDay).status();
+  EXPECT_TRUE(absl::IsUnauthenticated(late)) << late;
+  EXPECT_THAT(late.message(),
+              HasSubstr("list of revoked certificates expired at 2023-11-15"));
+  // Its own never does before the authority.
+  EXPECT_TRUE(Trust::Create(authority_.certificate, own)
+                  ->Check(three.certificate, now_ + 99 * kDay)
+                  .ok());
+}
+
+TEST_F(CertificateTest, WhatEndsWithItsAuthoritySaysSo) {
+  const KeyPair three = Peer(3, 100 * kDay);
+  for (const std::string& crl :
+       {std::string(), *Revoke(authority_, "", {"0a"}, now_)}) {
+    const absl::Status late = Trust::Create(authority_.certificate, crl)
+                                  ->Check(three.certificate, now_ + 101 * kDay)
+                                  .status();
+    EXPECT_TRUE(absl::IsUnauthenticated(late)) << late;
+    EXPECT_THAT(late.message(),
+                HasSubstr("the authority itself expired at 2024-02-22"));
+  }
 }
 
 TEST_F(CertificateTest, AListOfAnotherAuthorityIsNotTaken) {
