@@ -26,6 +26,7 @@
 #include "tests/identity/test_run.h"
 #include "tests/testing/peak_memory.h"
 #include "tests/transport/hostile_server.h"
+#include "tests/transport/raw_client.h"
 #include "tests/transport/raw_socket.h"
 
 namespace gossamer {
@@ -123,23 +124,36 @@ TEST_F(IssuerTest, ANewcomerBelievesItsAuthorityOnly) {
 }
 
 TEST_F(IssuerTest, GiantAndCompressedRequestsAreRefusedUnseen) {
-  wire::JoinRequest giant;
-  giant.set_token_id(token_.id);
-  giant.set_signing_request(std::string(1 << 20, 'x'));
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
   const auto refusal = [&](grpc_compression_algorithm algorithm) {
     grpc::ChannelArguments arguments;
     arguments.SetCompressionAlgorithm(algorithm);
-    const auto stub = wire::Issuer::NewStub(grpc::CreateCustomChannel(
-        address(), NewcomerCredentials(token_.authority), arguments));
-    wire::JoinResponse response;
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
-    return stub->Join(&context, giant, &response).error_code();
+    RawClient client(address(), "/gossamer.Issuer/Join",
+                     NewcomerCredentials(token_.authority), arguments);
+    client.Write(Bomb(256));
+    return client.Finish().error_code();
   };
   EXPECT_EQ(refusal(GRPC_COMPRESS_NONE), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
+}
+
+// A byte at a time, half a handshake, and a newcomer that asks for nothing.
+TEST_F(IssuerTest, WhoDawdlesIsCutOff) {
+  const auto idle =
+      grpc::CreateChannel(address(), NewcomerCredentials(token_.authority));
+  ASSERT_TRUE(
+      idle->WaitForConnected(absl::ToChronoTime(absl::Now() + kPatience)));
+  RawSocket half(server_.port), slow(server_.port);
+  ASSERT_TRUE(half.Send(kHalfHandshake));
+  const std::string endless = kHalfHandshake + std::string(500, '\0');
+  EXPECT_LT(slow.Drip(endless, absl::Milliseconds(200)), endless.size());
+  EXPECT_TRUE(half.EndsWithin(kPatience));
+  EXPECT_TRUE(idle->WaitForStateChange(
+      GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + kPatience)));
 }
 
 TEST_F(IssuerTest, ADeskThatAnswersWithABombIsRefused) {

@@ -26,6 +26,8 @@
 #include "tests/cli/temporary_folder.h"
 #include "tests/identity/test_run.h"
 #include "tests/testing/peak_memory.h"
+#include "tests/transport/hostile_server.h"
+#include "tests/transport/raw_client.h"
 #include "tests/transport/raw_socket.h"
 #include "topology/service/sqlite_store.h"
 #include "topology/service/topology_service.h"
@@ -387,14 +389,33 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   grpc::ChannelArguments arguments;
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
-  const auto packed = StubWith(
+  RawClient packed(
+      absl::StrCat("127.0.0.1:", server_.port), "/gossamer.Topology/Register",
       TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology),
       arguments);
-  giant.set_address(std::string(64 << 20, 'x'));
-  EXPECT_EQ(Ask(*packed, &wire::Topology::Stub::Register, giant, &response)
-                .error_code(),
-            grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::ByteBuffer bomb = Bomb(256);
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  packed.Write(bomb);
+  EXPECT_EQ(packed.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_LT(PeakMemory() - before, 64 << 10);
   EXPECT_TRUE(Register(*stub, 1).ok());
+}
+
+// A byte at a time, half a handshake, and a member that calls nothing.
+TEST_F(LockedServiceTest, WhoDawdlesIsCutOff) {
+  const auto idle = grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", server_.port),
+      TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology));
+  ASSERT_TRUE(
+      idle->WaitForConnected(gpr_time_from_millis(20'000, GPR_TIMESPAN)));
+  RawSocket half(server_.port), slow(server_.port);
+  ASSERT_TRUE(half.Send(kHalfHandshake));
+  const std::string endless = kHalfHandshake + std::string(500, '\0');
+  EXPECT_LT(slow.Drip(endless, absl::Milliseconds(200)), endless.size());
+  EXPECT_TRUE(half.EndsWithin(absl::Seconds(60)));
+  EXPECT_TRUE(idle->WaitForStateChange(
+      GRPC_CHANNEL_READY, gpr_time_from_millis(60'000, GPR_TIMESPAN)));
 }
 
 // Half of all of one host; who has called is none of them any more, and who

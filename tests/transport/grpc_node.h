@@ -1,13 +1,8 @@
-// Peers over gRPC for tests: one that notes what it is told, and a client that
-// says what it likes.
+// Peers over gRPC for tests, which note what they are told.
 
 #ifndef GOSSAMER_TESTS_TRANSPORT_GRPC_NODE_H_
 #define GOSSAMER_TESTS_TRANSPORT_GRPC_NODE_H_
 
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
-
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -23,10 +18,10 @@
 #include "runtime/transport/grpc/grpc_transport.h"
 #include "runtime/transport/grpc/hello.h"
 #include "tests/transport/backend.h"
+#include "tests/transport/raw_client.h"
 
 namespace gossamer {
 
-using ByteVector = std::vector<std::byte>;
 using Seen = Recorder::Seen;
 
 inline constexpr PeerId kA{1};
@@ -110,67 +105,6 @@ class Node {
   CondVar reported_;
   std::vector<absl::Status> problems_;
   std::unique_ptr<GrpcTransport> transport_;
-};
-
-// A client that says what it likes.
-class RawClient {
- public:
-  explicit RawClient(const std::string& address,
-                     const char* method = "/gossamer.Edge/Exchange",
-                     std::shared_ptr<grpc::ChannelCredentials> credentials =
-                         grpc::InsecureChannelCredentials(),
-                     grpc::ChannelArguments arguments = {}) {
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    stub_ = std::make_unique<grpc::GenericStub>(
-        grpc::CreateCustomChannel(address, credentials, arguments));
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::seconds(60));
-    call_ = stub_->PrepareCall(&context_, method, &queue_);
-    call_->StartCall(nullptr);
-    Next();
-  }
-  ~RawClient() {
-    context_.TryCancel();
-    queue_.Shutdown();
-    void* tag;
-    bool ok;
-    while (queue_.Next(&tag, &ok)) {
-    }
-  }
-  bool Write(const ByteVector& bytes) {
-    const grpc::Slice slice(bytes.data(), bytes.size());
-    return Write(grpc::ByteBuffer(&slice, 1));
-  }
-  bool Write(const grpc::ByteBuffer& message) {
-    call_->Write(message, nullptr);
-    return Next();
-  }
-  bool Read() {
-    grpc::ByteBuffer buffer;
-    call_->Read(&buffer, nullptr);
-    return Next();
-  }
-  // Reads to the end; what the other end said.
-  grpc::Status Finish() {
-    while (Read()) {
-    }
-    grpc::Status status;
-    call_->Finish(&status, nullptr);
-    Next();
-    return status;
-  }
-  const grpc::ClientContext& context() const { return context_; }
-
- private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-  std::unique_ptr<grpc::GenericStub> stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
 inline TransportHello HelloOfB() {

@@ -137,13 +137,8 @@ TEST(LimitsTest, WhoSaysNothingIsCutOff) {
 TEST(LimitsTest, WhoDripsIsCutOff) {
   Node node(Hasty());
   RawSocket slow(PortOf(node.address()));
-  size_t sent = 0;
-  // A byte at a time never gets to the end of the preface.
-  while (sent < kPreface.size() && slow.Send(kPreface.substr(sent, 1)) &&
-         !slow.EndsWithin(kShort / 5)) {
-    ++sent;
-  }
-  EXPECT_LT(sent, kPreface.size());
+  // It never gets to the end of the preface.
+  EXPECT_LT(slow.Drip(kPreface, kShort / 5), kPreface.size());
 }
 
 TEST(LimitsTest, AConnectionWithoutAStreamIsCutOff) {
@@ -161,8 +156,7 @@ TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
   RawSocket silent(PortOf(node.address()));
   EXPECT_TRUE(silent.EndsWithin(kLimit));
   RawSocket half(PortOf(node.address()));
-  // The beginning of a ClientHello.
-  ASSERT_TRUE(half.Send(std::string("\x16\x03\x01\x02\x00\x01", 6)));
+  ASSERT_TRUE(half.Send(kHalfHandshake));
   EXPECT_TRUE(half.EndsWithin(kLimit));
 }
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -23,6 +24,9 @@ namespace gossamer {
 inline int PortOf(const std::string& address) {
   return std::atoi(address.substr(address.rfind(':') + 1).c_str());
 }
+
+// The beginning of a TLS record that never ends: a ClientHello's first bytes.
+inline const std::string kHalfHandshake("\x16\x03\x01\x02\x00\x01", 6);
 
 class RawSocket {
  public:
@@ -53,6 +57,16 @@ class RawSocket {
   bool Send(const std::string& bytes) {
     return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
+  }
+  // A byte at a time, with `pause` after each, until the other end has closed:
+  // how many it took.
+  size_t Drip(const std::string& bytes, absl::Duration pause) {
+    size_t sent = 0;
+    while (sent < bytes.size() && Send(bytes.substr(sent, 1)) &&
+           !EndsWithin(pause)) {
+      ++sent;
+    }
+    return sent;
   }
   // Reads and drops what comes until `limit` or the end: true if it ended.
   bool EndsWithin(absl::Duration limit) {
