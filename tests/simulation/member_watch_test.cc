@@ -68,6 +68,25 @@ TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
   EXPECT_THAT(Remove(3), IsEmpty());
 }
 
+// Three new lives that all have the checkpoint of round 9.
+TEST_F(MemberWatchTest, FindsABeginningThatForgetsWhatAllHave) {
+  for (MemberRecord& m : record_.members) {
+    m.boot_id += 10;
+    m.in_view = false;
+    Register(m.id.value, m.boot_id, /*checkpoints=*/1);
+  }
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+  const FleetRecord waiting = record_;
+  for (MemberRecord& m : record_.members) m.in_view = true;
+  record_.view.from_round = 9;
+  EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
+  watch_.Started(waiting, now_);
+  record_.view.from_round = 1;
+  EXPECT_THAT(watch_.Changed(record_, now_),
+              HasSubstr("begins at round 1, though all have the checkpoint of "
+                        "round 9"));
+}
+
 TEST_F(MemberWatchTest, FindsOneThatNobodySuspects) {
   now_ += absl::Seconds(5);
   Beat(1);

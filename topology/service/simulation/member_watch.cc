@@ -42,7 +42,9 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
   life = {.boot_id = request.boot_id(),
           .heard = now,
           .suspects = {},
-          .has_parameters = has_parameters};
+          .has_parameters = has_parameters,
+          .saved = {request.checkpoint_rounds().begin(),
+                    request.checkpoint_rounds().end()}};
 }
 
 void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
@@ -64,6 +66,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
                  OfTheFleet(m.standing);
   }
   std::string wrong;
+  bool begins = false;
   for (const MemberRecord& m : record.members) {
     const Known& before = known_[m.id];
     if (m.removals > before.removals && wrong.empty()) {
@@ -71,6 +74,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
     }
     const bool entered =
         m.in_view && (!before.in_view || before.boot_id != m.boot_id);
+    begins |= entered && under_way == 0;
     const auto life = lives_.find(m.id);
     if (entered && under_way > 0 && life != lives_.end() &&
         life->second.boot_id == m.boot_id && !life->second.has_parameters) {
@@ -79,11 +83,33 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
           m.id.value);
     }
   }
+  if (begins && wrong.empty()) wrong = CheckBeginning(record);
   known_.clear();
   for (const MemberRecord& m : record.members) {
     known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
   }
   return wrong;
+}
+
+std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
+  std::map<uint64_t, size_t> holders;
+  size_t members = 0;
+  for (const MemberRecord& m : record.members) {
+    if (m.standing != Standing::kMember) continue;
+    ++members;
+    const auto life = lives_.find(m.id);
+    if (life == lives_.end() || life->second.boot_id != m.boot_id) return "";
+    for (const uint64_t round : life->second.saved) ++holders[round];
+  }
+  uint64_t shared = 0;
+  for (const auto& [round, count] : holders) {
+    if (count == members) shared = round;
+  }
+  if (record.view.from_round >= shared) return "";
+  return absl::StrFormat(
+      "the fleet begins at round %d, though all have the checkpoint of round "
+      "%d",
+      record.view.from_round, shared);
 }
 
 std::string MemberWatch::CheckRemoval(const MemberRecord& m,

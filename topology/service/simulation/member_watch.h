@@ -2,8 +2,9 @@
 //
 // Follows the calls that reach the service and the members of its record, and
 // judges each change by the rules alone: who is removed had missed its lease
-// and was suspected; who enters a fleet under way has parameters.  Knows
-// nothing of how the service decides, so that a mistake there shows.
+// and was suspected; who enters a fleet under way has parameters; where all
+// begin again it is from what all have.  Knows nothing of how the service
+// decides, so that a mistake there shows.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
@@ -37,6 +38,7 @@ class MemberWatch {
     absl::Time heard = absl::InfinitePast();
     std::set<uint64_t> suspects;
     bool has_parameters = false;
+    std::set<uint64_t> saved;  // rounds
   };
   struct Known {
     uint64_t boot_id = 0;
@@ -45,6 +47,8 @@ class MemberWatch {
     uint64_t removals = 0;
   };
   std::string CheckRemoval(const MemberRecord& m, absl::Time now) const;
+  // All lives are new: what they share is not given up.
+  std::string CheckBeginning(const FleetRecord& record) const;
 
   const absl::Duration lease_;
   absl::Time started_ = absl::InfinitePast();

@@ -315,6 +315,10 @@ absl::Duration Scenario::interval() const {
   return step_time * std::max(1, steps_per_round) + link.latency;
 }
 
+absl::Duration Scenario::TimeOfCompute() const {
+  return step_time * (centralized() ? 1 : steps_per_round);
+}
+
 absl::Duration Scenario::LongestRound() const {
   // A ring sends sums around twice, after its leader's word.
   const int hops =

@@ -113,6 +113,9 @@ struct Scenario {
   uint64_t rounds() const;
   // About the length of a round, in which fault rates are.
   absl::Duration interval() const;
+  // What a peer computes at a time: the steps of a round, or of the centralized
+  // baseline a gradient or a step.
+  absl::Duration TimeOfCompute() const;
   // No calm one takes longer.
   absl::Duration LongestRound() const;
   // mixing.liveness_limit, as for rounds of this length.

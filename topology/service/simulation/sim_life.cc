@@ -128,10 +128,10 @@ SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
       {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
   watch_ = std::make_unique<ParameterWatch>(game_->parameters());
   compute_ = std::make_unique<Compute>(
-      this, VirtualCompute::Around(
-                key_.Fold("duration"),
-                (rank == 0 ? s.slowness : 1) * s.step_time * s.steps_per_round,
-                s.step_jitter));
+      this,
+      VirtualCompute::Around(key_.Fold("duration"),
+                             (rank == 0 ? s.slowness : 1) * s.TimeOfCompute(),
+                             s.step_jitter));
   transport_ = std::make_unique<MortalTransport>(
       world_.network.CreateEndpoint(machine_.id, &loop_, Address()), &crash_);
   world_.tell(machine_.id, absl::StrCat("starts life ", number_));

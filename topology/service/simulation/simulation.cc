@@ -128,7 +128,10 @@ void Simulation::Advance() {
       calm_ = true;
       calm_from_ = MaxRound(seats_);
       CheckCalm();
-      Enter(Phase::kCalm, scenario_.calm_rounds);
+      // Slow ones may be far from where faults were to end.
+      Enter(Phase::kCalm, scenario_.ends_by_stop
+                              ? scenario_.calm_rounds
+                              : scenario_.rounds() + 1 - MinRound(seats_));
       return;
     case Phase::kCalm:
       if (scenario_.ends_by_stop
