@@ -117,8 +117,10 @@ inline constexpr EventInfo kEventKinds[] = {
     {"step_skipped", "a step had no finite gradient; the peer goes on mixing",
      "lower the learning rates, if it recurs"},
     {"strangers_refused",
-     "connections were hung up on: as many of nobody known were open as may be",
-     "a firewall, if neighbours cannot get in"},
+     "connections were hung up on: as many of nobody known were open as may "
+     "be, or hardly a descriptor was left",
+     "a firewall, if neighbours cannot get in; more descriptors (ulimit -Hn, "
+     "LimitNOFILE)"},
     {"trust_unread",
      "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
      "older than before: what was read before stays in force",

@@ -38,6 +38,8 @@ inline constexpr EventInfo kServiceEvents[] = {
      "another token, if it was meant; a firewall, if it goes on"},
     {"peer_refused", "a peer cannot be in this fleet, as it says",
      "the same release and configuration there"},
+    {"peer_waits", "a peer cannot be in this fleet yet: it asks again",
+     "as it says, if it goes on"},
     {"request_refused",
      "a heartbeat, a stop, a question or a survey cannot be, as it is asked",
      "the same run and release there; a firewall, if nobody knows who asks"},
@@ -46,8 +48,10 @@ inline constexpr EventInfo kServiceEvents[] = {
     {"saves_again", "answers go out again", ""},
     {"stands_by", "another replica serves, or none can be told of", ""},
     {"strangers_refused",
-     "connections were hung up on: as many of nobody known were open as may be",
-     "a firewall, if members cannot get in"},
+     "connections were hung up on: as many of nobody known were open as may "
+     "be, or hardly a descriptor was left",
+     "a firewall, if members cannot get in; more descriptors (ulimit -Hn, "
+     "LimitNOFILE)"},
     {"trust_unread",
      "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
      "older than before: what was read before stays in force",

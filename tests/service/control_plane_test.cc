@@ -75,6 +75,26 @@ TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
   EXPECT_THAT(lines_[1], HasSubstr("1002 so far"));
 }
 
+// It is not refused: it comes again, and is let in later.
+TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
+  wire::RegisterRequest trains;
+  trains.set_protocol_version(kControlVersions.newest);
+  trains.set_run_id("run");
+  trains.set_peer_id(1);
+  trains.set_boot_id(7);
+  trains.set_address("a:1");
+  trains.set_has_parameters(true);
+  trains.set_trains(true);
+  wire::RegisterResponse response;
+  EXPECT_TRUE(absl::IsUnavailable(plane_->Register(trains, response)));
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("peer_waits: at a:1: ")));
+  wire::GetStatusRequest request;
+  wire::FleetStatus status;
+  ASSERT_TRUE(plane_->GetStatus(request, status).ok());
+  EXPECT_EQ(status.service_events().at("peer_waits"), 1u);
+  EXPECT_EQ(status.service_events().at("peer_refused"), 0u);
+}
+
 // What anybody may ask: one line in ten seconds, and all are counted.
 TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
   wire::HeartbeatRequest stranger, damaged;

@@ -130,6 +130,45 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
   EXPECT_EQ(Members().size(), 8);
 }
 
+TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (int id = 5; id <= 9; ++id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = true;
+  }
+  Run(2);
+  EXPECT_EQ(Members().size(), 8);
+  Run(3);
+  EXPECT_EQ(Members().size(), 8);
+}
+
+TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
+  options_.max_peers = 6;
+  Assemble(4);
+  Run(10);
+  for (int id = 5; id <= 8; ++id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = true;
+  }
+  Run(20);
+  EXPECT_EQ(Members().size(), 6);
+}
+
+// A service that was started since has heard no round yet.
+TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
+  Assemble(4);
+  Run(10);
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
+  beats_[3] = Beat(3, 203);
+  Run(2);
+  ASSERT_TRUE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].view->resume_round, 190);
+}
+
 // The fleet went back behind what it has saved, which it could not remove.
 TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
   Assemble(4);

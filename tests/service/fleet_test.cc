@@ -287,6 +287,23 @@ TEST_F(FleetTest, AFleetThatDiedAsAWholeBeginsTogether) {
   EXPECT_EQ(answer.view->from_round, 400);
 }
 
+// All machines have lost their power, the service's, too: it knows no round.
+TEST_F(FleetTest, AFleetThatDiedWithItsServiceBeginsFromWhatItHas) {
+  Assemble(3);
+  for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 5010));
+  const FleetRecord stored = fleet_->record();
+  now_ += absl::Hours(1);
+  fleet_.emplace(*Fleet::Create(fleet_->options(), stored, now_));
+  for (int i = 1; i <= 3; ++i) {
+    Registration r = Peer(i, 200 + i);
+    r.checkpoint_rounds = {4800, 4900, 5000};
+    ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  }
+  const FleetAnswer answer = Hear(Beat(1, 201));
+  ASSERT_TRUE(answer.view);
+  EXPECT_EQ(answer.view->resume_round, 5000);
+}
+
 TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   Assemble(2);
   for (int i = 1; i <= 2; ++i) {
@@ -365,6 +382,8 @@ TEST_F(FleetTest, ARoundThatNobodyCanBeInHasNoSay) {
     return answer;
   };
   EXPECT_EQ(tell(0).fleet_round, 52u);
+  // Nor has a stop that nobody can have proposed: it would never come.
+  EXPECT_EQ(tell(uint64_t{1} << 40).stop.round, 0u);
   const uint64_t stop = *fleet_->RequestStop(now_);
   EXPECT_LE(stop, 52u + 8);
   EXPECT_TRUE(tell(stop).stop.committed);

@@ -322,6 +322,73 @@ TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
   EXPECT_EQ(fleet_->record().view.epoch, 2u);
 }
 
+// The life that leaves by the newest view has ended; its next one has come to
+// an older view that was handed back before.
+TEST_F(OldDiskTest, WhoComesBackIsNotTheOneThatLeaves) {
+  Assemble(3);
+  const View view = fleet_->record().view;
+  View newest = view;
+  newest.epoch = 2;
+  newest.from_round = 10;
+  newest.members.pop_back();
+  newest.departures = {{.id = {3}, .round = 10, .address = "host:3"}};
+  Begin(3);
+  ASSERT_TRUE(HandBack(1, 101, view).ok());
+  Register(3, 203, /*trains=*/false, {5});
+  ASSERT_TRUE(HandBack(2, 102, newest).ok());
+  EXPECT_EQ(fleet_->record().view.members.size(), 2u);
+  EXPECT_TRUE(fleet_->record().view.departures.empty());
+  EXPECT_TRUE(Hear(Beat(3, 203, 0)).outside);
+  Register(3, 303);
+  FleetHeartbeat h = Beat(3, 303, 0);
+  h.ready = true;
+  for (int times = 0; times < 3; ++times) {
+    for (int i = 1; i <= 2; ++i) {
+      FleetHeartbeat training = Training(i, 100 + i, 500, 9);
+      training.view_generation = fleet_->record().generation;
+      Hear(training);
+    }
+    Hear(h);
+  }
+  EXPECT_EQ(fleet_->record().view.members.size(), 3u);
+}
+
+TEST_F(OldDiskTest, WhoGoesOnAfterTheEndIsToldThatItIs) {
+  Assemble(3);
+  FleetRecord record = fleet_->record();
+  record.members.pop_back();
+  record.view.members.pop_back();
+  for (MemberRecord& m : record.members) m.finished = true;
+  Begin(3, record);
+  Registration r = Peer(3, 203, "host:3");
+  r.has_parameters = true;
+  EXPECT_TRUE(absl::IsFailedPrecondition(fleet_->Register(r, now_).status()));
+}
+
+// A peer that has the memory of another disk has a view of the same epoch.
+TEST_F(OldDiskTest, OfViewsWithOneEpochEachHasItsOwnGraph) {
+  Assemble(3);
+  const View small = fleet_->record().view;
+  View large = small;
+  ++large.generation;
+  large.members.push_back({.id = {4}, .address = "host:4"});
+  large.members.push_back({.id = {5}, .address = "host:5"});
+  Begin(3);
+  const auto suspect = [&](uint64_t by, const View& view, PeerId whom) {
+    FleetHeartbeat h = Training(by, 100 + by, 500, view.epoch);
+    h.view_generation = view.generation;
+    h.suspected = {whom};
+    Hear(h);
+    now_ += absl::Minutes(1);
+    Hear(h);
+  };
+  ASSERT_TRUE(HandBack(1, 101, small).ok());
+  suspect(1, small, {2});
+  ASSERT_TRUE(HandBack(5, 105, large).ok());
+  suspect(5, large, {4});
+  EXPECT_LT(fleet_->record().view.members.size(), 5u);
+}
+
 // Peers 1 and 2 have not heard yet of the view without 1 and with 4.
 TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   Assemble(3);

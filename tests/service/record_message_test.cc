@@ -17,6 +17,7 @@ FleetRecord Sample() {
   FleetRecord record;
   record.members = {{.id = {1}, .address = "a:1", .checkpoint_rounds = {5}},
                     {.id = {2}, .address = "b:1", .checkpoint_rounds = {}}};
+  record.assembled = true;
   record.view.epoch = 1;
   record.view.members = {{{1}, "a:1"}, {{2}, "b:1"}};
   return record;
@@ -57,6 +58,16 @@ TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
     EXPECT_THAT(std::string(record.status().message()), HasSubstr(c.says));
   }
   EXPECT_TRUE(RecordFromBytes(ToBytes(Sample())).ok());
+}
+
+// It keeps the last view of the run before.
+TEST(RecordMessageTest, AFleetThatGathersNeedsNotHaveTheViewsMembers) {
+  FleetRecord record = Sample();
+  record.assembled = false;
+  record.members.pop_back();
+  const auto read = RecordFromBytes(ToBytes(record));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->members, record.members);
 }
 
 }  // namespace

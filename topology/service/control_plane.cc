@@ -177,9 +177,13 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   const Registration r = RegistrationOf(request);
   const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
   if (!id.ok()) {
-    events_->TellSeldom("peer_refused", clock_(),
-                        absl::StrCat("at ", PlainText(r.address), ": ",
-                                     PlainText(id.status().message())));
+    const std::string what = absl::StrCat("at ", PlainText(r.address), ": ",
+                                          PlainText(id.status().message()));
+    if (absl::IsUnavailable(id.status())) {
+      events_->TellSeldom("peer_waits", clock_(), what);
+    } else {
+      events_->TellSeldom("peer_refused", clock_(), what);
+    }
     return id.status();
   }
   GOSSAMER_RETURN_IF_ERROR(Save());

@@ -134,9 +134,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     member.in_view = recalled && member.address == r.address;
     member.boot_id = r.boot_id;
     member.address = r.address;
-    member.checkpoint_rounds = record_.assembled
-                                   ? SharedPast(r.checkpoint_rounds)
-                                   : r.checkpoint_rounds;
+    member.checkpoint_rounds = r.checkpoint_rounds;
     member.finished = false;
     Put(std::move(member));
     live_[id] = {};

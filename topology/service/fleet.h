@@ -23,6 +23,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/membership/membership.h"
 #include "runtime/membership/protocol.h"
+#include "topology/graph.h"
 #include "topology/mixing_schedule.h"
 #include "topology/service/fleet_record.h"
 #include "topology/service/overlap_chooser.h"
@@ -171,6 +172,10 @@ class Fleet {
   // How many members suspect `id`, and how many have to.
   int Suspecters(PeerId id, absl::Time now) const;
   int SuspectersNeeded(PeerId id, absl::Time now);
+  int MostPeers() const {
+    return options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
+  }
+  void TrimJoining(int members, std::vector<PeerId>& joining);
   // A fleet of so many can be; a note says once why not.
   bool CanHave(int members, const std::string& instead);
   void Note(const std::string& line);
@@ -190,7 +195,7 @@ class Fleet {
   void ReplaceForgotten(const FleetHeartbeat& heartbeat,
                         const MemberRecord& member);
   void LetIn(absl::Time now);
-  std::vector<uint64_t> SharedPast(std::vector<uint64_t> rounds) const;
+  void GiveUpLostPast(MemberRecord& m);
   void HearOfStop(uint64_t acknowledged);
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
@@ -211,7 +216,7 @@ class Fleet {
   std::map<PeerId, Live> live_;
   std::map<int, absl::Status> possible_;  // fleets, by members
   std::unique_ptr<MixingSchedule> schedule_;
-  uint64_t schedule_epoch_ = 0;  // the view that schedule_ is of
+  std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch of its view
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
   // overlap_steps auto: rounds of a view before one of a smaller h, and whether

@@ -42,11 +42,12 @@ int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
   const View& view = record_.view;
   const std::optional<int> rank = view.RankOf(id);
   if (!rank) return 1;
-  if (schedule_epoch_ != view.epoch) {
+  if (const std::pair now_of(view.generation, view.epoch);
+      schedule_of_ != now_of) {
     auto schedule = view.MakeSchedule();
     if (!schedule.ok()) return 2;
     schedule_ = *std::move(schedule);
-    schedule_epoch_ = view.epoch;
+    schedule_of_ = now_of;
   }
   int live = 0;
   const auto count = [&](int r) {

@@ -176,12 +176,14 @@ bool Fleet::CanHave(int members, const std::string& instead) {
 }
 
 // Of one that comes back alone: what it saved beyond all others is of a past
-// that they have given up, and could not be removed then.
-std::vector<uint64_t> Fleet::SharedPast(std::vector<uint64_t> rounds) const {
-  std::erase_if(rounds, [limit = FutureRound()](uint64_t round) {
+// that they have given up, and could not be removed then.  Known only once one
+// of them has been heard since; if none is, all begin from what they have.
+void Fleet::GiveUpLostPast(MemberRecord& m) {
+  if (m.checkpoint_rounds.empty()) return;
+  std::erase_if(m.checkpoint_rounds, [limit = FutureRound()](uint64_t round) {
     return round > limit;
   });
-  return rounds;
+  m.needs_parameters = m.needs_parameters || m.checkpoint_rounds.empty();
 }
 
 // Decides what a new life of `member`, or a new peer, is to the fleet.
@@ -189,6 +191,10 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
                           absl::Time now) {
   const bool known = Find(member.id) != nullptr;
   if (!record_.assembled || Finished()) {
+    if (!known && Finished() && r.has_parameters) {
+      return absl::FailedPreconditionError(
+          "the run has ended without this peer; start it anew for another");
+    }
     if (known || registered() < options_.expected) return absl::OkStatus();
     if (options_.elastic) {
       return absl::UnavailableError(absl::StrFormat(
@@ -204,7 +210,7 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
   // The checkpoint of one that is no member may be of another fleet, or of a
   // life that never trained.
   const bool goes_on = known && member.standing == Standing::kMember &&
-                       !SharedPast(r.checkpoint_rounds).empty();
+                       !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
   // The view that it trains by is not newer than the one of now, which is
   // without it: that is told, and it comes as another life.
@@ -223,9 +229,8 @@ absl::Status Fleet::Admit(const Registration& r, MemberRecord& member,
         member.removals, absl::FormatDuration(old->second.may_return - now)));
   }
   const int members = registered();
-  const int most = options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
   const bool named = options_.schedule.graph == "edge-list";
-  if (!options_.elastic || members >= most || (named && !known)) {
+  if (!options_.elastic || members >= MostPeers() || (named && !known)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the run already has its %d peers; a returning peer must give its "
         "--id, a larger fleet needs another graph, --max-peers or --peers",
@@ -250,6 +255,17 @@ bool Fleet::Adopted(absl::Time now) const {
   });
 }
 
+// Keeps as many of `joining` as the fleet can have.
+void Fleet::TrimJoining(int members, std::vector<PeerId>& joining) {
+  const auto room = static_cast<size_t>(std::max(0, MostPeers() - members));
+  if (joining.size() > room) joining.resize(room);
+  while (!joining.empty() &&
+         !CanHave(members + static_cast<int>(joining.size()),
+                  absl::StrCat(Named(joining), " cannot all be let in"))) {
+    joining.pop_back();
+  }
+}
+
 void Fleet::LetIn(absl::Time now) {
   bool moved = false;
   std::vector<PeerId> joining;
@@ -259,6 +275,11 @@ void Fleet::LetIn(absl::Time now) {
     if (!MayBeLetIn(m)) continue;
     if (m.standing == Standing::kJoining) {
       if (HasLease(m, now)) joining.push_back(m.id);
+      continue;
+    }
+    GiveUpLostPast(m);
+    if (!MayBeLetIn(m)) {
+      ++version_;
       continue;
     }
     // Another life is another view, so that all know of it.
@@ -280,9 +301,9 @@ void Fleet::LetIn(absl::Time now) {
       std::ranges::any_of(record_.members, [&](const MemberRecord& m) {
         return WaitsToLeave(m, now);
       });
-  if (!joining.empty() && !leaves && Adopted(now) &&
-      CanHave(members + static_cast<int>(joining.size()),
-              absl::StrCat(Named(joining), " must wait"))) {
+  if (!joining.empty() && !leaves && Adopted(now)) {
+    TrimJoining(members, joining);
+    moved |= !joining.empty();
     for (const PeerId id : joining) {
       MemberRecord& m = *Find(id);
       m.standing = Standing::kMember;
@@ -291,7 +312,6 @@ void Fleet::LetIn(absl::Time now) {
       m.needs_parameters = false;
       ++(m.removals > 0 ? record_.counts.returns : record_.counts.joins);
     }
-    moved = true;
   }
   if (!moved) return;
   record_.view = NextView(FutureRound());

@@ -99,8 +99,14 @@ void Fleet::TakeBack(const Registration& r, absl::Time now) {
   for (const Member& m : r.view->members) {
     take(m.id, m.address, Standing::kMember);
   }
+  bool died_leaving = false;
   for (const Departure& d : r.view->departures) {
     take(d.id, d.address, Standing::kLeaving);
+    MemberRecord& m = *Find(d.id);
+    if (m.boot_id == kUnknownLife || m.in_view || live_[d.id].trains) continue;
+    // Another life than the one that leaves: it is to come anew.
+    m.standing = Standing::kRemoved;
+    died_leaving = true;
   }
   record_.view = *r.view;
   record_.view.resume_round = 0;
@@ -109,6 +115,8 @@ void Fleet::TakeBack(const Registration& r, absl::Time now) {
   // clock says.
   record_.generation = std::max(record_.generation, r.view->generation) + 1;
   started_ = now;
+  // The others wait for who leaves until the round of its departure.
+  if (died_leaving) record_.view = NextView(FutureRound());
   ++version_;
   Note(absl::StrFormat(
       "nothing was known here of view %d of %d peers; peer %d has handed it "

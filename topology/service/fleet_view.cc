@@ -59,6 +59,8 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
 void Fleet::HearOfStop(uint64_t acknowledged) {
   StopState& stop = record_.stop;
   if (stop.committed || acknowledged <= stop.round || Finished()) return;
+  // Nobody has proposed that: once agreed to it would never come.
+  if (acknowledged > FutureRound() + kMostAhead) return;
   stop.round = acknowledged;
   ++version_;
 }
