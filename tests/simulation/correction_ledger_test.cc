@@ -50,6 +50,17 @@ TEST_F(CorrectionLedgerTest, ACrashExcusesItsIncarnation) {
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
 }
 
+TEST_F(CorrectionLedgerTest, WhoWasRemovedAndSaysWhatItLostIsExcused) {
+  EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
+  const Event lost{{}, 2, "edge_lost", "peer 1 began anew"};
+  ledger_.OnEvent(kTwo, lost);
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+  ledger_.OnEvent(kOne, {{}, 1, "member_removed", "peer 2 is in no view"});
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
+  ledger_.OnEvent(kTwo, lost);
+  EXPECT_THAT(ledger_.Finish(), IsEmpty());
+}
+
 TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
   // Two applies the second exchange after its cut, then both go on from it.
   for (const ExchangeId id : {256, 512}) {

@@ -40,6 +40,17 @@ uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
   return it == newest_.end() ? 0 : RoundOf(it->second);
 }
 
+void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
+  const auto life_of = [this](PeerId id) { return std::pair(id, lives_[id]); };
+  if (event.kind == "member_removed") {
+    // "peer 3 is in no view any more"
+    const PeerId other{std::stoull(event.detail.substr(5))};
+    removed_.insert(life_of(other));
+  } else if (event.kind == "edge_lost" && removed_.contains(life_of(peer))) {
+    crashed_.insert(life_of(peer));
+  }
+}
+
 std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
   const uint64_t life = lives_.at(peer);
   const auto [it, fresh] = life_of_.emplace(std::pair(peer, epoch), life);

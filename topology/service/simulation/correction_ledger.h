@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/telemetry/metrics.h"
 
 namespace gossamer::simulation {
 
@@ -36,6 +37,10 @@ class CorrectionLedger {
 
   void Begin(PeerId peer, uint64_t life) { lives_[peer] = life; }
   void Crash(PeerId peer, uint64_t life) { crashed_.insert({peer, life}); }
+  // What `peer` tells.  Whose life others have removed and given up, and who
+  // itself says then what it lost, has lost it as by a crash: a service without
+  // its disk may take it up again by an old view, and it never hears of it.
+  void OnEvent(PeerId peer, const Event& event);
   // The life of `peer` has this epoch now.
   std::string Own(PeerId peer, uint64_t epoch);
   // The end has just applied exchange `id`.
@@ -82,6 +87,7 @@ class CorrectionLedger {
   // From which each side went on.
   std::map<Key, std::array<std::set<ExchangeId>, 2>> cuts_;
   std::set<std::pair<PeerId, uint64_t>> crashed_;
+  std::set<std::pair<PeerId, uint64_t>> removed_;
   std::map<std::pair<PeerId, PeerId>, ExchangeId> newest_;  // smaller id first
   uint64_t corrections_ = 0;
 };

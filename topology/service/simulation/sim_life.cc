@@ -341,6 +341,7 @@ void SimLife::OnEvent(const Event& event) {
   const std::string kind(event.kind.name());
   world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", kind, ": ",
                                         event.detail));
+  world_.ledger.OnEvent(machine_.id, event);
   const bool sick =
       event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
   if (sick && spoilt_) return;
