@@ -126,16 +126,19 @@ TEST_F(IssuerTest, ANewcomerBelievesItsAuthorityOnly) {
 TEST_F(IssuerTest, GiantAndCompressedRequestsAreRefusedUnseen) {
   ForgetPeakMemory();
   const int64_t before = PeakMemory();
-  const auto refusal = [&](grpc_compression_algorithm algorithm) {
+  const auto refusal = [&](grpc_compression_algorithm algorithm,
+                           size_t mebibytes) {
     grpc::ChannelArguments arguments;
     arguments.SetCompressionAlgorithm(algorithm);
-    RawClient client(address(), "/gossamer.Issuer/Join",
+    RawClient client(address(), "/gossamer.wire.Issuer/Join",
                      NewcomerCredentials(token_.authority), arguments);
-    client.Write(Bomb(256));
+    client.Write(Bomb(mebibytes));
     return client.Finish().error_code();
   };
-  EXPECT_EQ(refusal(GRPC_COMPRESS_NONE), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
+  // What is not compressed this end holds encrypted.
+  EXPECT_EQ(refusal(GRPC_COMPRESS_NONE, 8),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP, 256), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_LT(PeakMemory() - before, 64 << 10);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());

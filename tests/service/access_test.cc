@@ -390,14 +390,17 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
   grpc::ChannelArguments arguments;
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
   RawClient packed(
-      absl::StrCat("127.0.0.1:", server_.port), "/gossamer.Topology/Register",
+      absl::StrCat("127.0.0.1:", server_.port),
+      "/gossamer.wire.Topology/Register",
       TlsCredentials(run_.Certificates(run_.Peer(1))).Channel(Role::kTopology),
       arguments);
   const grpc::ByteBuffer bomb = Bomb(256);
   ForgetPeakMemory();
   const int64_t before = PeakMemory();
   packed.Write(bomb);
-  EXPECT_EQ(packed.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status refused = packed.Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("gzip"));
   EXPECT_LT(PeakMemory() - before, 64 << 10);
   EXPECT_TRUE(Register(*stub, 1).ok());
 }
