@@ -20,8 +20,12 @@ void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
 }
 
 void Damping::Completed(ExchangeId limit) {
+  const uint64_t round = RoundOf(limit - 1);
+  if (round != completed_) missed_ = static_cast<uint16_t>(missed_ << 1 | 1);
+  completed_ = round;
   if (!oldest_) return;
-  const uint64_t late = RoundOf(limit - 1) - RoundOf(*oldest_);
+  missed_ &= ~uint16_t{1};
+  const uint64_t late = round - RoundOf(*oldest_);
   oldest_.reset();
   lateness_ = std::max(static_cast<int>(std::min(late, kMostLate)),
                        lateness_ - (lateness_ + 3) / 4);

@@ -14,6 +14,8 @@
 #ifndef GOSSAMER_RUNTIME_PEER_DAMPING_H_
 #define GOSSAMER_RUNTIME_PEER_DAMPING_H_
 
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -34,6 +36,8 @@ class Damping final : public CorrectionObserver {
   // Rounds that corrections are late by: the most, decaying by a quarter with
   // each.
   int lateness() const { return lateness_; }
+  // Of the last 16 rounds, those in which nothing was corrected.
+  int missed() const { return std::popcount(missed_); }
   // What to multiply the coefficient by, in (0, 1]; 1 as long as nothing is
   // late.  `stable`: the step size that is safe at age 0 over the one in use;
   // `overlap`: h.
@@ -42,6 +46,8 @@ class Damping final : public CorrectionObserver {
  private:
   std::optional<ExchangeId> oldest_;  // since Completed()
   int lateness_ = 0;
+  uint64_t completed_ = 0;  // the last round
+  uint16_t missed_ = 0;     // which is the lowest bit
 };
 
 }  // namespace gossamer

@@ -15,6 +15,8 @@ namespace {
 
 // Emissions whose answers are still of interest to the deadline.
 constexpr size_t kMaxPendingArrivals = 64;
+// Of the last 16 exchanges of an edge whose ends are out of step.
+constexpr int kMissed = 2;
 
 }  // namespace
 
@@ -271,6 +273,7 @@ RoundsSeen Neighborhood::LookAround() const {
       continue;
     }
     seen.heard.push_back(round);
+    if (entry.damping->missed() >= kMissed) seen.missing.push_back(round);
     std::set<uint64_t> rounds;  // phases of a round count once
     for (const auto& payload : entry.edge->state().theirs) {
       if (payload.id < entry.edge->decided()) continue;
@@ -279,6 +282,7 @@ RoundsSeen Neighborhood::LookAround() const {
     seen.waiting.insert(seen.waiting.end(), rounds.begin(), rounds.end());
   }
   std::ranges::sort(seen.heard);
+  std::ranges::sort(seen.missing);
   std::ranges::sort(seen.waiting);
   return seen;
 }

@@ -10,25 +10,33 @@ namespace {
 constexpr size_t kSteadyRounds = 16;
 constexpr uint64_t kJitter = 1;  // of a lead, over so many rounds
 
+// Neighbours' rounds from this peer's next one.
+uint64_t MostApart(int overlap) { return static_cast<uint64_t>(overlap) + 2; }
+
 }  // namespace
 
 void RoundChooser::Answered(uint64_t round) {
   answered_ = {answered_[1], round};
 }
 
-std::optional<uint64_t> RoundChooser::Steady(uint64_t next, uint64_t ahead,
+std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
                                              const RoundsSeen& seen) {
-  if (seen.heard.back() <= next + ahead) {
-    leads_.clear();
-    return std::nullopt;
+  const uint64_t in_step = next + static_cast<uint64_t>(std::max(1, overlap));
+  uint64_t furthest = seen.heard.back();
+  if (furthest <= next + MostApart(overlap)) {
+    furthest = seen.fixed && !seen.missing.empty() ? seen.missing.back() : 0;
+    if (furthest + 1 < in_step) {
+      leads_.clear();
+      return std::nullopt;
+    }
   }
-  leads_.push_back(seen.heard.back() - next);
+  leads_.push_back(furthest - next);
   if (leads_.size() <= kSteadyRounds) return std::nullopt;
   leads_.pop_front();
   // Who gains runs away; who loses waits for this peer.
   const auto [less, more] = std::minmax(leads_.front(), leads_.back());
   if (more - less > kJitter) return std::nullopt;
-  return seen.heard.back();
+  return furthest + 1;
 }
 
 // Of as many neighbours the newest payloads.
@@ -53,14 +61,12 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
                             const RoundsSeen& seen) {
   const uint64_t next = round + 1;
   if (seen.heard.empty()) return next;
-  const auto ahead = static_cast<uint64_t>(overlap) + 2;
   uint64_t target = seen.heard[seen.heard.size() / 2];
   if (!seen.fixed && seen.heard.size() >= 2) {
     target = seen.heard[seen.heard.size() - 2];
   }
-  if (const auto steady = Steady(next, ahead, seen)) {
-    target = std::max(target, *steady);
-  }
+  const auto steady = Steady(next, overlap, seen);
+  if (steady) target = std::max(target, *steady);
   if (seen.fleet) {
     // What the service says is up to two heartbeats old: the others' reports
     // and its answer.  Meanwhile they went on, as this peer did.
@@ -74,9 +80,12 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
     target = std::max(target, std::min(seen.heard.back(), *seen.second));
   }
   target = std::min(target, seen.last);
-  if (target <= next + ahead) return next;
+  if (target <= next) return next;
+  const bool far = target > next + MostApart(overlap);
+  if (!far && !steady) return next;
   leads_.clear();
-  return SeededBug("pass-over") ? target : Meet(next, target, seen);
+  if (!far || SeededBug("pass-over")) return target;
+  return Meet(next, target, seen);
 }
 
 }  // namespace gossamer

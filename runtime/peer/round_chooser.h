@@ -19,6 +19,8 @@ namespace gossamer {
 // What a peer knows of the others at the end of a round.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
+  // Of these, by neighbours whose payloads and this peer's miss each other.
+  std::vector<uint64_t> missing = {};
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.
   std::vector<uint64_t> waiting = {};
@@ -48,7 +50,7 @@ class RoundChooser {
 
  private:
   static uint64_t Meet(uint64_t next, uint64_t target, const RoundsSeen& seen);
-  std::optional<uint64_t> Steady(uint64_t next, uint64_t ahead,
+  std::optional<uint64_t> Steady(uint64_t next, int overlap,
                                  const RoundsSeen& seen);
 
   // Of the furthest neighbour, in the last rounds in which it was too far.

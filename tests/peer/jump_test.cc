@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/base/rng.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
 
@@ -90,6 +91,51 @@ TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
     most = std::max(most, neighbors.size());
   }
   EXPECT_GT(most, 0u);
+}
+
+// Payloads that mixed between two rounds of the fleet, over those that could
+// have on a ring.
+double MixedShare(SimFleet& fleet, uint64_t from, uint64_t to) {
+  double mixed = 0;
+  for (int r = 0; r < fleet.size(); ++r) {
+    uint64_t before = 0, after = 0;
+    for (const RoundMetrics& m : fleet.recorder(r).rounds) {
+      if (m.round <= from) before = m.corrections;
+      if (m.round <= to) after = m.corrections;
+    }
+    mixed += static_cast<double>(after - before);
+  }
+  return mixed / static_cast<double>(2 * (to - from) * fleet.size());
+}
+
+// Frozen for a round or four, a peer is that much behind for as long as nobody
+// waits for it, and an edge whose ends are apart mixes in every second or third
+// round only.
+TEST(JumpTest, PeersAFewRoundsApartComeBackIntoStep) {
+  constexpr uint64_t kFaults = 400, kCalm = 100, kRounds = 700;
+  for (const int overlap : {0, 1, 2}) {
+    for (const int latency : {1, 40}) {
+      SCOPED_TRACE(testing::Message() << overlap << ", " << latency << " ms");
+      SimFleetOptions o = QuadraticFleet(8, kRounds);
+      o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+      o.peer.overlap_steps = overlap;
+      o.step_time = absl::Milliseconds(160);
+      o.step_jitter = 0.02;
+      o.network.link.latency = absl::Milliseconds(latency);
+      SimFleet fleet(o);
+      fleet.Start();
+      RngKey key(7);
+      for (uint64_t fault = 0; fleet.peer(0).round() < kFaults; ++fault) {
+        const RngKey draw = key.Fold(fault);
+        fleet.loop().RunFor(absl::Seconds(1));
+        fleet.network().Freeze(
+            SimFleet::IdOf(static_cast<int>(draw.Bits(0) % 8)),
+            fleet.loop().Now() + absl::Milliseconds(100 + draw.Bits(1) % 700));
+      }
+      ASSERT_TRUE(fleet.Run());
+      EXPECT_GE(MixedShare(fleet, kFaults + kCalm, kRounds - 20), 0.95);
+    }
+  }
 }
 
 }  // namespace

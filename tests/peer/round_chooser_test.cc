@@ -12,17 +12,19 @@ constexpr int kOverlap = 1;
 
 // The first round that is not the next one, or 0 within so many rounds, of a
 // peer whose furthest neighbour of four is `lead` rounds ahead of its next
-// round at first, and gains one every `gains` rounds (0: never).
-uint64_t FirstJump(uint64_t lead, uint64_t gains, int rounds = 200) {
+// round at first, and gains one every `gains` rounds (0: never).  `missing`:
+// payloads of the two miss each other.
+uint64_t FirstJump(uint64_t lead, uint64_t gains, bool missing = false,
+                   int overlap = kOverlap) {
   RoundChooser chooser;
-  for (uint64_t round = 100; round < 100 + static_cast<uint64_t>(rounds);
-       ++round) {
+  for (uint64_t round = 100; round < 300; ++round) {
     const uint64_t gained = gains == 0 ? 0 : (round - 100) / gains;
-    const uint64_t next = round + 1;
-    const uint64_t chosen = chooser.Next(
-        round, kOverlap, {.heard = {round, round, next, next + lead + gained}});
+    const uint64_t next = round + 1, furthest = next + lead + gained;
+    RoundsSeen seen = {.heard = {round, round, next, furthest}};
+    if (missing) seen.missing = {round, furthest};
+    const uint64_t chosen = chooser.Next(round, overlap, seen);
     if (chosen != next) {
-      EXPECT_EQ(chosen, next + lead + gained);
+      EXPECT_EQ(chosen, furthest + 1) << "it is there by then";
       return next;
     }
   }
@@ -68,6 +70,33 @@ TEST(RoundChooserTest, FollowsANeighbourThatIsEquallyFarAhead) {
 TEST(RoundChooserTest, DoesNotFollowOneThatRunsAway) {
   EXPECT_EQ(FirstJump(8, 1), 0u);
   EXPECT_EQ(FirstJump(8, 4), 0u);
+}
+
+// Apart by less than that, or by the part of a round that is behind a lead of
+// none: who is in step does not miss payloads.
+TEST(RoundChooserTest, FollowsWhoseRoundsItMisses) {
+  for (const uint64_t lead : {1, 2, 3}) {
+    EXPECT_EQ(FirstJump(lead, 0), 0u);
+    EXPECT_EQ(FirstJump(lead, 0, /*missing=*/true), 101u + 16);
+    EXPECT_EQ(FirstJump(lead, 20, /*missing=*/true), 101u + 16) << "jitter";
+    EXPECT_EQ(FirstJump(lead, 4, /*missing=*/true), 0u) << "it runs away";
+  }
+  EXPECT_EQ(FirstJump(0, 0, /*missing=*/true), 101u + 16);
+  EXPECT_EQ(FirstJump(0, 0, /*missing=*/true, /*overlap=*/2), 0u)
+      << "with h of 2 who is in step is a round ahead";
+  EXPECT_EQ(FirstJump(1, 0, /*missing=*/true, /*overlap=*/2), 101u + 16);
+}
+
+// A neighbour of a row to come is not in step with anybody.
+TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
+  RoundChooser chooser;
+  for (uint64_t round = 100; round < 200; ++round) {
+    ASSERT_EQ(chooser.Next(round, kOverlap,
+                           {.heard = {round, round, round + 3},
+                            .missing = {round, round + 3},
+                            .fixed = false}),
+              round + 1);
+  }
 }
 
 // As one that joins at a round to come.
