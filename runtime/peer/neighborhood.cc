@@ -357,6 +357,11 @@ void Neighborhood::NoteArrivals(Entry& entry) {
     entry.deadline.Record(took);
     arrivals_.Record(took);
     exchange_time_ = std::max(exchange_time_, took);
+    // Who sets a deadline has answers waited for that keep it.
+    if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed &&
+        took <= options_.deadline.fixed && !SeededBug("stay-apart")) {
+      entry.overdue = false;
+    }
     it = entry.emitted.erase(it);
   }
 }

@@ -138,5 +138,30 @@ TEST(JumpTest, PeersAFewRoundsApartComeBackIntoStep) {
   }
 }
 
+// Two that once outran the others would go on without them for good, with the
+// others waiting for the slowest.
+TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
+  SimFleetOptions o = QuadraticFleet(5, 2000);
+  o.schedule.graph = "complete";
+  o.peer.deadline = {.kind = DeadlinePolicy::Kind::kFixed,
+                     .fixed = absl::Milliseconds(400)};
+  o.slowness = {{0, 6}};
+  o.network.link.latency = absl::Milliseconds(5);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Seconds(1));
+  const absl::Time thaw = fleet.loop().Now() + absl::Seconds(2);
+  for (const int r : {0, 1, 2}) {
+    fleet.network().Freeze(SimFleet::IdOf(r), thaw);
+  }
+  fleet.loop().RunFor(absl::Seconds(2));
+  EXPECT_GT(Spread(fleet), 50u);
+  fleet.loop().RunFor(absl::Seconds(2));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_LE(Spread(fleet), 1u);
+    fleet.loop().RunFor(absl::Milliseconds(333));
+  }
+}
+
 }  // namespace
 }  // namespace gossamer
