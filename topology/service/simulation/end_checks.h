@@ -36,7 +36,8 @@ Mixing MixingOf(const Scenario& scenario, const Codec& codec);
 std::string_view NameOf(Mixing mixing);
 
 // The consensus distance that `scenario.calm_rounds` of mixing may leave of
-// `before`.
+// `before`, the largest of their first quarter, in which optimizers still act
+// on the last gradients.
 double DistanceBound(const Scenario& scenario, const Codec& codec,
                      double before,
                      const std::vector<std::span<const float>>& all);

@@ -127,13 +127,15 @@ void Simulation::Advance() {
       if (!AllJoined(seats_, *service_.fleet(), loop_.Now())) break;
       calm_ = true;
       calm_from_ = MaxRound(seats_);
-      CheckCalm();
+      outcome_.distance_before = 0;
+      SettleInCalm();
       // Slow ones may be far from where faults were to end.
       Enter(Phase::kCalm, scenario_.ends_by_stop
                               ? scenario_.calm_rounds
                               : scenario_.rounds() + 1 - MinRound(seats_));
       return;
     case Phase::kCalm:
+      SettleInCalm();
       if (scenario_.ends_by_stop
               ? MinRound(seats_) < calm_from_ + scenario_.calm_rounds
               : !AllEnded(seats_)) {
@@ -156,10 +158,17 @@ void Simulation::Advance() {
                          "; rounds: ", DescribeRounds(seats_)));
 }
 
-void Simulation::CheckCalm() {
+// What is left of the last gradients (the optimistic half, momentum) moves
+// parameters apart before nothing but mixing moves them.
+void Simulation::SettleInCalm() {
+  if (MinRound(seats_) > calm_from_ + scenario_.calm_rounds / 4) return;
   std::vector<std::span<const float>> all;
-  for (const Seat& seat : seats_) all.push_back(seat.life->parameters());
-  outcome_.distance_before = ConsensusDistance(all);
+  for (const Seat& seat : seats_) {
+    if (!seat.life) return;
+    all.push_back(seat.life->parameters());
+  }
+  outcome_.distance_before =
+      std::max(outcome_.distance_before, ConsensusDistance(all));
 }
 
 void Simulation::CheckEnd() {

@@ -52,7 +52,7 @@ class Simulation {
   // Which may take so many of the longest rounds.
   void Enter(Phase phase, uint64_t rounds);
   void RestartStopped();
-  void CheckCalm();
+  void SettleInCalm();
   void CheckEnd();
   void CheckDistance(const std::vector<std::span<const float>>& all);
   void CountMembers();
