@@ -120,7 +120,7 @@ class Neighborhood final : public TransportListener {
   // True if every edge of `row` that is waited for has heard exchange `id`.
   // One on which nothing of this end is outstanding is not, as after the other
   // end began anew: it may jump over exchange `id` without a word.
-  // An edge past its deadline is overdue and not waited for until it answers,
+  // An edge past its deadline is overdue, not waited for until it is in time,
   // but a peer that hears nobody in its round waits out the first deadline: it
   // would run far ahead of those it has to meet again.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,

@@ -19,7 +19,7 @@ namespace gossamer {
 // What a peer knows of the others at the end of a round.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
-  // Of these, by neighbours whose payloads and this peer's miss each other.
+  // Of these, by neighbours with whom some of the last rounds mixed nothing.
   std::vector<uint64_t> missing = {};
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.
@@ -41,11 +41,16 @@ class RoundChooser {
   //
   // It is where most neighbours are (the median; with random partners the
   // second largest), where two peers of the fleet are and a neighbour is seen
-  // to be, or where the furthest neighbour is if it has been equally far ahead
-  // for 16 rounds: it goes at this peer's speed, and neither runs away nor
-  // waits.  On the way there, it is where payloads of most neighbours wait: who
-  // has no room for another one mixes nothing with a peer that passes them over
-  // each time.
+  // to be, or one round beyond the furthest neighbour if it has been equally
+  // far ahead for 16 rounds: it goes at this peer's speed, neither runs away
+  // nor waits, and finds this peer there.  On the way, it is where payloads of
+  // most neighbours wait: who has no room for another one mixes nothing with a
+  // peer that passes them over each time.
+  //
+  // Nearer, the furthest counts of those whose payloads this peer misses, even
+  // if only a part of a round lies between: nobody waits for who is behind, and
+  // an edge whose ends are apart mixes in every second or third round.  Among
+  // fixed neighbours only: others may be ahead of one they do not meet.
   uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
 
  private:

@@ -132,6 +132,13 @@ constexpr float kLargest = 1e6f;
 
 void Spoil(std::span<float> parameters) { parameters[3] = kNotANumber; }
 
+HarmedGame::Harm SpoilsAt(uint64_t when) {
+  return [when](uint64_t call, std::span<float> x) {
+    if (call == when) Spoil(x);
+    return absl::OkStatus();
+  };
+}
+
 // One that no checkpoint can be taken of: it shows two states by one name.
 class TwiceShownGame final : public WrappedGame {
  public:
@@ -225,10 +232,7 @@ TEST_P(SpoiltTest, WhoseParametersAreSpoiltComesBack) {
 
 // A donor offers more than any state of this run has: another one gives it.
 TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
-  Begin(300, [](uint64_t call, std::span<float> x) {
-    if (call == 100) Spoil(x);
-    return absl::OkStatus();
-  });
+  Begin(300, SpoilsAt(100));
   fleet_->Start();
   EventRecorder& sick = fleet_->recorder(kSick);
   ASSERT_TRUE(fleet_->loop().RunUntil([&] { return sick.Count("spoilt") == 1; },
@@ -252,13 +256,8 @@ TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
 
 // It says why, and sparingly: it is asked again every second.
 TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
-  Begin(
-      2000,
-      [](uint64_t call, std::span<float> x) {
-        if (call == 100) Spoil(x);
-        return absl::OkStatus();
-      },
-      /*clinic=*/true, /*checkpoints=*/"", /*mute=*/0);
+  Begin(2000, SpoilsAt(100),
+        /*clinic=*/true, /*checkpoints=*/"", /*mute=*/0);
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
   ExpectTheOthersFine();
   EXPECT_EQ(fleet_->recorder(kSick).Count("state_failed"), 1);
@@ -278,13 +277,8 @@ TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
 TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
   clinic_.over = true;
   const TemporaryFolder folder;
-  Begin(
-      300,
-      [](uint64_t call, std::span<float> x) {
-        if (call == 100) Spoil(x);
-        return absl::OkStatus();
-      },
-      /*clinic=*/true, folder.path());
+  Begin(300, SpoilsAt(100),
+        /*clinic=*/true, folder.path());
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
   ExpectTheOthersFine();
   EXPECT_EQ(fleet_->recorder(kSick).Count("ended_without"), 1);
@@ -303,13 +297,8 @@ TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
 TEST_F(HealTest, WhoseFleetEndsBeforeAViewHasItSavesNothing) {
   clinic_.full = true;
   const TemporaryFolder folder;
-  Begin(
-      300,
-      [](uint64_t call, std::span<float> x) {
-        if (call == 100) Spoil(x);
-        return absl::OkStatus();
-      },
-      /*clinic=*/true, folder.path());
+  Begin(300, SpoilsAt(100),
+        /*clinic=*/true, folder.path());
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
   ExpectTheOthersFine();
   EXPECT_EQ(fleet_->recorder(kSick).Count("state_received"), 1);
@@ -346,13 +335,8 @@ TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {
 
 // Nobody could let it in again: it says so and contributes nothing.
 TEST_F(HealTest, WithoutAServiceItContributesNothing) {
-  Begin(
-      100,
-      [](uint64_t call, std::span<float> x) {
-        if (call == 30) Spoil(x);
-        return absl::OkStatus();
-      },
-      /*clinic=*/false);
+  Begin(100, SpoilsAt(30),
+        /*clinic=*/false);
   ASSERT_TRUE(fleet_->Run()) << fleet_->StatusOf(kSick);
   ExpectTheOthersFine();
   EXPECT_EQ(fleet_->recorder(kSick).Count("spoilt"), 0);

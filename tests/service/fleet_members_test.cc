@@ -17,7 +17,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class FleetMembersTest : public BeatingFleet {};
+class FleetMembersTest : public BeatingFleet {
+ protected:
+  // A peer that has got its state and waits for a view.
+  void RegisterReady(int id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = true;
+  }
+};
 
 TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
   Assemble(4);
@@ -121,9 +129,7 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
   Assemble(4, "hypercube");
   Run(10);
   for (int id = 5; id <= 8; ++id) {
-    ASSERT_TRUE(Register(id, 100 + id).ok());
-    beats_[id] = Beat(id, 100 + id);
-    beats_[id].ready = true;
+    RegisterReady(id);
     EXPECT_EQ(Members().size(), 4);
     Run(2);
   }
@@ -133,11 +139,7 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
 TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
   Assemble(4, "hypercube");
   Run(10);
-  for (int id = 5; id <= 9; ++id) {
-    ASSERT_TRUE(Register(id, 100 + id).ok());
-    beats_[id] = Beat(id, 100 + id);
-    beats_[id].ready = true;
-  }
+  for (int id = 5; id <= 9; ++id) RegisterReady(id);
   Run(2);
   EXPECT_EQ(Members().size(), 8);
   Run(3);
@@ -148,11 +150,7 @@ TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
   options_.max_peers = 6;
   Assemble(4);
   Run(10);
-  for (int id = 5; id <= 8; ++id) {
-    ASSERT_TRUE(Register(id, 100 + id).ok());
-    beats_[id] = Beat(id, 100 + id);
-    beats_[id].ready = true;
-  }
+  for (int id = 5; id <= 8; ++id) RegisterReady(id);
   Run(20);
   EXPECT_EQ(Members().size(), 6);
 }
