@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace gossamer {
 namespace {
 
@@ -26,6 +28,15 @@ size_t RaiseDescriptorLimit() {
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails the old one stays
   return DescriptorLimit();
+}
+
+std::string DescribeShortage(size_t room, size_t wanted, absl::string_view of) {
+  if (room >= wanted) return "";
+  return absl::StrCat("warning: ", DescriptorLimit(),
+                      " files may be open here, which leaves room for ", room,
+                      " of ", wanted, " ", of,
+                      " beside strangers; raise the hard limit (ulimit -Hn, "
+                      "LimitNOFILE)");
 }
 
 }  // namespace gossamer

@@ -1,14 +1,12 @@
 #include "runtime/peer/peer_process.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
@@ -154,6 +152,7 @@ absl::Status PeerProcess::Listen() {
   };
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> transport,
                             GrpcTransport::Create(&loop_, std::move(grpc)));
+  WarnOfRoom(transport->room());
   port_ = transport->port();
   transport_ = std::move(transport);
   return absl::OkStatus();
@@ -265,6 +264,7 @@ absl::Status PeerProcess::MakePeer() {
                    Log(absl::StrCat("metrics: ", status.message()));
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
+  door_problem_.clear();  // to be told again, where it is kept
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   GOSSAMER_RETURN_IF_ERROR(OpenInputs(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
@@ -348,53 +348,6 @@ Task<absl::Status> PeerProcess::Train() {
                    peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
                    " steps"));
   co_return absl::OkStatus();
-}
-
-void PeerProcess::LookAtDoor() {
-  const absl::Time now = loop_.Now();
-  if (options_.certificates != nullptr) {
-    const std::string problem = options_.certificates->Problem();
-    if (!problem.empty() && problem != door_problem_) {
-      Tell("trust_unread", problem);
-      Log(problem);
-    }
-    door_problem_ = problem;
-  } else if (options_.insecure && now >= reminds_at_) {
-    Log("warning: --insecure: anybody who reaches these ports can read and "
-        "change the model");
-    reminds_at_ = now + absl::Minutes(1);
-  }
-  loop_.RunAt(now + absl::Seconds(1), [this] { LookAtDoor(); });
-}
-
-// Sparingly: a view that is refused comes again with every answer, and who was
-// revoked dials as often as it likes.
-void PeerProcess::NoteRefused(EventKind kind, PeerId from,
-                              const absl::Status& why) {
-  if (sink_ == nullptr) return;
-  // What is kept grows with the members, not with what others say to be.
-  if (!membership_->view().RankOf(from)) from = {};
-  Refusals& refusals = refusals_[{kind.name(), from}];
-  const uint64_t news = refusals.told.Due(++refusals.seen);
-  if (news == 0) return;
-  Tell(kind, std::string(why.message()), news);
-}
-
-void PeerProcess::Tell(EventKind kind, const std::string& detail,
-                       uint64_t times) {
-  if (sink_ == nullptr) return;
-  sink_->OnEvent({.time = loop_.Now(),
-                  .round = peer_ == nullptr ? 0 : peer_->round(),
-                  .kind = kind,
-                  .detail = detail,
-                  .times = times});
-}
-
-void PeerProcess::Log(const std::string& line) const {
-  std::fprintf(
-      stderr, "%s peer %llu: %s\n",
-      absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()).c_str(),
-      static_cast<unsigned long long>(id_), line.c_str());
 }
 
 }  // namespace gossamer

@@ -99,6 +99,10 @@ class PeerProcess {
   absl::Status ReadDecisionsAlone();
   absl::Status TakeCheckpoint();
   absl::Status EndAlone();
+  // Log and events (peer_telling.cc).
+  //
+  // That fewer connections have room than there may be.
+  void WarnOfRoom(size_t room) const;
   // Into events.jsonl, once there is one.
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
   // Whom or what this peer did not believe, for events.jsonl.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,35 @@ TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
   const grpc::Status refused = neighbour.Finish();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
   EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("over the limit"));
+}
+
+TEST(ProcessLimitsTest, FewerFilesThanNeighboursAreAWarning) {
+  SignalWaiter signals;
+  const TemporaryFolder folder;
+  const std::string log = folder.path() + "/log";
+  std::ofstream(folder.path() + "/config") << kConfig;
+  ProcessGroup group;
+  ASSERT_TRUE(
+      group
+          .Start({"peer",
+                  {"/bin/sh", "-c",
+                   absl::StrCat("ulimit -Sn 64; ulimit -Hn 100; exec ",
+                                GOSSAMER_PEER,
+                                " --topology 127.0.0.1:1 --id 1 --set peers=60 "
+                                "--config ",
+                                folder.path(), "/config --run-dir ",
+                                folder.path(), "/run")},
+                  log})
+          .ok());
+  const auto text = [&] {
+    std::ifstream file(log);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_TRUE(WaitFor([&] { return text().find('\n') != std::string::npos; }));
+  EXPECT_THAT(text(), ::testing::HasSubstr(
+                          "100 files may be open here, which leaves room for "
+                          "38 of 59 connections of peers"));
+  group.End(signals, absl::Seconds(20));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -111,14 +110,12 @@ absl::StatusOr<int> Serve(const ServiceOptions& options,
 
 // Who cannot be let in is hung up on, and tries again.
 void WarnOfRoom(const ServiceOptions& options, size_t room) {
-  const auto most = static_cast<size_t>(
-      std::max(options.fleet.expected, options.fleet.max_peers));
-  if (room >= most) return;
-  Say(absl::StrFormat(
-      "warning: %d files may be open here, which leaves room for %d of %d "
-      "peers "
-      "beside strangers; raise the hard limit (ulimit -Hn, LimitNOFILE)",
-      DescriptorLimit(), room, most));
+  const std::string shortage =
+      DescribeShortage(room,
+                       static_cast<size_t>(std::max(options.fleet.expected,
+                                                    options.fleet.max_peers)),
+                       "peers");
+  if (!shortage.empty()) Say(shortage);
 }
 
 absl::StatusOr<int> Run(const ServiceOptions& options) {

@@ -34,6 +34,7 @@ class Connector final : public GrpcStreamOwner,
   absl::Status Start();
   void Shutdown();
   int port() const { return io_.port(); }
+  size_t room() const { return io_.room(); }
 
   // As in Transport.
   void SetListener(TransportListener* listener) { listener_ = listener; }

@@ -45,6 +45,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   // Ends all streams; no event comes after it.  The loop no longer polls this.
   void Shutdown();
   int port() const { return port_; }
+  size_t room() const { return gate_->room(); }
   // Of every stream.
   GrpcStreamLimits limits() const;
 

@@ -62,6 +62,7 @@ class GrpcTransportImpl final : public GrpcTransport {
 
   absl::Status Start() { return connector_->Start(); }
   int port() const override { return connector_->port(); }
+  size_t room() const override { return connector_->room(); }
   void SetListener(TransportListener* listener) override {
     connector_->SetListener(listener);
   }

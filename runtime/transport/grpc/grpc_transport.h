@@ -101,6 +101,9 @@ class GrpcTransport : public Transport {
 
   // Where it listens; 0 if it does not.
   virtual int port() const = 0;
+  // Connections that are let in however many strangers there are: as many as
+  // the limit of open files leaves.
+  virtual size_t room() const = 0;
 };
 
 }  // namespace gossamer
