@@ -309,6 +309,13 @@ void DrawReadErrors(Scenario& s, Draws d) {
   s.swarm.read_error = d.Between(0.02, 0.3);
 }
 
+// Tracked gradients that come rounds late swing ever higher at rates that are
+// stable without overlap, in a fleet that waits for long.
+void SlowTracking(Scenario& s) {
+  if (!s.tracked || (s.overlap >= 0 && s.overlap <= 1)) return;
+  s.optimizer.learning_rate = std::min(s.optimizer.learning_rate, 1e-2);
+}
+
 }  // namespace
 
 absl::Duration Scenario::interval() const {
@@ -360,6 +367,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawReadErrors(s, Draws(key.Fold("read errors")));
   DrawRareGraph(s, Draws(key.Fold("rare graph")));
   DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));
+  SlowTracking(s);
   Swarm& f = s.swarm;
   f.service_lost_disk = Draws(key.Fold("lost disk")).Of({0.0, 0.0, 0.2, 1.0});
   const bool may_be_late =
