@@ -111,9 +111,9 @@ absl::Status AddVotes(std::span<const std::byte> bytes, int teachers,
 }
 
 std::vector<std::byte> EncodeText(std::string_view text) {
-  std::vector<std::byte> bytes(std::min(text.size(), kMostRefusalBytes));
-  std::memcpy(bytes.data(), text.data(), bytes.size());
-  return bytes;
+  const auto bytes =
+      std::as_bytes(std::span(text.substr(0, kMostRefusalBytes)));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::string TextOf(std::span<const std::byte> bytes) {
