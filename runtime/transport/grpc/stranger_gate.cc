@@ -80,13 +80,14 @@ void StrangerGate::HangUpOnWaiting() {
 }
 
 bool StrangerGate::Admit(int socket) {
-  auto [host, address] = PeerOf(socket);
+  std::string host, address;
+  std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the one that had this number has gone
   const auto full = [&] {
-    const auto alike = std::count_if(
-        strangers_.begin(), strangers_.end(),
-        [&host = host](const auto& s) { return s.second.host == host; });
+    const auto alike =
+        std::count_if(strangers_.begin(), strangers_.end(),
+                      [&](const auto& s) { return s.second.host == host; });
     return strangers_.size() >= most_ ||
            static_cast<size_t>(alike) >= (most_ + 1) / 2;
   };
