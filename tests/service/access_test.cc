@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/descriptor_limit.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/authority.h"
 #include "runtime/membership/grpc_topology_client.h"
@@ -124,6 +125,7 @@ class LockedServiceTest : public ::testing::Test {
         [this](const std::string& line) {
           if (line.find("_refused: ") != std::string::npos ||
               line.find("trust_unread: ") != std::string::npos) {
+            MutexLock lock(&log_mu_);
             log_.push_back(line);
           }
         },
@@ -177,10 +179,16 @@ class LockedServiceTest : public ::testing::Test {
   }
 
   const TestRun run_;
+  std::vector<std::string> Log() {
+    MutexLock lock(&log_mu_);
+    return log_;
+  }
+
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
   SteadyWallClock clock_;
-  std::vector<std::string> log_;
+  Mutex log_mu_;
+  std::vector<std::string> log_;  // what the service's threads told
   std::unique_ptr<TopologyService> service_;
   TopologyServer server_;
 };
@@ -212,8 +220,8 @@ TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
   EXPECT_EQ(events.at("strangers_refused"), 0u);
   EXPECT_EQ(events.at("save_failed"), 0u);
   // One line in ten seconds of each.
-  EXPECT_THAT(log_, ElementsAre(HasSubstr("call_refused: from ipv4:127.0.0.1"),
-                                HasSubstr("peer_refused: at 127.0.0.1:7000")));
+  EXPECT_THAT(Log(), ElementsAre(HasSubstr("call_refused: from ipv4:127.0.0.1"),
+                                 HasSubstr("peer_refused: at 127.0.0.1:7000")));
 }
 
 TEST_F(LockedServiceTest, StrangersDoNotEvenReachIt) {
@@ -241,8 +249,8 @@ TEST_F(LockedServiceTest, AListThatCannotBeReadIsToldOnce) {
   std::ofstream(own->crl_path()) << "half a lis";
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_TRUE(service_->Tick().ok());
-  EXPECT_THAT(log_, ElementsAre(testing::AllOf(HasSubstr("trust_unread: "),
-                                               HasSubstr("stays in force"))));
+  EXPECT_THAT(Log(), ElementsAre(testing::AllOf(HasSubstr("trust_unread: "),
+                                                HasSubstr("stays in force"))));
 }
 
 // A peer's own calls, on a loop of their own.
@@ -436,7 +444,7 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_THAT(
-      log_, ElementsAre(HasSubstr("strangers_refused: 1 connections so far")));
+      Log(), ElementsAre(HasSubstr("strangers_refused: 1 connections so far")));
   EXPECT_TRUE(Register(*stub, 1).ok());
   for (auto& socket : silent) {
     EXPECT_TRUE(socket->EndsWithin(absl::Seconds(60)));
