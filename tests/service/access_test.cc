@@ -178,12 +178,12 @@ class LockedServiceTest : public ::testing::Test {
                &response);
   }
 
-  const TestRun run_;
   std::vector<std::string> Log() {
     MutexLock lock(&log_mu_);
     return log_;
   }
 
+  const TestRun run_;
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
   SteadyWallClock clock_;
