@@ -45,17 +45,18 @@ absl::StatusOr<std::vector<Wanted>> Choose(const PlanRequest& request,
                   .codec = "innov-int4",
                   .overlap = 1};
   std::vector<Wanted> wanted;
-  for (auto& [why, candidate] : {std::pair("recommended", best),
-                                 {"without overlap", exposed},
-                                 {"unplanned", plain}}) {
+  for (const Wanted& one :
+       {Wanted{"recommended", best}, Wanted{"without overlap", exposed},
+        Wanted{"unplanned", plain}}) {
     const bool there = std::ranges::any_of(wanted, [&](const Wanted& w) {
-      return w.candidate.name == candidate.name &&
-             w.candidate.codec == candidate.codec &&
-             w.candidate.overlap == candidate.overlap;
+      return w.candidate.name == one.candidate.name &&
+             w.candidate.codec == one.candidate.codec &&
+             w.candidate.overlap == one.candidate.overlap;
     });
     if (there) continue;
-    GOSSAMER_ASSIGN_OR_RETURN(Candidate predicted, Predict(request, candidate));
-    wanted.push_back({why, std::move(predicted)});
+    GOSSAMER_ASSIGN_OR_RETURN(Candidate predicted,
+                              Predict(request, one.candidate));
+    wanted.push_back({one.why, std::move(predicted)});
   }
   return wanted;
 }

@@ -15,7 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kShown = 10;
 constexpr size_t kLongestName = 24;
-constexpr double kTooBusy = 1.25;  // times the step that was wanted
 
 double PerSecond(const Candidate& c) { return 1 / c.seconds_per_round; }
 std::string Millis(double seconds) {

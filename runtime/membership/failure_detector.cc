@@ -38,9 +38,11 @@ std::vector<PeerId> FailureDetector::Witnesses(
   }
   const size_t some = std::min(kWitnesses, answering.size());
   if (some < answering.size()) {
-    std::ranges::rotate(
-        answering, answering.begin() + static_cast<ptrdiff_t>(
-                                           turn_++ * some % answering.size()));
+    // Not std::ranges::rotate, which clang 14 cannot compile.
+    const size_t first = turn_++ * some % answering.size();
+    std::rotate(answering.begin(),
+                answering.begin() + static_cast<ptrdiff_t>(first),
+                answering.end());
   }
   answering.resize(some);
   return answering;

@@ -43,8 +43,7 @@ void CorrectionLog::OnCorrection(ExchangeId id, const EdgeMessage& mine,
 EdgeLink::EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
                    RngKey key, double repeat, double swap)
     : ends_(ends),
-      logs_{CorrectionLog(codec, size, false),
-            CorrectionLog(codec, size, true)},
+      logs_{CorrectionLog(codec, false), CorrectionLog(codec, true)},
       draws_(key),
       repeat_(repeat),
       swap_(swap) {

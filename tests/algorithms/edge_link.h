@@ -41,8 +41,8 @@ class Draws {
 // corrections hash alike.
 class CorrectionLog final : public CorrectionObserver {
  public:
-  CorrectionLog(const Codec& codec, size_t size, bool negate)
-      : codec_(codec), size_(size), negate_(negate) {}
+  CorrectionLog(const Codec& codec, bool negate)
+      : codec_(codec), negate_(negate) {}
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
@@ -57,7 +57,6 @@ class CorrectionLog final : public CorrectionObserver {
 
  private:
   const Codec& codec_;
-  size_t size_;
   bool negate_;
   std::map<ExchangeId, Entry> entries_;
 };

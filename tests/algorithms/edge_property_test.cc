@@ -262,8 +262,7 @@ class LyingTransport {
       : codec_(PairCodec(codec)),
         draws_(key.Fold("draws")),
         pair_(codec_, Start(key), window),
-        logs_{CorrectionLog(*codec_, pair_.x[0].size(), false),
-              CorrectionLog(*codec_, pair_.x[1].size(), true)} {
+        logs_{CorrectionLog(*codec_, false), CorrectionLog(*codec_, true)} {
     for (int e : {0, 1}) pair_.edge[e]->add_observer(&logs_[e]);
   }
 

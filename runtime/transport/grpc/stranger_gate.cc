@@ -79,21 +79,22 @@ void StrangerGate::HangUpOnWaiting() {
   }
 }
 
+bool StrangerGate::Full(const std::string& host) const {
+  size_t alike = 0;
+  for (const auto& [socket, stranger] : strangers_) {
+    alike += stranger.host == host;
+  }
+  return strangers_.size() >= most_ || alike >= (most_ + 1) / 2;
+}
+
 bool StrangerGate::Admit(int socket) {
   std::string host, address;
   std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the one that had this number has gone
-  const auto full = [&] {
-    const auto alike =
-        std::count_if(strangers_.begin(), strangers_.end(),
-                      [&](const auto& s) { return s.second.host == host; });
-    return strangers_.size() >= most_ ||
-           static_cast<size_t>(alike) >= (most_ + 1) / 2;
-  };
-  if (full()) ForgetClosed();
+  if (Full(host)) ForgetClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
-  if (full() || scarce) {
+  if (Full(host) || scarce) {
     ++refused_;
     ::shutdown(socket, SHUT_RDWR);
     if (scarce) HangUpOnWaiting();

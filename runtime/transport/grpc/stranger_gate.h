@@ -60,6 +60,8 @@ class StrangerGate {
     std::string address;
     uint64_t number = 0;  // the eldest has the least
   };
+  // Whether one more stranger of this host is too many.
+  bool Full(const std::string& host) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void HangUpOnWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(int socket, Known known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -19,8 +19,7 @@ constexpr int kStormDowntime = 2;
 FaultSwarm::FaultSwarm(VirtualLoop* loop, SimNetwork* network,
                        SimService* service, const Scenario& scenario, Kill kill,
                        Act leave, Act spoil, Tell tell, FaultCounts* counts)
-    : shared_(loop),
-      loop_(loop),
+    : loop_(loop),
       network_(network),
       service_(service),
       scenario_(scenario),

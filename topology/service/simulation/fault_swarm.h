@@ -51,7 +51,6 @@ class FaultSwarm {
   void CutFromService(RngKey draw);
   absl::Duration Intervals(int most, RngKey draw) const;
 
-  VirtualLoop* const shared_;
   VirtualPeerLoop loop_;
   SimNetwork* const network_;
   SimService* const service_;
