@@ -139,7 +139,7 @@ TEST_F(IssuerTest, GiantAndCompressedRequestsAreRefusedUnseen) {
   EXPECT_EQ(refusal(GRPC_COMPRESS_NONE, 8),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refusal(GRPC_COMPRESS_GZIP, 256), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_EQ(log_, "");
   EXPECT_TRUE(JoinRun(address(), token_, Folder("new"), kPatience).ok());
 }
@@ -168,7 +168,7 @@ TEST_F(IssuerTest, ADeskThatAnswersWithABombIsRefused) {
   const auto joined =
       JoinRun(hostile.address(), token_, Folder("new"), kPatience);
   EXPECT_TRUE(absl::IsUnimplemented(joined.status())) << joined.status();
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_FALSE(std::filesystem::exists(Folder("new") + "/cert.pem"));
 }
 

@@ -226,10 +226,11 @@ void Answers(Bytes input) {
 }  // namespace
 
 std::span<const Target> ControlTargets() {
-  static constexpr Target kTargets[] = {{"control", Calls},
-                                        {"view", ViewBytes},
-                                        {"stored-fleet", StoredFleetBytes},
-                                        {"service-answers", Answers}};
+  static constexpr Target kTargets[] = {
+      {"control", Calls, kProtobufReserve},
+      {"view", ViewBytes, kProtobufReserve},
+      {"stored-fleet", StoredFleetBytes, kProtobufReserve},
+      {"service-answers", Answers, kProtobufReserve}};
   return kTargets;
 }
 

@@ -253,7 +253,7 @@ std::span<const Target> FileTargets() {
       {"scenario", ScenarioFile},
       {"matrix", Matrix},
       {"decisions", DecisionLog},
-      {"inputs", Inputs},
+      {"inputs", Inputs, kProtobufReserve},
       {"edge-list", EdgeList},
       {"sites", SitesText},
       {"digits", DigitsText},

@@ -78,6 +78,11 @@ inline std::vector<std::byte> Copy(Bytes bytes) {
 // An input is at most 4 KiB: who asks for more than this believes a number that
 // it was sent.
 inline constexpr size_t kSmallAllocation = 256 << 10;
+// Protobuf believes the length of a text inside a message that claims to be
+// longer than its input, up to this (kSafeStringSize): it reserves, never
+// touches what it has reserved, and gives it back as it refuses the message.
+// gRPC parses before we see a request, so no check of ours would spare it.
+inline constexpr size_t kProtobufReserve = 50'000'000;
 
 struct Target {
   std::string_view name;

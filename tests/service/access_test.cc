@@ -409,7 +409,7 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
   const grpc::Status refused = packed.Finish();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(refused.error_message(), HasSubstr("gzip"));
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_TRUE(Register(*stub, 1).ok());
 }
 

@@ -275,7 +275,7 @@ TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {
   FleetClient client(hostile.address());
   const auto status = client.GetStatus("run", kPatience);
   EXPECT_TRUE(absl::IsUnimplemented(status.status())) << status.status();
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
 }
 
 TEST(TopologyClientTest, WaitsForAServiceThatIsNotThereYet) {

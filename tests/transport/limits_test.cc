@@ -52,7 +52,7 @@ TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
   const grpc::Status status = client.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
       << status.error_message();
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
@@ -105,7 +105,7 @@ TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
   // Whichever is first: that it is compressed, or the bytes as they came.
   EXPECT_TRUE(absl::IsUnimplemented(problem) || absl::IsDataLoss(problem))
       << problem;
-  EXPECT_LT(PeakMemory() - before, 64 << 10);
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
