@@ -131,7 +131,14 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
     if (h.id >= s_.done) r.mine.PushBack(h);
   }
   for (const auto& h : s_.theirs) {
-    if (h.id < cut) r.theirs.PushBack(h);
+    if (h.id >= cut) break;
+    // Of a resumed edge what its record left comes on top of what a hostile end
+    // sends anew: more than honest ends ever have under way.
+    if (r.theirs.full()) {
+      r.epoch = 0;
+      break;
+    }
+    r.theirs.PushBack(h);
   }
   return r;
 }

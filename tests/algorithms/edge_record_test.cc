@@ -208,6 +208,30 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   EXPECT_FALSE(edge.TakeRecord().has_value());
 }
 
+// The record that it resumed from may have left it as much as a window, on top
+// of which comes what the other end may send anew.
+TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
+  EdgePair pair(PairCodec("diff-int8"), Start(), 8);
+  const Cut cut = RunToCut(pair, 8);
+  EdgePair again(PairCodec("diff-int8"), Start(), 8);
+  for (int e : {0, 1}) ResumeEnd(again, e, cut, "diff-int8", 8);
+  again.Connect(1);
+  Edge& edge = *again.edge[1];
+  again.edge[0]->Emit(kCut, kC, true);
+  const Edge::OutFrame frame = again.edge[0]->TakeFrames().at(0);
+  EdgeHeader h = DecodeHeader(frame.head).value();
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), frame.body).ok()) << i;
+    h.prev = h.to - 1;
+    h.to += 1;
+  }
+  const ExchangeId next = MakeExchangeId(kCutRound + 1);
+  edge.Pass(next);
+  edge.BeginRecord(next);
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+}
+
 // The other end's new life does not know of the cut: nobody may wait for it.
 TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
   EdgePair pair(PairCodec("innov-int4"), Start());
