@@ -40,7 +40,9 @@ absl::Duration DeadlineEstimator::Limit(absl::Duration round,
     case DeadlinePolicy::Kind::kNone:
       return absl::InfiniteDuration();
     case DeadlinePolicy::Kind::kFixed:
-      return std::max(policy_.fixed, possible);
+      // Rounds that wait for silent neighbours make the ages of what does not
+      // come longer, and these the deadline: it must not feed on itself.
+      return std::max(policy_.fixed, std::min(possible, Most(round)));
     case DeadlinePolicy::Kind::kAdaptive:
       break;
   }

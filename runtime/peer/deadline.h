@@ -34,7 +34,8 @@ class DeadlineEstimator {
 
   // How long after its emission to wait for an exchange, given the length of
   // a round; infinite without a deadline.
-  // Fixed: at least `possible`, in which exchanges can be had at all.
+  // Fixed: at least `possible`, in which exchanges can be had at all, as far as
+  // that may count.
   // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
   // quarter of a round, at most the larger of a second and half a round, plus
   // the transfer (the fastest that arrived).  Of the first 8 exchanges: what

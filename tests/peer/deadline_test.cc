@@ -34,6 +34,18 @@ TEST(DeadlineTest, FixedIsFixedIfItCanBeKept) {
   EXPECT_EQ(Limit(e, kRound, absl::Milliseconds(9)), absl::Milliseconds(9));
 }
 
+// Rounds that wait for silence make it older, and the deadline longer.
+TEST(DeadlineTest, FixedDoesNotGrowWithWhatNeverArrives) {
+  DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, kRound});
+  Record(e, 20, absl::Milliseconds(12));
+  for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20));
+  EXPECT_LE(Limit(e, kRound, e.Typical()),
+            absl::Seconds(1) + absl::Milliseconds(12));
+  // A long way is not silence.
+  Record(e, 100, absl::Seconds(3));
+  EXPECT_EQ(Limit(e, kRound, e.Typical()), absl::Seconds(3));
+}
+
 // Steps that compile take as long as they like, but not for ever.
 TEST(DeadlineTest, FirstExchangesOfAFleetHaveTime) {
   DeadlineEstimator e = Adaptive();

@@ -163,5 +163,21 @@ TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
   }
 }
 
+// The other of two computes for a minute, and all connections stay: what does
+// not come makes rounds longer, but a deadline does not grow with them.
+TEST(JumpTest, AFixedDeadlineDoesNotFeedOnSilence) {
+  SimFleetOptions o = QuadraticFleet(2, 5000);
+  o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(100)};
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Seconds(5));
+  fleet.network().Freeze(SimFleet::IdOf(1),
+                         fleet.loop().Now() + absl::Minutes(10));
+  fleet.loop().RunFor(absl::Minutes(5));
+  const uint64_t before = fleet.peer(0).round();
+  fleet.loop().RunFor(absl::Minutes(1));
+  EXPECT_GE(fleet.peer(0).round() - before, 50u);
+}
+
 }  // namespace
 }  // namespace gossamer
