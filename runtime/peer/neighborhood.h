@@ -73,9 +73,8 @@ class Neighborhood final : public TransportListener {
   // the address.  kInvalidArgument if `saved` does not fit.
   absl::Status Add(NewEdge edge);
   bool Has(PeerId peer) const { return edges_.contains(peer); }
-  // Of the edges, resting ones included.
-  std::set<PeerId> Peers() const;
-  // Peers that are waited for: neither resting nor yet to be met.
+  std::set<PeerId> Peers() const;  // of all edges
+  // Peers whose silence counts: of all edges but resting ones.
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
   void Drop(PeerId peer);
@@ -188,6 +187,7 @@ class Neighborhood final : public TransportListener {
     std::string address = {};
     Refusals refusals = {};
     Sparing clipped = {};  // corrections, in events
+    Repeated downs = {};   // the same, of connections
   };
 
   // The entry of a row; null if the edge has been given up.

@@ -108,13 +108,19 @@ void Neighborhood::TellClipped(Entry& entry) const {
 
 void Neighborhood::OnDown(PeerId peer, ConnectionId connection,
                           const absl::Status& why) {
-  connections_[peer].erase(connection);
+  if (const auto open = connections_.find(peer); open != connections_.end()) {
+    open->second.erase(connection);
+    if (open->second.empty()) connections_.erase(open);
+  }
   if (auto it = edges_.find(peer); it != edges_.end()) {
     it->second.edge->ConnectionDown(connection);
     TellLost(it->second);
     Send(it->second);
-    Tell("edge_down",
-         absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
+    if (const uint64_t news = it->second.downs.Due(loop_->Now()); news > 0) {
+      Tell("edge_down",
+           absl::StrCat("peer ", peer.value, ": ", std::string(why.message())),
+           news);
+    }
   }
   Changed();
 }

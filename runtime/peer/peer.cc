@@ -68,11 +68,13 @@ Peer::Peer(PeerSpec spec, Parts parts)
     OfferState();
   });
   neighborhood_.SetOnFrame(
-      Channel::kCollective, [this](PeerId peer, Frame frame) {
+      Channel::kCollective,
+      [this, refused = Repeated()](PeerId peer, Frame frame) mutable {
         const absl::Status status = all_reducer_.OnFrame(peer, frame);
-        if (!status.ok()) {
-          Tell("collective_refused", std::string(status.message()));
-        }
+        if (status.ok()) return;
+        const uint64_t news = refused.Due(parts_.loop->Now());
+        if (news == 0) return;
+        Tell("collective_refused", std::string(status.message()), news);
       });
   neighborhood_.SetOnUp([this](PeerId peer) { all_reducer_.OnUp(peer); });
   neighborhood_.SetOnHeard(

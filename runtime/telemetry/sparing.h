@@ -44,6 +44,23 @@ class Seldom {
   absl::Time told_ = absl::InfinitePast();
 };
 
+// What others can bring about as fast as they like, and whoever reads a log
+// wants to see each time: at once, then a line in `apart` at most.
+class Repeated {
+ public:
+  explicit Repeated(absl::Duration apart) : seldom_(apart) {}
+  Repeated() : Repeated(absl::Seconds(10)) {}
+  // It happens at `now`.  How many to tell of, those since the last time.
+  uint64_t Due(absl::Time now) {
+    const uint64_t seen = seldom_.Due(now);
+    return seen == 0 ? 0 : told_.Rest(seen);
+  }
+
+ private:
+  Seldom seldom_;
+  Sparing told_;
+};
+
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_TELEMETRY_SPARING_H_

@@ -150,6 +150,42 @@ TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
   EXPECT_EQ(fleet.Hash(), whole.Hash());
 }
 
+// Nor may who is none of an all-reduce fill a log.
+TEST(EventsTest, MessagesOfNoAllReduceAreToldOnceInAWhile) {
+  SimFleetOptions o = QuadraticFleet(4, 4000);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  constexpr int kTimes = 1000;
+  for (int i = 0; i < kTimes; ++i) {
+    ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+        SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+    fleet.loop().RunFor(absl::Milliseconds(15));
+  }
+  fleet.loop().RunFor(absl::Seconds(10));
+  ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+      SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  uint64_t told = 0;
+  for (const Event& e : fleet.recorder(1).events) {
+    if (e.kind == EventKind("collective_refused")) told += e.times;
+  }
+  EXPECT_EQ(told, kTimes + 1u);
+  EXPECT_LE(fleet.recorder(1).Count("collective_refused"), 3);
+}
+
+TEST(EventsTest, AConnectionThatFlapsIsToldOnceInAWhile) {
+  SimFleet fleet(QuadraticFleet(4, 4000));
+  fleet.Start();
+  for (int i = 0; i < 150; ++i) {
+    fleet.loop().RunFor(absl::Milliseconds(100));
+    fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(1));
+  }
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_GE(fleet.recorder(0).Count("edge_down"), 1);
+  EXPECT_LE(fleet.recorder(0).Count("edge_down"), 2);
+}
+
 // Two ends as they are before any round loop.
 class EdgeEventsTest : public testing::Test {
  protected:
