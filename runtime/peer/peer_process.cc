@@ -135,7 +135,12 @@ absl::Status PeerProcess::Listen() {
   grpc.allow_insecure_remote = options_.insecure;
   grpc.certificates = options_.certificates;
   grpc.lanes = static_cast<int>(options_.config.resources().connections());
-  grpc.max_connections *= grpc.lanes;
+  // Random schedules and the complete graph know all others, of what the fleet
+  // may grow to; an old connection may outlast the one that replaces it.
+  const int others = std::min(
+      kMaxPeers, kMostGrowth * static_cast<int>(options_.config.peers()));
+  grpc.max_connections =
+      std::max(grpc.max_connections, 2 * others) * grpc.lanes;
   const FrameLimits limits =
       FrameLimitsOf(game_->layout().size(), options_.config.peers());
   grpc.max_body_bytes = limits.body;
@@ -158,7 +163,28 @@ absl::Status PeerProcess::Listen() {
   return absl::OkStatus();
 }
 
-Task<absl::Status> PeerProcess::Register() {
+// The newest of those that are whole, as many as the service takes: more than
+// it goes through to find one that all have.
+absl::StatusOr<std::vector<uint64_t>> PeerProcess::WholeCheckpoints() const {
+  std::vector<uint64_t> rounds;
+  if (!options_.resume || id_ == 0) return rounds;
+  const CheckpointStore store(
+      absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> list,
+                            store.List());
+  for (const StoredCheckpoint& stored : list) {
+    if (stored.whole.ok()) {
+      rounds.push_back(stored.round);
+    } else {
+      Log(absl::StrCat("not gone on from: ", stored.whole.message()));
+    }
+  }
+  const size_t most = std::min(rounds.size(), kMaxCheckpointRounds);
+  return std::vector<uint64_t>(rounds.end() - static_cast<ptrdiff_t>(most),
+                               rounds.end());
+}
+
+TopologyClientOptions PeerProcess::Registration() const {
   TopologyClientOptions o;
   o.service = options_.topology;
   o.run_id = options_.config.name();
@@ -172,32 +198,15 @@ Task<absl::Status> PeerProcess::Register() {
         options_.listen.substr(0, options_.listen.rfind(':'));
     o.address = port_ != 0 ? absl::StrCat(host, ":", port_) : options_.listen;
   }
-  if (options_.resume && id_ != 0) {
-    CheckpointStore store(
-        absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
-    const auto list = store.List();
-    GOSSAMER_CO_RETURN_IF_ERROR(list.status());
-    for (const StoredCheckpoint& stored : *list) {
-      if (stored.whole.ok()) {
-        o.checkpoint_rounds.push_back(stored.round);
-      } else {
-        Log(absl::StrCat("not gone on from: ", stored.whole.message()));
-      }
-    }
-  }
   if (options_.certificates != nullptr) {
     o.check_view = [own = options_.certificates](const wire::ViewMessage& v) {
       return CheckView(*own, v);
     };
   }
-  auto client = std::make_unique<TopologyClient>(
-      std::move(o), &loop_,
-      MakeGrpcTopologyCalls(
-          options_.topology, &loop_, options_.certificates, kCallLimit,
-          MaxAnswerBytes(kMostGrowth *
-                         static_cast<int>(options_.config.peers()))));
-  client_ = client.get();
-  membership_ = std::move(client);
+  return o;
+}
+
+void PeerProcess::ListenToService() {
   client_->SetOnChange([this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
@@ -220,6 +229,22 @@ Task<absl::Status> PeerProcess::Register() {
       Log(absl::StrCat("topology service: ", why, "; trying again"));
     }
   });
+}
+
+Task<absl::Status> PeerProcess::Register() {
+  TopologyClientOptions registration = Registration();
+  absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints();
+  GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
+  registration.checkpoint_rounds = *std::move(rounds);
+  auto client = std::make_unique<TopologyClient>(
+      std::move(registration), &loop_,
+      MakeGrpcTopologyCalls(
+          options_.topology, &loop_, options_.certificates, kCallLimit,
+          MaxAnswerBytes(kMostGrowth *
+                         static_cast<int>(options_.config.peers()))));
+  client_ = client.get();
+  membership_ = std::move(client);
+  ListenToService();
   if (stop_requested_) client_->RequestStop();
   client_->Start();
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);

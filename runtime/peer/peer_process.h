@@ -80,6 +80,9 @@ class PeerProcess {
   absl::Status Prepare();
   absl::Status Listen();
   Task<absl::Status> Register();
+  absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints() const;
+  TopologyClientOptions Registration() const;
+  void ListenToService();
   absl::Status MakePeer();
   // Asked to stop or leave, of which nobody needs to know before the service
   // knows of this peer.
