@@ -47,6 +47,13 @@ std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
   return partners;
 }
 
+absl::Status NotInTheFleet(absl::Duration limit) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "not in the fleet within ", absl::FormatDuration(limit),
+      " (mixing.liveness_limit); start the missing peers, or look at the "
+      "topology service's status"));
+}
+
 }  // namespace
 
 // Until the first view, or the first one of another life.
@@ -66,13 +73,7 @@ Task<absl::Status> Peer::Join() {
       left_ = true;
       co_return absl::OkStatus();
     }
-    if (!joined) {
-      co_return absl::DeadlineExceededError(absl::StrCat(
-          "not in the fleet within ",
-          absl::FormatDuration(spec_.liveness_limit),
-          " (mixing.liveness_limit); start the missing peers, or look at the "
-          "topology service's status"));
-    }
+    if (!joined) co_return NotInTheFleet(spec_.liveness_limit);
     if (m->view().epoch != 0) break;
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
     if (m->stop().committed) {
@@ -80,6 +81,9 @@ Task<absl::Status> Peer::Join() {
       co_return absl::OkStatus();
     }
     joined = false;
+    // Donors that never give would have it ask for ever.
+    if (parts_.loop->Now() >= limit)
+      co_return NotInTheFleet(spec_.liveness_limit);
     if (!m->outside()) {
       Task<absl::Status> state = GetState();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
