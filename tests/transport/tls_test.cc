@@ -128,6 +128,37 @@ TEST_F(TlsTest, RevocationEndsWhatIsOpen) {
   });
 }
 
+// Whoever has a peer's old key may be faster than that peer at a further lane.
+TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
+  GrpcOptions two = LockedOptions(kA);
+  two.lanes = 2;
+  Node a(two);
+  a.Connect(kB, "");
+  const std::string own = run_.Issue(run_.Peer(2));
+  const std::string stolen = absl::StrCat(own, "-stolen");
+  std::filesystem::copy(own, stolen);
+  const std::string serial = run_.authority().List()->back().certificate.serial;
+  run_.Issue(run_.Peer(2));
+  const auto open = [](const std::string& path) {
+    return CredentialsOf(CertificateFolder::Open(path).value());
+  };
+  RawClient first(a.address(), "/gossamer.Edge/Exchange", open(own));
+  first.Write(EncodeHello(HelloOfB()));
+  ASSERT_TRUE(first.Read()) << "the answer";
+  RawClient lane(a.address(), "/gossamer.Edge/Exchange", open(stolen));
+  TransportHello hello = HelloOfB();
+  hello.lane = 1;
+  lane.Write(EncodeHello(hello));
+  ASSERT_TRUE(lane.Read()) << "the answer";
+  ASSERT_TRUE(run_.authority().Revoke({serial}, absl::Now()).ok());
+  ASSERT_TRUE(run_.authority().Publish(run_.PathOf(run_.Peer(1))).ok());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.downs.empty(); }));
+  a.recorder.With([](const Seen& s) {
+    EXPECT_THAT(s.reasons.front().message(), HasSubstr("revoked"));
+    return 0;
+  });
+}
+
 TEST_F(TlsTest, RenewedFilesAreUsedAndWhatIsOpenStays) {
   Node a(LockedOptions(kA));
   Node b(LockedOptions(kB));

@@ -31,6 +31,7 @@ class Connection {
     return channel != Channel::kNotice || version_ >= kNoticeVersion;
   }
   const GrpcStream& first() const { return *lanes_[0].stream; }
+  const GrpcStream& lane(size_t lane) const { return *lanes_[lane].stream; }
 
   // A further lane, 0 < lane < kMaxLanes: under way, until it is open or gone.
   bool Has(size_t lane) const;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/transport/grpc/connector.h"
 
@@ -46,8 +47,11 @@ absl::Status Connector::CheckIdentity(const GrpcStream& stream,
 
 absl::Status Connector::CheckOpen(PeerId id,
                                   const Connection& connection) const {
-  const absl::Status valid = CheckIdentity(connection.first(), id);
-  if (!valid.ok()) return valid;
+  // Each lane has shown a certificate of its own.
+  for (size_t lane = 0; lane < kMaxLanes; ++lane) {
+    if (!connection.IsOpen(lane)) continue;
+    GOSSAMER_RETURN_IF_ERROR(CheckIdentity(connection.lane(lane), id));
+  }
   const absl::Time now = SteadyNow();
   if (now < connection.Deadline(options_.frame_slack)) return absl::OkStatus();
   return absl::DeadlineExceededError(
