@@ -376,6 +376,7 @@ uint64_t Peer::NextRound() {
   const bool stops = stop.round != 0 && next <= stop.round;
   RoundsSeen seen = neighborhood_.LookAround();
   seen.fixed = schedule_->fixed();
+  seen.pair = view_.members.size() <= 2;
   seen.fleet = m.fleet_round();
   seen.second = m.second_round();
   seen.last = stops ? std::min(stop.round, spec_.rounds) : spec_.rounds;

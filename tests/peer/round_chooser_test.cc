@@ -62,7 +62,7 @@ TEST(RoundChooserTest, MeetsThePayloadsThatWaitOnTheWay) {
 
 TEST(RoundChooserTest, FollowsANeighbourThatIsEquallyFarAhead) {
   EXPECT_EQ(FirstJump(4, 0), 101u + 16);
-  EXPECT_EQ(FirstJump(1000, 0), 101u + 16);
+  EXPECT_EQ(FirstJump(1000, 0), 101u + 62) << "a sixteenth of the lead";
   EXPECT_EQ(FirstJump(8, 20), 101u + 16) << "jitter";
   EXPECT_EQ(FirstJump(3, 0), 0u) << "so far apart neighbours may be";
 }
@@ -138,6 +138,51 @@ TEST(RoundChooserTest, GoesWhereTwoPeersAreAndANeighbourIsSeen) {
   const RoundsSeen seen = {
       .heard = {10, 10, 11, 40}, .fleet = 60, .second = 35};
   EXPECT_EQ(chooser.Next(10, kOverlap, seen), 35u);
+}
+
+// A number costs nothing: neither of two neighbours nor of four may one take
+// the others to the end of the run.
+TEST(RoundChooserTest, DoesNotFollowOneThatSaysToBeFarAhead) {
+  for (const size_t honest : {1, 3}) {
+    RoundChooser chooser;
+    for (uint64_t round = 100; round < 1000; ++round) {
+      RoundsSeen seen = {.heard = std::vector<uint64_t>(honest, round),
+                         .fleet = 900'100,
+                         .second = round + 1,
+                         .last = 1'000'000};
+      seen.heard.push_back(900'100);
+      ASSERT_EQ(chooser.Next(round, kOverlap, seen), round + 1);
+      if (round % 100 == 0) chooser.Answered(round);
+    }
+  }
+}
+
+// The other of a fleet of two may have trained alone for as long.
+TEST(RoundChooserTest, OfTwoTheOneFollowsTheOther) {
+  RoundChooser chooser;
+  EXPECT_EQ(chooser.Next(100, kOverlap, {.heard = {900'100}, .pair = true}),
+            900'100u);
+}
+
+// Whoever knows the rule can lead by as much as is believed at once, or wait
+// for more; the others' reports then say what this peer has been led to.
+TEST(RoundChooserTest, OneThatLeadsIsAsIfItWereThatMuchFaster) {
+  for (const uint64_t patience : {1, 2, 10, 50}) {
+    RoundChooser chooser;
+    uint64_t round = 100, second = 100;
+    constexpr uint64_t kMade = 2000;
+    for (uint64_t made = 0; made < kMade; ++made) {
+      const uint64_t lead = 16 * patience;
+      round = chooser.Next(round, kOverlap,
+                           {.heard = {round, round + lead},
+                            .fleet = round + lead,
+                            .second = second});
+      if (made % 50 != 0) continue;
+      chooser.Answered(round);
+      second = round;
+    }
+    EXPECT_LE(round, 100 + 50 * kMade) << patience;
+  }
 }
 
 }  // namespace
