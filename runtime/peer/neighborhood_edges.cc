@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/seeded_bug.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/peer/neighborhood.h"
 
 namespace gossamer {
@@ -12,6 +13,18 @@ namespace {
 // What the other end of a resting edge may still need is an acknowledgement,
 // or an answer if it learns of the view late.
 constexpr absl::Duration kRestedFor = absl::Minutes(1);
+
+EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
+  EdgeOptions o;
+  o.self = options.self;
+  o.other = other;
+  o.run_id = options.run_id;
+  o.window = options.window;
+  o.layout = options.layout;
+  o.clip_radius = options.clip_radius;
+  o.summed = options.summed;
+  return o;
+}
 
 }  // namespace
 
@@ -27,26 +40,17 @@ absl::Status Neighborhood::Add(NewEdge added) {
     transport_->Connect(peer, added.address);
     return absl::OkStatus();
   }
-  EdgeOptions o;
-  o.self = options_.self;
-  o.other = peer;
-  o.run_id = options_.run_id;
+  EdgeOptions o = EdgeOptionsOf(options_, peer);
   o.epoch = epoch_;
   if (const auto last = last_epochs_.find(peer); last != last_epochs_.end()) {
     o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
   }
   o.frontier = added.frontier;
-  o.window = options_.window;
-  o.layout = options_.layout;
-  o.clip_radius = options_.clip_radius;
-  o.summed = options_.summed;
   o.yields = added.other_codec != nullptr;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
-    auto resumed =
-        Edge::Resume(std::move(o), added.codec, x_, cache_, *added.saved);
-    if (!resumed.ok()) return resumed.status();
-    edge = *std::move(resumed);
+    GOSSAMER_ASSIGN_OR_RETURN(edge, Edge::Resume(std::move(o), added.codec, x_,
+                                                 cache_, *added.saved));
   } else {
     edge = std::make_unique<Edge>(std::move(o), added.codec, x_, cache_);
   }

@@ -315,8 +315,9 @@ void Peer::NoteStep(const absl::StatusOr<Losses>& losses) {
     metrics_.discriminator_loss = losses->discriminator;
     return;
   }
-  parts_.loop->Post([this, why = std::string(losses.status().message())] {
-    Tell("step_skipped", why);
+  parts_.loop->Post([this, alive = std::weak_ptr<bool>(alive_),
+                     why = std::string(losses.status().message())] {
+    if (!alive.expired()) Tell("step_skipped", why);
   });
 }
 
