@@ -72,8 +72,9 @@ class Membership {
   // Newest view known; epoch 0 while there is none.  Adopt it at the boundary
   // of its from_round.
   virtual const View& view() const = 0;
-  // The largest round of any peer, as of the service's last answer; nothing
-  // while it does not answer.
+  // Beyond which no peer jumps, as of the service's last answer: the largest
+  // round that two have got to, of one or two the largest.  Nothing while the
+  // service does not answer.
   virtual std::optional<uint64_t> fleet_round() const = 0;
   // The second largest, in the same way: at least two peers have got so far.
   virtual std::optional<uint64_t> second_round() const = 0;

@@ -14,6 +14,7 @@
 #include "runtime/base/crc32c.h"
 #include "runtime/base/little_endian.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/parse_message.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 
@@ -207,7 +208,7 @@ absl::Status InputsLog::ReadHead(uint64_t size) {
   if (!ReadAt(kLogHeadBytes, bytes) ||
       Get<uint32_t>(head, 28) !=
           ExtendCrc32c(Crc32c(std::span(head).first(28)), bytes) ||
-      !view.ParseFromArray(bytes.data(), static_cast<int>(length))) {
+      !ParseMessage(bytes, view)) {
     return absl::DataLossError("its head is damaged");
   }
   self_ = {Get<uint64_t>(head, 8)};

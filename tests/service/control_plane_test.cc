@@ -1,4 +1,4 @@
-// What the service's log says of strangers.
+// What the service's log says of strangers, and how it goes on after a restart.
 
 #include "topology/service/control_plane.h"
 
@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +24,14 @@ using ::testing::SizeIs;
 
 class ControlPlaneTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Begin(std::nullopt); }
+  // Another life of the service.
+  void Begin(std::optional<FleetRecord> stored) {
     FleetOptions options;
     options.run_id = "run";
     options.expected = 2;
     auto plane = ControlPlane::Create(
-        options, std::nullopt,
+        options, std::move(stored),
         [](const FleetRecord&) { return absl::OkStatus(); },
         [this] { return now_; },
         [this](const std::string& line) { lines_.push_back(line); });
@@ -43,6 +46,28 @@ class ControlPlaneTest : public ::testing::Test {
     request.set_address(address);
     wire::RegisterResponse response;
     return plane_->Register(request, response);
+  }
+
+  // Of peer `id`, whose last task of a survey was `measured`.
+  wire::HeartbeatResponse Hear(uint64_t id, uint64_t measured) {
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    request.set_survey_number(measured);
+    request.set_survey_measured(measured != 0);
+    request.set_survey_rtt_seconds(0.25);
+    wire::HeartbeatResponse response;
+    EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
+    return response;
+  }
+  wire::LinkSurveyStatus Survey(bool start) {
+    wire::MeasureLinksRequest request;
+    request.set_run_id("run");
+    request.set_start(start);
+    wire::LinkSurveyStatus survey;
+    EXPECT_EQ(plane_->MeasureLinks(request, survey), absl::OkStatus());
+    return survey;
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
@@ -136,6 +161,41 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
   EXPECT_EQ(lines_.size(), 7u);
   ASSERT_TRUE(plane_->GetStatus(status, known).ok());
   EXPECT_EQ(known.service_events().at("request_refused"), 100u);
+}
+
+// Peers live on, and ignore a task of a number that they have measured for.
+TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {
+  for (const uint64_t id : {1, 2}) {
+    wire::RegisterRequest request;
+    request.set_protocol_version(kControlVersions.newest);
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    request.set_address("a:1");
+    wire::RegisterResponse response;
+    ASSERT_EQ(plane_->Register(request, response), absl::OkStatus());
+  }
+  uint64_t measured = 0;
+  for (int i = 0; i < 7; ++i) {
+    Survey(/*start=*/true);
+    const uint64_t number = Hear(1, 0).survey_number();
+    EXPECT_GT(number, measured);
+    measured = number;
+    for (const uint64_t id : {1, 2}) Hear(id, measured);
+    EXPECT_EQ(Survey(/*start=*/false).turn(), 1u);
+  }
+  // The clock may have been put back.
+  now_ -= absl::Hours(1);
+  Begin(plane_->fleet().record());
+  Survey(/*start=*/true);
+  for (int i = 0; i < 20; ++i) {
+    for (const uint64_t id : {1, 2}) {
+      EXPECT_GT(Hear(id, measured).survey_number(), measured);
+    }
+  }
+  const wire::LinkSurveyStatus survey = Survey(/*start=*/true);
+  EXPECT_EQ(survey.turn(), 0u);
+  EXPECT_THAT(survey.rtt_seconds(), Each(-1));
 }
 
 }  // namespace

@@ -33,6 +33,37 @@ TEST_F(FleetDeparturesTest,
   EXPECT_EQ(answers_[1].view->epoch, view.epoch);
 }
 
+// A member may suspect whom it likes as often as it may call.
+TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
+  Assemble(5);
+  Run(10);
+  fleet_->TakeNotes();
+  Suspect(2, std::vector<PeerId>(64, PeerId{3}));
+  ASSERT_TRUE(fleet_->Heartbeat(beats_[2], now_).ok());
+  EXPECT_THAT(fleet_->TakeNotes(),
+              ElementsAre("peer 3 does not answer peer 2"));
+  EXPECT_EQ(fleet_->record().counts.suspicions, 1);
+  for (int i = 0; i < 1000; ++i) {
+    now_ += absl::Milliseconds(5);
+    Suspect(2,
+            i % 2 == 0 ? std::vector<PeerId>() : std::vector<PeerId>{{1}, {3}});
+    ASSERT_TRUE(fleet_->Heartbeat(beats_[2], now_).ok());
+  }
+  EXPECT_THAT(fleet_->TakeNotes(), IsEmpty());
+  // Another one's is told meanwhile.
+  Suspect(2, {});
+  Suspect(4, {{5}});
+  Run(1);
+  EXPECT_THAT(fleet_->TakeNotes(),
+              ElementsAre("peer 5 does not answer peer 4"));
+  Run(10);
+  Suspect(2, {{1}, {3}});
+  Run(1);
+  EXPECT_THAT(
+      fleet_->TakeNotes(),
+      ElementsAre("peers 1, 3 do not answer peer 2 (502 times so far)"));
+}
+
 TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
   Assemble(5);
   Run(10);

@@ -136,6 +136,42 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
   EXPECT_EQ(Members().size(), 8);
 }
 
+// Parameters that it got now would be old by then.
+TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
+  Assemble(4, "hypercube");
+  Run(10);
+  const auto come = [this](int id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    Run(2);
+  };
+  const auto asked = [this] {
+    size_t asked = 0;
+    for (int i = 1; i <= 4; ++i) asked += answers_[i].joiners.size();
+    return asked;
+  };
+  fleet_->TakeNotes();
+  for (int id = 5; id <= 7; ++id) {
+    come(id);
+    EXPECT_THAT(answers_[5].donors, IsEmpty()) << id;
+    EXPECT_EQ(asked(), 0) << id;
+  }
+  // Once for each that it cannot be.
+  EXPECT_THAT(fleet_->TakeNotes(),
+              ElementsAre(HasSubstr("waits to join with others: a fleet of 5"),
+                          HasSubstr("a fleet of 6"), HasSubstr("of 7")));
+  come(8);
+  come(9);
+  for (int id = 5; id <= 8; ++id) EXPECT_EQ(answers_[id].donors.size(), 3);
+  EXPECT_THAT(answers_[9].donors, IsEmpty()) << "a fleet of 9 cannot be";
+  EXPECT_EQ(asked(), 12);
+  // One of them is gone.
+  beats_.erase(8);
+  beats_.erase(9);
+  Run(6);
+  EXPECT_THAT(answers_[5].donors, IsEmpty());
+}
+
 TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
   Assemble(4, "hypercube");
   Run(10);
@@ -165,6 +201,39 @@ TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
   Run(2);
   ASSERT_TRUE(answers_[3].view.has_value());
   EXPECT_EQ(answers_[3].view->resume_round, 190);
+}
+
+// Who is heard first may be far behind the others.
+TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
+  Assemble(4);
+  Run(10);
+  beats_[4].round_begun = beats_[4].report.round = 20;
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
+  now_ += absl::Milliseconds(1);
+  ASSERT_TRUE(fleet_->Heartbeat(beats_[4], now_).ok());
+  beats_[3] = Beat(3, 203);
+  Run(2);
+  ASSERT_TRUE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].view->resume_round, 190);
+}
+
+// It waits for parameters of one that is far behind, which dies, too.
+TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
+  Assemble(3);
+  Run(10);
+  const FleetHeartbeat straggler = beats_[1];
+  ASSERT_TRUE(Register(2, 202, false, {100'000}).ok());
+  ASSERT_TRUE(Register(3, 203, false, {100'000}).ok());
+  beats_ = {{1, straggler}, {2, Beat(2, 202)}, {3, Beat(3, 203)}};
+  Run(2);
+  EXPECT_FALSE(answers_[2].view);
+  EXPECT_FALSE(answers_[2].donors.empty());
+  ASSERT_TRUE(Register(1, 201, false, {100}).ok());
+  beats_[1] = Beat(1, 201);
+  Run(1);
+  ASSERT_TRUE(answers_[2].view);
+  EXPECT_EQ(answers_[2].view->resume_round, 100'000);
 }
 
 // The fleet went back behind what it has saved, which it could not remove.

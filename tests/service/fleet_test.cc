@@ -206,12 +206,12 @@ TEST_F(FleetTest, HeartbeatsOfStrangersAndOldLivesAreTold) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(FleetTest, FleetRoundIsTheFurthestPeer) {
+TEST_F(FleetTest, FleetRoundIsWhereTwoPeersAre) {
   Assemble(3);
   Hear(Beat(1, 101, 12));
   Hear(Beat(2, 102, 30));
   const FleetAnswer answer = Hear(Beat(3, 103, 20));
-  EXPECT_EQ(answer.fleet_round, 30);
+  EXPECT_EQ(answer.fleet_round, 20);
   EXPECT_EQ(answer.second_round, 20);
 }
 

@@ -26,7 +26,7 @@ std::vector<PeerId> Members(int n) {
 TEST(LinkSurvey, EveryPairMeetsOnceInDisjointTurns) {
   for (int n = 2; n <= 9; ++n) {
     LinkSurvey survey(kLimit);
-    survey.Start(Members(n), kBegin);
+    survey.Start(Members(n), 0, kBegin);
     std::map<std::pair<PeerId, PeerId>, int> met;
     size_t turns = 0;
     for (; survey.running(); ++turns) {
@@ -59,7 +59,7 @@ TEST(LinkSurvey, EveryPairMeetsOnceInDisjointTurns) {
 
 TEST(LinkSurvey, WhoIsSilentIsNotWaitedFor) {
   LinkSurvey survey(kLimit);
-  survey.Start(Members(3), kBegin);
+  survey.Start(Members(3), 0, kBegin);
   const auto first = survey.TaskOf({10}) ? PeerId{10} : PeerId{11};
   const LinkSurvey::Task task = *survey.TaskOf(first);
   survey.Report(first, task.number, LinkSurvey::Way{.rtt_seconds = 1}, kBegin);
@@ -82,7 +82,7 @@ TEST(LinkSurvey, NonsenseIsAReportOfNothing) {
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity()}) {
     LinkSurvey survey(kLimit);
-    survey.Start(Members(2), kBegin);
+    survey.Start(Members(2), 0, kBegin);
     survey.Report({10}, survey.TaskOf({10})->number,
                   LinkSurvey::Way{.rtt_seconds = bad}, kBegin);
     survey.Report({11}, survey.TaskOf({11})->number,
@@ -96,14 +96,33 @@ TEST(LinkSurvey, NonsenseIsAReportOfNothing) {
 
 TEST(LinkSurvey, AnotherOneBeginsAnew) {
   LinkSurvey survey(kLimit);
-  survey.Start(Members(2), kBegin);
+  survey.Start(Members(2), 0, kBegin);
   const uint64_t number = survey.TaskOf({10})->number;
-  survey.Start(Members(4), kBegin);
+  survey.Start(Members(4), 0, kBegin);
   EXPECT_GT(survey.TaskOf({10})->number, number);
   survey.Report({10}, number, LinkSurvey::Way{.rtt_seconds = 1}, kBegin);
   EXPECT_TRUE(survey.TaskOf({10}));
-  survey.Start(Members(1), kBegin);
+  survey.Start(Members(1), 0, kBegin);
   EXPECT_FALSE(survey.running());
+}
+
+// Peers ignore numbers that they have measured for.
+TEST(LinkSurvey, TurnsOfAnotherLifeOfTheServiceHaveLargerNumbers) {
+  constexpr uint64_t kLargest = uint64_t{1} << 48;
+  uint64_t last = 0;
+  absl::Time now = kBegin;
+  for (const uint64_t generation : {uint64_t{1}, uint64_t{2}, kLargest}) {
+    LinkSurvey survey(kLimit);
+    for (int i = 0; i < 3; ++i) {
+      survey.Start(Members(4), generation, now);
+      for (; survey.running(); survey.Tick(now)) {
+        const uint64_t number = survey.TaskOf({10})->number;
+        ASSERT_GT(number, last);
+        last = number;
+        now += kLimit;
+      }
+    }
+  }
 }
 
 }  // namespace

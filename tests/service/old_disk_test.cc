@@ -138,6 +138,8 @@ TEST_F(OldDiskTest, ARestartedServiceGoesOnUnnoticed) {
   Registration r = Peer(2, 202, "elsewhere:1");
   r.checkpoint_rounds = {5};
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
+  EXPECT_FALSE(Hear(h).view) << "peer 3 may be further";
+  Hear(Beat(3, 103, 60));
   const FleetAnswer answer = Hear(h);
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->generation, generation);
@@ -160,6 +162,38 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
   for (const int i : {1, 3}) again = Hear(Agreeing(i, 53, *stop)).stop;
   EXPECT_EQ(again.round, *stop);
   EXPECT_TRUE(again.committed);
+}
+
+// The disk is of an earlier life of it; another may have ended at the stop.
+TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
+  for (const bool another_waits : {false, true}) {
+    Assemble(3);
+    Begin(3, fleet_->record());
+    Register(2, 202, /*trains=*/true);
+    FleetHeartbeat h = Training(2, 202, 52, 1);
+    h.acknowledged_stop = 60;
+    now_ += absl::Milliseconds(1);
+    if (another_waits) Register(3, 203, /*trains=*/false, {5});
+    const auto answer = fleet_->Heartbeat(h, now_);
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(Record(2).in_view, !another_waits);
+    EXPECT_EQ(answer->stop.round, 60u);
+    EXPECT_FALSE(answer->stop.committed);
+  }
+}
+
+// Of one that is no member any more it is of the past.
+TEST_F(OldDiskTest, WhoIsOutsideProposesNoStop) {
+  Assemble(3);
+  FleetRecord record = fleet_->record();
+  record.members[2].standing = Standing::kRemoved;
+  record.members[2].in_view = false;
+  record.view.members.pop_back();
+  Begin(3, record);
+  FleetHeartbeat h = Training(3, 103, 52, 1);
+  h.acknowledged_stop = 60;
+  EXPECT_TRUE(Hear(h).outside);
+  EXPECT_EQ(fleet_->record().stop.round, 0u);
 }
 
 TEST_F(OldDiskTest, AForgottenStopThatSomebodyIsPastMovesOn) {
@@ -223,6 +257,8 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   Begin(3, backup);
   FleetHeartbeat h = Training(2, 102, 60, 2);
   h.view_generation = backup.generation;
+  EXPECT_FALSE(Hear(h).view) << "the others may be further";
+  for (const int i : {1, 3}) Hear(Training(i, 100 + i, 60, 1));
   const FleetAnswer answer = Hear(h);
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->generation, fleet_->record().generation);
@@ -316,6 +352,7 @@ TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
   FleetHeartbeat first = Training(1, 101, 500, 1);
   first.view_generation = view.generation;
   Hear(first);
+  ASSERT_TRUE(HandBack(3, 103, view).ok());
   h.ready = true;
   Hear(h);
   EXPECT_TRUE(Record(2).in_view);

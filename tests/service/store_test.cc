@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 #include "tests/cli/temporary_folder.h"
 #include "tests/service/etcd_server.h"
@@ -148,6 +149,19 @@ TEST_P(StoreTest, TheLatestSaveCounts) {
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ((*loaded)->members.size(), 1);
   EXPECT_EQ((*loaded)->view.epoch, 4);
+}
+
+// Peers would take no answer that speaks of it.
+TEST_P(StoreTest, AStopThatNoRunHasIsNotTakenUp) {
+  FleetRecord record = Sample();
+  record.stop.round = kMaxRound;
+  ASSERT_EQ(store_->Save(record), absl::OkStatus());
+  EXPECT_EQ(store_->Load().status(), absl::OkStatus());
+  ++record.stop.round;
+  ASSERT_EQ(store_->Save(record), absl::OkStatus());
+  const absl::Status refused = store_->Load().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the stop's round"));
 }
 
 TEST_P(StoreTest, OnlyOneMaySave) {

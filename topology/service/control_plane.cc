@@ -259,7 +259,7 @@ absl::Status ControlPlane::MeasureLinks(
   if (request.start() && !survey_.running()) {
     std::vector<PeerId> members;
     for (const Member& m : view.members) members.push_back(m.id);
-    survey_.Start(std::move(members), clock_());
+    survey_.Start(std::move(members), fleet_.record().generation, clock_());
     log_(absl::StrCat("measures the ways between ", view.members.size(),
                       " members"));
   }

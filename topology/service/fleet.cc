@@ -108,11 +108,8 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
       [&](const MemberRecord& m) { return m.boot_id == r.boot_id; });
   if (Finished() && !known_life && !r.has_parameters) {
     // The run is over and somebody starts again: assemble a new fleet.
-    record_.members.clear();
+    ForgetRun();
     record_.assembled = false;
-    record_.stop = {};
-    record_.counts = {};
-    live_.clear();
   }
   GOSSAMER_ASSIGN_OR_RETURN(const PeerId id, AssignId(r));
   const MemberRecord* known = Find(id);
@@ -152,6 +149,14 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   return id;
 }
 
+void Fleet::ForgetRun() {
+  record_.members.clear();
+  record_.stop = {};
+  record_.counts = {};
+  live_.clear();
+  suspicions_told_.clear();
+}
+
 absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
                                              absl::Time now) {
   if (heartbeat.run_id != options_.run_id) {
@@ -183,8 +188,10 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
   Learn(heartbeat, *member, now);
-  ReplaceForgotten(heartbeat, *member);
-  if (member->in_view) {
+  ReplaceForgotten(heartbeat, *member, now);
+  // Who trains may stand at a stop that an older disk has forgotten, and that
+  // others have ended at.
+  if (TrainsHere(*member)) {
     HearOfStop(heartbeat.acknowledged_stop);
     if (heartbeat.request_stop) {
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
@@ -198,8 +205,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   AdvanceStop(now);
   NoteGone(now);
   FleetAnswer answer;
+  answer.fleet_round = FleetRound(now);
   const std::vector<uint64_t> rounds = Rounds();
-  if (!rounds.empty()) answer.fleet_round = rounds[0];
   if (rounds.size() > 1) answer.second_round = rounds[1];
   for (const MemberRecord& m : record_.members) {
     const double busy = live_.at(m.id).report.tempo.busy_seconds;
@@ -214,9 +221,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   }
   if (EndedWithout(*member, now)) answer.stop = Ended();
   if (member->needs_parameters) answer.donors = DonorsOf(*member, now);
+  if (TrainsHere(*member)) answer.stop = record_.stop;
   if (!member->in_view) return answer;
   answer.joiners = JoinersOf(member->id, now);
-  answer.stop = record_.stop;
   if (record_.view.NewerThan(KnownBy(heartbeat))) {
     answer.view = record_.view;
     answer.view->resume_round = member->resume_round;
@@ -238,17 +245,7 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
   } else {
     live.leaving_since = std::min(live.leaving_since, now);
   }
-  std::set<PeerId> suspected;
-  for (const PeerId id : heartbeat.suspected) {
-    if (Find(id) == nullptr) continue;
-    if (!live.suspected.contains(id) && Suspecters(id, now) == 0) {
-      ++record_.counts.suspicions;
-      Note(absl::StrFormat("peer %d does not answer peer %d", id.value,
-                           member.id.value));
-    }
-    suspected.insert(id);
-  }
-  live.suspected = std::move(suspected);
+  LearnSuspected(heartbeat, now);
   if (heartbeat.finished && !member.finished) {
     member.finished = true;
     live.finished = now;
@@ -275,6 +272,33 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
   }
   live.sketches.emplace_back(round, std::move(sketch));
   if (live.sketches.size() > kSketchesKept) live.sketches.pop_front();
+}
+
+void Fleet::LearnSuspected(const FleetHeartbeat& heartbeat, absl::Time now) {
+  Live& live = live_[heartbeat.peer_id];
+  std::set<PeerId> suspected;
+  for (const PeerId id : heartbeat.suspected) {
+    if (Find(id) != nullptr) suspected.insert(id);
+  }
+  std::vector<PeerId> fresh;
+  for (const PeerId id : suspected) {
+    if (!live.suspected.contains(id) && Suspecters(id, now) == 0) {
+      fresh.push_back(id);
+    }
+  }
+  live.suspected = std::move(suspected);
+  if (fresh.empty()) return;
+  record_.counts.suspicions += fresh.size();
+  // Whoever likes may suspect others, and not, as often as it may call.
+  Seldom& told =
+      suspicions_told_.try_emplace(heartbeat.peer_id, absl::Seconds(10))
+          .first->second;
+  if (const uint64_t times = told.Due(now); times > 0) {
+    Note(absl::StrFormat(
+        "%s %s not answer peer %d%s", Named(fresh),
+        fresh.size() == 1 ? "does" : "do", heartbeat.peer_id.value,
+        times == 1 ? "" : absl::StrCat(" (", times, " times so far)")));
+  }
 }
 
 FleetSnapshot Fleet::Snapshot(absl::Time now) const {
@@ -314,6 +338,15 @@ bool Fleet::Finished() const {
                      [this](const MemberRecord& m) {
                        return m.finished || !OfTheFleet(m);
                      });
+}
+
+void Fleet::Note(const std::string& line) {
+  constexpr size_t kMaxNotes = 1000;
+  if (notes_.size() < kMaxNotes) notes_.push_back(line);
+}
+
+bool Fleet::TrainsHere(const MemberRecord& m) const {
+  return m.in_view || (OfTheFleet(m) && live_.at(m.id).trains);
 }
 
 MemberRecord* Fleet::Find(PeerId id) {

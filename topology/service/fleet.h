@@ -23,6 +23,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/membership/membership.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/telemetry/sparing.h"
 #include "topology/graph.h"
 #include "topology/mixing_schedule.h"
 #include "topology/service/fleet_record.h"
@@ -164,6 +165,8 @@ class Fleet {
   static bool OfTheFleet(const MemberRecord& m) {
     return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
   }
+  // In the view, by the record or by what it says.
+  bool TrainsHere(const MemberRecord& m) const;
   // Every member trains by the present view, or is suspected: another one may
   // follow.
   bool Adopted(absl::Time now) const;
@@ -176,16 +179,18 @@ class Fleet {
     return options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
   }
   void TrimJoining(int members, std::vector<PeerId>& joining);
+  // Of those who wait to join and have a lease, as many as the fleet can have.
+  std::vector<PeerId> Joining(absl::Time now);
   // A fleet of so many can be; a note says once why not.
   bool CanHave(int members, const std::string& instead);
   void Note(const std::string& line);
   // "peer 3", "peers 3, 4".
   static std::string Named(const std::vector<PeerId>& ids);
   void AnswerOutside(const MemberRecord& m, absl::Time now,
-                     FleetAnswer& answer) const;
+                     FleetAnswer& answer);
   std::vector<Member> DonorsOf(const MemberRecord& joiner,
                                absl::Time now) const;
-  std::vector<Member> JoinersOf(PeerId donor, absl::Time now) const;
+  std::vector<Member> JoinersOf(PeerId donor, absl::Time now);
   // overlap_steps auto: another view if another h fits better.
   void AdaptOverlap();
   void MakeFirstView();
@@ -193,16 +198,27 @@ class Fleet {
   static View KnownBy(const FleetHeartbeat& heartbeat);
   // A view that this service's disk is too old for gives way to one of its own.
   void ReplaceForgotten(const FleetHeartbeat& heartbeat,
-                        const MemberRecord& member);
+                        const MemberRecord& member, absl::Time now);
   void LetIn(absl::Time now);
-  void GiveUpLostPast(MemberRecord& m);
   void HearOfStop(uint64_t acknowledged);
   void AdvanceStop(absl::Time now);
   void Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
              absl::Time now);
-  // Of the peers, the largest first.
+  void LearnSuspected(const FleetHeartbeat& heartbeat, absl::Time now);
+  // Another run begins, or goes on that nothing was known of.
+  void ForgetRun();
+  // How far everybody is (fleet_rounds.cc).
+  uint64_t RoundOf(const MemberRecord& m) const;
+  // The largest round in which `m` can be.
+  uint64_t MostOf(const MemberRecord& m, absl::Time now) const;
+  // Of the peers, the largest first, without one that cannot be.
   std::vector<uint64_t> Rounds() const;
   uint64_t MaxRound() const;
+  // The largest that two have got to.
+  uint64_t FleetRound(absl::Time now) const;
+  // This life of the service has heard everybody in the view, or given it a
+  // lease for it.
+  bool HeardAll(absl::Time now) const;
   uint64_t FutureRound() const;
   // The newest that most members have; in a fleet that does not let anybody
   // in, that all have.  0: none.
@@ -219,6 +235,7 @@ class Fleet {
   std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch of its view
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
+  std::map<PeerId, Seldom> suspicions_told_;  // by who suspects
   // overlap_steps auto: rounds of a view before one of a smaller h, and whether
   // the last choice was one.
   uint64_t patience_ = kRoundsToGoBack;

@@ -24,8 +24,14 @@ namespace {
 // Records that are kept of peers that are in no view.
 constexpr size_t kMaxRecords = 2 * kMaxPeers;
 
-uint64_t Newest(const std::vector<uint64_t>& rounds) {
-  return rounds.empty() ? 0 : std::ranges::max(rounds);
+// Of one that comes back alone: what it saved beyond all others is of a past
+// that they have given up, and could not be removed then.  0: none.
+uint64_t NewestUpTo(uint64_t limit, const std::vector<uint64_t>& rounds) {
+  uint64_t newest = 0;
+  for (const uint64_t round : rounds) {
+    if (round <= limit) newest = std::max(newest, round);
+  }
+  return newest;
 }
 
 }  // namespace
@@ -114,12 +120,8 @@ void Fleet::Put(MemberRecord member) {
   });
   if (gone == members.end()) return;
   live_.erase(gone->id);
+  suspicions_told_.erase(gone->id);
   members.erase(gone);
-}
-
-void Fleet::Note(const std::string& line) {
-  constexpr size_t kMaxNotes = 1000;
-  if (notes_.size() < kMaxNotes) notes_.push_back(line);
 }
 
 absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
@@ -173,17 +175,6 @@ bool Fleet::CanHave(int members, const std::string& instead) {
                       " cannot be: ", std::string(possible.message())));
   }
   return false;
-}
-
-// Of one that comes back alone: what it saved beyond all others is of a past
-// that they have given up, and could not be removed then.  Known only once one
-// of them has been heard since; if none is, all begin from what they have.
-void Fleet::GiveUpLostPast(MemberRecord& m) {
-  if (m.checkpoint_rounds.empty()) return;
-  std::erase_if(m.checkpoint_rounds, [limit = FutureRound()](uint64_t round) {
-    return round > limit;
-  });
-  m.needs_parameters = m.needs_parameters || m.checkpoint_rounds.empty();
 }
 
 // Decides what a new life of `member`, or a new peer, is to the fleet.
@@ -261,13 +252,28 @@ void Fleet::TrimJoining(int members, std::vector<PeerId>& joining) {
   if (joining.size() > room) joining.resize(room);
   while (!joining.empty() &&
          !CanHave(members + static_cast<int>(joining.size()),
-                  absl::StrCat(Named(joining), " cannot all be let in"))) {
+                  "who comes waits to join with others")) {
     joining.pop_back();
   }
 }
 
+std::vector<PeerId> Fleet::Joining(absl::Time now) {
+  int members = 0;
+  std::vector<PeerId> joining;
+  for (const MemberRecord& m : record_.members) {
+    members += m.standing == Standing::kMember;
+    if (m.standing == Standing::kJoining && HasLease(m, now)) {
+      joining.push_back(m.id);
+    }
+  }
+  TrimJoining(members, joining);
+  return joining;
+}
+
 void Fleet::LetIn(absl::Time now) {
   bool moved = false;
+  // Before those are members that have no round yet.
+  const uint64_t from_round = FutureRound();
   std::vector<PeerId> joining;
   int members = 0;
   for (MemberRecord& m : record_.members) {
@@ -277,17 +283,20 @@ void Fleet::LetIn(absl::Time now) {
       if (HasLease(m, now)) joining.push_back(m.id);
       continue;
     }
-    GiveUpLostPast(m);
-    if (!MayBeLetIn(m)) {
+    // From where, and where the others are, is not known yet.
+    if (!live_.at(m.id).trains && !HeardAll(now)) continue;
+    const uint64_t newest = NewestUpTo(from_round, m.checkpoint_rounds);
+    if (newest == 0 && !m.checkpoint_rounds.empty() && !m.needs_parameters) {
+      m.needs_parameters = true;
       ++version_;
-      continue;
+      if (!MayBeLetIn(m)) continue;
     }
     // Another life is another view, so that all know of it.
     // With the members' parameters it begins where they will be; in this view
     // it would begin at a round long past, and train alone up to theirs.
     moved |= !live_.at(m.id).trains;
     m.in_view = true;
-    m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+    m.resume_round = m.needs_parameters ? 0 : newest;
     m.needs_parameters = false;
     for (const Member& v : record_.view.members) {
       moved |= v.id == m.id && v.address != m.address;
@@ -308,18 +317,19 @@ void Fleet::LetIn(absl::Time now) {
       MemberRecord& m = *Find(id);
       m.standing = Standing::kMember;
       m.in_view = true;
-      m.resume_round = m.needs_parameters ? 0 : Newest(m.checkpoint_rounds);
+      m.resume_round =
+          m.needs_parameters ? 0 : NewestUpTo(from_round, m.checkpoint_rounds);
       m.needs_parameters = false;
       ++(m.removals > 0 ? record_.counts.returns : record_.counts.joins);
     }
   }
   if (!moved) return;
-  record_.view = NextView(FutureRound());
+  record_.view = NextView(from_round);
   ++version_;
 }
 
 void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
-                          FleetAnswer& answer) const {
+                          FleetAnswer& answer) {
   // It ends when the others have.
   if (Finished()) {
     answer.stop = Ended();
@@ -327,7 +337,10 @@ void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
     answer.stop = record_.stop;
   }
   if (m.standing == Standing::kJoining) {
-    if (m.needs_parameters) answer.donors = DonorsOf(m, now);
+    // Until the fleet can have it they would only grow old.
+    if (m.needs_parameters && std::ranges::binary_search(Joining(now), m.id)) {
+      answer.donors = DonorsOf(m, now);
+    }
     return;
   }
   answer.outside = m.standing == Standing::kRemoved;
@@ -357,15 +370,17 @@ std::vector<Member> Fleet::DonorsOf(const MemberRecord& joiner,
   return able;
 }
 
-std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) const {
+std::vector<Member> Fleet::JoinersOf(PeerId donor, absl::Time now) {
   std::vector<Member> joiners;
+  const std::vector<PeerId> joining = Joining(now);
   for (const MemberRecord& m : record_.members) {
     // Who has them and cannot be let in yet takes no other's place.
     if (!m.needs_parameters || m.in_view || live_.at(m.id).ready ||
         !HasLease(m, now)) {
       continue;
     }
-    if (m.standing != Standing::kJoining && m.standing != Standing::kMember) {
+    if (m.standing != Standing::kMember &&
+        !std::ranges::binary_search(joining, m.id)) {
       continue;
     }
     const std::vector<Member> donors = DonorsOf(m, now);

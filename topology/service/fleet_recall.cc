@@ -69,12 +69,9 @@ void Fleet::TakeBack(const Registration& r, absl::Time now) {
   if (!record_.assembled || Finished()) {
     // Who has come meanwhile, to a fleet that was thought to begin, registers
     // again: it comes to one that is under way.
-    record_.members.clear();
-    record_.stop = {};
-    record_.counts = {};
+    ForgetRun();
     record_.configuration_hash = r.configuration_hash;
     record_.layout_fingerprint = r.layout_fingerprint;
-    live_.clear();
   }
   for (MemberRecord& m : record_.members) {
     if (Holds(*r.view, m.id) || !OfTheFleet(m)) continue;

@@ -99,8 +99,9 @@ struct FleetHeartbeat {
 };
 
 struct FleetAnswer {
-  std::optional<View> view;   // only if newer than the peer's
-  uint64_t fleet_round = 0;   // the largest of a peer
+  std::optional<View> view;  // only if newer than the peer's
+  // The largest that two peers have got to; of two peers, the largest.
+  uint64_t fleet_round = 0;
   uint64_t second_round = 0;  // the second largest; 0: there is one peer
   double fleet_busy = 0;      // seconds; 0: not known
   StopState stop;

@@ -1,4 +1,4 @@
-// How a Fleet makes its views and agrees on its last round.
+// How a Fleet makes its views.
 
 #include <algorithm>
 #include <cmath>
@@ -21,16 +21,6 @@
 namespace gossamer {
 namespace {
 
-// Heartbeats that a peer may need to learn of a round to come: one on its way,
-// one lost, one to spare.
-constexpr double kHeartbeatsOfSlack = 3;
-// And rounds beyond those that they take; more where nobody has told a speed.
-constexpr uint64_t kLeastSlack = 2;
-constexpr uint64_t kSlackUnknown = 8;
-constexpr double kMaxRoundsPerSecond = 1e6;
-// Of one member, in rounds, before all others: hours of training.
-constexpr uint64_t kMostAhead = 1'000'000;
-
 bool Has(const MemberRecord& m, uint64_t round) {
   return SeededBug("uncommon-checkpoint") ||
          std::ranges::find(m.checkpoint_rounds, round) !=
@@ -39,70 +29,11 @@ bool Has(const MemberRecord& m, uint64_t round) {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
-  if (!record_.assembled) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the run has not begun: %d of %d peers have registered; end the peers "
-        "themselves",
-        registered(), options_.expected));
-  }
-  if (record_.stop.round == 0 && !Finished()) {
-    record_.stop = {.round = FutureRound(), .committed = false};
-    ++version_;
-  }
-  AdvanceStop(now);
-  return record_.stop.round;
-}
-
-// One that a peer knows of and this service does not: its disk is old or lost.
-// Some may have heard that all agreed to it, and end there.
-void Fleet::HearOfStop(uint64_t acknowledged) {
-  StopState& stop = record_.stop;
-  if (stop.committed || acknowledged <= stop.round || Finished()) return;
-  // Nobody has proposed that: once agreed to it would never come.
-  if (acknowledged > FutureRound() + kMostAhead) return;
-  stop.round = acknowledged;
-  ++version_;
-}
-
 void Fleet::Tick(absl::Time now) {
   Settle(now);
   RemoveSilent(now);
   LetLeave(now);
   AdvanceStop(now);
-}
-
-void Fleet::AdvanceStop(absl::Time now) {
-  StopState& stop = record_.stop;
-  if (stop.round == 0 || stop.committed) return;
-  bool all = true;
-  const uint64_t furthest = MaxRound();
-  for (const MemberRecord& m : record_.members) {
-    if (m.finished || !OfTheFleet(m)) continue;
-    // Who waits for parameters has no round to stop at, and those that could
-    // give them may wait for the stop.
-    if (!m.in_view && m.needs_parameters) continue;
-    // Who leaves by then has no part in that round; it may be waiting for the
-    // last answers of those that stand there.
-    const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
-    if (departure && *departure <= stop.round) continue;
-    const Live& live = live_.at(m.id);
-    // It cannot be there.
-    if (live.round_begun > furthest) continue;
-    if (live.round_begun >= stop.round) {
-      // Too late for this one: a later round for all.
-      stop.round = FutureRound();
-      ++version_;
-      return;
-    }
-    if (live.acknowledged_stop == stop.round) continue;
-    // A lost peer does not keep the others: if it comes back it stops at once
-    // or at this round.
-    if (!Lost(m, now)) all = SeededBug("commit-unacknowledged");
-  }
-  if (!all) return;
-  stop.committed = true;
-  ++version_;
 }
 
 // One that keeps its members goes on, or begins again, as a whole: those that
@@ -136,10 +67,6 @@ bool Fleet::EndedWithout(const MemberRecord& m, absl::Time now) const {
     since |= live_.at(other.id).finished > waits.registered;
   }
   return anybody && since && !waits.trains;
-}
-
-StopState Fleet::Ended() const {
-  return {.round = std::max<uint64_t>(1, MaxRound()), .committed = true};
 }
 
 bool Fleet::MayBeLetIn(const MemberRecord& m) const {
@@ -311,70 +238,18 @@ View Fleet::KnownBy(const FleetHeartbeat& heartbeat) {
 }
 
 // Some train by that view and some by the one before, each for good.  Of its
-// own life the service knows all views: the claim counts once in a life.
+// own life the service knows all views: the claim counts once in a life, when
+// it is known where all are.
 void Fleet::ReplaceForgotten(const FleetHeartbeat& heartbeat,
-                             const MemberRecord& member) {
+                             const MemberRecord& member, absl::Time now) {
   const View known = KnownBy(heartbeat);
   if (!record_.assembled || !OfTheFleet(member) || member.finished ||
-      known.generation >= record_.generation ||
+      !HeardAll(now) || known.generation >= record_.generation ||
       !known.NewerThan(record_.view)) {
     return;
   }
   record_.view = NextView(FutureRound());
   ++version_;
-}
-
-std::vector<uint64_t> Fleet::Rounds() const {
-  std::vector<uint64_t> rounds;
-  absl::Time newest = absl::InfinitePast();
-  for (const MemberRecord& m : record_.members) {
-    if (!OfTheFleet(m)) continue;
-    const Live& live = live_.at(m.id);
-    rounds.push_back(std::max(live.round_begun, live.report.round));
-    newest = std::max(newest, live.last_heard);
-  }
-  std::ranges::sort(rounds, std::greater());
-  // Nobody trains so far alone while others do: one such number must not put
-  // off views, stops and rounds of all others.
-  const bool others =
-      std::ranges::any_of(record_.members, [&](const MemberRecord& m) {
-        const Live& live = live_.at(m.id);
-        return OfTheFleet(m) && live.last_heard > newest - options_.lease &&
-               rounds.size() > 1 && rounds[1] > 0 &&
-               std::max(live.round_begun, live.report.round) == rounds[1];
-      });
-  if (others && rounds[0] > rounds[1] + kMostAhead) {
-    rounds.erase(rounds.begin());
-  }
-  return rounds;
-}
-
-uint64_t Fleet::MaxRound() const {
-  const std::vector<uint64_t> rounds = Rounds();
-  return rounds.empty() ? 0 : rounds[0];
-}
-
-uint64_t Fleet::FutureRound() const {
-  std::vector<double> speeds;
-  for (const MemberRecord& m : record_.members) {
-    const double s = live_.at(m.id).report.rounds_per_second;
-    if (OfTheFleet(m) && std::isfinite(s)) speeds.push_back(s);
-  }
-  double speed = 0;
-  if (!speeds.empty()) {
-    // Who is behind is fast, since it waits for nobody; who is in front waits.
-    const auto middle = speeds.begin() + static_cast<long>(speeds.size() / 2);
-    std::ranges::nth_element(speeds, middle);
-    speed = std::clamp(*middle, 0.0, kMaxRoundsPerSecond);
-  }
-  const double slack =
-      kHeartbeatsOfSlack * absl::ToDoubleSeconds(options_.heartbeat) * speed;
-  const uint64_t reached = MaxRound() +
-                           static_cast<uint64_t>(std::ceil(slack)) +
-                           (speed > 0 ? kLeastSlack : kSlackUnknown);
-  // A view that nobody can have begun is replaced where it was to begin: were
-  // the next one put behind it, a storm of them would end up far ahead of all.
-  return std::max(record_.view.from_round, reached);
 }
 
 uint64_t Fleet::SharedCheckpoint() const {

@@ -4,8 +4,16 @@
 #include <cmath>
 
 namespace gossamer {
+namespace {
 
-void LinkSurvey::Start(std::vector<PeerId> members, absl::Time now) {
+// Turns of one generation: hundreds of surveys.  Generations are of 48 bits.
+constexpr int kTurnBits = 14;
+
+}  // namespace
+
+void LinkSurvey::Start(std::vector<PeerId> members, uint64_t generation,
+                       absl::Time now) {
+  number_ = std::max(number_, generation << kTurnBits);
   members_ = std::move(members);
   ways_.clear();
   turn_ = 0;

@@ -26,7 +26,7 @@ namespace gossamer {
 class LinkSurvey {
  public:
   struct Task {
-    uint64_t number = 0;  // of the turn; rises over all surveys
+    uint64_t number = 0;  // of the turn; rises over all surveys of a run
     PeerId other;
   };
   using Way = LinkMeasurement;
@@ -34,8 +34,10 @@ class LinkSurvey {
   // `turn_limit`: who has not reported by then is not waited for.
   explicit LinkSurvey(absl::Duration turn_limit) : turn_limit_(turn_limit) {}
 
-  // Begins anew; fewer than two members are done at once.
-  void Start(std::vector<PeerId> members, absl::Time now);
+  // Begins anew; fewer than two members are done at once.  Peers that have
+  // measured for an earlier life of the service ignore its turns' numbers:
+  // those of this `generation` are larger.
+  void Start(std::vector<PeerId> members, uint64_t generation, absl::Time now);
   bool running() const { return turn_ < turns(); }
   size_t turns() const;
   size_t turn() const { return turn_; }  // from 0; turns() once it is done

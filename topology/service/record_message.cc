@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/parse_message.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 
@@ -105,7 +107,7 @@ std::string ToBytes(const FleetRecord& record) {
 
 absl::StatusOr<FleetRecord> RecordFromBytes(absl::string_view bytes) {
   wire::StoredFleet stored;
-  if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!ParseMessage(std::as_bytes(std::span(bytes)), stored)) {
     return Refused("the bytes do not parse");
   }
   if (stored.format() != kFormat) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/parse_message.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 
 namespace gossamer {
@@ -229,6 +232,11 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   record.configuration_hash = fleet.NumberAt(2);
   record.stop = {.round = fleet.NumberAt(3),
                  .committed = fleet.NumberAt(4) != 0};
+  if (record.stop.round > kMaxRound) {
+    return absl::DataLossError(absl::StrCat(path_, ": the stop's round ",
+                                            record.stop.round,
+                                            " is out of range; move it away"));
+  }
   record.assembled = fleet.NumberAt(5) != 0;
   record.counts = {.suspicions = fleet.NumberAt(6),
                    .removals = fleet.NumberAt(7),
@@ -240,7 +248,8 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   const int viewed = view.Step();
   if (viewed == SQLITE_ROW) {
     wire::ViewMessage message;
-    if (!message.ParseFromString(view.BytesAt(0))) {
+    const std::string bytes = view.BytesAt(0);
+    if (!ParseMessage(std::as_bytes(std::span(bytes)), message)) {
       return absl::DataLossError(
           absl::StrCat(path_, ": the view does not parse; move it away"));
     }
