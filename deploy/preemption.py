@@ -49,8 +49,21 @@ def aws(base):
 def azure(base):
     answer = ask(base + "/metadata/scheduledevents?api-version=2020-07-01",
                  Metadata="true")
-    events = json.loads(answer or "{}").get("Events", [])
-    return any(e.get("EventType") in ("Preempt", "Terminate") for e in events)
+    leaving = set()
+    for event in json.loads(answer or "{}").get("Events") or ():
+        if event.get("EventType") in ("Preempt", "Terminate"):
+            # One that names nobody is no notice: every machine of a scale set
+            # is told of the evictions of all, and a fleet outlives a peer that
+            # goes without one, but not that all of its peers leave.
+            leaving.update(str(r).lower() for r in event.get("Resources") or ())
+    if not leaving:
+        return False
+    name = ask(base + "/metadata/instance/compute/name"
+               "?api-version=2021-02-01&format=text", Metadata="true")
+    if not (name or "").strip():
+        raise ValueError("somebody will be evicted, but this machine is not "
+                         "told its name")
+    return name.strip().lower() in leaving
 
 
 def gcp(base):
@@ -73,7 +86,8 @@ def watch(child, noticed, base, every, over):
                 child.send_signal(signal.SIGTERM)
                 return
             told = False
-        except (OSError, ValueError) as problem:  # URLError is an OSError
+        except Exception as problem:  # pylint: disable=broad-except
+            # Whatever was answered: nobody else would hear the next notice.
             if not told:
                 print(f"preemption: {base}: {problem}; asking on",
                       file=sys.stderr, flush=True)

@@ -28,6 +28,9 @@ class Cloud(http.server.BaseHTTPRequestHandler):
 
     notice = broken = False
     asked = 0
+    name = "Fleet_3"
+    evictions = [{"EventType": "Preempt", "Resources": ["fleet_2", "fleet_3"]}]
+    body = None  # instead of what Azure would say
 
     def answer(self, code, text=""):
         self.send_response(code)
@@ -56,10 +59,17 @@ class Cloud(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/metadata/scheduledevents?"):
             if self.headers.get("Metadata") != "true":
                 return self.answer(400)
-            events = [{"EventType": "Reboot"}]
+            events = [{"EventType": "Reboot", "Resources": ["fleet_3"]}]
             if Cloud.notice:
-                events.append({"EventType": "Preempt"})
-            return self.answer(200, json.dumps({"Events": events}))
+                events += Cloud.evictions
+            return self.answer(200, Cloud.body or
+                               json.dumps({"Events": events}))
+        if self.path == ("/metadata/instance/compute/name"
+                         "?api-version=2021-02-01&format=text"):
+            if self.headers.get("Metadata") != "true":
+                return self.answer(400)
+            return (self.answer(404) if Cloud.name is None
+                    else self.answer(200, Cloud.name))
         return self.answer(404)
 
     def log_message(self, *_):
@@ -67,9 +77,13 @@ class Cloud(http.server.BaseHTTPRequestHandler):
 
 
 class PreemptionTest(unittest.TestCase):
+    EVICTIONS = Cloud.evictions
+
     def setUp(self):
-        Cloud.notice = Cloud.broken = False
-        Cloud.asked = 0
+        for attribute in ("notice", "broken", "asked", "name", "evictions",
+                          "body"):
+            self.addCleanup(setattr, Cloud, attribute,
+                            getattr(Cloud, attribute))
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cloud)
         threading.Thread(target=self.server.serve_forever,
                          daemon=True).start()
@@ -103,6 +117,48 @@ class PreemptionTest(unittest.TestCase):
                 _, errors = process.communicate(timeout=LIMIT)
                 self.assertEqual(process.returncode, 7)
                 self.assertIn("will be taken away", errors)
+
+    def stays_then_leaves(self, says):
+        """Is told `says` of what goes on now, and leaves when it is evicted."""
+        process = self.start("azure")
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.asked_more(6)
+        self.assertIsNone(process.poll(), "no notice, no signal")
+        Cloud.notice, Cloud.name, Cloud.body = True, "FLEET_3", None
+        Cloud.evictions = [{"EventType": "Terminate", "Resources": ["x"]},
+                           {"EventType": "Preempt", "Resources": ["fleet_3"]}]
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 7)
+        self.assertIn("will be taken away", errors)
+        self.assertEqual(errors.count("asking on"), 1 if says else 0, errors)
+        self.assertIn(says, errors)
+
+    def test_the_eviction_of_another_machine_is_no_notice(self):
+        for name in ("fleet_1", "fleet_33", "fleet_"):
+            with self.subTest(name):
+                Cloud.notice, Cloud.name = True, name
+                Cloud.evictions = PreemptionTest.EVICTIONS
+                self.stays_then_leaves("")
+
+    def test_an_eviction_of_nobody_is_no_notice(self):
+        for more in ({}, {"Resources": None}, {"Resources": []}):
+            with self.subTest(more):
+                Cloud.notice = True
+                Cloud.evictions = [{"EventType": "Preempt", **more}]
+                self.stays_then_leaves("")
+
+    def test_a_machine_that_does_not_know_its_name_goes_on_asking(self):
+        for name in (None, " "):
+            with self.subTest(name):
+                Cloud.notice, Cloud.name = True, name
+                self.stays_then_leaves("not told its name")
+
+    def test_no_answer_ends_the_asking(self):
+        for body in ("[]", "null", '{"Events": [3]}', '{"Events": 3}', "<p>",
+                     '{"Events": [{"EventType": "Preempt", "Resources": 3}]}'):
+            with self.subTest(body):
+                Cloud.body = body
+                self.stays_then_leaves("asking on")
 
     def test_a_service_that_fails_is_no_notice(self):
         Cloud.broken = True

@@ -4,6 +4,7 @@
 usage: processes_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
 
+import datetime
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import unittest
 
 BIN = ""
 LIMIT = 120  # seconds that no wait of these tests may exceed
+LEASE = 4  # seconds, as gossamer-topology has it
 
 CONFIG = """
 name: "{name}"
@@ -114,6 +116,16 @@ class Fleet:
             return json.loads(lines[-1])["round"] if lines else 0
         except (OSError, ValueError):
             return 0
+
+    def rounds(self, k):
+        """(round, when it ended, exchanges skipped so far), of peers that have
+        ended: before, lines may be missing."""
+        path = os.path.join(self.run_dir, f"peer-{k - 1}", "metrics.jsonl")
+        with open(path) as f:
+            lines = [json.loads(line) for line in f]
+        return [(m["round"], datetime.datetime.fromisoformat(
+            m["finished"].replace("Z", "+00:00")).timestamp(), m["skipped"])
+                for m in lines]
 
     def events(self, k):
         path = os.path.join(self.run_dir, f"peer-{k - 1}", "events.jsonl")
@@ -532,20 +544,35 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
 
+    def check_every_round_in_time(self, fleet, k, since):
+        """No round passed over, no exchange skipped, and no round as long as
+        without deadlines one is in which somebody does not answer: it ends when
+        that one's lease does, so half of one is much less, and much more than
+        the usual milliseconds."""
+        rounds = fleet.rounds(k)
+        numbers = [number for number, _, _ in rounds]
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+        self.assertEqual(rounds[-1][2], 0)
+        times = [when for _, when, _ in rounds]
+        longest = max(b - a for a, b in zip(times, times[1:]) if b > since)
+        self.assertLess(longest, LEASE / 2)
+
     def test_one_more_peer_joins_with_the_parameters_of_members(self):
         fleet = self.fleet(rounds=1000000, peers=3)
         fleet.start()
         wait_for(lambda: fleet.round_of(2) > 50)
+        came = time.time()
         fleet.start_peer(4)
         wait_for(lambda: fleet.round_of(4) > 100)
         self.assertIn("state_received", fleet.events(4))
         self.assertEqual(self.status(fleet)["joins"], 1)
         for k in (1, 2, 3):
-            self.assertNotIn("overdue", fleet.events(k))
             self.assertEqual(fleet.told(k, "member_joined"), 1)
         fleet.processes[4].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
+        for k in (1, 2, 3):
+            self.check_every_round_in_time(fleet, k, came)
         again = self.fleet("again", rounds=1000, peers=3)
         again.start_service()
         log = os.path.join(fleet.run_dir, "peer-0", "decisions.log")
@@ -581,7 +608,9 @@ class ProcessTest(unittest.TestCase):
             asked = time.monotonic()
             fleet.processes[2].send_signal(signal.SIGTERM)
             self.assertEqual(fleet.wait(2), [0])
-            self.assertLess(time.monotonic() - asked, 10, "--leave-within")
+            # What is asked for is 10 s, of a machine that has nothing else to do.
+            self.assertLess(time.monotonic() - asked, 15,
+                            "TimeoutStopSec in deploy/README.md")
             self.assertEqual(fleet.told(2, "left_late"), 1)
             self.assertEqual(fleet.told(2, "checkpoint"), 1)
             fleet.kill()
@@ -668,6 +697,7 @@ class ProcessTest(unittest.TestCase):
         fleet.port = 1
         for k, sent in ((1, signal.SIGTERM), (2, signal.SIGINT)):
             fleet.start_peer(k)
+            wait_for(lambda: "trying again" in fleet.log(k))
             time.sleep(0.7 * k)
             began = time.monotonic()
             fleet.processes[k].send_signal(sent)

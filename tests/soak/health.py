@@ -10,8 +10,9 @@ import os
 import subprocess
 
 DAEMONS = ("gossamer-peer", "gossamer-topology")
-# A daemon may be so much larger at the end than any of its kind was in the
-# calm stretch: pools and queues that faults have filled stay for a while.
+# A daemon may be so much larger at the end than it was in the calm stretch, or
+# than any of its kind if it is younger: pools and queues that faults have filled
+# stay for a while.  A leak of 50 MB an hour is beyond that within hours.
 RSS_FACTOR, RSS_MORE_KB = 1.5, 32 << 10
 FILES_MORE = 24
 MOST_REHEARSED = 20000  # rounds
@@ -22,7 +23,7 @@ def daemons(config):
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:
-                words = f.read().decode().split("\0")
+                words = f.read().decode(errors="replace").split("\0")
         except OSError:
             continue
         program = os.path.basename(words[0])
@@ -41,35 +42,75 @@ def size(pid):
         return None
 
 
-class Sizes:
-    """The largest daemon of each kind, in each stretch."""
+def began(pid):
+    """In seconds after the machine; None if it has just ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            ticks = int(f.read().rsplit(")", 1)[1].split()[19])
+    except OSError:
+        return None
+    return ticks / os.sysconf("SC_CLK_TCK")
 
-    def __init__(self, config):
-        self.config = config
+
+def uptime():
+    with open("/proc/uptime") as f:
+        return float(f.read().split()[0])
+
+
+class Sizes:
+    """The largest daemon of each kind, in each stretch, and what became of those
+    that were there in the calm one.  `spared`: the rank whose daemon lives from
+    then to the end."""
+
+    def __init__(self, config, spared):
+        self.config, self.spared = config, spared
         self.largest = {}  # stretch -> program -> [KB, files]
+        self.calm = {}  # (pid, when it began) -> [KB, files]
+        self.judged = []
 
     def look(self, stretch):
         largest = self.largest.setdefault(stretch, {})
-        for program, pid, _ in daemons(self.config):
-            seen = size(pid)
-            if seen is None:
+        for program, pid, words in daemons(self.config):
+            seen, since = size(pid), began(pid)
+            if seen is None or since is None:
                 continue
             known = largest.setdefault(program, [0, 0])
             known[:] = map(max, known, seen)
+            if stretch == "calm":
+                own = self.calm.setdefault((pid, since), [0, 0])
+                own[:] = map(max, own, seen)
+            elif stretch == "end":
+                self.judged.append({
+                    "program": program, "rank":
+                    int(words[words.index("--id") + 1]) - 1
+                    if "--id" in words else None,
+                    "minutes_old": round((uptime() - since) / 60, 1),
+                    "calm": self.calm.get((pid, since)), "end": list(seen)})
 
     def grown(self, factor=RSS_FACTOR):
-        """What is too large in the stretch "end", against "calm"."""
+        """Who is too large in the stretch "end", against "calm"."""
+        self.judged.sort(key=lambda d: -d["minutes_old"])
         for program in DAEMONS:
-            before = self.largest.get("calm", {}).get(program)
-            after = self.largest.get("end", {}).get(program)
-            if before is None or after is None:
+            if program not in self.largest.get("calm", {}) or \
+                    program not in self.largest.get("end", {}):
                 yield f"nobody has seen a {program} before and after"
+        if not any(d["rank"] == self.spared and d["calm"] for d in self.judged):
+            yield (f"the peer of rank {self.spared}, which nobody killed, is "
+                   "not the one of the calm stretch")
+        for d in self.judged:
+            program, after = d["program"], d["end"]
+            before = d["calm"] or self.largest["calm"].get(program)
+            if before is None:
                 continue
+            who = program if d["rank"] is None else \
+                f"{program} of rank {d['rank']}"
+            whose = "it had" if d["calm"] else "the largest of its kind had"
+            who += f", {d['minutes_old']} minutes old,"
             if after[0] > factor * before[0] + RSS_MORE_KB:
-                yield (f"a {program} has {after[0]} KB in memory, "
+                yield (f"a {who} has {after[0]} KB in memory, {whose} "
                        f"{before[0]} KB in the calm stretch")
             if after[1] > before[1] + FILES_MORE:
-                yield (f"a {program} has {after[1]} files open, "
+                yield (f"a {who} has {after[1]} files open, {whose} "
                        f"{before[1]} in the calm stretch")
 
 

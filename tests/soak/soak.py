@@ -8,7 +8,9 @@ checkpoints, lets certificates expire and kills the topology service, one fault
 at a time, drawn from a seed.  Everybody is behind certificates.  Nobody helps
 the fleet.  At the end the faults stop, everybody must be there again, about as
 much of one opinion as without faults, no daemon may have grown, the fleet must
-stop in good order, and what it leaves must be whole (health.py).  Runs as root.
+stop in good order, and what it leaves must be whole (health.py).  The peer of
+the last rank is never killed, and the service not in every second hour of
+--hours: what grows slowly shows only in who lives long.  Runs as root.
 
   tests/soak/soak.py --bin build/release/bin --faults 500 --every 2
   tests/soak/soak.py --bin build/release/bin --peers 16 --calm 60 --faults 20 --every 29
@@ -26,9 +28,11 @@ Exit code: 0 if nothing was violated, else 1.
 
 import argparse
 import collections
+import contextlib
 import datetime
 import glob
 import json
+import math
 import os
 import random
 import shutil
@@ -37,10 +41,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
-import health  # noqa: E402  (beside this file)
+import faults  # noqa: E402  (beside this file)
+import health  # noqa: E402
 
 CONFIG = """
 name: "soak" peers: {peers} rounds: 1000000000 seed: {seed}
@@ -54,24 +60,44 @@ SCENARIO = 'name: "soak" hosts: {peers} link {{ rtt: "{rtt}" rate: "200mbit" }}'
 SERVICE_PORT, PEER_PORT = 7700, 7800
 RESTART_AFTER = 1.0  # seconds, as a supervisor waits
 LIMIT = 120  # seconds that no wait here may exceed
+ISSUED_KEPT = 100  # certificates
+LOG_BYTES = 4 << 20  # of what one host says, and of its lives; twice that stays
 
 
 # On a host: what systemd would do.
 
 
+def shorten(path):
+    """Begins a log anew that is too long; who writes at its end goes on."""
+    if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
+        shutil.copyfile(path, path + ".1")
+        os.truncate(path, 0)
+
+
+def keep_short(path):
+    while True:
+        time.sleep(60)
+        shorten(path)
+
+
 def supervise(bin_, folder, name, argv):
     """Runs argv until it ends well, or the host's stop file is there."""
-    with open(f"{folder}/hosts/{name}.jsonl", "a", buffering=1) as log, \
-            open(f"{folder}/hosts/{name}.log", "ab") as out:
-        while True:
-            began = time.time()
+    log, lives = (f"{folder}/hosts/{name}.{end}" for end in ("log", "jsonl"))
+    threading.Thread(target=keep_short, args=(log,), daemon=True).start()
+    while True:
+        began = time.time()
+        with open(log, "ab") as out:
             code = subprocess.call([os.path.join(bin_, argv[0]), *argv[1:]],
                                    stdout=out, stderr=out)
-            log.write(json.dumps({"began": began, "ended": time.time(),
-                                  "code": code}) + "\n")
-            if code == 0 or os.path.exists(f"{folder}/hosts/stop"):
-                return code
-            time.sleep(RESTART_AFTER)
+        shorten(log)
+        if os.path.exists(lives) and os.path.getsize(lives) > LOG_BYTES:
+            os.replace(lives, lives + ".1")  # as Tail expects it
+        with open(lives, "a") as f:
+            f.write(json.dumps({"began": began, "ended": time.time(),
+                                "code": code}) + "\n")
+        if code == 0 or os.path.exists(f"{folder}/hosts/stop"):
+            return code
+        time.sleep(RESTART_AFTER)
 
 
 def host(arguments):
@@ -108,6 +134,7 @@ class Fleet:
         self.certs("init", "--run", "soak")
         self.certs("issue", "--fleet", str(self.peers), "--out",
                    f"{folder}/certs")
+        self.not_undone = []  # what a fault has left behind, in words
         self.mounts = []
         for rank in range(self.peers):
             disk = f"{folder}/run/peer-{rank}"
@@ -130,6 +157,10 @@ class Fleet:
         subprocess.run([os.path.join(self.bin, "gossamer"), "certs", command,
                         "--ca", f"{self.folder}/ca", *argv], check=True,
                        stdout=subprocess.DEVNULL, timeout=LIMIT)
+        issued = glob.glob(f"{self.folder}/ca/issued/*")
+        # The authority needs them to revoke by number, which nobody does here.
+        for path in sorted(issued, key=os.path.getmtime)[:-ISSUED_KEPT]:
+            os.unlink(path)
 
     def write(self, name, text):
         with open(f"{self.folder}/{name}", "w") as f:
@@ -159,32 +190,79 @@ class Fleet:
                 return pid
         return None
 
+    def victim(self, rank=None, program="gossamer-peer"):
+        pid = self.pid(program, rank)
+        if pid is None:
+            raise faults.Gone(program)
+        return pid
+
+    def send(self, pid, number):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError as no:
+            raise faults.Gone(str(no)) from None
+
+    def said(self, rank, since=None):
+        """The length of what a peer's host has logged; or, since that length
+        was told, what has come."""
+        with open(f"{self.folder}/hosts/peer-{rank}.log", "rb") as f:
+            length = f.seek(0, os.SEEK_END)
+            if since is None:
+                return length
+            f.seek(since if since <= length else 0)
+            return f.read().decode(errors="replace")
+
     def address(self, rank):
         return f"10.77.0.{rank + 1}"
 
     def inside(self, rank, *argv):
         """Runs a command in the network of a host."""
-        pid = self.pid("gossamer-peer", rank)
-        if pid is None:
-            return None
-        return subprocess.run(["nsenter", "-t", str(pid), "-n", *argv],
-                              capture_output=True, text=True, timeout=LIMIT)
+        pid = self.victim(rank)
+        try:
+            return subprocess.run(["nsenter", "-t", str(pid), "-n", *argv],
+                                  capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired as late:
+            raise faults.Gone(str(late)) from None
 
-    def undo(self, rank, *argv):
-        """The same, though the peer may be down for the moment."""
+    @contextlib.contextmanager
+    def changed(self, rank, change, undo):
+        """Of a host's network, by two shell commands."""
+        self.victim(rank)
+        try:
+            done = self.inside(rank, "sh", "-c", change)
+            if done.returncode != 0:
+                raise faults.Gone(done.stderr)
+            yield
+        finally:
+            self.undo(rank, undo)
+
+    def undo(self, rank, command):
+        """Though the peer may be down for the moment."""
         end = time.time() + LIMIT
-        while self.inside(rank, *argv) is None and time.time() < end:
+        while True:
+            why = f"rank {rank} has been down"
+            with contextlib.suppress(faults.Gone):
+                done = self.inside(rank, "sh", "-c", command)
+                if done.returncode == 0:
+                    return
+                why = done.stderr.strip()
+            if time.time() > end:
+                self.not_undone.append(f"on the host of rank {rank}, for "
+                                       f"{LIMIT} s: {command}: {why}")
+                return
             time.sleep(0.2)
 
     def ask(self, question, *argv):
         """What the service answers an operator; None if it does not."""
         for rank in range(self.peers):
-            done = self.inside(rank, os.path.join(self.bin, "gossamer"),
-                               question, "--topology",
-                               f"{self.address(0)}:{SERVICE_PORT}", "--certs",
-                               f"{self.folder}/certs/operator", *argv)
-            if done is not None and done.returncode == 0:
-                return done.stdout
+            with contextlib.suppress(faults.Gone):
+                done = self.inside(rank, os.path.join(self.bin, "gossamer"),
+                                   question, "--topology",
+                                   f"{self.address(0)}:{SERVICE_PORT}",
+                                   "--certs", f"{self.folder}/certs/operator",
+                                   *argv)
+                if done.returncode == 0:
+                    return done.stdout
         return None
 
     def status(self):
@@ -281,189 +359,29 @@ class Pace:
         return longest
 
 
-# Faults: each begins, lasts, and ends by itself.  A function returns when it
-# is over, and what it did; None: its victim was not there.
-
-
-def kill(fleet, draw, rank):
-    pid = fleet.pid("gossamer-peer", rank)
-    if pid is None:
-        return None
-    os.kill(pid, signal.SIGKILL)
-    return {"ranks": [rank], "gone": True}
-
-
-def freeze(fleet, draw, rank):
-    pid = fleet.pid("gossamer-peer", rank)
-    if pid is None:
-        return None
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(draw.uniform(0.5, 6))
-    os.kill(pid, signal.SIGCONT)
-    return {"ranks": [rank]}
-
-
-def blackhole(fleet, draw, rank, others):
-    """Nothing that a host sends to these arrives."""
-    def routes(what):
-        return "sh", "-c", "; ".join(
-            f"ip route {what} blackhole {fleet.address(o)}" for o in others)
-    done = fleet.inside(rank, *routes("add"))
-    if done is None or done.returncode != 0:
-        return False
-    time.sleep(draw.uniform(1, 6))
-    fleet.undo(rank, *routes("del"))
-    return True
-
-
-def one_way(fleet, draw, rank):
-    other = (rank + 1) % fleet.peers
-    return blackhole(fleet, draw, rank, [other]) and {"ranks": [rank, other]}
-
-
-def cut_off(fleet, draw, rank):
-    others = [r for r in range(fleet.peers) if r != rank]
-    return blackhole(fleet, draw, rank, others) and {"ranks": [rank]}
-
-
-def split(fleet, draw, rank):
-    """Two groups that do not hear each other, for up to three leases: one of
-    them is without the service, and members of it may be removed."""
-    side = set(draw.sample(range(fleet.peers), fleet.peers // 2))
-    seconds = draw.uniform(1, 12)
-
-    def routes(what):
-        for r in range(fleet.peers):
-            yield r, ("sh", "-c", "; ".join(
-                f"ip route {what} blackhole {fleet.address(o)}"
-                for o in range(fleet.peers) if (o in side) != (r in side)))
-    cut = [r for r, command in routes("add")
-           if fleet.inside(r, *command) is not None]
-    time.sleep(seconds)
-    for r, command in routes("del"):
-        if r in cut:
-            fleet.undo(r, *command)
-    return {"ranks": list(range(fleet.peers)), "gone": True}
-
-
-def slow_link(fleet, draw, rank):
-    shown = fleet.inside(rank, "ip", "-o", "route", "get",
-                         fleet.address((rank + 1) % fleet.peers))
-    if shown is None or " dev " not in shown.stdout:
-        return None
-    device = shown.stdout.split(" dev ")[1].split()[0]
-    done = fleet.inside(rank, "tc", "qdisc", "add", "dev", device, "root",
-                        "tbf", "rate", "300kbit", "burst", "16kbit",
-                        "latency", "400ms")
-    if done is None or done.returncode != 0:
-        return None
-    time.sleep(draw.uniform(1, 6))
-    fleet.undo(rank, "tc", "qdisc", "del", "dev", device, "root")
-    return {"ranks": [rank]}
-
-
-def full_disk(fleet, draw, rank):
-    path = f"{fleet.folder}/run/peer-{rank}/full"
-    try:
-        with open(path, "wb") as f:
-            while True:
-                f.write(bytes(1 << 20))
-    except OSError:
-        pass
-    time.sleep(draw.uniform(1, 6))
-    os.unlink(path)
-    # It trains on, but its log has a hole that looks like a stall.
-    return {"ranks": [rank]}
-
-
-def damaged_checkpoint(fleet, draw, rank):
-    """The newest one, found when its peer comes back."""
-    states = glob.glob(f"{fleet.folder}/run/peer-{rank}/checkpoints/round-*/"
-                       "state.safetensors")
-    pid = fleet.pid("gossamer-peer", rank)
-    if not states or pid is None:
-        return None
-    os.kill(pid, signal.SIGKILL)
-    newest = max(states, key=os.path.getmtime)
-    round_ = int(newest.split("/")[-2].removeprefix("round-"))
-    with open(newest, "r+b") as f:
-        f.seek(draw.randrange(os.path.getsize(newest)))
-        f.write(b"\xa5\x5a\xa5")
-    return {"ranks": [rank], "gone": True, "damaged": round_}
-
-
-def lost_disk(fleet, draw, rank):
-    """Its machine is another one: what it had saved is gone."""
-    pid = fleet.pid("gossamer-peer", rank)
-    if pid is None:
-        return None
-    os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(f"{fleet.folder}/run/peer-{rank}/checkpoints",
-                  ignore_errors=True)
-    return {"ranks": [rank], "gone": True}
-
-
-def kill_service(fleet, draw, rank):
-    pid = fleet.pid("gossamer-topology")
-    if pid is None:
-        return None
-    os.kill(pid, signal.SIGKILL)
-    return {"ranks": []}
-
-
-def expired_certificate(fleet, draw, rank):
-    """Somebody renews it too late.  An open connection goes by the certificate
-    that it began with, so its peer begins another life with one that ends
-    soon."""
-    pid = fleet.pid("gossamer-peer", rank)
-    if pid is None:
-        return None
-    whose = ["--id", str(rank + 1), "--out",
-             f"{fleet.folder}/certs/peer-{rank + 1}"]
-    life = 5
-    fleet.certs("issue", *whose, "--for", f"{life}s")
-    os.kill(pid, signal.SIGKILL)
-    time.sleep(life + draw.uniform(2, 6))
-    fleet.certs("issue", *whose)
-    return {"ranks": [rank], "gone": True}
-
-
-FAULTS = [kill, kill, freeze, one_way, cut_off, split, slow_link, full_disk,
-          damaged_checkpoint, lost_disk, kill_service, expired_certificate]
-
-
-class Deck:
-    """Kinds of faults, shuffled; anew when all have been."""
-
-    def __init__(self, kinds, draw):
-        self.kinds, self.draw, self.left = kinds, draw, []
-
-    def take(self):
-        if not self.left:
-            self.left = self.draw.sample(self.kinds, len(self.kinds))
-        return self.left.pop()
-
-    def put_back(self, kind):
-        """One whose victim was not there comes again, after the next."""
-        self.left.insert(max(0, len(self.left) - 1), kind)
-
-
 class Soak:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.fleet = Fleet(arguments, folder)
         self.draw = random.Random(arguments.seed)
-        self.deck = Deck([f for f in FAULTS if not arguments.kinds or
-                          f.__name__ in arguments.kinds.split(",")], self.draw)
+        self.deck = faults.Deck(
+            [f for f in faults.FAULTS if not arguments.kinds or
+             f.__name__ in arguments.kinds.split(",")], self.draw)
+        self.spared = arguments.peers - 1  # rank
         self.paces = [Pace(f"{folder}/run/peer-{rank}/metrics.jsonl")
                       for rank in range(arguments.peers)]
         self.stretches = []  # (name, begin, end)
         self.kinds = collections.Counter()
         self.recent = collections.deque(maxlen=100)  # (kind, began)
         self.longest = collections.defaultdict(float)  # round after a kind
-        self.expiries = []  # faults of certificates
+        self.expiries = collections.deque(maxlen=100)  # of certificates
+        self.shut_out = 0  # those that a peer has felt
         self.damaged = set()  # (rank, round) of checkpoints
-        self.sizes = health.Sizes(f"{folder}/config.textproto")
+        self.lives = {name: Tail(f"{folder}/hosts/{name}.jsonl") for name in (
+            "topology", *(f"peer-{r}" for r in range(arguments.peers)))}
+        self.deaths = collections.Counter()  # nobody's doing
+        self.still = set()  # ranks that do not move
+        self.sizes = health.Sizes(f"{folder}/config.textproto", self.spared)
         self.distance = self.undisturbed = None
         self.violations = []
         self.asked_to_end = False
@@ -511,8 +429,9 @@ class Soak:
     def note(self, fault):
         self.kinds[fault["kind"]] += 1
         self.recent.append((fault["kind"], fault["began"]))
-        if fault["kind"] == expired_certificate.__name__:
+        if "shut_out" in fault:
             self.expiries.append(fault)
+            self.shut_out += fault["shut_out"]
         if "damaged" in fault:
             self.damaged.add((fault["ranks"][0], fault["damaged"]))
         for rank in fault["ranks"]:
@@ -544,6 +463,11 @@ class Soak:
             self.read()
             time.sleep(max(0, min(5, until - time.time())))
 
+    def quiet(self, end):
+        """An hour in which the service is not killed, as the last one is."""
+        return self.arguments.hours and self.arguments.hours >= 2 and \
+            (end - time.time()) // 3600 % 2 == 0
+
     def punish(self):
         end = time.time() + 3600 * self.arguments.hours \
             if self.arguments.hours else None
@@ -551,30 +475,45 @@ class Soak:
         while not self.asked_to_end and (
                 time.time() < end if end else
                 self.kinds.total() < self.arguments.faults):
-            kind = self.deck.take()
-            rank = self.draw.randrange(self.arguments.peers)
+            kind = self.deck.take(but=faults.kill_service if self.quiet(end)
+                                  else None)
+            rank = self.draw.randrange(self.arguments.peers -
+                                       (kind in faults.ENDS_A_PEER))
             began = time.time()
-            what = kind(self.fleet, self.draw, rank)
-            if what:
-                self.note({"kind": kind.__name__, "began": began,
-                           "ended": time.time(), **what})
-            else:
-                self.deck.put_back(kind)
+            self.strike(kind, rank)
             if time.time() - looked > 20:
                 looked = time.time()
                 self.progress(end)
                 self.look()
             self.rest(began + self.arguments.every)
 
+    def strike(self, kind, rank):
+        began = time.time()
+        what = faults.happen(kind, self.fleet, self.draw, rank)
+        if what:
+            self.note({"kind": kind.__name__, "began": began,
+                       "ended": time.time(), **what})
+        elif time.time() - began > 1:  # its victim went in the middle
+            self.paces[rank].harm({"began": began, "ended": time.time()})
+        if not what or "kind" in what:
+            self.deck.put_back(kind)
+        for left in self.fleet.not_undone:
+            self.violation(f"{kind.__name__} could not be undone: {left}")
+        self.fleet.not_undone.clear()
+
     def look(self):
         """Nobody may stand still for long, whatever happens to others."""
         self.read()
+        self.bury()
         self.sizes.look("punished")
         now = time.time()
         for rank, pace in enumerate(self.paces):
             since = max(pace.last, self.began,
                         *(end for _, end in pace.hurt))
-            if now - since > LIMIT:
+            if now - since <= LIMIT:
+                self.still.discard(rank)
+            elif rank not in self.still:
+                self.still.add(rank)
                 self.violation(f"the peer of rank {rank} has stood still for "
                                f"{now - since:.0f} s")
 
@@ -611,6 +550,18 @@ class Soak:
         for what in self.sizes.grown(self.arguments.memory):
             self.violation(what)
 
+    def check_checkpoints(self):
+        for damage in health.damaged_checkpoints(
+                self.fleet.bin, f"{self.fleet.folder}/run", self.damaged):
+            self.violation(f"checkpoint: {damage}")
+
+    def check(self, what):
+        """One that cannot be made must not keep days from being told of."""
+        try:
+            what()
+        except (OSError, ValueError, subprocess.SubprocessError) as no:
+            self.violation(f"{what.__name__}: {no}")
+
     def run(self):
         try:
             self.began = time.time()
@@ -631,8 +582,8 @@ class Soak:
                 self.violation("not everybody came back after the faults")
             else:
                 self.say(f"everybody is there again after {took:.0f} s")
-            self.check_agreement()
-            self.check_sizes()
+            self.check(self.check_agreement)
+            self.check(self.check_sizes)
             if not self.fleet.stop():
                 self.violation("the fleet cannot be asked to stop")
             try:
@@ -642,10 +593,9 @@ class Soak:
                                    "order; see lab.log")
             except subprocess.TimeoutExpired:
                 self.violation("the fleet did not stop")
-            for damage in health.damaged_checkpoints(
-                    self.fleet.bin, f"{self.fleet.folder}/run", self.damaged):
-                self.violation(f"checkpoint: {damage}")
+            self.check(self.check_checkpoints)
             self.read()
+            self.bury()
             return self.report(took)
         finally:
             for pace in self.paces:
@@ -656,6 +606,9 @@ class Soak:
         """Rounds per second of a peer that nothing is done to, and its longest
         round: mean and largest over peers."""
         sums = [pace.sums[name] for pace in self.paces if pace.sums[name][1]]
+        if not sums:
+            self.violation(f"no round of the {name} stretch could be counted")
+            return math.nan, math.nan
         return (statistics.mean(n / seconds for seconds, n, _ in sums),
                 max(longest for _, _, longest in sums))
 
@@ -664,24 +617,27 @@ class Soak:
         return any(name == f"peer-{f['ranks'][0]}" and
                    f["began"] < ended < f["ended"] + 10 for f in self.expiries)
 
-    def deaths(self):
-        """Of processes that nobody killed or locked out."""
-        codes = collections.Counter()
-        for path in glob.glob(f"{self.fleet.folder}/hosts/*.jsonl"):
-            name = os.path.basename(path)[:-6]
-            with open(path) as f:
-                for line in f:
-                    life = json.loads(line)
-                    if life["code"] not in (0, -signal.SIGKILL) and \
-                            not self.locked_out(name, life["ended"]):
-                        codes[f"{name}: {life['code']}"] += 1
-        return codes
+    def bury(self):
+        """Processes that nobody killed or locked out."""
+        for name, tail in self.lives.items():
+            for line in tail.lines():
+                if line is None:
+                    self.violation(f"lives of {name} came and went unread")
+                    continue
+                life = json.loads(line)
+                if life["code"] not in (0, -signal.SIGKILL) and \
+                        not self.locked_out(name, life["ended"]):
+                    self.deaths[f"{name}: {life['code']}"] += 1
 
     def report(self, took):
         calm, calm_stall = self.rate("calm")
         kept, stall = self.rate("punished")
-        for death, times in self.deaths().items():
+        for death, times in self.deaths.items():
             self.violation(f"{death} ended by itself, {times} times")
+        expired = self.kinds[faults.expired_certificate.__name__]
+        if expired and not self.shut_out:
+            self.violation("no peer was shut out, though a certificate expired "
+                           f"{expired} times")
         if kept < self.arguments.keep * calm:
             self.violation(f"survivors kept {kept / calm:.3f} of their speed, "
                            f"less than {self.arguments.keep}")
@@ -693,8 +649,11 @@ class Soak:
         report = {"peers": self.arguments.peers, "seed": self.arguments.seed,
                   "faults": dict(sorted(self.kinds.items())),
                   "faults_in_all": n,
+                  "deck": [f.__name__ for f in self.deck.kinds],
                   "kinds_that_never_came": sorted(
                       {f.__name__ for f in self.deck.kinds} - set(self.kinds)),
+                  "certificates_expired_and_peers_shut_out":
+                      [expired, self.shut_out],
                   "minutes": (end - begin) / 60,
                   "rounds_counted": sum(p.sums["punished"][1]
                                         for p in self.paces),
@@ -712,6 +671,8 @@ class Soak:
                   "consensus_distance_undisturbed": self.undisturbed,
                   "consensus_distance_at_the_end": self.distance,
                   "largest_daemons_kb_and_files": self.sizes.largest,
+                  "rank_that_is_never_killed": self.spared,
+                  "daemons_judged": self.sizes.judged,
                   "violations": self.violations}
         self.fleet.write("report.json", json.dumps(report, indent=2) + "\n")
         lines = ["# soak", "", "| what | |", "| --- | --- |"]
@@ -753,8 +714,7 @@ def main():
     parser.add_argument("--every", type=float, default=5,
                         help="seconds from one fault to the next, at least")
     parser.add_argument("--kinds", help="of faults, as in kill,freeze; "
-                        "without: " + ", ".join(sorted({f.__name__ for f in
-                                                        FAULTS})))
+                        "without: " + ", ".join(faults.NAMES))
     parser.add_argument("--log-mb", type=float, default=64,
                         help="of each peer's metrics and of its events")
     parser.add_argument("--disk-mb", type=int, default=256,
@@ -763,7 +723,7 @@ def main():
     parser.add_argument("--host", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = set((arguments.kinds or "kill").split(",")) - \
-        {f.__name__ for f in FAULTS}
+        set(faults.NAMES)
     if unknown:
         parser.error(f"--kinds: there is no fault {', '.join(unknown)}")
     arguments.bin = os.path.abspath(arguments.bin)

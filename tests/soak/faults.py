@@ -1,0 +1,187 @@
+"""What the punisher does to a fleet, one thing at a time.
+
+Each fault begins, lasts, and ends by itself.  Its function returns when it is
+over, and what it did; it raises Gone where its victim is not there.
+"""
+
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+
+class Gone(Exception):
+    """Who was to be asked or hit is not there, or not any more."""
+
+
+def happen(kind, fleet, draw, rank):
+    """What a fault did; None: its victim was not there."""
+    try:
+        return kind(fleet, draw, rank)
+    except Gone:
+        return None
+    except subprocess.SubprocessError as no:
+        fleet.not_undone.append(str(no))
+        return None
+
+
+def kill(fleet, draw, rank):
+    fleet.send(fleet.victim(rank), signal.SIGKILL)
+    return {"ranks": [rank], "gone": True}
+
+
+def freeze(fleet, draw, rank):
+    pid = fleet.victim(rank)
+    fleet.send(pid, signal.SIGSTOP)
+    time.sleep(draw.uniform(0.5, 6))
+    fleet.send(pid, signal.SIGCONT)
+    return {"ranks": [rank]}
+
+
+def deaf_to(fleet, rank, others):
+    """While this lasts, nothing that a host sends to these arrives."""
+    return fleet.changed(
+        rank, " && ".join(f"ip route add blackhole {fleet.address(o)}"
+                          for o in others),
+        "ip route flush type blackhole")
+
+
+def one_way(fleet, draw, rank):
+    other = (rank + 1) % fleet.peers
+    with deaf_to(fleet, rank, [other]):
+        time.sleep(draw.uniform(1, 6))
+    return {"ranks": [rank, other]}
+
+
+def cut_off(fleet, draw, rank):
+    with deaf_to(fleet, rank, [r for r in range(fleet.peers) if r != rank]):
+        time.sleep(draw.uniform(1, 6))
+    return {"ranks": [rank]}
+
+
+def split(fleet, draw, rank):
+    """Two groups that do not hear each other, for up to three leases: one of
+    them is without the service, and members of it may be removed."""
+    side = set(draw.sample(range(fleet.peers), fleet.peers // 2))
+    seconds = draw.uniform(1, 12)
+    with contextlib.ExitStack() as cuts:
+        for r in range(fleet.peers):
+            with contextlib.suppress(Gone):
+                cuts.enter_context(deaf_to(
+                    fleet, r, [o for o in range(fleet.peers)
+                               if (o in side) != (r in side)]))
+        time.sleep(seconds)
+    return {"ranks": list(range(fleet.peers)), "gone": True}
+
+
+def slow_link(fleet, draw, rank):
+    shown = fleet.inside(rank, "ip", "-o", "route", "get",
+                         fleet.address((rank + 1) % fleet.peers))
+    if " dev " not in shown.stdout:
+        raise Gone(shown.stderr)
+    device = shown.stdout.split(" dev ")[1].split()[0]
+    with fleet.changed(
+            rank, f"tc qdisc add dev {device} root tbf rate 300kbit "
+            "burst 16kbit latency 400ms",
+            f"tc qdisc del dev {device} root; "
+            f"! tc qdisc show dev {device} | grep -q tbf"):
+        time.sleep(draw.uniform(1, 6))
+    return {"ranks": [rank]}
+
+
+def full_disk(fleet, draw, rank):
+    path = f"{fleet.folder}/run/peer-{rank}/full"
+    try:
+        with open(path, "wb") as f:
+            while True:
+                f.write(bytes(1 << 20))
+    except OSError:
+        pass
+    time.sleep(draw.uniform(1, 6))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    # It trains on, but its log has a hole that looks like a stall.
+    return {"ranks": [rank]}
+
+
+def damaged_checkpoint(fleet, draw, rank):
+    """The newest one, found when its peer comes back.  What it did is a kill
+    if there is none, or if the peer was back first and took it away."""
+    done = kill(fleet, draw, rank)
+    saved = {}
+    for path in glob.glob(f"{fleet.folder}/run/peer-{rank}/checkpoints/"
+                          "round-*"):
+        number = os.path.basename(path).removeprefix("round-")
+        if number.isdigit():  # others are not whole yet, or put aside
+            saved[int(number)] = f"{path}/state.safetensors"
+    try:
+        newest = max(saved, default=None)
+        with open(saved[newest], "r+b") as f:
+            f.seek(draw.randrange(os.fstat(f.fileno()).st_size))
+            f.write(b"\xa5\x5a\xa5")
+    except (KeyError, FileNotFoundError, ValueError):  # none, gone, empty
+        return {**done, "kind": kill.__name__}
+    return {**done, "damaged": newest}
+
+
+def lost_disk(fleet, draw, rank):
+    """Its machine is another one: what it had saved is gone."""
+    fleet.send(fleet.victim(rank), signal.SIGKILL)
+    shutil.rmtree(f"{fleet.folder}/run/peer-{rank}/checkpoints",
+                  ignore_errors=True)
+    return {"ranks": [rank], "gone": True}
+
+
+def kill_service(fleet, draw, rank):
+    fleet.send(fleet.victim(program="gossamer-topology"), signal.SIGKILL)
+    return {"ranks": []}
+
+
+def expired_certificate(fleet, draw, rank):
+    """Somebody renews it too late.  An open connection goes by the certificate
+    that it began with, so its peer begins another life with one that ends
+    soon.  `shut_out`: it has said that nobody took it."""
+    pid = fleet.victim(rank)
+    whose = ["--id", str(rank + 1), "--out",
+             f"{fleet.folder}/certs/peer-{rank + 1}"]
+    life = 5
+    said = fleet.said(rank)
+    try:
+        fleet.certs("issue", *whose, "--for", f"{life}s")
+        fleet.send(pid, signal.SIGKILL)
+        time.sleep(life + draw.uniform(2, 6))
+    finally:
+        fleet.certs("issue", *whose)
+    words = fleet.said(rank, since=said)
+    return {"ranks": [rank], "gone": True, "shut_out": any(
+        f"certificate of peer {rank + 1} " in line and " expired at " in line
+        for line in words.splitlines())}
+
+
+FAULTS = [kill, kill, freeze, one_way, cut_off, split, slow_link, full_disk,
+          damaged_checkpoint, lost_disk, kill_service, expired_certificate]
+NAMES = sorted({f.__name__ for f in FAULTS})
+ENDS_A_PEER = {kill, damaged_checkpoint, lost_disk, expired_certificate}
+
+
+class Deck:
+    """Kinds of faults, shuffled; anew when all have been."""
+
+    def __init__(self, kinds, draw):
+        self.kinds, self.draw, self.left = kinds, draw, []
+
+    def take(self, but=None):
+        """Without this one, if there are others: it is left out this time."""
+        while True:
+            if not self.left:
+                self.left = self.draw.sample(self.kinds, len(self.kinds))
+            kind = self.left.pop()
+            if kind is not but or set(self.kinds) == {but}:
+                return kind
+
+    def put_back(self, kind):
+        """One whose victim was not there comes again, after the next."""
+        self.left.insert(max(0, len(self.left) - 1), kind)
