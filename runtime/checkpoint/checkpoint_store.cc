@@ -20,6 +20,7 @@ constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.textproto";
 constexpr char kAside[] = ".partial";
 constexpr char kReplaced[] = ".replaced";
+constexpr char kRemoving[] = ".removing";
 constexpr char kSetAside[] = "set-aside-round-";
 constexpr uint64_t kMostManifest = 16 << 20;
 
@@ -79,9 +80,33 @@ std::string CheckpointStore::Stored(uint64_t round) const {
   return files_.Exists(path) ? path : path + kReplaced;
 }
 
-absl::Status CheckpointStore::Remove(uint64_t round) {
-  GOSSAMER_RETURN_IF_ERROR(files_.Remove(PathOf(round) + kReplaced));
-  return files_.Remove(PathOf(round));
+absl::Status CheckpointStore::Remove(const std::vector<uint64_t>& rounds) {
+  std::vector<std::string> paths;
+  for (const uint64_t round : rounds) {
+    paths.push_back(PathOf(round) + kReplaced);
+    paths.push_back(PathOf(round));
+  }
+  return RemovePaths(paths);
+}
+
+// A folder is removed file by file: a kill in between would leave a damaged one
+// under a name that is read.
+absl::Status CheckpointStore::RemovePaths(
+    const std::vector<std::string>& paths) {
+  std::vector<std::string> nameless;
+  for (const std::string& path : paths) {
+    if (!files_.Exists(path)) continue;
+    nameless.push_back(path + kRemoving);
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(nameless.back()));
+    GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, nameless.back()));
+  }
+  if (nameless.empty()) return absl::OkStatus();
+  // Else a loss of power may bring a name back, without its files.
+  GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
+  for (const std::string& path : nameless) {
+    GOSSAMER_RETURN_IF_ERROR(files_.Remove(path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
@@ -107,18 +132,23 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
     GOSSAMER_RETURN_IF_ERROR(SetAsideAfter(saved).status());
     std::erase_if(rounds, [saved](uint64_t round) { return round > saved; });
   }
+  std::vector<uint64_t> old;
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
-    if (rounds[i] == saved) continue;
-    GOSSAMER_RETURN_IF_ERROR(Remove(rounds[i]));
+    if (rounds[i] != saved) old.push_back(rounds[i]);
   }
+  GOSSAMER_RETURN_IF_ERROR(Remove(old));
   // What earlier lives of this process left half done.
   GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
+  std::vector<std::string> replaced;
   for (const std::string& name : entries) {
-    if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kReplaced)) {
-      GOSSAMER_RETURN_IF_ERROR(files_.Remove(absl::StrCat(folder_, "/", name)));
+    const std::string path = absl::StrCat(folder_, "/", name);
+    if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kRemoving)) {
+      GOSSAMER_RETURN_IF_ERROR(files_.Remove(path));
+    } else if (absl::EndsWith(name, kReplaced)) {
+      replaced.push_back(path);
     }
   }
-  return absl::OkStatus();
+  return RemovePaths(replaced);
 }
 
 absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
@@ -193,6 +223,8 @@ absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List() const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   for (uint64_t round : rounds) {
     const absl::StatusOr<wire::CheckpointManifest> manifest = Verify(round);
+    // Whoever saves here removes old ones meanwhile.
+    if (!manifest.ok() && !files_.Exists(Stored(round))) continue;
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
     stored.whole = manifest.status();
@@ -282,14 +314,16 @@ absl::StatusOr<Checkpoint> CheckpointStore::LoadNewest(
 absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
   uint64_t newest = 0;
-  for (const uint64_t later : rounds) {
-    if (later > round && MayBeWhole(Verify(later).status())) newest = later;
+  for (auto later = rounds.rbegin();
+       later != rounds.rend() && *later > round && newest == 0; ++later) {
+    if (MayBeWhole(Verify(*later).status())) newest = *later;
   }
   // The newest goes last: where the disk fails meanwhile, it is there still.
+  std::vector<uint64_t> others;
   for (const uint64_t later : rounds) {
-    if (later <= round || later == newest) continue;
-    GOSSAMER_RETURN_IF_ERROR(Remove(later));
+    if (later > round && later != newest) others.push_back(later);
   }
+  GOSSAMER_RETURN_IF_ERROR(Remove(others));
   if (newest == 0) return 0;
   const std::string name = absl::StrCat(kSetAside, newest);
   const std::string aside = absl::StrCat(folder_, "/", name);
@@ -299,22 +333,20 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   // before this would have; what was set aside before goes the next time.
   files_.SyncFolder(folder_).IgnoreError();
   const auto entries = files_.Entries(folder_);
+  std::vector<std::string> before;
   for (const std::string& other :
        entries.value_or(std::vector<std::string>())) {
     if (!absl::StartsWith(other, kSetAside) || other == name) continue;
-    files_.Remove(absl::StrCat(folder_, "/", other)).IgnoreError();
+    before.push_back(absl::StrCat(folder_, "/", other));
   }
+  RemovePaths(before).IgnoreError();
   return newest;
 }
 
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
-  for (uint64_t later : rounds) {
-    if (later > round) {
-      GOSSAMER_RETURN_IF_ERROR(Remove(later));
-    }
-  }
-  return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds, Folders());
+  std::erase_if(rounds, [round](uint64_t r) { return r <= round; });
+  return Remove(rounds);
 }
 
 }  // namespace gossamer

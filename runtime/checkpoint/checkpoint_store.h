@@ -4,8 +4,9 @@
 //   <folder>/round-120/manifest.textproto  who, when, counters, SHA-256
 //
 // A checkpoint is written beside its name, synced, renamed, and the folder
-// synced; older ones go only after that.  What is read back is checked against
-// its SHA-256 first.  Knows nothing of what the state means.
+// synced; older ones go only after that, and lose their name before their
+// files.  What is read back is checked against its SHA-256 first.  Knows
+// nothing of what the state means.
 // Source: the protocol is that of Pillai et al., "All File Systems Are Not
 // Created Equal", OSDI 2014, section 4 (sync the file, rename, sync the
 // folder).
@@ -25,7 +26,6 @@
 
 namespace gossamer {
 
-// One thread at a time; Save may run apart from the loop.
 // One checkpoint as it lies there.
 struct StoredCheckpoint {
   uint64_t round = 0;
@@ -34,6 +34,8 @@ struct StoredCheckpoint {
   CheckpointId id;     // if it is whole
 };
 
+// One thread at a time; Save may run apart from the loop.  Another process may
+// read meanwhile.
 class CheckpointStore {
  public:
   // `folder` is made when first needed.  `keep` >= 1 newest ones stay.
@@ -48,7 +50,8 @@ class CheckpointStore {
   // None if the folder cannot be read: List says why.
   std::vector<uint64_t> Rounds() const;
 
-  // All there are, whole or not, ascending.
+  // All there are, whole or not, ascending.  Not those that have gone by the
+  // time they are looked at.
   absl::StatusOr<std::vector<StoredCheckpoint>> List() const;
 
   // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
@@ -70,7 +73,8 @@ class CheckpointStore {
  private:
   std::string PathOf(uint64_t round) const;
   std::string Stored(uint64_t round) const;
-  absl::Status Remove(uint64_t round);
+  absl::Status Remove(const std::vector<uint64_t>& rounds);
+  absl::Status RemovePaths(const std::vector<std::string>& paths);
   absl::StatusOr<std::vector<uint64_t>> Folders() const;
   absl::Status RemoveOld(uint64_t saved);
   absl::Status WriteAside(const Checkpoint& checkpoint,

@@ -222,8 +222,7 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   co_return saved.ok();
 }
 
-// There are some to go on from, or to set aside.  The fleet goes on from what
-// is whole; people may want to know why it is not the newest.
+// There are some to go on from, or to set aside.  Tells of damaged ones.
 bool Peer::LookAtCheckpoints() {
   if (parts_.checkpoints == nullptr) return false;
   const auto list = parts_.checkpoints->List();
@@ -272,10 +271,17 @@ absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {
   }
   GOSSAMER_RETURN_IF_ERROR(
       RestoreCheckpoint(saved, [this](StateVisitor& v) { VisitState(v); }));
-  GOSSAMER_RETURN_IF_ERROR(parts_.checkpoints->RemoveAfter(round));
+  // Sound, it may be: another peer could not read its own for a moment.
+  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t aside,
+                            parts_.checkpoints->SetAsideAfter(round));
   round_ = round;
   Tell("resumed",
        absl::StrCat("from round ", round, " with ", edges.size(), " edges"));
+  if (aside != 0) {
+    Tell("checkpoint_aside",
+         absl::StrFormat("the checkpoint of round %d is set-aside-round-%d now",
+                         aside, aside));
+  }
   return edges;
 }
 

@@ -89,6 +89,12 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
       // Else the next save would find it there, its name not durable.
       EXPECT_FALSE(std::filesystem::exists(root.path() + "/peer-3"));
     }
+    // Also the one that was to go.
+    const auto list = store.List();
+    EXPECT_TRUE(list.ok()) << list.status();
+    for (const StoredCheckpoint& stored : *list) {
+      EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+    }
     const auto newest = store.LoadNewest();
     if (outcome.rc == kSaved) {
       EXPECT_TRUE(newest.ok() && Same(*newest, next));

@@ -60,6 +60,7 @@ class FailingFiles : public FileOps {
   bool dead = false;
   int done = 0;
   std::string unreadable;  // what is in such a folder cannot be read now
+  std::function<void(const std::string& path)> before_hash = {};
 
   absl::Status MakeFolder(const std::string& path) override {
     return Try([&] { return SystemFileOps().MakeFolder(path); }, [] {});
@@ -81,7 +82,8 @@ class FailingFiles : public FileOps {
     return Try([&] { return SystemFileOps().Rename(from, to); }, [] {});
   }
   absl::Status Remove(const std::string& path) override {
-    return Try([&] { return SystemFileOps().Remove(path); }, [] {});
+    return Try([&] { return SystemFileOps().Remove(path); },
+               [&] { std::filesystem::remove(path + "/manifest.textproto"); });
   }
   bool Exists(const std::string& path) override {
     return SystemFileOps().Exists(path);
@@ -100,6 +102,7 @@ class FailingFiles : public FileOps {
     return Read(path, SystemFileOps().ReadTensors(path));
   }
   absl::StatusOr<std::string> Sha256(const std::string& path) override {
+    if (before_hash) before_hash(path);
     return Read(path, SystemFileOps().Sha256(path));
   }
 
@@ -229,6 +232,25 @@ TEST(CheckpointStore, AFolderThatCannotBeReadIsNotAnEmptyOne) {
   EXPECT_THAT(std::string(store.List().status().message()), HasSubstr(path));
   EXPECT_THAT(store.Rounds(), IsEmpty());
   EXPECT_FALSE(store.RemoveAfter(1).ok());
+}
+
+// A fleet that runs removes old ones while people look.
+TEST(CheckpointStore, WhatGoesWhileItIsLookedAtIsNotDamaged) {
+  const TemporaryFolder folder;
+  FailingFiles files;
+  CheckpointStore store(folder.path(), 3, files);
+  SaveRounds(store, {1, 2, 3});
+  files.before_hash = [&](const std::string& path) {
+    if (path.find("/round-1/") == path.npos) return;
+    CheckpointStore running(folder.path(), 3);
+    SaveRounds(running, {4});
+  };
+  const auto list = store.List();
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->size(), 2u);
+  for (const StoredCheckpoint& stored : *list) {
+    EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+  }
 }
 
 TEST(CheckpointStore, PassesOverADamagedOne) {
@@ -385,6 +407,35 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
     failed = !store.Save(Take(next, 20)).ok();
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(10).ok());
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(20).ok());
+  }
+}
+
+// Also one that is to go: a kill meanwhile is no damage to tell of.
+TEST_P(FaultLoop, AFolderIsWholeOrAbsent) {
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n));
+    const TemporaryFolder folder;
+    FailingFiles files;
+    files.dead = GetParam();
+    CheckpointStore store(folder.path(), 2, files);
+    SaveRounds(store, {1, 9, 10});
+    files.done = 0;
+    files.fail_at = n;
+    Thing next = ThingOfRound(5);
+    failed = !store.Save(Take(next, 5)).ok();
+    failed = !store.SetAsideAfter(1).ok() || failed;
+    CheckpointStore after(folder.path(), 2);
+    const auto list = after.List();
+    ASSERT_TRUE(list.ok()) << list.status();
+    for (const StoredCheckpoint& stored : *list) {
+      EXPECT_TRUE(stored.whole.ok()) << stored.whole;
+    }
+    // And what is left of those that went does not stay for good.
+    ASSERT_TRUE(after.Save(Take(next, 5)).ok());
+    for (const auto& e : std::filesystem::directory_iterator(folder.path())) {
+      EXPECT_NE(e.path().extension(), ".removing") << e.path();
+    }
   }
 }
 

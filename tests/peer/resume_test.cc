@@ -139,6 +139,46 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
   EXPECT_GT(owed, 1e-3);  // else there was nothing to show
 }
 
+// One of them may only not have been able to read its own for a moment: what
+// the others have saved later is kept for people, and is no hindrance.
+TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 20;
+  const auto store_of = [this](int rank) {
+    return CheckpointStore(folder_ / ("peer-" + std::to_string(rank)), 2);
+  };
+  {
+    SimFleet killed(o);
+    killed.Start();
+    for (int rank = 0; rank < 4; ++rank) {
+      while (store_of(rank).Rounds().size() < 2) {
+        killed.loop().RunFor(absl::Milliseconds(10));
+      }
+    }
+  }
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+  for (int rank = 0; rank < 4; ++rank) {
+    SCOPED_TRACE(rank);
+    EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
+    EXPECT_EQ(second.recorder(rank).Count("checkpoint_aside"), 1);
+    // The same round has been saved again beside it.
+    const auto path = folder_ / ("peer-" + std::to_string(rank));
+    const CheckpointStore store = store_of(rank);
+    EXPECT_EQ(store.Rounds(), (std::vector<uint64_t>{41, 61}));
+    std::filesystem::remove_all(path / "round-41");
+    std::filesystem::rename(path / "set-aside-round-41", path / "round-41");
+    EXPECT_TRUE(store.Load(41).ok()) << store.Load(41).status();
+  }
+}
+
 // A stop that has been agreed on, and whether this member hears of it.
 class StoppedFleet final : public ForwardingMembership {
  public:
