@@ -151,23 +151,47 @@ absl::Status Issue(const Options& o) {
   return absl::OkStatus();
 }
 
+absl::Status CancelToken(const Options& o) {
+  GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
+  const absl::StatusOr<JoinDesk::Cancelled> cancelled = desk.Cancel(o.token);
+  if (absl::IsNotFound(cancelled.status())) {
+    return absl::InvalidArgumentError(cancelled.status().message());
+  }
+  GOSSAMER_RETURN_IF_ERROR(cancelled.status());
+  std::cout << "token " << o.token << " lets nobody in any more\n";
+  if (!cancelled->serial.empty()) {
+    std::cout << "but " << Describe(cancelled->identity)
+              << " has got a certificate by it already; to take that back: "
+                 "gossamer certs revoke --ca "
+              << o.ca << " --serial " << cancelled->serial << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// How many of `whom`.  A token that is left would let it, or a thief, in again.
+absl::StatusOr<size_t> CancelTokensOf(const Options& o, const Identity& whom) {
+  if (whom.role != Role::kPeer) return 0;  // has none, ever
+  GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto cancelled, desk.CancelUnused(whom));
+  for (const JoinDesk::Cancelled& c : cancelled) {
+    std::cout << "token " << c.id << " of " << Describe(whom)
+              << " lets nobody in any more\n";
+  }
+  return cancelled.size();
+}
+
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
+  if (!o.token.empty()) return CancelToken(o);
   std::vector<std::string> serials;
-  if (!o.token.empty()) {
-    GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
-    const absl::Status cancelled = desk.Cancel(o.token);
-    if (!cancelled.ok()) {
-      return absl::InvalidArgumentError(cancelled.message());
-    }
-    std::cout << "token " << o.token << " lets nobody in any more\n";
-    return absl::OkStatus();
-  }
+  absl::StatusOr<size_t> tokens = 0;
   if (!o.serial.empty()) {
     serials.push_back(o.serial);
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
+    // Before certificates are looked for: none is issued by one after that.
+    tokens = CancelTokensOf(o, whom);
     GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
     for (const AuthorityFolder::Issued& i : issued) {
       if (i.certificate.identity == whom && !i.revoked) {
@@ -175,9 +199,11 @@ absl::Status Revoke(const Options& o) {
       }
     }
     if (serials.empty()) {
+      if (tokens.value_or(0) > 0) return absl::OkStatus();
+      GOSSAMER_RETURN_IF_ERROR(tokens.status());
       return absl::InvalidArgumentError(
           absl::StrCat(Describe(whom), " has no certificate of ", o.ca,
-                       " that is not revoked already"));
+                       " that is not revoked already, and no token"));
     }
   }
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
@@ -187,7 +213,7 @@ absl::Status Revoke(const Options& o) {
   std::cout << "revoked " << serials.size() << " certificate"
             << (serials.size() == 1 ? "" : "s") << "; in force wherever "
             << o.ca << "/crl.pem is copied into the folder of --certs\n";
-  return absl::OkStatus();
+  return tokens.status();
 }
 
 absl::Status Show(const Options& o) {
@@ -230,8 +256,8 @@ Command& Add(Command& certs, const std::string& name, const std::string& about,
        }});
 }
 
-void AddWhom(Command& command, Options& options) {
-  command.AddOption("--id", &options.id, "a peer's number, from 1");
+void AddWhom(Command& command, Options& options, const std::string& more = "") {
+  command.AddOption("--id", &options.id, "a peer's number, from 1" + more);
   command.AddOption("--role", &options.role, "of who is no peer",
                     {.choices = {"topology", "operator"}});
 }
@@ -274,7 +300,7 @@ void AddCerts(Command& program) {
   o = std::make_shared<Options>();
   Command& revoke = Add(certs, "revoke", "Take certificates back", o, Revoke);
   revoke.AddOption("--ca", &o->ca, "folder of the authority", needed);
-  AddWhom(revoke, *o);
+  AddWhom(revoke, *o, "; its tokens that nobody has used go, too");
   revoke.AddOption("--serial", &o->serial, "one certificate, as show says it");
   revoke.AddOption("--token", &o->token,
                    "a token, as gossamer certs token names it",

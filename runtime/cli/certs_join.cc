@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/issuer_client.h"
 #include "runtime/cli/issuer_service.h"
@@ -37,9 +39,9 @@ and on the new machine, to which only the token has been brought:
 A token is good for one peer, one key and one certificate, for as long as
 --valid says.  Keep it as a password: who comes first gets in.  The new machine
 makes its own key, which never leaves it, and believes nobody but the authority
-that made the token.  serve ends when no token is left, so that the door is open
-only while somebody is expected; gossamer certs revoke --token ID takes one
-back.)";
+that made the token.  serve ends --linger after no token is left, so that the
+door is open only while somebody is expected, and a machine whose answer was lost
+can ask again; gossamer certs revoke --token ID takes one back.)";
 
 struct Options {
   std::string ca;
@@ -50,6 +52,7 @@ struct Options {
   std::string out;
   std::string valid = "1h";
   std::string timeout = "60s";
+  std::string linger = "60s";
   uint64_t id = 0;
   int days = 90;
   std::vector<std::string> names;
@@ -106,7 +109,34 @@ bool WaitForSignal(const sigset_t& signals) {
   return sigtimedwait(&signals, nullptr, &tick) > 0;
 }
 
+using Say = std::function<void(const std::string&)>;
+
+// Until a signal comes or the door is to close.
+absl::Status WaitForNewcomers(IssuerService& service, const sigset_t& signals,
+                              const Options& o, absl::Duration linger,
+                              const Say& say) {
+  absl::Time closes = absl::InfiniteFuture();
+  while (!WaitForSignal(signals)) {
+    service.TellStrangers();
+    GOSSAMER_ASSIGN_OR_RETURN(const int unused, service.CountUnused());
+    if (unused > 0 || o.keep) {
+      closes = absl::InfiniteFuture();
+    } else if (closes == absl::InfiniteFuture()) {
+      closes = SteadyNow() + linger;
+      say(absl::StrCat("no token is left that can be used; for ",
+                       absl::FormatDuration(linger),
+                       " a machine whose answer was lost can ask again"));
+    } else if (SteadyNow() >= closes) {
+      say("the door is closed");
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Serve(const Options& o) {
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration linger,
+                            DurationOf("--linger", o.linger));
   RaiseDescriptorLimit();
   // Before any thread is started, so that all of them inherit it.
   sigset_t signals;
@@ -116,35 +146,29 @@ absl::Status Serve(const Options& o) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
   GOSSAMER_RETURN_IF_ERROR(desk.Claim());
-  const auto say = [](const std::string& line) {
+  const Say say = [](const std::string& line) {
     std::cerr << absl::FormatTime("%H:%M:%S ", absl::Now(),
                                   absl::LocalTimeZone())
               << line << std::endl;
   };
-  IssuerService service(std::move(desk), absl::Now, say);
-  GOSSAMER_ASSIGN_OR_RETURN(int unused, service.CountUnused());
-  if (unused == 0 && !o.keep) {
+  GOSSAMER_ASSIGN_OR_RETURN(const JoinDesk::Counts tokens,
+                            desk.Count(absl::Now()));
+  if (tokens.unused == 0 && tokens.used == 0 && !o.keep) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no token of ", o.ca,
         " can be used; gossamer certs token makes one (--keep waits for it)"));
   }
+  IssuerService service(std::move(desk), absl::Now, say);
   GOSSAMER_ASSIGN_OR_RETURN(const IssuerService::Server server,
                             service.Listen(o.listen));
-  say(absl::StrCat("waiting for ", unused,
-                   unused == 1 ? " newcomer" : " newcomers", " on ", o.listen,
-                   " (port ", server.port, ")"));
+  say(absl::StrCat("waiting for ", tokens.unused,
+                   tokens.unused == 1 ? " newcomer" : " newcomers", " on ",
+                   o.listen, " (port ", server.port, ")"));
   if (!o.port_file.empty()) {
     std::ofstream(o.port_file + ".new") << server.port << "\n";
     std::rename((o.port_file + ".new").c_str(), o.port_file.c_str());
   }
-  while (!WaitForSignal(signals)) {
-    service.TellStrangers();
-    GOSSAMER_ASSIGN_OR_RETURN(unused, service.CountUnused());
-    if (unused == 0 && !o.keep) {
-      say("no token is left that can be used");
-      break;
-    }
-  }
+  GOSSAMER_RETURN_IF_ERROR(WaitForNewcomers(service, signals, o, linger, say));
   // Answers on their way.
   server.server->Shutdown(SteadyDeadline(absl::Seconds(1)));
   return absl::OkStatus();
@@ -228,6 +252,10 @@ void AddCertsJoin(Command& certs) {
                   "write the port here when ready");
   serve.AddOption("--keep", &o->keep,
                   "go on when no token is left: others will be made");
+  serve.AddOption("--linger", &o->linger,
+                  "go on for so long when no token is left: the --timeout of "
+                  "join, as its answer may have been lost",
+                  {.show_default = true, .value_name = "TIME"});
 
   o = std::make_shared<Options>();
   Command& join = Add(certs, "join", "Get a first certificate", o, Join);

@@ -13,6 +13,9 @@
 namespace gossamer {
 namespace {
 
+// Others hold it for as long as it takes to sign and to write a file.
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
 std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
 std::string SecretFile(const std::string& path) { return path + "/ca-key.pem"; }
 std::string CrlFile(const std::string& path) { return path + "/crl.pem"; }
@@ -162,15 +165,29 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
 
 absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
                                      absl::Time now) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
                             gossamer::Revoke(pair_, crl, serials, now));
   return WriteFile(CrlFile(path_), longer, kPublic);
 }
 
+// Under the lock, so that an older list does not replace a newer one there.
 absl::Status AuthorityFolder::Publish(const std::string& folder) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
   return WriteFile(CrlFile(folder), crl, kPublic);
+}
+
+absl::StatusOr<FolderLock> AuthorityFolder::Lock() const {
+  const std::string file = path_ + "/lock";
+  absl::StatusOr<FolderLock> lock = FolderLock::Take(file, kPatience);
+  if (!absl::IsDeadlineExceeded(lock.status())) return lock;
+  return absl::UnavailableError(
+      absl::StrCat("another program has changed ", path_, " for ",
+                   absl::FormatDuration(kPatience), " and holds ", file,
+                   "; nothing was done: try again when it has ended (fuser ",
+                   file, " says which it is)"));
 }
 
 }  // namespace gossamer

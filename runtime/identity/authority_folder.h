@@ -4,6 +4,7 @@
 //   crl.pem              what it has revoked
 //   issued/SERIAL.pem    what it has issued
 //   tokens/              who may still get a first one (join_desk.h)
+//   lock                 held by whoever changes what another may change, too
 //
 // Stays with the people who run the fleet; no program needs it.
 
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
+#include "runtime/identity/folder_lock.h"
 #include "runtime/identity/identity.h"
 
 namespace gossamer {
@@ -63,11 +65,16 @@ class AuthorityFolder {
   };
   // By identity, then age.
   absl::StatusOr<std::vector<Issued>> List() const;
-  // Adds to crl.pem, which every folder that is to know needs a copy of.
+  // Adds to crl.pem, which every folder that is to know needs a copy of.  Of
+  // two at once none is lost.
   absl::Status Revoke(const std::vector<std::string>& serials,
                       absl::Time now) const;
   // Copies crl.pem into a folder of certificates.
   absl::Status Publish(const std::string& folder) const;
+
+  // For whoever reads something here and writes it again.  Revoke and Publish
+  // take it themselves.  kUnavailable if another has it for seconds.
+  absl::StatusOr<FolderLock> Lock() const;
 
  private:
   AuthorityFolder(std::string path, KeyPair pair, Certificate own)

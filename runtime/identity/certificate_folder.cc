@@ -14,6 +14,17 @@
 namespace gossamer {
 namespace {
 
+// Of a certificate's life: long enough for people to renew it.
+constexpr absl::Duration kSoon = absl::Hours(7 * 24);
+constexpr int kPartOfLife = 10;
+constexpr absl::Duration kWarnAgain = absl::Hours(24);
+constexpr absl::Duration kLookEvery = absl::Minutes(1);
+
+// A clock that has gone back is no reason to say nothing for years.
+bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
+  return now >= since && now - since < duration;
+}
+
 struct TrustFiles {
   std::string authority;
   std::string crl;
@@ -191,6 +202,44 @@ absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
         "\", and this is run \"", identity_.run, "\""));
   }
   return certificate;
+}
+
+std::string CertificateFolder::ExpiryOf(const std::string& path,
+                                        absl::Time now) const {
+  const absl::StatusOr<std::string> pem = ReadPemFile(path);
+  if (!pem.ok()) return "";
+  const absl::StatusOr<Certificate> own = ReadCertificate(*pem);
+  if (!own.ok()) return "";
+  const absl::Duration left = own->until - now;
+  if (left > std::min(kSoon, (own->until - own->from) / kPartOfLife)) return "";
+  std::string text = absl::StrCat(
+      path, left > absl::ZeroDuration() ? ": expires at " : ": has expired at ",
+      absl::FormatTime("%Y-%m-%d %H:%M UTC", own->until, absl::UTCTimeZone()));
+  const auto pem_of_authority = ReadPemFile(authority_path());
+  const auto authority =
+      ReadCertificate(pem_of_authority.ok() ? *pem_of_authority : "");
+  return text +
+         (authority.ok() && authority->until <= own->until
+              ? ", and its authority with it; make another one with gossamer "
+                "certs init, and give everybody new certificates"
+              : "; renew this folder with gossamer certs issue, where the "
+                "authority is: nothing is to be restarted");
+}
+
+std::string CertificateFolder::TakeExpiryWarning() const {
+  MutexLock lock(&mu_);
+  const absl::Time now = clock_();
+  if (Within(now, looked_, kLookEvery)) return "";
+  looked_ = now;
+  std::string text = ExpiryOf(certificate_path(), now);
+  // Renewed together, but the one may have been copied without the other.
+  if (text.empty() && identity_.role == Role::kTopology) {
+    text = ExpiryOf(signer_path(), now);
+  }
+  if (text == warned_of_ && Within(now, warned_, kWarnAgain)) return "";
+  warned_of_ = text;
+  warned_ = now;
+  return text;
 }
 
 absl::StatusOr<CertificateFolder::Signature> CertificateFolder::Sign(

@@ -64,11 +64,19 @@ class CertificateFolder {
   // before stay in force; empty: nothing.
   std::string Problem() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Which of this program's own certificates has less than a tenth of its life
+  // left, and less than a week, or none, and what to do; the files as they are
+  // now.  Empty: none, or it has been returned within a day.  To be asked again
+  // and again.
+  std::string TakeExpiryWarning() const ABSL_LOCKS_EXCLUDED(mu_);
+
   struct Signature {
     std::string certificate;  // PEM, of who signed
     std::string bytes;
   };
-  // By the topology service's signer as it is now.
+  // By the topology service's signer as it is now, also if it has expired: who
+  // takes part refuses such a view and says why, and hears what else the
+  // service answers.
   absl::StatusOr<Signature> Sign(absl::string_view context,
                                  absl::string_view bytes) const;
 
@@ -88,6 +96,7 @@ class CertificateFolder {
         trust_(std::move(trust)),
         stamps_(stamps) {}
   static Stamps StampsOf(const std::string& path);
+  std::string ExpiryOf(const std::string& path, absl::Time now) const;
   absl::StatusOr<Certificate> Check(absl::string_view pem, bool signs) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes up ca.pem and crl.pem if they have changed and can be used.
@@ -102,6 +111,9 @@ class CertificateFolder {
   mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
   mutable std::string problem_ ABSL_GUARDED_BY(mu_);
   mutable bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
+  mutable absl::Time looked_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  mutable std::string warned_of_ ABSL_GUARDED_BY(mu_);
+  mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 // What a program is told to do about whoever is not on this machine.

@@ -1,9 +1,5 @@
 #include "runtime/identity/join_desk.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <system_error>
 
@@ -11,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/durable_file.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
@@ -30,11 +27,6 @@ absl::Status NoToken() {
 }
 
 }  // namespace
-
-void JoinDesk::CloseFile::operator()(const int* file) const {
-  ::close(*file);
-  delete file;
-}
 
 absl::StatusOr<JoinDesk> JoinDesk::Open(const std::string& path) {
   GOSSAMER_ASSIGN_OR_RETURN(AuthorityFolder authority,
@@ -67,40 +59,92 @@ absl::StatusOr<JoinToken> JoinDesk::MakeToken(const Grant& grant,
   return token;
 }
 
-absl::Status JoinDesk::Cancel(const std::string& id) {
-  std::string bytes;
-  if (id.size() == 2 * kTokenIdBytes &&
-      id.find_first_not_of("0123456789abcdef") == id.npos) {
-    bytes = absl::HexStringToBytes(id);
+absl::StatusOr<std::vector<std::string>> JoinDesk::Files() const {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder_, error), end;
+       !error && it != end; it.increment(error)) {
+    if (it->path().extension() == kSuffix) files.push_back(it->path());
+  }
+  if (!error) return files;
+  return absl::UnavailableError(
+      absl::StrCat("cannot read ", folder_, ": ", error.message()));
+}
+
+// Durable, as a loss of power must not let in whom it kept out.
+absl::StatusOr<JoinDesk::Cancelled> JoinDesk::Remove(const std::string& file) {
+  const std::filesystem::path path = file;
+  Cancelled cancelled{.id = path.stem(), .identity = {}, .serial = {}};
+  if (const absl::StatusOr<Record> record = Read(file); record.ok()) {
+    cancelled.identity = record->grant.identity;
+    cancelled.serial = record->serial;
   }
   std::error_code error;
-  if (!bytes.empty() && std::filesystem::remove(FileOf(bytes), error)) {
-    return absl::OkStatus();
+  if (!std::filesystem::remove(path, error)) {
+    if (!error) return absl::NotFoundError(absl::StrCat("there is no ", file));
+    return absl::UnavailableError(
+        absl::StrCat("cannot remove ", file, ": ", error.message()));
   }
-  return absl::NotFoundError(
+  GOSSAMER_RETURN_IF_ERROR(SyncFolder(folder_));
+  return cancelled;
+}
+
+absl::StatusOr<JoinDesk::Cancelled> JoinDesk::Cancel(const std::string& id) {
+  const absl::Status none = absl::NotFoundError(
       absl::StrCat("there is no token ", id, " in ", folder_));
+  if (id.size() != 2 * kTokenIdBytes ||
+      id.find_first_not_of("0123456789abcdef") != id.npos) {
+    return none;
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, authority_.Lock());
+  absl::StatusOr<Cancelled> cancelled =
+      Remove(FileOf(absl::HexStringToBytes(id)));
+  return absl::IsNotFound(cancelled.status()) ? none : cancelled;
+}
+
+absl::StatusOr<std::vector<JoinDesk::Cancelled>> JoinDesk::CancelUnused(
+    const Identity& whose) {
+  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, authority_.Lock());
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
+  std::vector<Cancelled> all;
+  for (const std::string& file : files) {
+    const absl::StatusOr<Record> record = Read(file);
+    // A damaged one lets nobody in.
+    if (!record.ok() || record->grant.identity != whose ||
+        !record->key.empty()) {
+      continue;
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(all.emplace_back(), Remove(file));
+  }
+  return all;
 }
 
 absl::Status JoinDesk::Claim() {
-  const std::string path = folder_ + "/lock";
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret);
-  if (file < 0) {
-    return absl::UnavailableError(absl::StrCat("cannot open ", path));
+  absl::StatusOr<FolderLock> lock =
+      FolderLock::Take(folder_ + "/lock", absl::ZeroDuration());
+  if (absl::IsDeadlineExceeded(lock.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another gossamer certs serve admits by ", folder_));
   }
-  claim_.reset(new int(file));
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
-  claim_.reset();
-  return absl::FailedPreconditionError(
-      absl::StrCat("another gossamer certs serve admits by ", folder_));
+  GOSSAMER_RETURN_IF_ERROR(lock.status());
+  claim_ = *std::move(lock);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<JoinDesk::Admission> JoinDesk::Admit(absl::string_view id,
                                                     absl::string_view request,
                                                     absl::string_view proof,
                                                     absl::Time now) {
-  if (claim_ == nullptr) return absl::InternalError("admits without a claim");
+  if (!claim_) return absl::InternalError("admits without a claim");
   if (id.size() != kTokenIdBytes) return NoToken();
   const std::string file = FileOf(id);
+  // Else one that is cancelled meanwhile would let somebody in, and be written
+  // again.
+  const absl::StatusOr<FolderLock> lock = authority_.Lock();
+  if (!lock.ok()) {
+    return absl::UnavailableError(
+        "the authority's folder is in use; ask again in a moment");
+  }
   absl::StatusOr<Record> record = Read(file);
   if (absl::IsNotFound(record.status())) return NoToken();
   GOSSAMER_RETURN_IF_ERROR(record.status());
@@ -142,21 +186,27 @@ absl::StatusOr<JoinDesk::Admission> JoinDesk::Admit(absl::string_view id,
   return admission;
 }
 
-absl::StatusOr<int> JoinDesk::CountUnused(absl::Time now) {
-  int unused = 0;
-  std::error_code error;
-  std::vector<std::string> over;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(folder_, error)) {
-    if (entry.path().extension() != kSuffix) continue;
-    const absl::StatusOr<Record> record = Read(entry.path().string());
+absl::StatusOr<JoinDesk::Counts> JoinDesk::Count(absl::Time now) {
+  Counts counts;
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<std::string> files, Files());
+  for (const std::string& file : files) {
+    const absl::StatusOr<Record> record = Read(file);
     if (absl::IsNotFound(record.status())) continue;  // cancelled just now
     GOSSAMER_RETURN_IF_ERROR(record.status());
-    unused += record->key.empty() && now < record->grant.until;
-    if (now > record->grant.until + kRemember) over.push_back(entry.path());
+    if (now < record->grant.until) {
+      ++(record->key.empty() ? counts.unused : counts.used);
+    }
+    std::error_code error;
+    if (now > record->grant.until + kRemember) {
+      std::filesystem::remove(file, error);
+    }
   }
-  for (const std::string& file : over) std::filesystem::remove(file, error);
-  return unused;
+  return counts;
+}
+
+absl::StatusOr<int> JoinDesk::CountUnused(absl::Time now) {
+  GOSSAMER_ASSIGN_OR_RETURN(const Counts counts, Count(now));
+  return counts.unused;
 }
 
 // Lines of a word and its value.

@@ -4,12 +4,14 @@
 // A token is good for one identity, one key and one certificate, until a time.
 // It belongs to the key that uses it first: the same key gets the same
 // certificate again (its answer may have been lost), any other is refused.
-// That is on disk before anybody is told.  Knows nothing of connections.
+// That is on disk before anybody is told.  A token that is cancelled while it
+// is used either lets nobody in, or has let somebody in and says so.  Knows
+// nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_JOIN_DESK_H_
 #define GOSSAMER_RUNTIME_IDENTITY_JOIN_DESK_H_
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/identity/authority_folder.h"
+#include "runtime/identity/folder_lock.h"
 #include "runtime/identity/identity.h"
 #include "runtime/identity/join_token.h"
 
@@ -41,8 +44,15 @@ class JoinDesk {
   const AuthorityFolder& authority() const { return authority_; }
 
   absl::StatusOr<JoinToken> MakeToken(const Grant& grant, absl::Time now);
-  // `id` in hexadecimal.  kNotFound.  What it was used for stays.
-  absl::Status Cancel(const std::string& id);
+  struct Cancelled {
+    std::string id;      // in hexadecimal
+    Identity identity;   // not of a damaged one
+    std::string serial;  // of the certificate that it was used for, which stays
+  };
+  // `id` in hexadecimal.  kNotFound.
+  absl::StatusOr<Cancelled> Cancel(const std::string& id);
+  // All of `whose` that nobody has used.
+  absl::StatusOr<std::vector<Cancelled>> CancelUnused(const Identity& whose);
 
   // One process at a time admits; kFailedPrecondition if another does.  For as
   // long as this lives.
@@ -61,7 +71,12 @@ class JoinDesk {
                                   absl::string_view request,
                                   absl::string_view proof, absl::Time now);
 
-  // Tokens that can still be used.  Forgets what is long over.
+  struct Counts {
+    int unused = 0;  // that can still be used
+    int used = 0;    // whose certificate the same key can still ask for again
+  };
+  // Forgets what is long over.
+  absl::StatusOr<Counts> Count(absl::Time now);
   absl::StatusOr<int> CountUnused(absl::Time now);
 
  private:
@@ -71,19 +86,20 @@ class JoinDesk {
     std::string key;  // SHA-256 of the public key that used it; empty: none has
     std::string serial;
   };
-  struct CloseFile {
-    void operator()(const int* file) const;
-  };
 
   JoinDesk(AuthorityFolder authority, std::string folder)
       : authority_(std::move(authority)), folder_(std::move(folder)) {}
   std::string FileOf(absl::string_view id) const;
+  // Of the tokens' files.
+  absl::StatusOr<std::vector<std::string>> Files() const;
+  // Of a lock that is held.
+  absl::StatusOr<Cancelled> Remove(const std::string& file);
   absl::StatusOr<Record> Read(const std::string& file) const;
   absl::Status Write(const std::string& file, const Record& record) const;
 
   AuthorityFolder authority_;
   std::string folder_;
-  std::unique_ptr<int, CloseFile> claim_;
+  std::optional<FolderLock> claim_;
 };
 
 }  // namespace gossamer

@@ -64,6 +64,47 @@ TEST_F(CertsTest, RevokesAndPublishes) {
   EXPECT_EQ(Run("certs show --certs certs/peer-1").code, 0);
 }
 
+// A token that is left would let in whoever has stolen it.
+TEST_F(CertsTest, RevokingAPeerTakesItsUnusedTokens) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 3 --out certs").code, 0);
+  const auto token = [&](int id) {
+    const Result made =
+        Run("certs token --json --ca ca --id " + std::to_string(id));
+    EXPECT_EQ(made.code, 0) << made.err;
+    return Json::parse(made.out)["id"].get<std::string>();
+  };
+  const std::string stolen = token(3), new_one = token(4), other = token(2);
+  const Result revoked = Run("certs revoke --ca ca --id 3");
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out,
+              AllOf(HasSubstr("token " + stolen + " of peer 3 lets nobody in"),
+                    HasSubstr("revoked 1 certificate")));
+  EXPECT_EQ(Run("certs revoke --ca ca --token " + stolen).code, 2);
+  // One who has nothing else.
+  const Result cancelled = Run("certs revoke --ca ca --id 4");
+  EXPECT_EQ(cancelled.code, 0) << cancelled.err;
+  EXPECT_THAT(cancelled.out, HasSubstr("token " + new_one));
+  EXPECT_EQ(Run("certs revoke --ca ca --id 4").code, 2);
+  EXPECT_EQ(Run("certs revoke --ca ca --token " + other).code, 0);
+}
+
+TEST_F(CertsTest, RevocationsAtOnceAllCount) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 8 --out certs").code, 0);
+  const Result revoked = Run(
+      "certs show --ca ca >/dev/null; for i in 1 2 3 4 5 6 7 8; do " +
+      program_ +
+      " certs revoke --ca ca --id $i --publish certs/operator & done; wait");
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  int count = 0;
+  for (const Json& c : Shown("--ca ca")) count += c["revoked"] == true;
+  EXPECT_EQ(count, 8);
+  // Nor does an older list take the place of a newer one that is published.
+  EXPECT_EQ(ReadAll(folder_.path() + "/certs/operator/crl.pem"),
+            ReadAll(folder_.path() + "/ca/crl.pem"));
+}
+
 TEST_F(CertsTest, WrongInputsAreOneLineEach) {
   Init();
   const auto refusal = [&](const std::string& arguments) {

@@ -244,20 +244,32 @@ TEST_F(IssuerTest, ConnectionsOfStrangersAreBounded) {
 class CertsJoinTest : public Cli {
  protected:
   CertsJoinTest() { EXPECT_EQ(Run("certs init --run r --ca ca").code, 0); }
-  // Starts gossamer certs serve, which ends with its last token; its port.
-  std::string Serve() {
+  // Starts gossamer certs serve, which ends soon after its last token; its
+  // port.
+  std::string Serve(const std::string& linger = "1s") {
+    const std::string file = folder_.path() + "/port";
+    std::filesystem::remove(file);
     EXPECT_EQ(Run("certs serve --ca ca --listen 127.0.0.1:0 --port-file port "
-                  ">/dev/null 2>serve.log & : ")
+                  "--linger " +
+                  linger + " >/dev/null 2>serve.log & : ")
                   .code,
               0);
     const absl::Time end = absl::Now() + kPatience;
-    const std::string file = folder_.path() + "/port";
     while (!std::filesystem::exists(file) && absl::Now() < end) {
       absl::SleepFor(absl::Milliseconds(20));
     }
     std::string port;
     std::ifstream(file) >> port;
     return port;
+  }
+  std::string Log() const { return ReadAll(folder_.path() + "/serve.log"); }
+  bool Logs(const std::string& text) const {
+    const absl::Time end = absl::Now() + kPatience;
+    while (Log().find(text) == std::string::npos) {
+      if (absl::Now() >= end) return false;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return true;
   }
 };
 
@@ -274,15 +286,30 @@ TEST_F(CertsJoinTest, TokenServeJoin) {
   ASSERT_EQ(joined.code, 0) << joined.err;
   EXPECT_EQ(Json::parse(joined.out)["identity"], "gossamer://r/9");
   EXPECT_EQ(Run("certs show --certs mine").code, 0);
-  // With its last token the door closes.
-  const absl::Time end = absl::Now() + kPatience;
-  const auto log = [&] { return ReadAll(folder_.path() + "/serve.log"); };
-  while (log().find("no token is left") == std::string::npos &&
-         absl::Now() < end) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  EXPECT_THAT(log(),
-              AllOf(HasSubstr("peer 9 at"), HasSubstr("no token is left")));
+  // Soon after its last token the door closes.
+  EXPECT_TRUE(Logs("the door is closed")) << Log();
+  EXPECT_THAT(Log(), AllOf(HasSubstr("peer 9 at"),
+                           HasSubstr("no token is left that can be used; for "
+                                     "1s a machine")));
+}
+
+// The answer to the last token is lost, and then the desk has ended, too.
+TEST_F(CertsJoinTest, WhoLostTheLastAnswerAsksAgain) {
+  Write("token", Run("certs token --ca ca --id 9 --valid 10m").out);
+  const auto join = [&](const std::string& port) {
+    const Result joined = Run("certs join --issuer 127.0.0.1:" + port +
+                              " --token-file token --out mine --json");
+    EXPECT_EQ(joined.code, 0) << joined.err << Log();
+    std::filesystem::remove(folder_.path() + "/mine/cert.pem");
+    return joined.code == 0 ? Json::parse(joined.out)["serial"] : Json();
+  };
+  const std::string port = Serve("3s");
+  const Json serial = join(port);
+  EXPECT_TRUE(Logs("no token is left")) << Log();
+  EXPECT_EQ(join(port), serial);
+  EXPECT_TRUE(Logs("the door is closed")) << Log();
+  EXPECT_EQ(join(Serve("1s")), serial);
+  EXPECT_TRUE(Logs("the door is closed")) << Log();
 }
 
 TEST_F(CertsJoinTest, WrongInputsAreOneLineEach) {
@@ -299,6 +326,7 @@ TEST_F(CertsJoinTest, WrongInputsAreOneLineEach) {
   EXPECT_THAT(refusal("token --ca ca --id 1 --name 'a b'"),
               HasSubstr("host name"));
   EXPECT_THAT(refusal("serve --ca ca"), HasSubstr("certs token"));
+  EXPECT_THAT(refusal("serve --ca ca --linger soon"), HasSubstr("--linger"));
   Write("token", "gossamer-join-1.secret-part\n");
   EXPECT_THAT(
       refusal("join --issuer 127.0.0.1:1 --token-file token --out mine"),

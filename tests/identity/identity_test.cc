@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
+#include "runtime/identity/folder_lock.h"
 #include "runtime/identity/openssl.h"
 #include "tests/identity/test_run.h"
 
@@ -316,6 +319,51 @@ TEST(CertificateFolderTest, AnExpiredOneIsNotTaken) {
   EXPECT_THAT(status.message(), HasSubstr("gossamer certs issue"));
 }
 
+TEST(CertificateFolderTest, WarnsBeforeItExpiresAndOnceADay) {
+  const TestRun run;  // whose authority has a day
+  absl::Time now = absl::Now();
+  const Identity service = run.Other(Role::kTopology);
+  const auto folder = run.Certificates(service, [&] { return now; });
+  run.Issue(service, now, absl::Hours(10));
+  EXPECT_EQ(folder->TakeExpiryWarning(), "");
+  now += absl::Hours(8.8);
+  EXPECT_EQ(folder->TakeExpiryWarning(), "");
+  now += absl::Hours(0.5);
+  EXPECT_THAT(folder->TakeExpiryWarning(),
+              AllOf(HasSubstr(folder->certificate_path() + ": expires at "),
+                    HasSubstr("gossamer certs issue")));
+  now += absl::Minutes(2);
+  EXPECT_EQ(folder->TakeExpiryWarning(), "");
+  now += absl::Hours(1);
+  EXPECT_THAT(folder->TakeExpiryWarning(), HasSubstr("has expired at "));
+  now += absl::Hours(23);
+  EXPECT_EQ(folder->TakeExpiryWarning(), "");
+  now += absl::Hours(2);
+  EXPECT_THAT(folder->TakeExpiryWarning(), HasSubstr("has expired at "));
+}
+
+TEST(CertificateFolderTest, WarnsOfWhatSignsAndOfTheAuthority) {
+  const TestRun run;
+  absl::Time now = absl::Now();
+  const Identity service = run.Other(Role::kTopology);
+  const auto folder = run.Certificates(service, [&] { return now; });
+  run.Issue(service, now, absl::Hours(1));
+  const std::string old = *ReadPemFile(folder->signer_path());
+  // As long as the authority itself.
+  run.Issue(service, now, absl::Hours(100));
+  const std::string renewed = *ReadPemFile(folder->signer_path());
+  Write(folder->signer_path(), old);
+  now += absl::Hours(2);
+  EXPECT_THAT(folder->TakeExpiryWarning(),
+              AllOf(HasSubstr(folder->signer_path() + ": has expired"),
+                    HasSubstr("certs issue")));
+  Write(folder->signer_path(), renewed);
+  now += absl::Hours(21.5);
+  EXPECT_THAT(folder->TakeExpiryWarning(),
+              AllOf(HasSubstr(folder->certificate_path() + ": expires"),
+                    HasSubstr("certs init")));
+}
+
 TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
@@ -397,6 +445,46 @@ TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
   EXPECT_THAT(
       seen, ElementsAre("gossamer://run/1", "gossamer://run/2!",
                         "gossamer://run/topology", "gossamer://run/topology"));
+}
+
+// Two people, or a person and a script: the list has what both revoked.
+TEST(AuthorityFolderTest, RevocationsAtOnceAllCount) {
+  const TestRun run;
+  constexpr int kEach = 10;
+  std::vector<std::thread> people;
+  for (int who = 0; who < 4; ++who) {
+    people.emplace_back([&run, who] {
+      const AuthorityFolder authority = run.authority();
+      for (int i = 0; i < kEach; ++i) {
+        const absl::Status revoked = authority.Revoke(
+            {absl::StrCat("1", who, absl::Dec(i, absl::kZeroPad2))},
+            absl::Now());
+        EXPECT_TRUE(revoked.ok()) << revoked;
+      }
+    });
+  }
+  for (std::thread& person : people) person.join();
+  const AuthorityFolder authority = run.authority();
+  const auto trust = Trust::Create(authority.pem(), *authority.Crl());
+  ASSERT_TRUE(trust.ok()) << trust.status();
+  EXPECT_EQ(trust->Revoked().size(), people.size() * kEach);
+}
+
+TEST(FolderLockTest, OneAtATimeHoldsIt) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/lock";
+  {
+    const auto held = FolderLock::Take(file, absl::ZeroDuration());
+    ASSERT_TRUE(held.ok()) << held.status();
+    const absl::Status refused =
+        FolderLock::Take(file, absl::Milliseconds(20)).status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(file));
+  }
+  EXPECT_TRUE(FolderLock::Take(file, absl::ZeroDuration()).ok());
+  EXPECT_TRUE(absl::IsUnavailable(
+      FolderLock::Take(folder.path() + "/none/lock", absl::ZeroDuration())
+          .status()));
 }
 
 TEST(OpenDoorTest, BeyondThisMachineNeedsCertificatesOrAWord) {

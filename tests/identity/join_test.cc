@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -181,9 +183,54 @@ TEST_F(JoinTest, PeersOnlyAndOneDeskAtATime) {
 
 TEST_F(JoinTest, ACancelledTokenLetsNobodyIn) {
   const JoinToken token = Token();
-  EXPECT_TRUE(absl::IsNotFound(desk_.Cancel("00")));
-  ASSERT_TRUE(desk_.Cancel(absl::BytesToHexString(token.id)).ok());
+  EXPECT_TRUE(absl::IsNotFound(desk_.Cancel("00").status()));
+  const auto cancelled = desk_.Cancel(absl::BytesToHexString(token.id));
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(cancelled->identity, run_.Peer(9));
+  EXPECT_EQ(cancelled->serial, "");
   EXPECT_TRUE(absl::IsPermissionDenied(Admit(token, Key().der).status()));
+  EXPECT_TRUE(absl::IsNotFound(
+      desk_.Cancel(absl::BytesToHexString(token.id)).status()));
+}
+
+// Whoever cancels one while it is used learns that it was too late.
+TEST_F(JoinTest, ATokenIsCancelledOrUsed) {
+  const std::string key = Key().der;
+  int too_late = 0;
+  for (int i = 0; i < 60; ++i) {
+    const JoinToken token = Token();
+    JoinDesk people = *JoinDesk::Open(run_.authority_path());
+    absl::StatusOr<JoinDesk::Cancelled> cancelled = absl::InternalError("");
+    std::thread other([&] {
+      absl::SleepFor(absl::Microseconds(50 * i));
+      cancelled = people.Cancel(absl::BytesToHexString(token.id));
+    });
+    const auto admitted = Admit(token, key);
+    other.join();
+    ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+    ASSERT_EQ(cancelled->serial, admitted.ok() ? admitted->serial : "");
+    // It has not come back, either.
+    ASSERT_FALSE(Admit(token, key).ok());
+    too_late += admitted.ok();
+  }
+  EXPECT_GT(too_late, 0);
+}
+
+TEST_F(JoinTest, UnusedTokensOfOnePeerGoTogether) {
+  const JoinToken used = Token(3), one = Token(3), two = Token(3);
+  const JoinToken others = Token(5);
+  ASSERT_TRUE(Admit(used, Key().der).ok());
+  const auto cancelled = desk_.CancelUnused(run_.Peer(3));
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(cancelled->size(), 2u);
+  for (const JoinToken& token : {one, two}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(Admit(token, Key().der).status()));
+  }
+  const auto counts = desk_.Count(now_);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_EQ(counts->unused, 1);
+  EXPECT_EQ(counts->used, 1);
+  EXPECT_TRUE(Admit(others, Key().der).ok());
 }
 
 TEST_F(JoinTest, ACertificateOfAnotherAuthorityOrKeyIsNotAccepted) {
