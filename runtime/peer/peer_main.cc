@@ -97,7 +97,11 @@ void AddOptions(Command& program, PeerProcessOptions& options,
   program.AddOption("--data", &options.data, "folder of the data files");
   program.AddOption("--log-limit", &options.log_limit,
                     "MB that metrics.jsonl, and events.jsonl, may take: the "
-                    "oldest lines go (0: all are kept, 330 bytes a round)",
+                    "oldest lines go; and decisions.log, which ends there and "
+                    "cannot be replayed. Those of earlier lives (--resume) "
+                    "together take no more: the oldest are removed, but not "
+                    "that of the run's beginning, nor one with inputs of "
+                    "--record beside it (0: all are kept, 330 bytes a round)",
                     {.value_name = "MB"});
   program.AddOption("--leave-within", &options.leave_within,
                     "time that SIGTERM leaves, at least 10: some five rounds "
@@ -113,7 +117,8 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     {.value_name = "FILE"});
   program.AddOption("--record", &options.record,
                     "keep what neighbours send in inputs.bin, for --alone: as "
-                    "many bytes as this peer receives");
+                    "many bytes as this peer receives, without a limit; with "
+                    "--resume a file a life, which people remove");
   program.AddOption("--alone", &options.alone,
                     "run the peer that FILE was recorded at by itself, and say "
                     "whether its bits are those of then",

@@ -15,6 +15,7 @@
 #include "runtime/peer/frame_limits.h"
 #include "runtime/peer/run_config.h"
 #include "runtime/telemetry/sketch.h"
+#include "topology/graph.h"
 
 namespace gossamer {
 namespace {

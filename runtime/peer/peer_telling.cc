@@ -31,6 +31,13 @@ void PeerProcess::LookAtDoor() {
       Log(problem);
     }
     door_problem_ = problem;
+    // Once there is a file that keeps it: it is said once a day.
+    const std::string expiry =
+        sink_ == nullptr ? "" : options_.certificates->TakeExpiryWarning();
+    if (!expiry.empty()) {
+      Tell("certificate_expires", expiry);
+      Log(expiry);
+    }
   } else if (options_.insecure && now >= reminds_at_) {
     Log("warning: --insecure: anybody who reaches these ports can read and "
         "change the model");

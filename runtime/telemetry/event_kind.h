@@ -22,6 +22,11 @@ struct EventInfo {
 // By name.  README.md of this folder has the same table (telemetry_test).
 inline constexpr EventInfo kEventKinds[] = {
     {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
+    {"certificate_expires",
+     "this program's own certificate ends within a week, or a tenth of its "
+     "life, or has ended; once a day",
+     "`gossamer certs issue` again into its folder; nothing is to be "
+     "restarted"},
     {"checkpoint", "one is on disk", ""},
     {"checkpoint_aside",
      "the fleet begins before this peer's newest checkpoint, which stays under "

@@ -32,6 +32,11 @@ inline constexpr EventInfo kServiceEvents[] = {
      "a certificate does not hold any more, or its owner may not ask this, or "
      "not so often",
      "`gossamer certs show` there; `gossamer certs revoke`, if it goes on"},
+    {"certificate_expires",
+     "this program's own certificate, or what it signs views with, ends within "
+     "a week, or a tenth of its life, or has ended; once a day",
+     "`gossamer certs issue` again into its folder; nothing is to be "
+     "restarted"},
     {"certificate_given", "of a desk: a token has brought a newcomer in",
      "`gossamer certs revoke`, if it was not meant"},
     {"newcomer_refused", "of a desk: a token does not hold",

@@ -516,6 +516,12 @@ TEST(Curves, TicksAreRoundAndFew) {
   EXPECT_THAT(LinearTicks(-0.3, 0.3, 3), ElementsAre(-0.2, 0, 0.2));
 }
 
+// Losses that have settled differ in their last bit, if at all.
+TEST(Curves, TicksEndBetweenNeighbouringNumbers) {
+  EXPECT_LE(LinearTicks(1, std::nextafter(1, 2), 8).size(), 2u);
+  EXPECT_LE(LinearTicks(1e16, 1e16 + 4, 8).size(), 9u);
+}
+
 // Width and height from the header of a PNG.
 std::pair<uint32_t, uint32_t> PngSize(const std::string& bytes) {
   if (bytes.substr(0, 8) != "\x89PNG\r\n\x1a\n" || bytes.size() < 24) return {};
@@ -575,6 +581,9 @@ TEST(Curves, AZeroIsLeftOutOfALogarithmicAxis) {
     return ReadAll(path);
   };
   EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 0}}), drawn({{1, 10}, {2, 1e-3}}));
+  // Nor is an axis drawn that two numbers have no ratio on.
+  EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 1e-300}, {3, 1e300}}),
+            drawn({{1, 10}, {2, 1e-3}}));
 }
 
 TEST(Curves, FortyLabelsHaveStylesOfTheirOwn) {

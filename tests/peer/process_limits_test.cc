@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -15,6 +16,7 @@
 #include "runtime/cli/fleet_process.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "tests/cli/temporary_folder.h"
+#include "tests/identity/test_run.h"
 #include "tests/transport/grpc_node.h"
 
 namespace gossamer {
@@ -86,6 +88,91 @@ TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
   const grpc::Status refused = neighbour.Finish();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
   EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("over the limit"));
+}
+
+// One a life, and lives end and resume for days.  The run's own, from its
+// beginning, stays, and so does what a recording needs.
+TEST(ProcessLimitsTest, DecisionsOfEarlierLivesStayUnderTheLimit) {
+  SignalWaiter signals;
+  const TemporaryFolder folder;
+  const std::string path = folder.path();
+  std::ofstream(path + "/config") << kConfig;
+  const std::filesystem::path files = path + "/run/peer-0";
+  std::filesystem::create_directories(files);
+  for (const char* name :
+       {"decisions.log", "decisions-50.log", "inputs-50.bin",
+        "decisions-100.log", "decisions-200.log", "decisions-1000.log"}) {
+    std::ofstream(files / name) << std::string(400'000, 'x');
+  }
+  ProcessGroup group;
+  ASSERT_TRUE(group
+                  .Start({"service",
+                          {GOSSAMER_TOPOLOGY, "--listen", "127.0.0.1:0",
+                           "--port-file", path + "/port", "--state",
+                           path + "/state", "--config", path + "/config"},
+                          path + "/service.log"})
+                  .ok());
+  int port = 0;
+  ASSERT_TRUE(WaitFor([&] {
+    return static_cast<bool>(std::ifstream(path + "/port") >> port);
+  }));
+  ASSERT_TRUE(group
+                  .Start({"peer",
+                          {GOSSAMER_PEER, "--topology",
+                           absl::StrCat("127.0.0.1:", port), "--id", "1",
+                           "--run-dir", path + "/run", "--resume",
+                           "--log-limit", "1", "--config", path + "/config"},
+                          path + "/peer.log"})
+                  .ok());
+  EXPECT_TRUE(WaitFor([&] {
+    std::ifstream file(path + "/peer.log");
+    return std::string(std::istreambuf_iterator<char>(file), {})
+               .find("decisions-100.log of an earlier life is removed") !=
+           std::string::npos;
+  }));
+  EXPECT_FALSE(std::filesystem::exists(files / "decisions-100.log"));
+  for (const char* name : {"decisions.log", "decisions-50.log", "inputs-50.bin",
+                           "decisions-200.log", "decisions-1000.log"}) {
+    EXPECT_TRUE(std::filesystem::exists(files / name)) << name;
+  }
+}
+
+TEST(ProcessLimitsTest, ACertificateThatEndsSoonIsToldOf) {
+  SignalWaiter signals;
+  const TestRun run("it");
+  const TemporaryFolder folder;
+  const std::string path = folder.path();
+  std::ofstream(path + "/config") << kConfig;
+  ProcessGroup group;
+  const absl::Time now = absl::Now();
+  ASSERT_TRUE(group
+                  .Start({"service",
+                          {GOSSAMER_TOPOLOGY, "--listen", "127.0.0.1:0",
+                           "--port-file", path + "/port", "--state",
+                           path + "/state", "--config", path + "/config",
+                           "--certs", run.Issue(run.Other(Role::kTopology))},
+                          path + "/service.log"})
+                  .ok());
+  int port = 0;
+  ASSERT_TRUE(WaitFor([&] {
+    return static_cast<bool>(std::ifstream(path + "/port") >> port);
+  }));
+  ASSERT_TRUE(
+      group
+          .Start({"peer",
+                  {GOSSAMER_PEER, "--topology",
+                   absl::StrCat("127.0.0.1:", port), "--run-dir", path + "/run",
+                   "--config", path + "/config", "--certs",
+                   run.Issue(run.Peer(1), now - absl::Minutes(55),
+                             absl::Hours(1))},
+                  path + "/peer.log"})
+          .ok());
+  const auto Told = [&](const std::string& kind) {
+    std::ifstream file(path + "/run/peer-0/events.jsonl");
+    return std::string(std::istreambuf_iterator<char>(file), {}).find(kind) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(WaitFor([&] { return Told("certificate_expires"); }));
 }
 
 TEST(ProcessLimitsTest, FewerFilesThanNeighboursAreAWarning) {

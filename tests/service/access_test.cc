@@ -253,6 +253,17 @@ TEST_F(LockedServiceTest, AListThatCannotBeReadIsToldOnce) {
                                                 HasSubstr("stays in force"))));
 }
 
+TEST_F(LockedServiceTest, ACertificateThatEndsSoonIsToldOfOnceADay) {
+  const auto own = run_.Certificates(run_.Other(Role::kTopology));
+  run_.Issue(run_.Other(Role::kTopology), absl::Now() - absl::Minutes(55),
+             absl::Hours(1));
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(Log(),
+              ElementsAre(testing::AllOf(HasSubstr("certificate_expires: "),
+                                         HasSubstr(own->certificate_path()))));
+}
+
 // A peer's own calls, on a loop of their own.
 class PeerCalls {
  public:

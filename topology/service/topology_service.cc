@@ -102,6 +102,8 @@ void TopologyService::TellTrust() {
     events_->Tell("trust_unread", problem);
   }
   trust_problem_ = problem;
+  const std::string expiry = certificates_->TakeExpiryWarning();
+  if (!expiry.empty()) events_->Tell("certificate_expires", expiry);
 }
 
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
