@@ -2,21 +2,17 @@
 
 #include "runtime/cli/measure.h"
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
-#include "runtime/plan/link_times.h"
+#include "runtime/cli/survey_matrix.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -53,39 +49,6 @@ void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
   }
   std::cerr << "measuring: turn " << status.turn() + 1 << " of "
             << status.turns() << left << "\n";
-}
-
-absl::StatusOr<NetworkMatrix> MatrixOf(const wire::LinkSurveyStatus& status) {
-  const int n = status.member_id_size();
-  const auto cells = static_cast<int64_t>(n) * n;
-  if (n < 2 || status.rtt_seconds_size() != cells ||
-      status.bytes_per_second_size() != cells) {
-    return absl::InternalError("the service's answer is no matrix");
-  }
-  NetworkMatrix matrix;
-  std::vector<std::string> missing;
-  for (int i = 0; i < n; ++i) {
-    matrix.names.push_back(absl::StrCat("peer-", status.member_id(i)));
-    std::vector<double>& rtt = matrix.rtt_ms.emplace_back();
-    std::vector<double>& mbit = matrix.mbit.emplace_back();
-    for (int j = 0; j < n; ++j) {
-      const double there = status.rtt_seconds(i * n + j);
-      const double back = status.rtt_seconds(j * n + i);
-      const double rate = status.bytes_per_second(i * n + j);
-      if (i != j && there < 0) {
-        missing.push_back(absl::StrCat("peer ", status.member_id(i), " to ",
-                                       status.member_id(j)));
-      }
-      // Both ends time the same way there and back.
-      rtt.push_back(i == j ? 0 : 1e3 * std::min(there, back));
-      mbit.push_back(i == j ? 0 : std::max(0.0, 8e-6 * rate / kPayloadShare));
-    }
-  }
-  if (missing.empty()) return matrix;
-  return absl::UnavailableError(absl::StrCat(
-      "not measured: ", absl::StrJoin(missing, ", "),
-      "; do these peers reach each other?  See their events.jsonl, and "
-      "measure again"));
 }
 
 int RunMeasure(const Options& options) {
@@ -139,27 +102,6 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
   MeasuredNetwork measured{.matrix = {}, .busy_seconds = status.busy_seconds()};
   GOSSAMER_ASSIGN_OR_RETURN(measured.matrix, MatrixOf(status));
   return measured;
-}
-
-std::string MatrixText(const NetworkMatrix& matrix) {
-  std::string text = "names";
-  for (const std::string& name : matrix.names)
-    absl::StrAppend(&text, " ", name);
-  const size_t n = matrix.names.size();
-  for (const bool rtt : {true, false}) {
-    absl::StrAppend(&text, rtt ? "\nrtt_ms\n" : "mbit\n");
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; j < n; ++j) {
-        const double v = rtt ? matrix.rtt_ms[i][j] : matrix.mbit[i][j];
-        absl::StrAppend(&text, " ",
-                        i == j           ? "-"
-                        : !rtt && v == 0 ? "unlimited"
-                                         : absl::StrFormat("%.3f", v));
-      }
-      absl::StrAppend(&text, "\n");
-    }
-  }
-  return text;
 }
 
 void AddMeasure(Command& program) {

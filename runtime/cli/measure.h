@@ -24,9 +24,6 @@ struct MeasuredNetwork {
 absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
                                                const std::string& run);
 
-// As a file for gossamer plan --matrix.
-std::string MatrixText(const NetworkMatrix& matrix);
-
 }  // namespace gossamer
 
 #endif  // GOSSAMER_RUNTIME_CLI_MEASURE_H_

@@ -132,6 +132,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
+        !json.contains("consensus_distance") ||
         !json["consensus_distance"].is_number()) {
       continue;
     }

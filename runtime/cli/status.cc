@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_text.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
 #include "runtime/telemetry/service_event.h"
@@ -99,8 +100,8 @@ int RunStatus(const Options& options) {
   // The service does not know how many rounds there will be.
   FleetProgress progress =
       ProgressOf(*status, UINT64_MAX,
-                 absl::StrCat("run \"", status->run_id(), "\", view ",
-                              status->view_epoch()));
+                 absl::StrCat("run \"", PlainText(status->run_id()),
+                              "\", view ", status->view_epoch()));
   for (const std::string& line : FormatPeers(progress, 120)) {
     std::cout << line << "\n";
   }
@@ -113,7 +114,8 @@ int RunStatus(const Options& options) {
     if (p.standing() == "member" && well) continue;
     std::cout << absl::StrFormat(
         "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
-        p.peer_id(), p.standing(), p.suspected_by(), p.removals(), p.spoilt());
+        p.peer_id(), PlainText(p.standing()), p.suspected_by(), p.removals(),
+        p.spoilt());
   }
   return kOk;
 }

@@ -17,10 +17,6 @@
 namespace gossamer {
 namespace {
 
-constexpr double kMostMillis = 60'000;
-constexpr double kLeastMbit = 1e-3;
-constexpr double kMostMbit = 1e6;
-
 using Rows = std::vector<std::vector<double>>;
 using Words = std::vector<std::string>;
 
@@ -141,8 +137,8 @@ class Parser {
     const bool rate = current_ == &mbit_;
     if (rate && word == "unlimited") return 0.0;
     double value = 0;
-    const double least = rate ? kLeastMbit : 0;
-    const double most = rate ? kMostMbit : kMostMillis;
+    const double least = rate ? kLeastMatrixMbit : 0;
+    const double most = rate ? kMostMatrixMbit : kMostMatrixMillis;
     // Not "0x10", "inf" or "1e3", which SimpleAtod takes.
     if (word.find_first_not_of("0123456789.") != std::string::npos ||
         !absl::SimpleAtod(word, &value)) {

@@ -27,6 +27,9 @@
 namespace gossamer {
 
 inline constexpr int kMostMatrixPeers = 200;  // as many as a lab has hosts
+inline constexpr double kMostMatrixMillis = 60'000;
+inline constexpr double kLeastMatrixMbit = 1e-3;
+inline constexpr double kMostMatrixMbit = 1e6;
 
 struct NetworkMatrix {
   std::vector<std::string> names;           // by rank; host-0, ... if not given

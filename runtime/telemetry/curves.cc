@@ -83,8 +83,11 @@ void Text(cairo_t* cr, const std::string& text, double x, double y, double size,
   cairo_show_text(cr, text.c_str());
 }
 
+// Of what is beyond them neither differences nor ratios are numbers.
+constexpr double kMostDrawn = 1e120, kLeastOnLog = 1e-120;
+
 bool Finite(const std::pair<double, double>& p) {
-  return std::isfinite(p.first) && std::isfinite(p.second);
+  return std::abs(p.first) < kMostDrawn && std::abs(p.second) < kMostDrawn;
 }
 
 // An axis is logarithmic if it has anything to show: values that are 0, as the
@@ -92,7 +95,7 @@ bool Finite(const std::pair<double, double>& p) {
 bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
   for (const Series& s : panel.series) {
     for (const auto& p : s.points) {
-      if (Finite(p) && p.*of > 0) return true;
+      if (Finite(p) && p.*of > kLeastOnLog) return true;
     }
   }
   return false;
@@ -102,7 +105,8 @@ bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
 Points Thin(const Points& points, bool log_x, bool log_y) {
   Points finite;
   for (const auto& p : points) {
-    if (Finite(p) && (!log_x || p.first > 0) && (!log_y || p.second > 0)) {
+    if (Finite(p) && (!log_x || p.first > kLeastOnLog) &&
+        (!log_y || p.second > kLeastOnLog)) {
       finite.push_back(p);
     }
   }
@@ -348,9 +352,13 @@ std::vector<double> LinearTicks(double low, double high, int most) {
     if (m * power >= raw) step = m * power;
   }
   std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step;
-       ++k) {
-    ticks.push_back(k == 0 ? 0 : k * step);  // never -0
+  // Where `step` is less than what tells two numbers apart, none is the next.
+  const double first = std::ceil(low / step - 1e-9);
+  for (int i = 0; i <= most; ++i) {
+    const double tick = (first + i) * step;
+    const bool beyond = !(tick <= high + 1e-9 * step);
+    if (beyond || (i > 0 && tick <= ticks.back())) break;
+    ticks.push_back(tick == 0 ? 0 : tick);  // never -0
   }
   return ticks;
 }

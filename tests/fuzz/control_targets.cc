@@ -1,5 +1,4 @@
-// What passes between peers and the topology service, and what the service
-// keeps.
+// What passes between peers and the topology service.
 
 #include <cmath>
 #include <memory>
@@ -10,12 +9,13 @@
 #include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/virtual_loop.h"
+#include "runtime/membership/parse_message.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/membership/view_message.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/message.h"
 #include "topology/service/control_plane.h"
-#include "topology/service/record_message.h"
 
 namespace gossamer::fuzz {
 namespace {
@@ -25,13 +25,6 @@ constexpr size_t kMembers = 16;
 constexpr uint64_t kRounds = 4;
 // Above all that a service can ask for.
 constexpr absl::Duration kLongestSilence = absl::Minutes(10);
-
-template <typename Message>
-bool Parse(Bytes bytes, Message& message) {
-  const google::protobuf::LogSilencer silent;
-  return bytes.size() <= static_cast<size_t>(kMaxRequestBytes) &&
-         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
 
 // Calls of a service of two peers, each a kind, two bytes of length and the
 // request; between them the clock goes on.
@@ -84,8 +77,9 @@ void Calls(Bytes input) {
 }
 
 void ViewBytes(Bytes input) {
+  const google::protobuf::LogSilencer silent;
   wire::ViewMessage message;
-  if (!Parse(input, message)) return;
+  if (!ParseMessage(input, message)) return;
   const auto view = FromMessage(message);
   if (!view.ok()) return;
   const auto again = FromMessage(ToMessage(*view));
@@ -101,49 +95,6 @@ void ViewBytes(Bytes input) {
       (void)(*schedule)->Row(rank, view->from_round + round);
     }
   }
-}
-
-// What a replica finds in etcd, and what it makes of it: peers call as if they
-// had been there, and nobody.
-void StoredFleetBytes(Bytes input) {
-  const google::protobuf::LogSilencer silent;
-  const auto record = RecordFromBytes(AbslText(input));
-  if (!record.ok()) return;
-  const auto again = RecordFromBytes(ToBytes(*record));
-  Require(again.ok() && again->members == record->members &&
-              again->view.members == record->view.members &&
-              again->generation == record->generation,
-          "a record says the same once more");
-  if (record->members.size() > kMembers) return;
-  FleetOptions options;
-  options.run_id = "run";
-  if (record->view.epoch != 0) {
-    options.run_id = record->view.run_id;
-    options.expected = static_cast<int>(record->view.members.size());
-    options.schedule = record->view.schedule;
-    options.seed = record->view.seed;
-  }
-  absl::Time now = absl::FromUnixSeconds(1'000);
-  auto plane = ControlPlane::Create(
-      options, *record, [](const FleetRecord&) { return absl::OkStatus(); },
-      [&now] { return now; }, [](const std::string&) {});
-  if (!plane.ok()) return;
-  for (const MemberRecord& m : record->members) {
-    wire::HeartbeatRequest request;
-    request.set_run_id(options.run_id);
-    request.set_peer_id(m.id.value);
-    request.set_boot_id(m.boot_id);
-    request.set_round(m.resume_round);
-    request.add_suspected(record->members.front().id.value);
-    wire::HeartbeatResponse response;
-    (void)(*plane)->Heartbeat(request, response);
-    now += absl::Seconds(3);
-    (void)(*plane)->Tick();
-  }
-  wire::StopResponse stop;
-  (void)(*plane)->Stop({}, stop);
-  wire::FleetStatus status;
-  (void)(*plane)->GetStatus({}, status);
 }
 
 // The calls of one client: at most one is under way.
@@ -189,6 +140,11 @@ void Answers(Bytes input) {
   options.run_id = "run";
   options.peer_id = {2};
   options.boot_id = 5;
+  bool believed = true;
+  options.check_view = [&believed](const wire::ViewMessage& view) {
+    believed = view.signature().empty();
+    return believed ? absl::OkStatus() : absl::UnauthenticatedError("fuzz");
+  };
   TopologyClient client(options, &loop, std::make_unique<HeldCalls>(&calls));
   bool refused = false;
   client.SetOnRefused([&](const absl::Status&) { refused = true; });
@@ -196,6 +152,7 @@ void Answers(Bytes input) {
   while (in.AnotherStep()) {
     const uint8_t kind = in.Byte();
     const View before = client.view();
+    believed = true;
     if (kind % 8 == 0) {
       loop.RunFor(absl::Milliseconds(20 * in.Byte()));
     } else if (kind % 8 == 1) {
@@ -208,6 +165,8 @@ void Answers(Bytes input) {
       Answer(calls.registering, absl::Status(code, "fuzz"), bytes);
       Answer(calls.heartbeat, absl::Status(code, "fuzz"), bytes);
       Require(!before.NewerThan(client.view()), "no older view is adopted");
+      Require(believed || !client.view().NewerThan(before),
+              "no view is adopted that nobody vouches for");
     }
     Require(client.donors().size() <= kMaxDonors &&
                 client.joiners().size() <= kMaxJoiners,
@@ -228,8 +187,7 @@ void Answers(Bytes input) {
 std::span<const Target> ControlTargets() {
   static constexpr Target kTargets[] = {
       {"control", Calls, kProtobufReserve},
-      {"view", ViewBytes, kProtobufReserve},
-      {"stored-fleet", StoredFleetBytes, kProtobufReserve},
+      {"view", ViewBytes},
       {"service-answers", Answers, kProtobufReserve}};
   return kTargets;
 }

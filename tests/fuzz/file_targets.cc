@@ -12,6 +12,7 @@
 #include "gan_models/data/cifar_files.h"
 #include "gan_models/data/digits.h"
 #include "gan_models/data/emoji_list.h"
+#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/crc32c.h"
 #include "runtime/base/little_endian.h"
@@ -172,6 +173,7 @@ void InputsAsTheyAre(Bytes bytes) {
 // What a peer heard of its neighbours: as it is, and with right checksums of
 // its head and records, so that what lies behind them is reached.
 void Inputs(Bytes input) {
+  const google::protobuf::LogSilencer silent;
   InputsAsTheyAre(input);
   std::vector<std::byte> mended = Copy(input);
   const Bytes all(mended);
@@ -253,7 +255,7 @@ std::span<const Target> FileTargets() {
       {"scenario", ScenarioFile},
       {"matrix", Matrix},
       {"decisions", DecisionLog},
-      {"inputs", Inputs, kProtobufReserve},
+      {"inputs", Inputs},
       {"edge-list", EdgeList},
       {"sites", SitesText},
       {"digits", DigitsText},

@@ -81,8 +81,9 @@ inline constexpr size_t kSmallAllocation = 256 << 10;
 // Protobuf believes the length of a text inside a message that claims to be
 // longer than its input, up to this (kSafeStringSize): it reserves, never
 // touches what it has reserved, and gives it back as it refuses the message.
-// gRPC parses before we see a request, so no check of ours would spare it.
-inline constexpr size_t kProtobufReserve = 50'000'000;
+// gRPC parses before we see a request, so no check of ours would spare it; what
+// we parse ourselves goes through runtime/membership/parse_message.h.
+inline constexpr size_t kProtobufReserve = 50'000'000 + 1;  // with its zero
 
 struct Target {
   std::string_view name;
@@ -99,8 +100,11 @@ std::span<const Target> CollectiveTargets();
 std::span<const Target> GradientTargets();
 std::span<const Target> PeerTargets();
 std::span<const Target> ControlTargets();
+std::span<const Target> ServiceTargets();
 std::span<const Target> IdentityTargets();
+std::span<const Target> TrustTargets();
 std::span<const Target> FileTargets();
+std::span<const Target> RunTargets();
 std::span<const Target> VoteTargets();
 
 // libFuzzer's -malloc_limit_mb, at which it ends a target; it needs a little
@@ -113,8 +117,9 @@ inline std::vector<Target> AllTargets() {
   std::vector<Target> all;
   for (const auto part :
        {TransportTargets(), EdgeTargets(), CollectiveTargets(),
-        GradientTargets(), PeerTargets(), ControlTargets(), IdentityTargets(),
-        FileTargets(), VoteTargets()}) {
+        GradientTargets(), PeerTargets(), ControlTargets(), ServiceTargets(),
+        IdentityTargets(), TrustTargets(), FileTargets(), RunTargets(),
+        VoteTargets()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

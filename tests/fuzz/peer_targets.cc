@@ -1,5 +1,5 @@
-// What members send one another besides exchanges: probes of links, and states
-// for those who join.
+// What members send one another besides exchanges: probes of links, states for
+// those who join, and why something was refused.
 
 #include <cmath>
 #include <deque>
@@ -15,6 +15,7 @@
 #include "runtime/base/virtual_loop.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/peer/link_prober.h"
+#include "runtime/peer/refusals.h"
 #include "runtime/peer/state_transfer.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -244,13 +245,26 @@ void StateTransfer(Bytes input) {
   if (transfer.done()) transfer.Finish();
 }
 
+// Why the other end has refused something becomes part of a line of a log.
+void NoticeText(Bytes input) {
+  constexpr size_t kMost = 1024;
+  const std::string line = DecodeNotice(Payload::FromVector(Copy(input)));
+  Require(line.size() <= kMost, "a notice is short");
+  for (const char c : line) {
+    Require(c >= ' ' && c <= '~', "a notice neither ends a line nor steers it");
+  }
+  const std::string again = DecodeNotice(EncodeNotice(AbslText(input)));
+  Require(again == line, "what is cut on its way is cut where it is read");
+}
+
 }  // namespace
 
 std::span<const Target> PeerTargets() {
   static constexpr Target kTargets[] = {
       {"link-probes", LinkProbes, LinkProber::kLoadBytes},
       {"snapshot", SnapshotBytes},
-      {"state-transfer", StateTransfer, 2 * (kStateChunkBytes + 4096)}};
+      {"state-transfer", StateTransfer, 2 * (kStateChunkBytes + 4096)},
+      {"notice", NoticeText}};
   return kTargets;
 }
 

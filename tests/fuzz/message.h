@@ -1,0 +1,21 @@
+// Messages as gRPC parses them, before a decoder of ours sees any of it.
+
+#ifndef GOSSAMER_TESTS_FUZZ_MESSAGE_H_
+#define GOSSAMER_TESTS_FUZZ_MESSAGE_H_
+
+#include "google/protobuf/stubs/logging.h"
+#include "runtime/membership/protocol.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace gossamer::fuzz {
+
+template <typename Message>
+bool Parse(Bytes bytes, Message& message) {
+  const google::protobuf::LogSilencer silent;
+  return bytes.size() <= static_cast<size_t>(kMaxRequestBytes) &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+}  // namespace gossamer::fuzz
+
+#endif  // GOSSAMER_TESTS_FUZZ_MESSAGE_H_
