@@ -127,7 +127,6 @@ absl::Status WaitForNewcomers(IssuerService& service, const sigset_t& signals,
                        absl::FormatDuration(linger),
                        " a machine whose answer was lost can ask again"));
     } else if (SteadyNow() >= closes) {
-      say("the door is closed");
       break;
     }
   }
@@ -171,6 +170,7 @@ absl::Status Serve(const Options& o) {
   GOSSAMER_RETURN_IF_ERROR(WaitForNewcomers(service, signals, o, linger, say));
   // Answers on their way.
   server.server->Shutdown(SteadyDeadline(absl::Seconds(1)));
+  say("the door is closed");
   return absl::OkStatus();
 }
 

@@ -18,7 +18,6 @@ namespace {
 constexpr absl::Duration kSoon = absl::Hours(7 * 24);
 constexpr int kPartOfLife = 10;
 constexpr absl::Duration kWarnAgain = absl::Hours(24);
-constexpr absl::Duration kLookEvery = absl::Minutes(1);
 
 // A clock that has gone back is no reason to say nothing for years.
 bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
@@ -229,8 +228,6 @@ std::string CertificateFolder::ExpiryOf(const std::string& path,
 std::string CertificateFolder::TakeExpiryWarning() const {
   MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  if (Within(now, looked_, kLookEvery)) return "";
-  looked_ = now;
   std::string text = ExpiryOf(certificate_path(), now);
   // Renewed together, but the one may have been copied without the other.
   if (text.empty() && identity_.role == Role::kTopology) {

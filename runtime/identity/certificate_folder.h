@@ -111,7 +111,6 @@ class CertificateFolder {
   mutable Stamps stamps_ ABSL_GUARDED_BY(mu_);  // of what was read last
   mutable std::string problem_ ABSL_GUARDED_BY(mu_);
   mutable bool unread_ ABSL_GUARDED_BY(mu_) = false;  // newer ones cannot be
-  mutable absl::Time looked_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   mutable std::string warned_of_ ABSL_GUARDED_BY(mu_);
   mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };

@@ -17,6 +17,9 @@
 namespace gossamer {
 namespace {
 
+// Whom it follows may be about its last answers.
+constexpr absl::Duration kPredecessor = absl::Seconds(2);
+
 constexpr char kSuffix[] = ".token";
 // How long a token that is over can still say so.
 constexpr absl::Duration kRemember = absl::Hours(24);
@@ -121,7 +124,7 @@ absl::StatusOr<std::vector<JoinDesk::Cancelled>> JoinDesk::CancelUnused(
 
 absl::Status JoinDesk::Claim() {
   absl::StatusOr<FolderLock> lock =
-      FolderLock::Take(folder_ + "/lock", absl::ZeroDuration());
+      FolderLock::Take(folder_ + "/lock", kPredecessor);
   if (absl::IsDeadlineExceeded(lock.status())) {
     return absl::FailedPreconditionError(
         absl::StrCat("another gossamer certs serve admits by ", folder_));

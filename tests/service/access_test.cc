@@ -124,7 +124,8 @@ class LockedServiceTest : public ::testing::Test {
         options, *std::move(store), [this] { return clock_.Now(); },
         [this](const std::string& line) {
           if (line.find("_refused: ") != std::string::npos ||
-              line.find("trust_unread: ") != std::string::npos) {
+              line.find("trust_unread: ") != std::string::npos ||
+              line.find("certificate_expires: ") != std::string::npos) {
             MutexLock lock(&log_mu_);
             log_.push_back(line);
           }
