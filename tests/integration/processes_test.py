@@ -245,6 +245,23 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(parts.round_of(1), 3000)
         self.assertEqual(parts.state_hashes(), whole.state_hashes())
 
+    def test_more_checkpoints_than_a_registration_takes_resume(self):
+        fleet = self.fleet(rounds=100000, game=QUADRATIC.format(100) +
+                           " } checkpoint { every: 1 keep: 100")
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 80)
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+        stopped = fleet.round_of(1)
+        self.assertGreater(len(os.listdir(os.path.join(
+            fleet.run_dir, "peer-0", "checkpoints"))), 64)
+        self.assertEqual(fleet.service.wait(LIMIT), 0)
+        fleet.start("--resume")
+        wait_for(lambda: fleet.round_of(1) > stopped + 20)
+        self.assertIn("resumed", fleet.events(1))
+        fleet.processes[1].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0])
+
     def test_service_dies_and_comes_back_unnoticed(self):
         fleet = self.fleet(rounds=20000)
         fleet.start()
