@@ -55,6 +55,7 @@ struct SavedEdge {
   ProductionEnd::Record record;
   CodecSide::Saved side;
 };
+using SavedEdges = std::map<PeerId, SavedEdge>;  // by the other end
 
 struct EdgeOptions {
   PeerId self;

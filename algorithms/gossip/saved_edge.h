@@ -11,9 +11,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "algorithms/gossip/edge.h"
 
 namespace gossamer {
+
+// What a checkpoint calls one: this and the other end's id.
+inline constexpr absl::string_view kEdgePrefix = "edge.";
 
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge);
 // kDataLoss unless `bytes` is what EncodeSavedEdge writes.

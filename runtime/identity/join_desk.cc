@@ -29,6 +29,12 @@ absl::Status NoToken() {
   return absl::PermissionDeniedError("there is no such token");
 }
 
+// As it is written, and no other.
+bool FromHex(absl::string_view text, std::string& bytes) {
+  bytes = absl::HexStringToBytes(text);
+  return absl::BytesToHexString(bytes) == text;
+}
+
 }  // namespace
 
 absl::StatusOr<JoinDesk> JoinDesk::Open(const std::string& path) {
@@ -239,9 +245,9 @@ absl::StatusOr<JoinDesk::Record> JoinDesk::Read(const std::string& file) const {
       if (!absl::SimpleAtoi(value, &life)) return broken;
       record.grant.life = absl::Seconds(life);
     } else if (word == "secret") {
-      record.secret = absl::HexStringToBytes(value);
+      if (!FromHex(value, record.secret)) return broken;
     } else if (word == "key") {
-      record.key = absl::HexStringToBytes(value);
+      if (!FromHex(value, record.key)) return broken;
     } else if (word == "serial") {
       record.serial = std::string(value);
     } else {

@@ -25,7 +25,7 @@ void CommonState::EndStep() {
   lost_.clear();
 }
 
-void CommonState::Restored(const std::map<PeerId, SavedEdge>& edges) {
+void CommonState::Restored(const SavedEdges& edges) {
   const Kernels& kernels = HostKernels();
   std::vector<float> rest = step_->Brought();
   double squares = kernels.squared_norm(rest);

@@ -41,7 +41,7 @@ class CommonState final : public CorrectionObserver {
   void EndStep();
   // After a checkpoint, of the edges that it has records of: gives back what
   // others had brought.
-  void Restored(const std::map<PeerId, SavedEdge>& edges);
+  void Restored(const SavedEdges& edges);
 
  private:
   LocalStep* const step_;

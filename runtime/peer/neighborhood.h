@@ -141,7 +141,7 @@ class Neighborhood final : public TransportListener {
   void BeginRecord(ExchangeId cut);
   bool Sealed() const;
   // Sealed records by neighbour; unsealed ones are left out.
-  std::map<PeerId, SavedEdge> TakeRecords();
+  SavedEdges TakeRecords();
   // Nothing of this peer is outstanding anywhere, nothing waits here.
   // Without resting edges if `resting` is false: their other ends may have
   // given them up.

@@ -223,8 +223,8 @@ bool Neighborhood::Sealed() const {
                      [](const auto& e) { return Sealed(e.second); });
 }
 
-std::map<PeerId, SavedEdge> Neighborhood::TakeRecords() {
-  std::map<PeerId, SavedEdge> records;
+SavedEdges Neighborhood::TakeRecords() {
+  SavedEdges records;
   for (auto& [peer, entry] : edges_) {
     if (auto record = entry.edge->TakeRecord()) {
       records.emplace(peer, *std::move(record));

@@ -105,11 +105,10 @@ class Peer {
 
   // Views (peer_views.cc).
   Task<absl::Status> Join();
-  absl::Status AdoptView();
-  absl::Status ConnectMembers(const std::map<PeerId, SavedEdge>& saved);
+  absl::Status AdoptView(const SavedEdges& saved = {});
+  absl::Status ConnectMembers(const SavedEdges& saved);
   absl::Status Connect(const View& view, const MixingSchedule& schedule,
-                       const std::map<PeerId, SavedEdge>& saved,
-                       bool newcomers);
+                       const SavedEdges& saved, bool newcomers);
   absl::Status AddEdge(Neighborhood::NewEdge edge, bool replica);
   absl::Status AdoptOverlap(int overlap);
   absl::StatusOr<float> StepSize() const;
@@ -162,7 +161,7 @@ class Peer {
   bool Sound() const;
   bool CheckSound();
 
-  // What others see, and what stays (peer_state.cc).
+  // What others see, and what stays (peer_state.cc, peer_resume.cc).
   void Drain();
   bool MaySettle() const;
   Task<absl::Status> Finish();
@@ -172,11 +171,13 @@ class Peer {
   void BeginCheckpoint();
   void TakeState();
   Task<bool> SaveCheckpoint(bool now);
-  bool LookAtCheckpoints();
-  absl::StatusOr<std::map<PeerId, SavedEdge>> Restore(uint64_t round);
+  CheckpointId OwnId() const;
   void VisitState(StateVisitor& visitor);
   void TellStrangers(bool last);  // the last time: of all not told of yet
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
+  Task<absl::StatusOr<SavedEdges>> TakeUp();
+  absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
+  void TellDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list);
 
   // What the compute engine may finish after this has gone holds it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -226,8 +227,7 @@ class Peer {
   uint64_t spoilt_ = 0;           // how often it lost its parameters,
   uint64_t spoilt_in_a_row_ = 0;  // and without many good rounds between
   uint64_t rounds_since_life_ = 0;
-  // Of the rounds whose exchanges are not due yet.
-  std::map<uint64_t, std::vector<RowEntry>> rows_;
+  std::map<uint64_t, std::vector<RowEntry>> rows_;  // of rounds not due yet
   RoundChooser round_chooser_;
   absl::Duration round_length_;  // moving average
   Recent busy_, exchanges_;      // seconds, since the view

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/gossip/saved_edge.h"
@@ -29,7 +27,6 @@ constexpr absl::Duration kPartLimit = absl::Minutes(2);
 constexpr uint64_t kMaxSealingRounds = 64;
 constexpr absl::Duration kSketchInterval = absl::Seconds(1);
 constexpr uint64_t kMaxSketchEvery = 1 << 16;
-constexpr std::string_view kEdgePrefix = "edge.";
 
 // Where nobody waits for all: what had not come in time then is not complete in
 // a replay, either.
@@ -178,12 +175,15 @@ void Peer::BeginCheckpoint() {
   TakeState();
 }
 
+CheckpointId Peer::OwnId() const {
+  return {.run_id = spec_.run_id,
+          .peer_id = spec_.self.value,
+          .round = round_,
+          .layout_fingerprint = parts_.game->layout().fingerprint(),
+          .configuration_hash = spec_.configuration_hash};
+}
+
 void Peer::TakeState() {
-  CheckpointId id{.run_id = spec_.run_id,
-                  .peer_id = spec_.self.value,
-                  .round = round_,
-                  .layout_fingerprint = parts_.game->layout().fingerprint(),
-                  .configuration_hash = spec_.configuration_hash};
   // The end of a run waits for the records, with a checkpoint or without.
   neighborhood_.BeginRecord(MakeExchangeId(round_));
   if (!Sound()) {
@@ -192,7 +192,7 @@ void Peer::TakeState() {
     return;
   }
   absl::StatusOr<Checkpoint> taken =
-      TakeCheckpoint(std::move(id), [this](StateVisitor& v) { VisitState(v); });
+      TakeCheckpoint(OwnId(), [this](StateVisitor& v) { VisitState(v); });
   if (!taken.ok()) {
     Tell("checkpoint_failed", std::string(taken.status().message()));
     return;
@@ -207,7 +207,7 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   const bool late = round_ > checkpoint_->id.round + kMaxSealingRounds;
   if (!neighborhood_.Sealed() && !late && !now) co_return false;
   for (const auto& [peer, edge] : neighborhood_.TakeRecords()) {
-    checkpoint_->bytes[std::string(kEdgePrefix) + std::to_string(peer.value)] =
+    checkpoint_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
         EncodeSavedEdge(edge);
   }
   absl::Status saved;
@@ -220,69 +220,6 @@ Task<bool> Peer::SaveCheckpoint(bool now) {
   }
   checkpoint_.reset();
   co_return saved.ok();
-}
-
-// There are some to go on from, or to set aside.  Tells of damaged ones.
-bool Peer::LookAtCheckpoints() {
-  if (parts_.checkpoints == nullptr) return false;
-  const auto list = parts_.checkpoints->List();
-  if (!list.ok()) {
-    Tell("checkpoint_damaged", std::string(list.status().message()));
-    return false;
-  }
-  for (const StoredCheckpoint& stored : *list) {
-    if (stored.whole.ok()) continue;
-    Tell("checkpoint_damaged", std::string(stored.whole.message()));
-  }
-  return !list->empty();
-}
-
-absl::StatusOr<std::map<PeerId, SavedEdge>> Peer::Restore(uint64_t round) {
-  if (parts_.checkpoints == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the fleet resumes from round ", round,
-                     ", but this peer has no checkpoint folder"));
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(Checkpoint saved, parts_.checkpoints->Load(round));
-  if (saved.id.run_id != spec_.run_id || saved.id.peer_id != spec_.self.value ||
-      saved.id.layout_fingerprint != parts_.game->layout().fingerprint() ||
-      saved.id.configuration_hash != spec_.configuration_hash) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the checkpoint of round ", round, " is of peer ", saved.id.peer_id,
-        " of run '", saved.id.run_id, "' with layout ",
-        absl::Hex(saved.id.layout_fingerprint), " and configuration ",
-        absl::Hex(saved.id.configuration_hash), "; this is peer ",
-        spec_.self.value, " of run '", spec_.run_id, "' with layout ",
-        absl::Hex(parts_.game->layout().fingerprint()), " and configuration ",
-        absl::Hex(spec_.configuration_hash)));
-  }
-  std::map<PeerId, SavedEdge> edges;
-  for (auto it = saved.bytes.begin(); it != saved.bytes.end();) {
-    uint64_t peer = 0;
-    if (!absl::StartsWith(it->first, absl::string_view(kEdgePrefix.data(),
-                                                       kEdgePrefix.size())) ||
-        !absl::SimpleAtoi(it->first.substr(kEdgePrefix.size()), &peer)) {
-      ++it;
-      continue;
-    }
-    GOSSAMER_ASSIGN_OR_RETURN(SavedEdge edge, DecodeSavedEdge(it->second));
-    edges.emplace(PeerId{peer}, std::move(edge));
-    it = saved.bytes.erase(it);
-  }
-  GOSSAMER_RETURN_IF_ERROR(
-      RestoreCheckpoint(saved, [this](StateVisitor& v) { VisitState(v); }));
-  // Sound, it may be: another peer could not read its own for a moment.
-  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t aside,
-                            parts_.checkpoints->SetAsideAfter(round));
-  round_ = round;
-  Tell("resumed",
-       absl::StrCat("from round ", round, " with ", edges.size(), " edges"));
-  if (aside != 0) {
-    Tell("checkpoint_aside",
-         absl::StrFormat("the checkpoint of round %d is set-aside-round-%d now",
-                         aside, aside));
-  }
-  return edges;
 }
 
 // Completes what is in flight as its round would have: in order, so that the

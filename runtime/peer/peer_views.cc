@@ -54,15 +54,32 @@ absl::Status NotInTheFleet(absl::Duration limit) {
       "topology service's status"));
 }
 
+// The fewest partners are asked of a first view alone: whoever trains goes on.
+absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
+  if (!view.RankOf(spec.self)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", spec.self.value, " is not in view ", view.epoch,
+                     " of run '", view.run_id, "'"));
+  }
+  if (!first || spec.min_partners == 0) return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(const auto schedule, view.MakeSchedule());
+  const int partners = FewestPartners(*schedule);
+  if (partners >= spec.min_partners) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "view ", view.epoch, " has graph ", view.schedule.graph,
+      " with schedule ", view.schedule.schedule, ", where some mix with ",
+      partners, " others; mixing.clip_radius needs ", spec.min_partners,
+      ": give the topology service the same configuration"));
+}
+
 }  // namespace
 
 // Until the first view, or the first one of another life.
 Task<absl::Status> Peer::Join() {
   Membership* const m = parts_.membership;
   const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
-  bool joined = false;
-  while (!joined) {
-    joined = co_await waiter_.Until(
+  for (;;) {
+    const bool news = co_await waiter_.Until(
         [this, m] {
           return m->view().epoch != 0 || m->outside() || leaves_now_ ||
                  m->stop().committed || !m->refused().ok() ||
@@ -73,27 +90,35 @@ Task<absl::Status> Peer::Join() {
       left_ = true;
       co_return absl::OkStatus();
     }
-    if (!joined) co_return NotInTheFleet(spec_.liveness_limit);
-    if (m->view().epoch != 0) break;
+    if (!news) co_return NotInTheFleet(spec_.liveness_limit);
+    if (m->view().epoch != 0) {
+      if (!m->view().DepartureOf(spec_.self)) {
+        GOSSAMER_CO_RETURN_IF_ERROR(
+            CheckView(m->view(), spec_, /*first=*/true));
+      }
+      Task<absl::StatusOr<SavedEdges>> taken = TakeUp();
+      const absl::StatusOr<SavedEdges> saved = co_await taken.result();
+      GOSSAMER_CO_RETURN_IF_ERROR(saved.status());
+      if (m->view().epoch == 0 || leaves_now_) continue;
+      has_state_ = false;
+      co_return AdoptView(*saved);
+    }
     GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
     if (m->stop().committed) {
       stopped_ = true;  // the others have ended without this one
       co_return absl::OkStatus();
     }
-    joined = false;
     // Donors that never give would have it ask for ever.
     if (parts_.loop->Now() >= limit)
       co_return NotInTheFleet(spec_.liveness_limit);
-    if (!m->outside()) {
-      Task<absl::Status> state = GetState();
-      GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
+    if (m->outside()) {
+      // Given up while it waited: it was frozen, or the service away.
+      m->Rejoin(/*trained=*/has_state_ || steps_ > 0);
       continue;
     }
-    // Given up while it waited: it was frozen, or the service away.
-    m->Rejoin(/*trained=*/has_state_ || steps_ > 0);
+    Task<absl::Status> state = GetState();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await state.result());
   }
-  has_state_ = false;
-  co_return AdoptView();
 }
 
 // Without deadlines every edge has to be met.  With them, who cannot be reached
@@ -115,7 +140,7 @@ Task<bool> Peer::MeetRow(std::span<const RowEntry> row, ExchangeId id) {
       limit, [&] { return awaited; });
 }
 
-absl::Status Peer::AdoptView() {
+absl::Status Peer::AdoptView(const SavedEdges& saved) {
   const View& newest = parts_.membership->view();
   const bool first = view_.epoch == 0;
   if (!newest.NewerThan(view_) || (!first && round_ < newest.from_round)) {
@@ -124,55 +149,30 @@ absl::Status Peer::AdoptView() {
   if (!first && decisions_.replays()) return absl::OkStatus();
   // It leaves before that view begins.
   if (newest.DepartureOf(spec_.self)) return absl::OkStatus();
-  const std::optional<int> rank = newest.RankOf(spec_.self);
-  if (!rank) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("peer ", spec_.self.value, " is not in view ",
-                     newest.epoch, " of run '", newest.run_id, "'"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(CheckView(newest, spec_, first));
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
-  const int partners = spec_.min_partners == 0 ? 0 : FewestPartners(*schedule_);
-  if (first && partners < spec_.min_partners) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "view ", newest.epoch, " has graph ", newest.schedule.graph,
-        " with schedule ", newest.schedule.schedule, ", where some mix with ",
-        partners, " others; mixing.clip_radius needs ", spec_.min_partners,
-        ": give the topology service the same configuration"));
-  }
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
   if (first && newest.resume_round == 0) parts_.step->OnNewLife();
   view_ = newest;
-  rank_ = *rank;
+  rank_ = *view_.RankOf(spec_.self);
   LetGo(view_);
   GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
-  std::map<PeerId, SavedEdge> saved;
-  const auto h = static_cast<uint64_t>(overlap_);
   if (first) {
-    const bool kept = LookAtCheckpoints();
-    round_ = std::max<uint64_t>(1, view_.from_round);
-    if (view_.resume_round != 0) {
-      GOSSAMER_ASSIGN_OR_RETURN(saved, Restore(view_.resume_round));
-      if (common_.extent().size > 0) common_.Restored(saved);
-      // What was in flight at the checkpoint is due as it was then.
-      for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
-    } else if (kept) {
-      // Of a past that the others, who are not as far, do not share.
-      GOSSAMER_ASSIGN_OR_RETURN(const uint64_t aside,
-                                parts_.checkpoints->SetAsideAfter(round_));
-      if (aside != 0) {
-        Tell("checkpoint_aside",
-             absl::StrFormat("the fleet is at round %d; the checkpoint of "
-                             "round %d is set-aside-round-%d now",
-                             round_, aside, aside));
-      }
-    }
+    round_ = view_.resume_round != 0 ? view_.resume_round
+                                     : std::max<uint64_t>(1, view_.from_round);
+  }
+  if (first && view_.resume_round != 0) {
+    if (common_.extent().size > 0) common_.Restored(saved);
+    // What was in flight at the checkpoint is due as it was then.
+    const auto h = static_cast<uint64_t>(overlap_);
+    for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
   }
   GOSSAMER_RETURN_IF_ERROR(ConnectMembers(saved));
   return first ? GreetOthers() : absl::OkStatus();
 }
 
-absl::Status Peer::ConnectMembers(const std::map<PeerId, SavedEdge>& saved) {
+absl::Status Peer::ConnectMembers(const SavedEdges& saved) {
   std::vector<PeerId> ids;
   for (const Member& m : view_.members) ids.push_back(m.id);
   if (spec_.centralized) {
@@ -236,8 +236,7 @@ absl::Status Peer::AddEdge(Neighborhood::NewEdge edge, bool replica) {
 }
 
 absl::Status Peer::Connect(const View& view, const MixingSchedule& schedule,
-                           const std::map<PeerId, SavedEdge>& saved,
-                           bool newcomers) {
+                           const SavedEdges& saved, bool newcomers) {
   const ParameterLayout& layout = parts_.game->layout();
   const int rank = *view.RankOf(spec_.self);
   const ReplicaBudget budget(spec_.replica_memory, layout.size(), schedule);

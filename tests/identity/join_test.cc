@@ -1,6 +1,7 @@
 // One-time tokens: what they let in, and what is tried with them.
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -101,6 +102,21 @@ TEST_F(JoinTest, UseSurvivesARestart) {
   desk_ = *JoinDesk::Open(run_.authority_path());
   ASSERT_TRUE(desk_.Claim().ok());
   EXPECT_TRUE(absl::IsPermissionDenied(Admit(token, Key().der).status()));
+}
+
+TEST_F(JoinTest, ADamagedTokenLetsNobodyIn) {
+  const JoinToken token = Token();
+  const std::filesystem::directory_iterator files(run_.authority_path() +
+                                                  "/tokens");
+  const std::string path = files->path().string();
+  std::string text = *ReadPemFile(path);
+  const size_t secret = text.find("secret ");
+  ASSERT_NE(secret, std::string::npos);
+  text[secret + 10] = 'g';  // it would count as 16
+  std::ofstream(path) << text;
+  const absl::Status refused = Admit(token, Key().der).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(path));
 }
 
 TEST_F(JoinTest, ARecordedProofIsOfNoUseForAnotherKey) {

@@ -63,7 +63,7 @@ TEST_P(CommonStateTest, WhatIsLostWhileAStepIsUnderWayWaitsForItsEnd) {
 TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveBroughtSomething) {
   CommonState common(step_.get());
   Bring(2);
-  std::map<PeerId, SavedEdge> edges;
+  SavedEdges edges;
   edges[PeerId{2}].side.sum.assign(common.extent().size, 2.0f);
   common.Restored(edges);
   EXPECT_THAT(step_->Brought(), Each(FloatNear(2, 1e-6)));

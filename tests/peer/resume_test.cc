@@ -24,6 +24,19 @@ class ResumeTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
+  // The round at which a fleet has stopped after 200 ms.
+  static uint64_t StopEarly(const SimFleetOptions& o) {
+    SimFleet fleet(o);
+    fleet.Start();
+    fleet.loop().RunFor(absl::Milliseconds(200));
+    fleet.fleet().RequestStop();
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    for (int rank = 0; rank < fleet.size(); ++rank) {
+      EXPECT_TRUE(fleet.peer(rank).stopped());
+      EXPECT_EQ(fleet.peer(rank).round(), fleet.peer(0).round());
+    }
+    return fleet.peer(0).round();
+  }
   std::filesystem::path folder_;
 };
 
@@ -42,21 +55,8 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
 
         std::filesystem::remove_all(folder_);
         o.checkpoints = folder_;
-        uint64_t stopped_at = 0;
-        {
-          SimFleet first(o);
-          first.Start();
-          first.loop().RunFor(absl::Milliseconds(200));
-          first.fleet().RequestStop();
-          ASSERT_TRUE(first.Run()) << first.StatusOf(0);
-          stopped_at = first.peer(0).round();
-          for (int r = 0; r < 4; ++r) {
-            EXPECT_TRUE(first.peer(r).stopped());
-            EXPECT_EQ(first.peer(r).round(), stopped_at);
-          }
-        }
-        ASSERT_LT(stopped_at, 50u);
-        o.resume_round = stopped_at;
+        o.resume_round = StopEarly(o);
+        ASSERT_LT(o.resume_round, 50u);
         o.boot = 2;
         SimFleet second(o);
         ASSERT_TRUE(second.Run()) << second.StatusOf(0);
@@ -125,7 +125,8 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
     none.peer.rounds = o.resume_round;
     SimFleet still(none);
     still.Start();
-    still.loop().RunFor(absl::Milliseconds(1));
+    // It has read them, and steps.
+    still.loop().RunFor(1.2 * o.step_time);
     return sum_of_two(still);
   }();
   SimFleet second(o);
@@ -177,6 +178,43 @@ TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
     std::filesystem::rename(path / "set-aside-round-41", path / "round-41");
     EXPECT_TRUE(store.Load(41).ok()) << store.Load(41).status();
   }
+}
+
+// Of gigabytes, say: longer than a lease.  The loop goes on meanwhile.
+TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run());
+  o.checkpoints = folder_;
+  o.resume_round = StopEarly(o);
+  o.boot = 2;
+  o.first_step[1] = absl::Seconds(4);
+  SimFleet second(o);
+  second.Start();
+  second.loop().RunFor(absl::Seconds(3));
+  EXPECT_EQ(second.recorder(0).Count("resumed"), 1);
+  EXPECT_EQ(second.recorder(1).Count("resumed"), 0);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(1);
+  EXPECT_EQ(second.recorder(1).Count("resumed"), 1);
+  EXPECT_EQ(second.Hash(), whole.Hash());
+}
+
+TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.checkpoints = folder_;
+  o.resume_round = StopEarly(o);
+  o.boot = 2;
+  o.first_step[1] = absl::Seconds(4);
+  SimFleet second(o);
+  second.Start();
+  second.peer(1).Leave(second.loop().Now() + absl::Seconds(1));
+  second.loop().RunFor(absl::Seconds(5));
+  EXPECT_TRUE(second.peer(1).left());
+  EXPECT_TRUE(second.StatusOf(1).ok()) << second.StatusOf(1);
+  EXPECT_EQ(second.recorder(1).Count("checkpoint_failed"), 0);
+  const CheckpointStore store(folder_ / "peer-1", 2);
+  EXPECT_TRUE(store.Load(o.resume_round).ok());
 }
 
 // A stop that has been agreed on, and whether this member hears of it.
