@@ -16,7 +16,6 @@
 namespace gossamer {
 namespace {
 
-
 std::vector<std::string> SettingsOf(const Method& method) {
   return {method.settings.begin(), method.settings.end()};
 }

@@ -263,10 +263,9 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("codec \"dyna\" is stable up to 0.2"));
   Parse("algorithm: \"dyna-cold\" mixing { gamma: 0.2 }");
   // What is left out fits the codec, whatever the algorithm.
-  EXPECT_EQ(Parse("algorithm: \"cold\" mixing { codec: \"dyna\" }")
-                .mixing()
-                .gamma(),
-            0.05);
+  EXPECT_EQ(
+      Parse("algorithm: \"cold\" mixing { codec: \"dyna\" }").mixing().gamma(),
+      0.05);
   // A ring of thirds: λmax(I − W) is 4/3.
   EXPECT_THAT(Error("algorithm: \"cold\" peers: 8 mixing { gamma: 0.8 }"),
               HasSubstr("1/λmax(I − W), 0.75 on this graph"));

@@ -100,10 +100,13 @@ TEST(GoldenControlTest, ASurveyIsAsItWas) {
   measure.set_start(true);
   calls.push_back(std::byte{14});
   AppendPiece(BytesOf(measure.SerializeAsString()), calls);
-  for (const uint64_t number : {0, 1, 2, 3}) {
+  // After the generation of a service that begins at 1,000 s, as that of the
+  // fuzz target does (LinkSurvey::Start).
+  constexpr uint64_t kFirstTurn = uint64_t{1'000'000} << 14;
+  for (const uint64_t turn : {0, 1, 2, 3}) {
     for (const uint64_t id : {1, 2}) {
       wire::HeartbeatRequest h = HeartbeatOf(id);
-      h.set_survey_number(number);
+      h.set_survey_number(kFirstTurn + turn);
       h.set_survey_measured(true);
       h.set_survey_rtt_seconds(0.1);
       h.set_survey_bytes_per_second(1e6);

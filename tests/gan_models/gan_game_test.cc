@@ -280,8 +280,8 @@ TEST_F(ImageGameTest, NonFiniteGradientsAreToldAndChangeNothing) {
     EXPECT_THAT(std::string(result.status().message()),
                 AnyOf(HasSubstr("generator."), HasSubstr("discriminator.")));
     EXPECT_TRUE(SameBits(parameters, game->parameters()));
-    EXPECT_TRUE(std::ranges::all_of(game->gradients(),
-                                    [](float g) { return g == 0; }));
+    EXPECT_TRUE(
+        std::ranges::all_of(game->gradients(), [](float g) { return g == 0; }));
     Keeper after;
     game->VisitState(after);
     EXPECT_EQ(before.kept(), after.kept());

@@ -321,6 +321,38 @@ TEST(SqliteStoreTest, OnlyTheNewestViewIsKept) {
   EXPECT_EQ(rows, "1");
 }
 
+// The file is whole, but not of this program: another hand has been at it.
+TEST(SqliteStoreTest, RowsThatNoServiceWritesAreRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"UPDATE fleet SET stop_round = -1", "stop"},
+      {"UPDATE member SET standing = 5", "standing 5"},
+      {"UPDATE member SET resume_round = -1", "rounds out of range"},
+      {"UPDATE member SET address = ''", "no proper address"},
+      {"DELETE FROM member WHERE id = 2", "peer 2 is in the view"},
+  };
+  for (const auto& [statement, says] : cases) {
+    SCOPED_TRACE(statement);
+    TemporaryFolder folder;
+    const std::string path = folder.path() + "/fleet.sqlite";
+    {
+      const auto store = SqliteStore::Open(path);
+      ASSERT_TRUE(store.ok()) << store.status();
+      ASSERT_EQ((*store)->Save(Sample()), absl::OkStatus());
+    }
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, statement, nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(db);
+    const auto store = SqliteStore::Open(path);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto loaded = (*store)->Load();
+    EXPECT_EQ(loaded.status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(path));
+    EXPECT_THAT(std::string(loaded.status().message()), HasSubstr(says));
+  }
+}
+
 TEST(SqliteStoreTest, ANewerFormatIsRefused) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/fleet.sqlite";

@@ -17,6 +17,7 @@
 #include "runtime/membership/parse_message.h"
 #include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
+#include "topology/service/record_message.h"
 
 namespace gossamer {
 namespace {
@@ -143,9 +144,7 @@ absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& path,
 }
 
 Standing StandingOf(uint64_t stored) {
-  return stored <= static_cast<uint64_t>(Standing::kLeft)
-             ? static_cast<Standing>(stored)
-             : Standing::kRemoved;
+  return static_cast<Standing>(std::min<uint64_t>(stored, 0xff));
 }
 
 }  // namespace
@@ -232,11 +231,6 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   record.configuration_hash = fleet.NumberAt(2);
   record.stop = {.round = fleet.NumberAt(3),
                  .committed = fleet.NumberAt(4) != 0};
-  if (record.stop.round > kMaxRound) {
-    return absl::DataLossError(absl::StrCat(path_, ": the stop's round ",
-                                            record.stop.round,
-                                            " is out of range; move it away"));
-  }
   record.assembled = fleet.NumberAt(5) != 0;
   record.counts = {.suspicions = fleet.NumberAt(6),
                    .removals = fleet.NumberAt(7),
@@ -257,7 +251,12 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   } else if (viewed != SQLITE_DONE) {
     return Failure(db, path_, "cannot read");
   }
-  return record;
+  // Rows of another hand may be anything; what a record may be is said once.
+  const absl::Status possible = RecordFromBytes(ToBytes(record)).status();
+  if (possible.ok()) return record;
+  return absl::DataLossError(
+      absl::StrCat(path_, ": ", std::string(possible.message()),
+                   "; move it away to begin with an empty state"));
 }
 
 absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {

@@ -128,9 +128,14 @@ absl::Status DiskSession::Begin(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Met while disks failed, told after some computing: they may be well by then.
 bool DiskSession::Errors::Explain(const absl::Status& status) const {
-  return (write > 0 && absl::IsResourceExhausted(status)) ||
-         (read > 0 && absl::StrContains(status.message(), kReadError));
+  const auto met = [this](const char* fault) {
+    return counts != nullptr && counts->contains(fault);
+  };
+  return (met("disk_errors") && absl::IsResourceExhausted(status)) ||
+         (met("read_errors") &&
+          absl::StrContains(status.message(), kReadError));
 }
 
 absl::Status DiskSession::BeginRead(const std::string& path) {

@@ -314,15 +314,14 @@ void SimLife::NotePast(uint64_t round) {
   const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
   if (!saved.ok()) return;
   for (const auto& [name, bytes] : saved->bytes) {
-    if (name.rfind("edge.", 0) != 0) continue;
+    if (!absl::StartsWith(name, kEdgePrefix)) continue;
     const auto edge = DecodeSavedEdge(bytes);
     if (!edge.ok()) continue;
-    excused_.insert({std::stoull(name.substr(5))});
-    world_.ledger.Resume({machine_.id,
-                          {std::stoull(name.substr(5))},
-                          edge->record.epoch,
-                          edge->record.peer_epoch},
-                         edge->record.done, edge->record.cut);
+    const PeerId other{std::stoull(name.substr(kEdgePrefix.size()))};
+    excused_.insert(other);
+    world_.ledger.Resume(
+        {machine_.id, other, edge->record.epoch, edge->record.peer_epoch},
+        edge->record.done, edge->record.cut);
   }
 }
 
@@ -338,9 +337,8 @@ void SimLife::BeginAnotherLife() {
 
 void SimLife::OnEvent(const Event& event) {
   if (crash_.dead()) return;
-  const std::string kind(event.kind.name());
-  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", kind, ": ",
-                                        event.detail));
+  const std::string what = std::string(event.kind.name()) + ": " + event.detail;
+  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", what));
   world_.ledger.OnEvent(machine_.id, event);
   const bool sick =
       event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
@@ -363,6 +361,8 @@ void SimLife::OnEvent(const Event& event) {
   } else if (event.kind == "checkpoint_failed" &&
              event.round < machine_.saved_round) {
     machine_.saved_round = 0;  // of a past that may be set aside by now
+  } else if (event.kind == "checkpoint_aside") {
+    CheckSetAside(event.detail);
   } else if (event.kind == "resumed") {
     watch_->Accept();
     machine_.saved_round = std::min(machine_.saved_round, event.round);
@@ -374,7 +374,7 @@ void SimLife::OnEvent(const Event& event) {
     }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {
-    Violation(absl::StrCat(kind, ": ", event.detail));
+    Violation(what);
   }
 }
 

@@ -62,7 +62,7 @@ struct SimMachine {
   uint64_t lives = 0;
   // The newest checkpoint that was said to be saved and not given up since.
   uint64_t saved_round = 0;
-  uint64_t left_as = 0;  // number of the life that has left last
+  uint64_t left_as = 0;        // number of the life that has left last
   uint64_t rounds_done = 0;    // peer-rounds, over all lives
   std::vector<float> last;     // parameters at the end of the last life
   std::vector<float> brought;  // LocalStep::Brought, without resting edges
@@ -137,6 +137,7 @@ class SimLife final : private MetricsSink {
   void CheckReceived();
   std::string Address() const;
   void CheckSaved();
+  void CheckSetAside(const std::string& told);
   void NotePast(uint64_t round);
   void BeginAnotherLife();
   void Violation(const std::string& what);

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "topology/service/simulation/sim_life.h"
 
 namespace gossamer::simulation {
@@ -37,6 +39,16 @@ void SimLife::CheckSaved() {
         "the checkpoint of round %d was saved and is lost; the newest is %d",
         machine_.saved_round, rounds.empty() ? 0 : rounds.back()));
   }
+}
+
+// What people are told to look for is there.
+void SimLife::CheckSetAside(const std::string& told) {
+  for (const absl::string_view word : absl::StrSplit(told, ' ')) {
+    if (!absl::StartsWith(word, "set-aside-")) continue;
+    const std::string path = absl::StrCat(kCheckpoints, "/", word);
+    if (SoundDisk().Exists(path + "/manifest.textproto")) return;
+  }
+  Violation(absl::StrCat("it is not there: ", told));
 }
 
 void SimLife::Check() {

@@ -93,7 +93,7 @@ void Simulation::Enter(Phase phase, uint64_t rounds) {
 
 void Simulation::StopFaults() {
   swarm_.reset();
-  disk_errors_ = {};
+  disk_errors_.write = disk_errors_.read = 0;
   if (!service_.up()) {
     const absl::Status started = service_.Start(/*old=*/false);
     if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
