@@ -106,9 +106,9 @@ TEST_F(JoinTest, UseSurvivesARestart) {
 
 TEST_F(JoinTest, ADamagedTokenLetsNobodyIn) {
   const JoinToken token = Token();
-  const std::filesystem::directory_iterator files(run_.authority_path() +
-                                                  "/tokens");
-  const std::string path = files->path().string();
+  const std::string path =
+      absl::StrCat(run_.authority_path(), "/tokens/",
+                   absl::BytesToHexString(token.id), ".token");
   std::string text = *ReadPemFile(path);
   const size_t secret = text.find("secret ");
   ASSERT_NE(secret, std::string::npos);
