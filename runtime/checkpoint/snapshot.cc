@@ -59,6 +59,15 @@ absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes) {
   return state;
 }
 
+size_t SizeOf(const Checkpoint& state) {
+  size_t bytes = 0;
+  for (const auto& [name, values] : state.floats) {
+    bytes += values.size() * sizeof(float);
+  }
+  for (const auto& [name, values] : state.bytes) bytes += values.size();
+  return bytes;
+}
+
 absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
   const auto same_name = [](const auto& a, const auto& b) {
     return a.first == b.first;
@@ -111,16 +120,7 @@ absl::Status StateMiddle::Add(Checkpoint state) {
   return absl::OkStatus();
 }
 
-size_t StateMiddle::held() const {
-  size_t bytes = 0;
-  for (const Checkpoint* state : {&low_, &high_}) {
-    for (const auto& [name, values] : state->floats) {
-      bytes += values.size() * sizeof(float);
-    }
-    for (const auto& [name, values] : state->bytes) bytes += values.size();
-  }
-  return bytes;
-}
+size_t StateMiddle::held() const { return SizeOf(low_) + SizeOf(high_); }
 
 Checkpoint StateMiddle::Take() {
   if (given_ == 2) low_.counters = std::move(first_counters_);

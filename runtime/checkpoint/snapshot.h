@@ -24,6 +24,8 @@ std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
 // that is not finite.
 absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
+// Bytes of its floats and bytes, without names and counters.
+size_t SizeOf(const Checkpoint& state);
 // kDataLoss unless `state` has the very names and sizes of `like`.
 absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
 // The middle of up to three states, float by float and counter by counter: one

@@ -130,7 +130,6 @@ class Peer {
   void OfferState();
   SendState SendStateFrames();
   Task<absl::Status> GetState();
-  absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own) const;
   bool Leaves() const;
   void BeginLife();
   Task<absl::Status> Rejoin();
@@ -205,7 +204,8 @@ class Peer {
   std::unique_ptr<StateCollector> collector_;
   std::set<PeerId> served_;  // joiners
   bool stepping_ = false;    // the compute engine owns x
-  bool has_state_ = false;   // got from members, and not in a view yet
+  // Got from members or from disk, and not in a view yet.
+  bool has_state_ = false;
   View met_;                 // the newest whose members have been met or let go
 
   View view_;

@@ -18,6 +18,23 @@ namespace {
 // What a stop that is committed gets when a peer's time to leave is over.
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
+// One member's word must not spoil this peer, nor keep the others' from it.
+absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own,
+                        float largest) {
+  GOSSAMER_RETURN_IF_ERROR(CheckShape(given, own));
+  // The optimizer's own have other units.
+  for (const std::string_view name : {kParametersName, kEmaName}) {
+    const auto values = given.floats.find(std::string(name));
+    if (values == given.floats.end() ||
+        HostKernels().all_within(largest, values->second)) {
+      continue;
+    }
+    return absl::DataLossError(absl::StrCat(
+        "its ", std::string(name), " are beyond mixing.largest_parameter"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // As soon as a view is known, long before its round comes: who is gone is not
@@ -257,35 +274,29 @@ void Peer::OfferState() {
       });
 }
 
-// One member's word must not spoil this peer, nor keep the others' from it.
-absl::Status Peer::CheckGiven(const Checkpoint& given,
-                              const Checkpoint& own) const {
-  GOSSAMER_RETURN_IF_ERROR(CheckShape(given, own));
-  // The optimizer's own have other units.
-  for (const std::string_view name : {kParametersName, kEmaName}) {
-    const auto values = given.floats.find(std::string(name));
-    if (values == given.floats.end() ||
-        HostKernels().all_within(spec_.largest_parameter, values->second)) {
-      continue;
-    }
-    return absl::DataLossError(absl::StrCat(
-        "its ", std::string(name), " are beyond mixing.largest_parameter"));
-  }
-  return absl::OkStatus();
-}
-
 // From members, the middle of theirs; for as long as no view says that it is
 // not needed.
 Task<absl::Status> Peer::GetState() {
   constexpr absl::Duration kLook = absl::Milliseconds(250);
   Membership* const m = parts_.membership;
-  const absl::StatusOr<Checkpoint> own =
+  absl::StatusOr<Checkpoint> own =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   GOSSAMER_CO_RETURN_IF_ERROR(own.status());
   collector_ = std::make_unique<StateCollector>(
-      SendStateFrames(), 2 * EncodeSnapshot(*own).size() + (1 << 20),
-      spec_.liveness_limit, [this, &own](const Checkpoint& given) {
-        return CheckGiven(given, *own);
+      SendStateFrames(),
+      [this](std::function<void()> work, std::function<void()> done) {
+        parts_.compute->Run(std::move(work),
+                            [this, done = std::move(done),
+                             alive = std::weak_ptr<bool>(alive_)] {
+                              if (alive.expired()) return;
+                              done();
+                              waiter_.Notify();
+                            });
+      },
+      2 * SizeOf(*own) + (1 << 20), spec_.liveness_limit,
+      [own = std::make_shared<const Checkpoint>(*std::move(own)),
+       largest = spec_.largest_parameter](const Checkpoint& given) {
+        return CheckGiven(given, *own, largest);
       });
   const bool done = co_await waiter_.Until(
       [this, m] {

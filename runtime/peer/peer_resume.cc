@@ -93,7 +93,7 @@ Task<absl::StatusOr<SavedEdges>> Peer::TakeUp() {
     std::optional<Found> found;
     co_await Compute([&] { found = Read(*store, begun->resumed); });
     TellDamaged(found->list);
-    if (begun != Beginning(view)) continue;
+    if (leaves_now_ || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
       GOSSAMER_CO_RETURN_IF_ERROR(found->saved.status());
       edges = Restore(*found->saved);
@@ -133,6 +133,7 @@ absl::StatusOr<SavedEdges> Peer::Restore(Checkpoint& saved) {
   GOSSAMER_RETURN_IF_ERROR(
       RestoreCheckpoint(saved, [this](StateVisitor& v) { VisitState(v); }));
   round_ = saved.id.round;
+  has_state_ = true;
   Tell("resumed",
        absl::StrCat("from round ", round_, " with ", edges.size(), " edges"));
   return edges;

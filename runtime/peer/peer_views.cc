@@ -92,14 +92,18 @@ Task<absl::Status> Peer::Join() {
     }
     if (!news) co_return NotInTheFleet(spec_.liveness_limit);
     if (m->view().epoch != 0) {
-      if (!m->view().DepartureOf(spec_.self)) {
-        GOSSAMER_CO_RETURN_IF_ERROR(
-            CheckView(m->view(), spec_, /*first=*/true));
+      if (m->view().DepartureOf(spec_.self)) {
+        left_ = true;
+        co_return absl::OkStatus();
       }
+      GOSSAMER_CO_RETURN_IF_ERROR(CheckView(m->view(), spec_, /*first=*/true));
       Task<absl::StatusOr<SavedEdges>> taken = TakeUp();
       const absl::StatusOr<SavedEdges> saved = co_await taken.result();
       GOSSAMER_CO_RETURN_IF_ERROR(saved.status());
-      if (m->view().epoch == 0 || leaves_now_) continue;
+      if (m->view().epoch == 0 || m->view().DepartureOf(spec_.self) ||
+          leaves_now_) {
+        continue;
+      }
       has_state_ = false;
       co_return AdoptView(*saved);
     }

@@ -23,18 +23,25 @@ constexpr size_t kHashBytes = 32;
 constexpr size_t kAskBytes = 1, kOfferBytes = 17 + kHashBytes;
 constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 
-constexpr size_t kUnderWay = 4;  // chunks asked for at a time
+// Chunks asked for at a time.  The most are what 0.65 Gbit/s hold at 200 ms.
+constexpr size_t kFewestUnderWay = 4, kMostUnderWay = 64;
+// Chunks that take longer than this many times the fastest wait for each other,
+// and those of training wait, too.
+constexpr int kQueueing = 2;
+constexpr absl::Duration kChunkJitter = absl::Milliseconds(20);
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // A member has a state to offer between two of its steps, which may be long.
 constexpr absl::Duration kToOffer = absl::Minutes(1);
-constexpr absl::Duration kGiveUp = absl::Seconds(15);  // without a chunk
 // A link that carries less than this would need minutes for the payloads of one
 // round.  Who sends a chunk now and then is given up, too: it would keep the
 // joiner out for ever.
 constexpr absl::Duration kToGive = absl::Minutes(1);
 constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr int kMostOffers = 4;
+// A snapshot that nobody reads from, and a member that gives no chunk.
 constexpr absl::Duration kForget = absl::Seconds(30);
+// Of the whole limit: what follows needs some of it.
+constexpr double kWellWithin = 0.8;
 
 std::vector<std::byte> Head(Kind kind, size_t size) {
   std::vector<std::byte> head(size);
@@ -119,8 +126,10 @@ void StateDonor::Tick(absl::Time now) {
 
 void StateCollector::SetDonors(const std::vector<PeerId>& donors,
                                absl::Time now) {
+  now_ = now;
   donors_ = donors;
   begun_ = std::min(begun_, now);
+  if (verifying_) return;
   if (download_ && std::ranges::find(donors, download_->from) == donors.end()) {
     Fail(absl::UnavailableError("it is gone"), now);
   }
@@ -151,27 +160,34 @@ void StateCollector::Ask(absl::Time now) {
     send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
     return;
   }
-  size_t under_way = 0;
-  for (size_t i = 0; i < d.have.size() && under_way < kUnderWay; ++i) {
-    if (d.have[i]) continue;
-    ++under_way;
+  d.under_way.clear();
+  d.window = kFewestUnderWay;
+  d.next = 0;
+  AskForChunks(now);
+}
+
+void StateCollector::AskForChunks(absl::Time now) {
+  Download& d = *download_;
+  for (; d.under_way.size() < d.window && d.next < d.have.size(); ++d.next) {
+    if (d.have[d.next]) continue;
+    d.under_way[d.next] = now;
     std::vector<std::byte> head = Head(Kind::kGet, kGetBytes);
     Put(std::span(head), 1, d.snapshot);
-    Put(std::span(head), 9, static_cast<uint32_t>(i));
+    Put(std::span(head), 9, static_cast<uint32_t>(d.next));
     send_(d.from, FrameOf(std::move(head)));
   }
 }
 
 void StateCollector::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
-  if (!download_ || peer != download_->from) return;
+  now_ = now;
+  if (!download_ || verifying_ || peer != download_->from) return;
   const std::span<const std::byte> head = frame.head.bytes();
-  absl::Status status;
   if (Is(head, Kind::kOffer, kOfferBytes)) {
-    status = OnOffer(head, now);
+    const absl::Status status = OnOffer(head, now);
+    if (!status.ok()) Fail(status, now);
   } else if (Is(head, Kind::kChunk, kChunkBytes)) {
-    status = OnChunk(frame, now);
+    OnChunk(frame, now);
   }
-  if (!status.ok()) Fail(status, now);
 }
 
 absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
@@ -193,6 +209,7 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
   if (d.snapshot == 0) d.begun = now;
   d.snapshot = number;
   d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
+  d.size = size;
   d.bytes.assign(size, std::byte{0});
   d.missing = ChunksOf(size);
   d.have.assign(d.missing, false);
@@ -201,52 +218,75 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
   return absl::OkStatus();
 }
 
-absl::Status StateCollector::OnChunk(const Frame& frame, absl::Time now) {
+void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
   Download& d = *download_;
   const std::span<const std::byte> head = frame.head.bytes();
   const std::span<const std::byte> body = frame.body.bytes();
   const auto chunk = Get<uint32_t>(head, 9);
-  if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size()) {
-    return absl::OkStatus();
+  if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size() ||
+      d.have[chunk]) {
+    return;
   }
-  if (d.have[chunk]) return absl::OkStatus();
   const size_t at = chunk * kStateChunkBytes;
   if (body.size() != std::min(kStateChunkBytes, d.bytes.size() - at) ||
       Crc32c(body) != Get<uint32_t>(head, 13)) {
-    return absl::OkStatus();  // asked for again
+    return;  // asked for again, as what got lost, once nothing comes any more
   }
   std::memcpy(d.bytes.data() + at, body.data(), body.size());
   d.have[chunk] = true;
   d.progress = now;
   if (--d.missing == 0) {
-    GOSSAMER_RETURN_IF_ERROR(Complete());
-    Begin(now);
-    return absl::OkStatus();
+    Complete();
+    return;
   }
-  // One in, one out; what got lost is asked for after a while.
-  size_t under_way = 0;
-  for (size_t i = 0; i < d.have.size(); ++i) {
-    if (d.have[i] || ++under_way < kUnderWay) continue;
-    std::vector<std::byte> next = Head(Kind::kGet, kGetBytes);
-    Put(std::span(next), 1, d.snapshot);
-    Put(std::span(next), 9, static_cast<uint32_t>(i));
-    send_(d.from, FrameOf(std::move(next)));
-    break;
+  const auto asked = d.under_way.find(chunk);
+  if (asked != d.under_way.end()) {
+    const absl::Duration took = now - asked->second;
+    d.under_way.erase(asked);
+    d.fastest = std::min(d.fastest, took);
+    d.window = took <= kQueueing * d.fastest + kChunkJitter
+                   ? std::min(d.window + 1, kMostUnderWay)
+                   : std::max(d.window - 1, kFewestUnderWay);
   }
-  return absl::OkStatus();
+  AskForChunks(now);
 }
 
-absl::Status StateCollector::Complete() {
-  const Download& d = *download_;
-  if (Sha256(d.bytes) != d.hash) {
-    return absl::DataLossError("its state is not what it offered");
+void StateCollector::Complete() {
+  const auto whole = std::make_shared<Whole>();
+  verified_ = held();
+  whole->bytes = std::move(download_->bytes);
+  whole->hash = download_->hash;
+  whole->check = check_;
+  whole->middle = std::move(middle_);
+  verifying_ = true;
+  compute_([whole] { whole->Verify(); },
+           [this, whole, alive = std::weak_ptr<bool>(alive_)] {
+             if (!alive.expired()) OnVerified(*whole);
+           });
+}
+
+void StateCollector::Whole::Verify() {
+  status = [this]() -> absl::Status {
+    if (Sha256(bytes) != hash) {
+      return absl::DataLossError("its state is not what it offered");
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeSnapshot(bytes));
+    GOSSAMER_RETURN_IF_ERROR(check(state));
+    return middle.Add(std::move(state));
+  }();
+}
+
+void StateCollector::OnVerified(Whole& whole) {
+  verifying_ = false;
+  middle_ = std::move(whole.middle);
+  given_ = middle_.given();
+  if (!whole.status.ok()) {
+    Fail(whole.status, now_);
+    return;
   }
-  GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeSnapshot(d.bytes));
-  GOSSAMER_RETURN_IF_ERROR(check_(state));
-  GOSSAMER_RETURN_IF_ERROR(middle_.Add(std::move(state)));
-  enough_ = given() == StateMiddle::kMost;
-  over_.insert(d.from);
-  return absl::OkStatus();
+  if (given_ == StateMiddle::kMost) enough_ = true;
+  over_.insert(download_->from);
+  Begin(now_);
 }
 
 void StateCollector::Fail(const absl::Status& why, absl::Time now) {
@@ -257,29 +297,40 @@ void StateCollector::Fail(const absl::Status& why, absl::Time now) {
   Begin(now);
 }
 
-absl::Duration StateCollector::LimitOf(const Download& download) const {
-  const double bytes = static_cast<double>(download.bytes.size());
-  return std::min(limit_ / 3,
-                  kToGive + absl::Seconds(bytes / kLeastBytesPerSecond));
+// Large states over slow ways take most of the whole limit; who will not be
+// done by then, at the pace so far, has a third.
+absl::Duration StateCollector::LimitOf(const Download& d,
+                                       absl::Time now) const {
+  const double chunks = static_cast<double>(d.have.size());
+  const double had = chunks - static_cast<double>(d.missing);
+  const bool in_time = had > 0 && (chunks / had) * (now - d.begun) <
+                                      kWellWithin * limit_ - (d.begun - begun_);
+  const absl::Duration least =
+      kToGive +
+      absl::Seconds(static_cast<double>(d.size) / kLeastBytesPerSecond);
+  return in_time ? least : std::min(limit_ / 3, least);
 }
 
 void StateCollector::Tick(absl::Time now) {
+  now_ = now;
   if (given() > 0 && now - begun_ > limit_ / 2) {
     enough_ = true;
-    download_.reset();
+    if (!verifying_) download_.reset();
   }
+  if (verifying_) return;
   if (!download_) {
     Begin(now);
     return;
   }
   const bool offered = download_->snapshot != 0;
-  if (now - download_->progress > (offered ? kGiveUp : kToOffer)) {
+  if (now - download_->progress > (offered ? kForget : kToOffer)) {
     Fail(absl::DeadlineExceededError("no word of it for a while"), now);
-  } else if (offered && now - download_->begun > LimitOf(*download_)) {
+  } else if (const absl::Duration limit = LimitOf(*download_, now);
+             offered && now - download_->begun > limit) {
     const size_t had = download_->have.size() - download_->missing;
     Fail(absl::DeadlineExceededError(absl::StrCat(
-             "it took more than ", absl::FormatDuration(LimitOf(*download_)),
-             " and gave ", had, " of ", download_->have.size(), " chunks")),
+             "it took more than ", absl::FormatDuration(limit), " and gave ",
+             had, " of ", download_->have.size(), " chunks")),
          now);
   } else if (now - std::max(download_->asked, download_->progress) >
              kAskAgain) {
@@ -288,15 +339,15 @@ void StateCollector::Tick(absl::Time now) {
 }
 
 bool StateCollector::done() const {
-  return given() > 0 && !download_ &&
-         (enough_ || std::ranges::all_of(donors_, [this](PeerId p) {
-            return over_.contains(p);
-          }));
+  const bool all = !donors_.empty() &&
+                   std::ranges::all_of(
+                       donors_, [this](PeerId p) { return over_.contains(p); });
+  return given() > 0 && !download_ && (enough_ || all);
 }
 
 size_t StateCollector::held() const {
-  size_t bytes = download_ ? download_->bytes.size() : 0;
-  return bytes + middle_.held();
+  if (verifying_) return verified_;
+  return (download_ ? download_->bytes.size() : 0) + middle_.held();
 }
 
 Checkpoint StateCollector::Take() { return middle_.Take(); }

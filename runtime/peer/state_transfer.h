@@ -1,13 +1,14 @@
 // How a peer that joins gets its first parameters from members.
 //
 // It asks; a member freezes its state between two steps and offers it;
-// the joiner gets it chunk by chunk, a few at a time, each with a checksum, the
-// whole with a SHA-256.  Lost connections lose nothing but chunks under way,
-// which are asked for again.  It averages over the members that gave all of
-// theirs, one after the other, so that it begins near the fleet's mean and
-// holds one state and one sum at most.  A member holds one snapshot, for as
-// long as somebody reads it.  Pure: frames in, frames out; knows nothing of
-// what a state is made of.
+// the joiner gets it chunk by chunk, as many at a time as the way to it holds,
+// each with a checksum, the whole with a SHA-256.  A connection that is lost
+// for less than half a minute loses nothing but chunks under way, which are
+// asked for again.  It averages over the members that gave all of theirs, one
+// after the other, so that it begins near the fleet's mean and holds one state
+// and one sum at most.  A member holds one snapshot, for as long as somebody
+// reads it.  Pure: frames in, frames out, and what takes long handed out; knows
+// nothing of what a state is made of.
 
 #ifndef GOSSAMER_RUNTIME_PEER_STATE_TRANSFER_H_
 #define GOSSAMER_RUNTIME_PEER_STATE_TRANSFER_H_
@@ -15,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -76,13 +79,19 @@ class StateDonor {
 
 class StateCollector {
  public:
-  // An error for a state that cannot be one of this run.
+  // An error for a state that cannot be one of this run.  Part of the work.
   using Check = std::function<absl::Status(const Checkpoint&)>;
+  // Does `work`, wherever, and `done` afterwards on the loop.
+  using Compute = std::function<void(std::function<void()> work,
+                                     std::function<void()> done)>;
 
   // `most`: bytes that a state may have.  `limit`: for all of it; one member
-  // has a third at most, and once half is over what has been given will do.
-  StateCollector(SendState send, size_t most, absl::Duration limit, Check check)
+  // has a third unless it will be done well within the whole, and once half is
+  // over what has been given will do.
+  StateCollector(SendState send, Compute compute, size_t most,
+                 absl::Duration limit, Check check)
       : send_(std::move(send)),
+        compute_(std::move(compute)),
         most_(most),
         limit_(limit),
         check_(std::move(check)) {}
@@ -94,10 +103,10 @@ class StateCollector {
   // has not got on for a while, or takes too long.
   void Tick(absl::Time now);
 
-  // Three donors have given their states, or every one has given or failed, or
-  // half the limit is over; and one at least has given it.
+  // Three donors have given their states, or every one that is known has given
+  // or failed, or half the limit is over; and one at least has given it.
   bool done() const;
-  int given() const { return middle_.given(); }
+  int given() const { return given_; }
   // Bytes of the state that it gets and of the middle.
   size_t held() const;
   // The middle of those given; once, when done().
@@ -112,22 +121,39 @@ class StateCollector {
     uint64_t snapshot = 0;  // 0: nothing offered yet
     int offers = 0;
     std::string hash;
+    size_t size = 0;
     std::vector<std::byte> bytes;
     std::vector<bool> have;
     size_t missing = 0;
-    absl::Time begun;  // or offered
+    size_t next = 0;  // the first chunk not asked for
+    std::map<size_t, absl::Time> under_way;
+    size_t window = 0;                                  // as many at most
+    absl::Duration fastest = absl::InfiniteDuration();  // chunk
+    absl::Time begun;                                   // or offered
     absl::Time progress;
     absl::Time asked;
   };
+  // All of a state, to be looked at apart from the loop.
+  struct Whole {
+    std::vector<std::byte> bytes;
+    std::string hash;
+    Check check;
+    StateMiddle middle;
+    absl::Status status;
+    void Verify();
+  };
   void Begin(absl::Time now);
   void Ask(absl::Time now);
+  void AskForChunks(absl::Time now);
   absl::Status OnOffer(std::span<const std::byte> head, absl::Time now);
-  absl::Status OnChunk(const Frame& frame, absl::Time now);
-  absl::Status Complete();
+  void OnChunk(const Frame& frame, absl::Time now);
+  void Complete();
+  void OnVerified(Whole& whole);
   void Fail(const absl::Status& why, absl::Time now);
-  absl::Duration LimitOf(const Download& download) const;
+  absl::Duration LimitOf(const Download& download, absl::Time now) const;
 
   const SendState send_;
+  const Compute compute_;
   const size_t most_;
   const absl::Duration limit_;
   const Check check_;
@@ -136,8 +162,13 @@ class StateCollector {
   absl::Time begun_ = absl::InfiniteFuture();
   bool enough_ = false;  // what has been given will do
   std::optional<Download> download_;
+  bool verifying_ = false;  // it is whole, and the middle is where it is
+  size_t verified_ = 0;     // bytes of both
+  absl::Time now_;          // as last told
+  int given_ = 0;
   StateMiddle middle_;
   std::vector<std::string> failures_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace gossamer

@@ -108,8 +108,14 @@ TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
     };
   };
   StateDonor donor(keep(to_joiner));
-  StateCollector joiner(keep(to_member), 1 << 20, absl::Minutes(10),
-                        [](const Checkpoint&) { return absl::OkStatus(); });
+  StateCollector joiner(
+      keep(to_member),
+      [](const std::function<void()>& work, const std::function<void()>& done) {
+        work();
+        done();
+      },
+      1 << 20, absl::Minutes(10),
+      [](const Checkpoint&) { return absl::OkStatus(); });
   donor.Serve({kJoiner});
   joiner.SetDonors({kMember}, now);
   while (!joiner.done()) {

@@ -234,6 +234,10 @@ class Transfer {
       [this](PeerId member, Frame frame) {
         return Queue({.to_joiner = false, .member = member, .frame = frame});
       },
+      [](const std::function<void()>& work, const std::function<void()>& done) {
+        work();
+        done();
+      },
       kMost, absl::Minutes(10),
       [](const Checkpoint&) { return absl::OkStatus(); }};
 };

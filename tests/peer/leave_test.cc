@@ -78,6 +78,36 @@ TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
   }
 }
 
+// The first view that one member hears has it as a departure.
+class HeardLate final : public ForwardingMembership {
+ public:
+  HeardLate(std::unique_ptr<Membership> fleet, PeerId whom)
+      : ForwardingMembership(std::move(fleet)), whom_(whom) {}
+  const View& view() const override {
+    view_ = ForwardingMembership::view();
+    std::erase_if(view_.members,
+                  [this](const Member& m) { return m.id == whom_; });
+    view_.departures = {{.id = whom_, .round = 9, .address = "there"}};
+    return view_;
+  }
+
+ private:
+  const PeerId whom_;
+  mutable View view_;
+};
+
+TEST(FirstViewTest, WhoFirstHearsThatItHasLeftIsGone) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.membership = [rank = 0](std::unique_ptr<Membership> fleet) mutable {
+    return std::make_unique<HeardLate>(std::move(fleet),
+                                       SimFleet::IdOf(rank++));
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_TRUE(fleet.peer(0).left());
+  EXPECT_EQ(fleet.peer(0).steps(), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(StepsPerRound, LeaveTest, testing::Values(1, 7));
 
 }  // namespace

@@ -200,6 +200,7 @@ TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
   EXPECT_EQ(second.Hash(), whole.Hash());
 }
 
+// While it reads, or while it sets later ones aside.
 TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.checkpoints = folder_;
@@ -213,8 +214,11 @@ TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
   EXPECT_TRUE(second.peer(1).left());
   EXPECT_TRUE(second.StatusOf(1).ok()) << second.StatusOf(1);
   EXPECT_EQ(second.recorder(1).Count("checkpoint_failed"), 0);
-  const CheckpointStore store(folder_ / "peer-1", 2);
-  EXPECT_TRUE(store.Load(o.resume_round).ok());
+  // With all its edges.
+  const auto kept = CheckpointStore(folder_ / "peer-1", 2).Load(o.resume_round);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->bytes.contains("edge.1"));
+  EXPECT_TRUE(kept->bytes.contains("edge.3"));
 }
 
 // A stop that has been agreed on, and whether this member hears of it.

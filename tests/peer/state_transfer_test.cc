@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "runtime/base/little_endian.h"
 #include "runtime/base/rng.h"
@@ -57,29 +59,33 @@ class StateTransferTest : public testing::Test {
           queue_.push_back({kJoiner, to, std::move(frame)});
           return true;
         },
+        [this](std::function<void()> work, std::function<void()> done) {
+          compute_(std::move(work), std::move(done));
+        },
         most, kLimit,
         [this](const Checkpoint& state) { return check_(state); });
     collector_->SetDonors(ids, now_);
   }
   // Until nothing moves; a member takes a snapshot as soon as it is asked.
   void Deliver() {
-    while (!queue_.empty()) {
-      Sent sent = std::move(queue_.front());
-      queue_.pop_front();
-      if (spoil_ && !spoil_(sent)) continue;
-      if (sent.to == kJoiner) {
-        collector_->OnFrame(sent.from, sent.frame, now_);
-        continue;
-      }
-      const auto it = donors_.find(sent.to);
-      if (it == donors_.end()) continue;
-      it->second.OnFrame(kJoiner, sent.frame, now_);
-      if (!it->second.wanted()) continue;
-      std::vector<std::byte> bytes =
-          EncodeSnapshot(StateOf(static_cast<float>(sent.to.value), size_));
-      std::string hash = Sha256(bytes);
-      it->second.Offer(std::move(bytes), std::move(hash), now_);
+    while (!queue_.empty()) DeliverOne();
+  }
+  void DeliverOne() {
+    Sent sent = std::move(queue_.front());
+    queue_.pop_front();
+    if (spoil_ && !spoil_(sent)) return;
+    if (sent.to == kJoiner) {
+      collector_->OnFrame(sent.from, sent.frame, now_);
+      return;
     }
+    const auto it = donors_.find(sent.to);
+    if (it == donors_.end()) return;
+    it->second.OnFrame(kJoiner, sent.frame, now_);
+    if (!it->second.wanted()) return;
+    std::vector<std::byte> bytes =
+        EncodeSnapshot(StateOf(static_cast<float>(sent.to.value), size_));
+    std::string hash = Sha256(bytes);
+    it->second.Offer(std::move(bytes), std::move(hash), now_);
   }
   void Run(int seconds) {
     for (int s = 0; s < seconds && !collector_->done(); ++s) {
@@ -89,12 +95,57 @@ class StateTransferTest : public testing::Test {
     }
   }
 
+  // The same over a way of so much delay each way, on which chunks wait for
+  // each other; how many did at most.
+  int RunFar(absl::Duration delay, double bytes_per_second) {
+    std::multimap<absl::Time, Sent> on_the_way;
+    std::multiset<absl::Time> leave;  // chunks that have not left yet
+    absl::Time free = now_;
+    size_t most = 0;
+    absl::Time tick = now_;
+    while (!collector_->done() && now_ - tick < absl::Minutes(10)) {
+      while (!queue_.empty()) {
+        Sent sent = std::move(queue_.front());
+        queue_.pop_front();
+        absl::Time at = now_;
+        if (const size_t bytes = sent.frame.body.size(); bytes != 0) {
+          free = std::max(free, now_) +
+                 absl::Seconds(static_cast<double>(bytes) / bytes_per_second);
+          at = free;
+          leave.insert(at);
+        }
+        leave.erase(leave.begin(), leave.lower_bound(now_));
+        most = std::max(most, leave.size());
+        on_the_way.emplace(at + delay, std::move(sent));
+      }
+      while (now_ >= tick) {
+        collector_->Tick(now_);
+        tick += absl::Milliseconds(250);
+      }
+      if (on_the_way.empty() || on_the_way.begin()->first > tick) {
+        now_ = tick;
+        continue;
+      }
+      const auto first = on_the_way.begin();
+      now_ = first->first;
+      queue_.push_front(std::move(first->second));
+      on_the_way.erase(first);
+      DeliverOne();
+    }
+    return static_cast<int>(most);
+  }
+
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   size_t size_ = 0;
   std::deque<Sent> queue_;
   std::map<PeerId, StateDonor> donors_;
   std::optional<StateCollector> collector_;
   std::function<bool(Sent&)> spoil_;
+  StateCollector::Compute compute_ = [](const std::function<void()>& work,
+                                        const std::function<void()>& done) {
+    work();
+    done();
+  };
   StateCollector::Check check_ = [](const Checkpoint&) {
     return absl::OkStatus();
   };
@@ -215,6 +266,90 @@ TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
   EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 2.5f);
   EXPECT_THAT(collector_->TakeFailures(),
               testing::ElementsAre(HasSubstr("it took more than")));
+}
+
+// A service that has just begun knows of no member yet: what one of them has
+// said so far is not what three would.
+TEST_F(StateTransferTest, ThatNobodyIsKnownForAMomentIsNotTheEnd) {
+  Begin(3);
+  spoil_ = [](Sent& sent) { return sent.from.value != 2; };
+  Run(10);
+  ASSERT_EQ(collector_->given(), 1);
+  collector_->SetDonors({}, now_);
+  Run(5);
+  EXPECT_FALSE(collector_->done());
+  spoil_ = nullptr;
+  collector_->SetDonors({{1}, {3}, {4}}, now_);
+  Run(10);
+  EXPECT_FALSE(collector_->done());  // peer 4 has not answered
+  EXPECT_EQ(collector_->given(), 2);
+}
+
+// At 200 ms a fixed number of chunks would make a gigabyte last for minutes.
+TEST_F(StateTransferTest, FarMembersGiveAsFastAsTheirLinkIs) {
+  Begin(1, /*most=*/1 << 28, /*size=*/25'000'000);
+  const absl::Time begun = now_;
+  RunFar(absl::Milliseconds(100), /*bytes_per_second=*/100e6);
+  ASSERT_TRUE(collector_->done());
+  // 100 MB: a second, and some round trips until the window is wide.
+  EXPECT_LT(now_ - begun, absl::Seconds(3));
+}
+
+// Neither fills the queue of a link that others need.
+TEST_F(StateTransferTest, NarrowLinksHoldFewChunks) {
+  Begin(1, /*most=*/1 << 28, /*size=*/10'000'000);
+  EXPECT_LE(RunFar(absl::Milliseconds(5), /*bytes_per_second=*/1e6), 8);
+  EXPECT_TRUE(collector_->done());
+}
+
+// The loop has others to answer, and a lease to keep, meanwhile.
+TEST_F(StateTransferTest, AStateIsVerifiedApartFromTheLoop) {
+  Begin(2);
+  std::function<void()> work, done;
+  compute_ = [&](std::function<void()> w, std::function<void()> d) {
+    EXPECT_EQ(work, nullptr);
+    work = std::move(w);
+    done = std::move(d);
+  };
+  const auto finish = [&] {
+    ASSERT_NE(work, nullptr);
+    std::exchange(work, nullptr)();
+    std::exchange(done, nullptr)();
+  };
+  Run(60);
+  EXPECT_EQ(collector_->given(), 0);
+  EXPECT_GT(collector_->held(), size_t{2'000'000});
+  // Whoever has given all of it may go.
+  collector_->SetDonors({{2}}, now_);
+  finish();
+  EXPECT_EQ(collector_->given(), 1);
+  Run(60);
+  finish();
+  ASSERT_TRUE(collector_->done());
+  EXPECT_EQ(collector_->Take().floats.at("parameters")[0], 1.5f);
+  EXPECT_THAT(collector_->TakeFailures(), testing::IsEmpty());
+}
+
+TEST_F(StateTransferTest, OneThatGoesWhileAStateIsVerifiedHarmsNothing) {
+  Begin(1);
+  std::function<void()> work, done;
+  compute_ = [&](std::function<void()> w, std::function<void()> d) {
+    work = std::move(w);
+    done = std::move(d);
+  };
+  Run(5);
+  ASSERT_NE(work, nullptr);
+  collector_.reset();
+  work();
+  done();
+}
+
+// A third of the limit is not enough, but it comes steadily.
+TEST_F(StateTransferTest, WhoWillBeDoneInTimeIsWaitedFor) {
+  Begin(1, /*most=*/1 << 28, /*size=*/40'000'000);
+  RunFar(absl::Milliseconds(5), 4.0 * 40'000'000 / 420);
+  EXPECT_TRUE(collector_->done());
+  EXPECT_THAT(collector_->TakeFailures(), testing::IsEmpty());
 }
 
 // Links as slow as that are the joiner's own: it begins with what it has.
