@@ -208,9 +208,7 @@ class PieceCodec final : public Codec {
     }
   }
 
-  int fragments() const override {
-    return std::max(1, static_cast<int>(fragments_.size()));
-  }
+  int fragments() const override { return std::max<int>(1, fragments_.size()); }
   Extent extent() const override { return extent_; }
   const Codec& fragment(int i) const override {
     return fragments_.empty() ? *this : *fragments_[static_cast<size_t>(i)];
@@ -224,8 +222,7 @@ class PieceCodec final : public Codec {
   WireFormat first_format() const override { return policy_.first_format; }
   WireFormat resync_format() const override { return policy_.resync_format; }
   std::span<const WireFormat> choices() const override {
-    if (policy_.name != kAuto) return {};
-    return kChoices;
+    return policy_.name == kAuto ? kChoices : std::span<const WireFormat>();
   }
   float RelativeGamma(WireFormat format) const override {
     return policy_.name == kAuto && format == WireFormat::kSign
@@ -248,13 +245,13 @@ class PieceCodec final : public Codec {
   }
 
   size_t EncodedSize(WireFormat format) const override {
-    size_t largest = 0;
+    const WireLayout* const layout = LayoutOf(format);
+    size_t largest =
+        layout != nullptr && fragments_.empty() ? layout->size() : 0;
     for (const auto& fragment : fragments_) {
       largest = std::max(largest, fragment->EncodedSize(format));
     }
-    if (!fragments_.empty()) return largest;
-    const WireLayout* layout = LayoutOf(format);
-    return layout != nullptr ? layout->size() : 0;
+    return largest;
   }
 
   void Encode(WireFormat format, std::span<const float> x,
@@ -285,6 +282,11 @@ class PieceCodec final : public Codec {
           "; 1 to ", layouts_.size(), " are known"));
     }
     return layout->Validate(pieces_, payload.bytes, kernels_);
+  }
+
+  float Reach(const Encoded& payload, float limit) const override {
+    const float step = unit_.StepOf(RoundOf(payload.key));
+    return LayoutOf(payload.format)->Reach(pieces_, payload.bytes, step, limit);
   }
 
   void Add(const Encoded& payload, std::span<float> sum) const override {

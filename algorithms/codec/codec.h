@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -159,6 +160,12 @@ class Codec {
   // come.  For bytes from outside, before anything else.
   virtual absl::Status Validate(const Encoded& payload) const = 0;
 
+  // No value of decode(payload), which has been validated, is larger; cheap.
+  // Of values without scales it is known only whether they are within `limit`:
+  // infinity, if not.  Infinity with kShared.
+  virtual float Reach(const Encoded& payload, float limit) const {
+    return std::numeric_limits<float>::infinity();
+  }
   // sum += decode(payload), which has been validated.  Not with kShared.
   virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -94,6 +95,37 @@ bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
   return true;
 }
 
+// Whether the magnitude of all values, of `Bits` each, is at most that of
+// `limit`: as integers they compare as the numbers do.  Blocks, so that the
+// compiler uses vectors.
+template <typename Bits>
+bool AllWithin(std::span<const std::byte> values, Bits limit) {
+  constexpr size_t kAtOnce = 64;
+  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
+  Bits block[kAtOnce];
+  for (size_t at = 0; at < values.size(); at += sizeof(block)) {
+    const size_t bytes = std::min(sizeof(block), values.size() - at);
+    if (bytes < sizeof(block)) std::ranges::fill(block, Bits{0});
+    std::memcpy(block, &values[at], bytes);
+    Bits largest = 0;
+    for (size_t i = 0; i < kAtOnce; ++i) {
+      largest = std::max(largest, static_cast<Bits>(block[i] & kMagnitude));
+    }
+    if (largest > limit) return false;
+  }
+  return true;
+}
+
+float LargestScale(std::span<const std::byte> scales) {
+  uint16_t largest = 0;  // they are not negative
+  for (size_t i = 0; i < scales.size(); i += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &scales[i], sizeof(bits));
+    largest = std::max(largest, bits);
+  }
+  return std::bit_cast<float>(uint32_t{largest} << 16);
+}
+
 }  // namespace
 
 std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
@@ -161,6 +193,33 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
     }
   }
   return absl::OkStatus();
+}
+
+float WireLayout::Reach(std::span<const Piece> pieces,
+                        std::span<const std::byte> payload, float step,
+                        float limit) const {
+  const auto bits = std::bit_cast<uint32_t>(limit);
+  float reach = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [coding, scales, codes] = places_[i];
+    const size_t n = pieces[i].extent.size;
+    if (n == 0) continue;
+    float largest = static_cast<float>(LargestCode(coding));
+    if (HasScales(coding)) {
+      largest *= LargestScale(payload.subspan(scales, ScaleBytes(coding, n)));
+    } else if (HasBlocks(coding)) {
+      largest *= coding.kind == Coding::kUnit ? step : coding.step;
+    } else {
+      const auto values = payload.subspan(codes, CodeBytes(coding, n));
+      const bool within =
+          coding.kind == Coding::kF32
+              ? AllWithin<uint32_t>(values, bits)
+              : AllWithin<uint16_t>(values, static_cast<uint16_t>(bits >> 16));
+      largest = within ? limit : std::numeric_limits<float>::infinity();
+    }
+    reach = std::max(reach, largest);
+  }
+  return reach;
 }
 
 }  // namespace gossamer

@@ -55,6 +55,9 @@ class WireLayout {
   absl::Status Validate(std::span<const Piece> pieces,
                         std::span<const std::byte> payload,
                         const Kernels& kernels) const;
+  // Codec::Reach; `step` is that of Coding::kUnit.
+  float Reach(std::span<const Piece> pieces, std::span<const std::byte> payload,
+              float step, float limit) const;
 
  private:
   WireFormat format_;

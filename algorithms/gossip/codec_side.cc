@@ -58,9 +58,12 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 }
 
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
-                                  std::span<const float> x) {
+                                  std::span<const float> x, float limit) {
   if (id != id_) {
     message_ = Encode(codec, id, codec.format(), x, {});
+    if (std::isfinite(limit)) {
+      message_.reach = codec.Reach(message_.encoded(id), limit);
+    }
     id_ = id;
   }
   return message_;
@@ -97,6 +100,7 @@ CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
       format_(codec_->format()),
       offset_(edge_hash % kResyncRounds),
       upper_(upper),
+      reach_(static_cast<size_t>(codec_->fragments())),
       progress_(static_cast<size_t>(codec_->fragments())) {}
 
 uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
@@ -120,6 +124,7 @@ void CodecSide::OnZero() {
     std::fill(difference_.begin(), difference_.end(), 0.0f);
   }
   std::ranges::fill(progress_, Progress());
+  std::ranges::fill(reach_, 0.0f);
 }
 
 absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
@@ -129,6 +134,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
                             cache_->Unpack(CodecOf(id), format, packing, wire));
   GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
+  if (std::isfinite(largest_)) message.reach = ReachOf(id, &message);
   return message;
 }
 
@@ -144,7 +150,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const auto [offset, size] = codec.extent();
   const std::span<const float> x = x_.subspan(offset, size);
   if (codec.memory() == EdgeMemory::kNone) {
-    EdgeMessage message = cache_->Encode(codec, id, x);
+    EdgeMessage message = cache_->Encode(codec, id, x, largest_ / 2);
     message.c = c_;
     return message;
   }
@@ -193,9 +199,10 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   if (SeededBug("apply-nothing")) c = 0;
-  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 ||
+  const bool may_be_far = MayBeFar(id, mine, theirs);
+  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 || may_be_far ||
       (summed_.size > 0 && difference.empty())) {
-    return CompleteApart(id, mine, theirs, c, difference);
+    return CompleteApart(id, mine, theirs, c, difference, may_be_far);
   }
   const std::span<float> x = x_.subspan(offset, size);
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
@@ -215,7 +222,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
 // and observers are told it, bit for bit.
 void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
                               const EdgeMessage* theirs, float c,
-                              std::span<float> memory) {
+                              std::span<float> memory, bool may_be_far) {
   const Codec& codec = CodecOf(id);
   const auto [offset, size] = codec.extent();
   const std::span<float> increment = cache_->Zeros(size);
@@ -225,13 +232,60 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, memory,
                  increment);
   if (mine == nullptr || theirs == nullptr) return;
+  if (may_be_far && Far(id, c, memory, increment)) {
+    ++clipping_.left_out;
+    return;
+  }
   if (clip_radius_ > 0) Clip(c, increment);
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
-  Sum(codec.extent(), 1, increment);
+  // Where D was only looked at, the correction is what it would have been.
+  const bool looked = codec.needs_replica() && clip_radius_ == 0;
+  const float factor = looked ? c : 1;
+  const std::span<const float> difference = looked ? memory : increment;
+  Sum(codec.extent(), factor, difference);
   for (CorrectionObserver* o : observers_) {
-    o->OnCorrection(id, *mine, *theirs, 1, increment);
+    o->OnCorrection(id, *mine, *theirs, factor, difference);
   }
+}
+
+float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
+  if (message == nullptr) return 0;
+  if (message->reach) return *message->reach;
+  // Two payloads within half of it are no further apart.
+  return CodecOf(id).Reach(message->encoded(id), largest_ / 2);
+}
+
+// So that nothing is read twice where payloads alone say that D is small.
+bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
+                         const EdgeMessage* theirs) {
+  if (!std::isfinite(largest_) || clip_radius_ > 0) return false;
+  // Sums of so many floats as there are exchanges between two resyncs.
+  constexpr float kRounding = 1 + 1e-6f;
+  float reach = ReachOf(id, mine) + ReachOf(id, theirs);
+  if (codec_->needs_replica()) {
+    float& all =
+        reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+    all = kRounding * (all + reach);
+    reach = all;
+  }
+  return mine != nullptr && theirs != nullptr && reach > largest_;
+}
+
+// Of a replica D itself, of others c·D: either is the same at both ends.
+bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
+                    std::span<const float> increment) {
+  if (!codec_->needs_replica()) {
+    return !HostKernels().all_within(c * largest_, increment);
+  }
+  float& reach =
+      reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
+    if (!HostKernels().all_within(part * largest_, memory)) continue;
+    reach = part * largest_;
+    return false;
+  }
+  return true;
 }
 
 void CodecSide::Sum(const Extent& extent, float c,
@@ -279,6 +333,7 @@ bool CodecSide::Restore(const Saved& saved) {
   difference_ = saved.difference;
   sum_ = saved.sum;
   progress_ = saved.fragments;
+  std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
   return true;
 }
 

@@ -8,6 +8,7 @@
 #define GOSSAMER_ALGORITHMS_GOSSIP_CODEC_SIDE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ namespace gossamer {
 struct EdgeMessage {
   WireFormat format = WireFormat::kDenseF32;
   float c = 0;
+  std::optional<float> reach = {};  // Codec::Reach, once it is known
   Payload bytes = {};
   // Own messages only: the same in fewer bytes, as `packing` says.
   Payload packed = {};
@@ -45,8 +47,9 @@ struct EdgeMessage {
 // coefficient.
 class SnapshotCache {
  public:
+  // `limit` as in Codec::Reach; infinity: nobody asks.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
-                     std::span<const float> x);
+                     std::span<const float> x, float limit);
   // For one edge alone; the replica becomes what the other end will have.
   EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
                      std::span<const float> x, std::span<float> replica);
@@ -107,8 +110,9 @@ class CorrectionObserver {
 // What clipping saw of an edge: lengths are root mean squares, so that a
 // fragment's and a whole vector's compare.
 struct Clipping {
-  uint64_t clipped = 0;  // corrections so far that were shortened
-  double longest = 0;    // the longest D since it was last taken
+  uint64_t clipped = 0;   // corrections so far that were shortened
+  uint64_t left_out = 0;  // or left out
+  double longest = 0;     // the longest D since it was last taken
 };
 
 class CodecSide {
@@ -133,6 +137,10 @@ class CodecSide {
   // Both ends have D up to its sign, and so the same factor to the bit.  0: no
   // clipping.
   void set_clip_radius(double radius) { clip_radius_ = radius; }
+  // Above 0.  A correction with a value of D beyond it is left out at both
+  // ends, which have D up to its sign, unless it is clipped: the other end's
+  // parameters are nonsense, or this one's.  Infinity: never.
+  void set_largest(float largest) { largest_ = largest; }
   // Of which parameters corrections are summed up for OnLost; memory of as many
   // floats from the first correction on.
   void set_summed(const Extent& extent) { summed_ = extent; }
@@ -184,7 +192,13 @@ class CodecSide {
  private:
   void CompleteApart(ExchangeId id, const EdgeMessage* mine,
                      const EdgeMessage* theirs, float c,
-                     std::span<float> memory);
+                     std::span<float> memory, bool may_be_far);
+  // False for sure, or D is to be looked at.
+  bool MayBeFar(ExchangeId id, const EdgeMessage* mine,
+                const EdgeMessage* theirs);
+  float ReachOf(ExchangeId id, const EdgeMessage* message) const;
+  bool Far(ExchangeId id, float c, std::span<const float> memory,
+           std::span<const float> increment);
   void Clip(float c, std::span<float> increment);
   // c times `difference`, of `extent`, has been added.
   void Sum(const Extent& extent, float c, std::span<const float> difference);
@@ -208,6 +222,8 @@ class CodecSide {
   float c_ = 0;
   uint64_t corrections_ = 0;
   double clip_radius_ = 0;
+  float largest_ = std::numeric_limits<float>::infinity();
+  std::vector<float> reach_;  // of D at most, by fragment
   Clipping clipping_;
   // Empty with a stateless codec, and until first used.  Memory that both ends
   // share is in difference_.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,6 +68,8 @@ struct EdgeOptions {
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
   double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
   Extent summed = {};       // CodecSide::set_summed
+  // CodecSide::set_largest; the same at both ends.
+  float largest = std::numeric_limits<float>::infinity();
   // There is a codec of the other kind, with or without replicas, to go on with
   // if that is what the other end has begun with.
   bool yields = false;

@@ -186,8 +186,8 @@ class Neighborhood final : public TransportListener {
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     std::string address = {};
     Refusals refusals = {};
-    Sparing clipped = {};  // corrections, in events
-    Repeated downs = {};   // the same, of connections
+    Sparing clipped = {}, left_out = {};  // corrections, in events
+    Repeated downs = {};                  // the same, of connections
   };
 
   // The entry of a row; null if the edge has been given up.

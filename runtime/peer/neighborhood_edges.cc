@@ -23,6 +23,7 @@ EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
   o.layout = options.layout;
   o.clip_radius = options.clip_radius;
   o.summed = options.summed;
+  o.largest = options.largest;
   return o;
 }
 

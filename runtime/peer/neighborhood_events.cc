@@ -94,6 +94,16 @@ void Neighborhood::TellLost(Entry& entry) const {
 
 void Neighborhood::TellClipped(Entry& entry) const {
   const Clipping& seen = entry.edge->side().clipping();
+  if (const uint64_t more = entry.left_out.Due(seen.left_out); more != 0) {
+    Tell("edge_exploded",
+         absl::StrFormat("peer %d: %d of %d corrections so far were left out: "
+                         "a parameter differs by more than "
+                         "mixing.largest_parameter, %g",
+                         entry.edge->other().value, seen.left_out,
+                         entry.edge->corrections() + seen.left_out,
+                         options_.largest),
+         more);
+  }
   const uint64_t news = entry.clipped.Due(seen.clipped);
   if (news == 0) return;
   Tell("edge_clipped",

@@ -6,6 +6,7 @@
 #define GOSSAMER_RUNTIME_PEER_NEIGHBORHOOD_OPTIONS_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "runtime/base/ids.h"
@@ -22,6 +23,8 @@ struct NeighborhoodOptions {
   DeadlinePolicy deadline;
   double clip_radius = 0;  // PeerSpec::clip_radius
   Extent summed = {};      // CommonState::extent
+  // PeerSpec::largest_parameter, the same at all peers.
+  float largest = std::numeric_limits<float>::infinity();
 };
 
 // A neighbour in one round's row.

@@ -58,6 +58,12 @@ inline constexpr EventInfo kEventKinds[] = {
      "or codec: it is not heard for a minute, then for twice as long each time",
      "the same release and configuration there; start it anew"},
     {"edge_down", "a connection was lost; it is made again", ""},
+    {"edge_exploded",
+     "a neighbour's parameters and this peer's differ by more than "
+     "`mixing.largest_parameter`: both leave the corrections out; the one that "
+     "is not well begins anew by itself",
+     "look at that peer's log; without an event there it lies: take it out "
+     "(`gossamer certs revoke`)"},
     {"edge_lost",
      "a neighbour began anew while corrections were under way: these may have "
      "been applied at one end only",

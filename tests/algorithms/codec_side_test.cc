@@ -107,6 +107,39 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
   EXPECT_EQ(s.side[0].corrections(), 200u);
 }
 
+// Of a neighbour whose parameters explode, and come back.
+TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
+  for (const char* const codec :
+       {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
+        "diff-int8", "innov-topk", "qsgd", "squeeze-int4", "auto",
+        "power-gossip"}) {
+    SCOPED_TRACE(codec);
+    Sides s(codec);
+    Sides same(codec);  // that nobody looks at
+    for (CodecSide& side : s.side) side.set_largest(1000);
+    uint64_t round = 0;
+    const auto exchange = [&](int times) {
+      for (int i = 0; i < times; ++i) s.Exchange(MakeExchangeId(++round));
+    };
+    exchange(30);
+    for (uint64_t r = 1; r <= 30; ++r) same.Exchange(MakeExchangeId(r));
+    EXPECT_EQ(s.x[0], same.x[0]);
+    EXPECT_EQ(s.x[1], same.x[1]);
+    EXPECT_EQ(s.side[0].clipping().left_out, 0u);
+    const std::vector<float> sound = s.x[0];
+    for (const float lie : {1e30f, -5e4f}) {
+      s.x[1].assign(s.x[1].size(), lie);
+      exchange(12);
+      EXPECT_EQ(s.x[0], sound) << lie;
+      EXPECT_TRUE(
+          std::ranges::all_of(s.x[1], [&](float v) { return v == lie; }));
+    }
+    const uint64_t left_out = s.side[0].clipping().left_out;
+    EXPECT_GE(left_out, 20u);
+    EXPECT_EQ(s.side[1].clipping().left_out, left_out);
+  }
+}
+
 struct LostLog final : CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}

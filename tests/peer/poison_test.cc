@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/peer/quadratic_fleet.h"
 #include "tests/testing/sim_fleet.h"
@@ -154,9 +155,18 @@ double Rms(std::span<const float> x, const auto& y) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
-class PoisonTest : public testing::TestWithParam<Attack> {
+class PoisonedFleet {
  protected:
+  struct Outcome {
+    Distances distances;
+    int spoilt = 0;    // events of the honest
+    int exploded = 0;  // the same
+  };
   static Distances Train(double clip_radius, const Attack* attack) {
+    return Play(clip_radius, attack, [](SimFleetOptions&) {}).distances;
+  }
+  static Outcome Play(double clip_radius, const Attack* attack,
+                      const std::function<void(SimFleetOptions&)>& change) {
     World world;
     world.honest.resize(kPeers);
     const auto lies = [&](int rank) {
@@ -179,24 +189,62 @@ class PoisonTest : public testing::TestWithParam<Attack> {
       world.honest[static_cast<size_t>(rank)] = game.get();
       return game;
     };
+    change(o);
     SimFleet fleet(std::move(o));
     fleet.Run();
     const auto honest = Quadratic(0, kPeers, 0.1, 0.1);
     const auto solution =
         dynamic_cast<const QuadraticGame&>(*honest).solution();
     const Vector mean = world.Mean();
-    Distances d;
+    Outcome outcome;
+    Distances& d = outcome.distances;
     for (int rank = 0; rank < kPeers; ++rank) {
       if (lies(rank)) continue;
       EXPECT_TRUE(fleet.StatusOf(rank).ok()) << fleet.StatusOf(rank);
       EXPECT_EQ(fleet.recorder(rank).Count("edge_refused"), 0);
+      outcome.spoilt += fleet.recorder(rank).Count("nonfinite_parameters") +
+                        fleet.recorder(rank).Count("spoilt");
+      outcome.exploded += fleet.recorder(rank).Count("edge_exploded");
       const std::span<float> x = fleet.game(rank).parameters();
       d.solution = std::max(d.solution, Rms(x, solution));
       d.consensus = std::max(d.consensus, Rms(x, mean));
     }
-    return d;
+    return outcome;
   }
 };
+
+class ExplosionTest : public PoisonedFleet, public testing::Test {};
+
+// Nor does it look at itself, as an honest peer does: what neighbours differ
+// from by more than mixing.largest_parameter they leave out, and are well.
+TEST_F(ExplosionTest, IsLeftOut) {
+  for (const char* codec : {"innov-int4", "dense-f32"}) {
+    for (const bool grows : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(codec, grows ? ", growing" : ""));
+      const auto lie = [grows](const World&, uint64_t n, std::span<float> x) {
+        const float far = grows ? std::min(1e25, std::pow(1.3, n)) : 1e9;
+        std::fill(x.begin(), x.end(), n < 100 ? 0 : far);
+      };
+      Attack attack{"Explodes", "", lie, {3}, 0};
+      const Outcome outcome = Play(0, &attack, [&](SimFleetOptions& o) {
+        o.codec = codec;
+        o.spec_of = [](int rank, PeerSpec& spec) {
+          if (rank == 3) {
+            spec.largest_parameter = std::numeric_limits<float>::max();
+          }
+        };
+      });
+      EXPECT_EQ(outcome.spoilt, 0);
+      EXPECT_GT(outcome.exploded, 4);
+      if (!grows) {
+        EXPECT_LT(outcome.distances.solution, 0.1);
+      }
+    }
+  }
+}
+
+class PoisonTest : public PoisonedFleet,
+                   public testing::TestWithParam<Attack> {};
 
 TEST_P(PoisonTest, TheHonestStayWithinTheirBound) {
   const Attack& a = GetParam();

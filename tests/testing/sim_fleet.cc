@@ -81,6 +81,7 @@ std::unique_ptr<SimFleet::Seat> SimFleet::MakeSeat(int rank) {
                          RngKey(options_.seed)
                              .Fold(options_.boot)
                              .Bits(static_cast<uint64_t>(rank)));
+  if (options_.spec_of) options_.spec_of(rank, spec);
   seat->peer = *Peer::Create(
       spec,
       {.loop = seat->loop.get(),

@@ -45,6 +45,8 @@ struct SimFleetOptions {
   uint64_t boot = 1;  // differs between lives of the fleet
   // Of a rank; null: not kept.
   std::function<Decisions*(int rank)> decisions = {};
+  // What differs of a rank's `peer`.
+  std::function<void(int rank, PeerSpec& spec)> spec_of = {};
   // What a peer knows of its fleet, if not what the fleet knows.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};
