@@ -167,20 +167,6 @@ Extent FragmentExtent(size_t size, int fragments, int i) {
   return {cut(k), cut(k + 1) - cut(k)};
 }
 
-// The parts of `pieces` inside `extent`, counted from its beginning.
-std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
-  std::vector<Piece> within;
-  const size_t end = extent.offset + extent.size;
-  for (const auto& [piece, quantized] : pieces) {
-    const size_t from = std::max(piece.offset, extent.offset);
-    const size_t to = std::min(piece.offset + piece.size, end);
-    if (from < to) {
-      within.push_back({{from - extent.offset, to - from}, quantized});
-    }
-  }
-  return within;
-}
-
 class PieceCodec final : public Codec {
  public:
   PieceCodec(std::string_view name, const Policy& policy,
@@ -286,7 +272,8 @@ class PieceCodec final : public Codec {
 
   float Reach(const Encoded& payload, float limit) const override {
     const float step = unit_.StepOf(RoundOf(payload.key));
-    return LayoutOf(payload.format)->Reach(pieces_, payload.bytes, step, limit);
+    return LayoutOf(payload.format)
+        ->Reach(pieces_, payload.bytes, step, limit, kernels_);
   }
 
   void Add(const Encoded& payload, std::span<float> sum) const override {

@@ -95,27 +95,6 @@ bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
   return true;
 }
 
-// Whether the magnitude of all values, of `Bits` each, is at most that of
-// `limit`: as integers they compare as the numbers do.  Blocks, so that the
-// compiler uses vectors.
-template <typename Bits>
-bool AllWithin(std::span<const std::byte> values, Bits limit) {
-  constexpr size_t kAtOnce = 64;
-  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
-  Bits block[kAtOnce];
-  for (size_t at = 0; at < values.size(); at += sizeof(block)) {
-    const size_t bytes = std::min(sizeof(block), values.size() - at);
-    if (bytes < sizeof(block)) std::ranges::fill(block, Bits{0});
-    std::memcpy(block, &values[at], bytes);
-    Bits largest = 0;
-    for (size_t i = 0; i < kAtOnce; ++i) {
-      largest = std::max(largest, static_cast<Bits>(block[i] & kMagnitude));
-    }
-    if (largest > limit) return false;
-  }
-  return true;
-}
-
 float LargestScale(std::span<const std::byte> scales) {
   uint16_t largest = 0;  // they are not negative
   for (size_t i = 0; i < scales.size(); i += 2) {
@@ -142,6 +121,19 @@ std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
     }
   }
   return pieces;
+}
+
+std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
+  std::vector<Piece> within;
+  const size_t end = extent.offset + extent.size;
+  for (const auto& [piece, quantized] : pieces) {
+    const size_t from = std::max(piece.offset, extent.offset);
+    const size_t to = std::min(piece.offset + piece.size, end);
+    if (from < to) {
+      within.push_back({{from - extent.offset, to - from}, quantized});
+    }
+  }
+  return within;
 }
 
 WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces,
@@ -197,8 +189,7 @@ absl::Status WireLayout::Validate(std::span<const Piece> pieces,
 
 float WireLayout::Reach(std::span<const Piece> pieces,
                         std::span<const std::byte> payload, float step,
-                        float limit) const {
-  const auto bits = std::bit_cast<uint32_t>(limit);
+                        float limit, const Kernels& kernels) const {
   float reach = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [coding, scales, codes] = places_[i];
@@ -211,11 +202,9 @@ float WireLayout::Reach(std::span<const Piece> pieces,
       largest *= coding.kind == Coding::kUnit ? step : coding.step;
     } else {
       const auto values = payload.subspan(codes, CodeBytes(coding, n));
-      const bool within =
-          coding.kind == Coding::kF32
-              ? AllWithin<uint32_t>(values, bits)
-              : AllWithin<uint16_t>(values, static_cast<uint16_t>(bits >> 16));
-      largest = within ? limit : std::numeric_limits<float>::infinity();
+      largest = kernels.valid_within(coding, n, values, limit)
+                    ? limit
+                    : std::numeric_limits<float>::infinity();
     }
     reach = std::max(reach, largest);
   }

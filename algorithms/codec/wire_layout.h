@@ -30,6 +30,8 @@ struct Piece {
 // Segments below `least` values, and one-dimensional ones, are not quantized.
 std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
                                    size_t least = kMinQuantizedSize);
+// The parts of `pieces` inside `extent`, counted from its beginning.
+std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent);
 
 class WireLayout {
  public:
@@ -57,7 +59,7 @@ class WireLayout {
                         const Kernels& kernels) const;
   // Codec::Reach; `step` is that of Coding::kUnit.
   float Reach(std::span<const Piece> pieces, std::span<const std::byte> payload,
-              float step, float limit) const;
+              float step, float limit, const Kernels& kernels) const;
 
  private:
   WireFormat format_;

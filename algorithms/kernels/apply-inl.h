@@ -168,12 +168,13 @@ HWY_INLINE WordVector NotLowest(WordVector word) {
   return hn::Or(x, hn::Add(hn::And(x, low), low));
 }
 
-bool Valid(Coding coding, size_t n, std::span<const std::byte> codes) {
+bool ValidWithin(Coding coding, size_t n, std::span<const std::byte> codes,
+                 float largest) {
   if (coding.kind == Coding::kTopK) return ValidTopK(coding, n, codes);
   const size_t field = HasBlocks(coding) ? CodeBits(coding) : 0;
   if (field == 1 || field == 2) return true;
   constexpr size_t kStep = 4 * kLanes;
-  const auto limit = hn::BitCast(kWords, hn::Set(kFloats, kMaxMagnitude));
+  const auto limit = hn::BitCast(kWords, hn::Set(kFloats, largest));
   auto all = hn::Set(kWords, ~0u);
   auto worst = hn::Zero(kWords);
   size_t i = 0;
@@ -199,7 +200,7 @@ bool Valid(Coding coding, size_t n, std::span<const std::byte> codes) {
                                                 : 0u);
   return hn::AllTrue(kWords, hn::Eq(hn::And(all, top), top)) &&
          hn::AllTrue(kWords, hn::Eq(hn::Max(worst, limit), limit)) &&
-         ValidCodes(coding, codes.subspan(i));
+         ValidCodes(coding, codes.subspan(i), largest);
 }
 
 }  // namespace HWY_NAMESPACE

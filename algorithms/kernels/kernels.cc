@@ -44,7 +44,7 @@ const Kernels& Table() {
       .reaching = Reaching,
       .encode = Encode,
       .apply = Apply,
-      .valid = Valid,
+      .valid_within = ValidWithin,
   };
   return table;
 }

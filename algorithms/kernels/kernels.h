@@ -103,10 +103,14 @@ struct Kernels {
   void (*apply)(const CodedSpan* theirs, const CodedSpan* mine, float c,
                 std::span<float> difference, std::span<float> x);
   // False unless every code and index is one that `encode` can write for `n`
-  // values: codes in range, values finite and at most kMaxMagnitude, indices
-  // rising and inside.  Scales and padding are the caller's to check.
-  // `codes` has CodeBytes(coding, n).
-  bool (*valid)(Coding coding, size_t n, std::span<const std::byte> codes);
+  // values: codes in range, values without scales finite and at most `largest`,
+  // which is not negative, indices rising and inside.  Scales and padding are
+  // the caller's to check.  `codes` has CodeBytes(coding, n).
+  bool (*valid_within)(Coding coding, size_t n,
+                       std::span<const std::byte> codes, float largest);
+  bool valid(Coding coding, size_t n, std::span<const std::byte> codes) const {
+    return valid_within(coding, n, codes, kMaxMagnitude);
+  }
 };
 
 // The best table for this machine.

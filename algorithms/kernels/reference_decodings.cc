@@ -105,8 +105,9 @@ bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
   return true;
 }
 
-bool ValidCodes(Coding coding, std::span<const std::byte> codes) {
-  const auto bounded = [](float v) { return std::abs(v) <= kMaxMagnitude; };
+bool ValidCodes(Coding coding, std::span<const std::byte> codes,
+                float largest) {
+  const auto bounded = [=](float v) { return std::abs(v) <= largest; };
   const size_t value_bytes = coding.kind == Coding::kF32    ? 4
                              : coding.kind == Coding::kBf16 ? 2
                                                             : 1;

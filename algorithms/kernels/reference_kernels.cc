@@ -19,9 +19,10 @@ void ReferenceApply(const CodedSpan* theirs, const CodedSpan* mine, float c,
   ApplyFrom(0, theirs, mine, c, difference, x);
 }
 
-bool ReferenceValid(Coding coding, size_t n, std::span<const std::byte> codes) {
+bool ReferenceValid(Coding coding, size_t n, std::span<const std::byte> codes,
+                    float largest) {
   return coding.kind == Coding::kTopK ? ValidTopK(coding, n, codes)
-                                      : ValidCodes(coding, codes);
+                                      : ValidCodes(coding, codes, largest);
 }
 
 void Add(std::span<const float> y, std::span<float> x) {
@@ -163,7 +164,7 @@ constexpr Kernels kReference = {
     .reaching = Reaching,
     .encode = ReferenceEncode,
     .apply = ReferenceApply,
-    .valid = ReferenceValid,
+    .valid_within = ReferenceValid,
 };
 
 }  // namespace

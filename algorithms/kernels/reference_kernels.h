@@ -64,7 +64,7 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
 
 // `valid` for kTopK, and for all others: whole codes, as many as there are.
 bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes);
-bool ValidCodes(Coding coding, std::span<const std::byte> codes);
+bool ValidCodes(Coding coding, std::span<const std::byte> codes, float largest);
 
 // Index i of those packed at `from` in 12 bits each, lowest bits first.
 inline size_t TopKIndex(const std::byte* from, size_t i) {

@@ -466,6 +466,24 @@ TEST_P(KernelsTest, ValidRefusesWhatTheEncoderNeverWrites) {
   }
 }
 
+TEST_P(KernelsTest, ValidWithinSeesOneValueAnywhere) {
+  constexpr size_t kSize = 300;
+  for (const Coding coding : {Coding::kF32, Coding::kBf16}) {
+    const size_t bytes = CodeBytes(coding, kSize) / kSize;
+    for (size_t i = 0; i < kSize; i += 7) {
+      for (const float value : {-2.5f, 2.5f, 2.0f}) {
+        std::vector<std::byte> values(CodeBytes(coding, kSize));
+        const uint32_t bits =
+            std::bit_cast<uint32_t>(value) >> (32 - 8 * bytes);
+        std::memcpy(&values[i * bytes], &bits, bytes);
+        EXPECT_EQ(tested().valid_within(coding, kSize, values, 2.0f),
+                  value == 2.0f);
+        EXPECT_TRUE(tested().valid_within(coding, kSize, values, 2.5f));
+      }
+    }
+  }
+}
+
 TEST(BlockScaleTest, IsBf16RoundedUpAndNeverTooSmall) {
   for (const float levels : {7.0f, 127.0f}) {
     for (uint64_t i = 0; i < 20000; ++i) {

@@ -138,6 +138,7 @@ class Benchmark {
             if (arrived.size() < size) {
               packer->Unpack(codec.format(), arrived, theirs);
             }
+            reach_ = codec.Reach(t, 1e6f);  // as an edge asks what arrives
             codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);
@@ -197,6 +198,7 @@ class Benchmark {
 
   const Options options_;
   const ParameterLayout layout_;
+  volatile float reach_ = 0;
   std::vector<float> x_, step_, other_, to_;
   std::vector<double> copies_;
   volatile float sink_ = 0;
