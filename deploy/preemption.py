@@ -5,9 +5,11 @@ machine will be taken away.
     deploy/preemption.py --cloud gcp -- gossamer-peer --topology ...
 
 A peer leaves in good order at SIGTERM.  Asks the cloud's metadata service every
-two seconds; what it does not answer in time is no notice.  SIGTERM and SIGINT to
-this program are passed on; its exit code is the command's (128 + N where signal
-N ended it).
+two seconds; what it does not answer in time is no notice.  SIGTERM, SIGINT,
+SIGHUP and SIGQUIT to this program are passed on, once where a terminal or systemd
+sends them to all processes of a group: the command has a session of its own.  A
+SIGTERM before or after the notice is the same one.  The exit code is the
+command's (128 + N where signal N ended it).
 """
 
 import argparse
@@ -76,14 +78,50 @@ CLOUDS = {"aws": (aws, LINK_LOCAL), "azure": (azure, LINK_LOCAL),
           "gcp": (gcp, "http://metadata.google.internal")}
 
 
-def watch(child, noticed, base, every, over):
+class Command:
+    """The command and what it has been told.  A peer takes a second signal as
+    an order to end at once, so that it must not hear the notice and the
+    shutdown that follows as two."""
+
+    def __init__(self):
+        self.child = None
+        self.waiting = []  # signals from before it was there
+        self.asked = {}  # who was the first to send SIGTERM
+        self.followed = False  # somebody has sent it after the notice
+
+    def start(self, argv):
+        # Not in our process group: a terminal's ^C reaches it through us alone.
+        self.child = subprocess.Popen(argv, start_new_session=True)
+        for number in self.waiting:
+            self.send(number)
+
+    def send(self, number):
+        if self.child is None:
+            self.waiting.append(number)
+        else:
+            self.child.send_signal(number)
+
+    def pass_on(self, number, _):
+        if (number == signal.SIGTERM and not self.followed and
+                self.asked.setdefault("first", "somebody") == "notice"):
+            self.followed = True
+        else:
+            self.send(number)
+
+    def notice(self):
+        # On another thread than pass_on: setdefault is one step.
+        if self.asked.setdefault("first", "notice") == "notice":
+            self.send(signal.SIGTERM)
+
+
+def watch(command, noticed, base, every, over):
     told = False
     while not over.wait(every):
         try:
             if noticed(base):
                 print("preemption: this machine will be taken away; SIGTERM",
                       file=sys.stderr, flush=True)
-                child.send_signal(signal.SIGTERM)
+                command.notice()
                 return
             told = False
         except Exception as problem:  # pylint: disable=broad-except
@@ -107,18 +145,22 @@ def main():
     if not options.every > 0:
         parser.error(f"--every {options.every}: it must be above 0")
     noticed, base = CLOUDS[options.cloud]
+    command = Command()
+    # Before it is there: nobody else would end it.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
+                   signal.SIGQUIT):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, command.pass_on)
     try:
-        child = subprocess.Popen(options.command)
+        command.start(options.command)
     except OSError as no:
         sys.exit(f"preemption: {no}")
-    for passed_on in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(passed_on, lambda number, _: child.send_signal(number))
     over = threading.Event()
     watcher = threading.Thread(target=watch, daemon=True,
-                               args=(child, noticed, options.metadata or base,
+                               args=(command, noticed, options.metadata or base,
                                      options.every, over))
     watcher.start()
-    code = child.wait()
+    code = command.child.wait()
     over.set()
     return code if code >= 0 else 128 - code
 

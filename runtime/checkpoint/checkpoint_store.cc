@@ -21,6 +21,7 @@ constexpr char kManifest[] = "manifest.textproto";
 constexpr char kAside[] = ".partial";
 constexpr char kReplaced[] = ".replaced";
 constexpr char kRemoving[] = ".removing";
+constexpr char kRound[] = "round-";
 constexpr char kSetAside[] = "set-aside-round-";
 constexpr uint64_t kMostManifest = 16 << 20;
 
@@ -71,11 +72,16 @@ CheckpointStore::CheckpointStore(std::string folder, int keep, FileOps& files)
       files_(files) {}
 
 std::string CheckpointStore::PathOf(uint64_t round) const {
-  return absl::StrCat(folder_, "/round-", round);
+  return absl::StrCat(folder_, "/", kRound, round);
+}
+
+std::string CheckpointStore::PathAside(uint64_t round) const {
+  return absl::StrCat(folder_, "/", kSetAside, round);
 }
 
 // A crash while one of the same round is replaced leaves the one before.
-std::string CheckpointStore::Stored(uint64_t round) const {
+std::string CheckpointStore::Stored(uint64_t round, Which which) const {
+  if (which == Which::kSetAside) return PathAside(round);
   const std::string path = PathOf(round);
   return files_.Exists(path) ? path : path + kReplaced;
 }
@@ -191,14 +197,17 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
   return files_.SyncFolder(folder_);
 }
 
-absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders() const {
+absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders(
+    Which which) const {
+  const absl::string_view prefix =
+      which == Which::kSetAside ? kSetAside : kRound;
   std::vector<uint64_t> rounds;
   GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
   for (const std::string& name : entries) {
     absl::string_view number = name;
     uint64_t round = 0;
     absl::ConsumeSuffix(&number, kReplaced);
-    if (absl::ConsumePrefix(&number, "round-") &&
+    if (absl::ConsumePrefix(&number, prefix) &&
         absl::SimpleAtoi(number, &round) && absl::StrCat(round) == number) {
       rounds.push_back(round);
     }
@@ -219,25 +228,36 @@ std::vector<uint64_t> CheckpointStore::Rounds() const {
 }
 
 absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List() const {
+  return List(Which::kOfTheRun);
+}
+
+absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::ListSetAside()
+    const {
+  return List(Which::kSetAside);
+}
+
+absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List(
+    Which which) const {
   std::vector<StoredCheckpoint> all;
-  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders(which));
   for (uint64_t round : rounds) {
-    const absl::StatusOr<wire::CheckpointManifest> manifest = Verify(round);
+    const absl::StatusOr<wire::CheckpointManifest> manifest =
+        Verify(round, which);
     // Whoever saves here removes old ones meanwhile.
-    if (!manifest.ok() && !files_.Exists(Stored(round))) continue;
+    if (!manifest.ok() && !files_.Exists(Stored(round, which))) continue;
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
     stored.whole = manifest.status();
-    stored.bytes =
-        files_.Size(absl::StrCat(Stored(round), "/", kState)).value_or(0);
+    stored.bytes = files_.Size(absl::StrCat(Stored(round, which), "/", kState))
+                       .value_or(0);
     if (manifest.ok()) stored.id = IdOf(*manifest);
   }
   return all;
 }
 
 absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
-    uint64_t round) const {
-  const std::string path = absl::StrCat(Stored(round), "/", kManifest);
+    uint64_t round, Which which) const {
+  const std::string path = absl::StrCat(Stored(round, which), "/", kManifest);
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(path));
   if (size > kMostManifest) return Damaged(path, "over 16 MiB");
   GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files_.ReadText(path));
@@ -261,11 +281,11 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
 }
 
 absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
-    uint64_t round) const {
+    uint64_t round, Which which) const {
   GOSSAMER_ASSIGN_OR_RETURN(wire::CheckpointManifest manifest,
-                            ReadManifest(round));
+                            ReadManifest(round, which));
   const wire::CheckpointFile& file = manifest.files(0);
-  const std::string path = absl::StrCat(Stored(round), "/", kState);
+  const std::string path = absl::StrCat(Stored(round, which), "/", kState);
   const absl::StatusOr<uint64_t> size = files_.Size(path);
   if (absl::IsNotFound(size.status())) {
     return Damaged(path, std::string(size.status().message()));
@@ -325,8 +345,7 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(others));
   if (newest == 0) return 0;
-  const std::string name = absl::StrCat(kSetAside, newest);
-  const std::string aside = absl::StrCat(folder_, "/", name);
+  const std::string aside = PathAside(newest);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));
   // From here on it is done.  A loss of power may bring the name back, as one
@@ -336,11 +355,31 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   std::vector<std::string> before;
   for (const std::string& other :
        entries.value_or(std::vector<std::string>())) {
-    if (!absl::StartsWith(other, kSetAside) || other == name) continue;
+    if (!absl::StartsWith(other, kSetAside)) continue;
     before.push_back(absl::StrCat(folder_, "/", other));
+    if (before.back() == aside) before.pop_back();
   }
   RemovePaths(before).IgnoreError();
   return newest;
+}
+
+absl::Status CheckpointStore::CheckPutBack(uint64_t round) const {
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  if (!rounds.empty() && rounds.back() >= round) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        PathAside(round), ": it would not be the newest, for ",
+        Stored(rounds.back()),
+        " is there; to go on from the one that was set aside, move that one, "
+        "and any other from round ",
+        round, " on, to another place first"));
+  }
+  return Verify(round, Which::kSetAside).status();
+}
+
+absl::Status CheckpointStore::PutBack(uint64_t round) {
+  GOSSAMER_RETURN_IF_ERROR(CheckPutBack(round));
+  GOSSAMER_RETURN_IF_ERROR(files_.Rename(PathAside(round), PathOf(round)));
+  return files_.SyncFolder(folder_);
 }
 
 absl::Status CheckpointStore::RemoveAfter(uint64_t round) {

@@ -53,6 +53,8 @@ class CheckpointStore {
   // All there are, whole or not, ascending.  Not those that have gone by the
   // time they are looked at.
   absl::StatusOr<std::vector<StoredCheckpoint>> List() const;
+  // The same of those that SetAsideAfter has put away.
+  absl::StatusOr<std::vector<StoredCheckpoint>> ListSetAside() const;
 
   // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
   absl::StatusOr<Checkpoint> Load(uint64_t round) const;
@@ -69,19 +71,35 @@ class CheckpointStore {
   // of what was set aside before: people may want it back.  On an error it is
   // where it was.  Its round; 0: there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
+  // Gives one that was set aside its name back, so that it is the newest, as
+  // before.  On an error it is under one of the two names, whole.
+  // kFailedPrecondition: there is one of that round or a later one, and the
+  // words say what to do.  kNotFound, kDataLoss: Load's.
+  absl::Status PutBack(uint64_t round);
+  // What PutBack would refuse.
+  absl::Status CheckPutBack(uint64_t round) const;
 
  private:
+  // Which of two checkpoints of a round: the one that peers go on from, or the
+  // one that was set aside.
+  enum class Which { kOfTheRun, kSetAside };
+
   std::string PathOf(uint64_t round) const;
-  std::string Stored(uint64_t round) const;
+  std::string PathAside(uint64_t round) const;
+  std::string Stored(uint64_t round, Which which = Which::kOfTheRun) const;
   absl::Status Remove(const std::vector<uint64_t>& rounds);
   absl::Status RemovePaths(const std::vector<std::string>& paths);
-  absl::StatusOr<std::vector<uint64_t>> Folders() const;
+  absl::StatusOr<std::vector<uint64_t>> Folders(
+      Which which = Which::kOfTheRun) const;
+  absl::StatusOr<std::vector<StoredCheckpoint>> List(Which which) const;
   absl::Status RemoveOld(uint64_t saved);
   absl::Status WriteAside(const Checkpoint& checkpoint,
                           const std::string& path);
   absl::Status Publish(const std::string& aside, uint64_t round);
-  absl::StatusOr<wire::CheckpointManifest> ReadManifest(uint64_t round) const;
-  absl::StatusOr<wire::CheckpointManifest> Verify(uint64_t round) const;
+  absl::StatusOr<wire::CheckpointManifest> ReadManifest(uint64_t round,
+                                                        Which which) const;
+  absl::StatusOr<wire::CheckpointManifest> Verify(
+      uint64_t round, Which which = Which::kOfTheRun) const;
 
   const std::string folder_;
   const size_t keep_;

@@ -1,14 +1,16 @@
-// gossamer checkpoint: what a run has saved, whether it is whole, and its
-// generator for other programs.
+// gossamer checkpoint: what a run has saved, whether it is whole, its generator
+// for other programs, and the way back to what was set aside.
 
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/checkpoint_store.h"
@@ -24,22 +26,32 @@ namespace {
 constexpr char kExamples[] = R"(examples:
   gossamer checkpoint list --run runs/quickstart
   gossamer checkpoint verify --run runs/quickstart && echo whole
+  gossamer checkpoint restore --run runs/quickstart
   gossamer checkpoint export --run runs/quickstart --out generator.safetensors
   gossamer checkpoint export --run runs/quickstart --of 2 --raw --out two.safetensors
 
 list and verify read every file and compare it with the SHA-256 of its manifest;
 verify's exit code is 1 if one is not whole, or there is none.  A damaged one
-does no harm: a peer starts from the newest that is whole.  export writes one
+does no harm: a peer starts from the newest that is whole.
+
+A peer whose fleet begins before its newest checkpoint sets that one aside
+(event checkpoint_aside); nothing reads it by itself, so that verify tells of a
+damaged one and does not fail.  restore gives those of one round their names
+back, of all peers whose folders are here, or of none: stop the fleet first, do
+the same on all machines, and start all with --resume.
+
+export writes one
 tensor per name, which safetensors.torch.load_file() reads: of the mean of all
 peers, or of a rank; its moving average, or with --raw the parameters.
 
 JSON keys: run, common_round (the newest that every peer has whole; 0: none),
-checkpoints (a list of rank, round, whole, problem, bytes, layout,
-configuration).)";
+checkpoints (a list of rank, round, set_aside, whole, problem, bytes, layout,
+configuration); restore's are of what is there afterwards.)";
 
 struct RankedCheckpoint {
   int rank = 0;
   StoredCheckpoint stored;
+  bool set_aside = false;
 };
 
 struct Options {
@@ -47,16 +59,28 @@ struct Options {
   bool json = false;
   ModelChoice choice;
   std::string out;
+  uint64_t round = 0;  // to restore; 0: the one that was set aside
 };
 
+CheckpointStore StoreOf(const RunFolder& run, int rank) {
+  return CheckpointStore(run.PeerPath(rank) + "/checkpoints", 1);
+}
+
 absl::StatusOr<std::vector<RankedCheckpoint>> ListAll(const RunFolder& run) {
-  GOSSAMER_RETURN_IF_ERROR(run.LoadConfig().status());
+  // Who runs one peer of several machines has no configuration in its folder.
+  if (run.Ranks().empty()) {
+    GOSSAMER_RETURN_IF_ERROR(run.LoadConfig().status());
+  }
   std::vector<RankedCheckpoint> all;
   for (const int rank : run.Ranks()) {
-    const CheckpointStore store(run.PeerPath(rank) + "/checkpoints", 1);
-    GOSSAMER_ASSIGN_OR_RETURN(std::vector<StoredCheckpoint> list, store.List());
+    const CheckpointStore store = StoreOf(run, rank);
+    GOSSAMER_ASSIGN_OR_RETURN(auto list, store.List());
     for (StoredCheckpoint& stored : list) {
       all.push_back({rank, std::move(stored)});
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(list, store.ListSetAside());
+    for (StoredCheckpoint& stored : list) {
+      all.push_back({rank, std::move(stored), /*set_aside=*/true});
     }
   }
   return all;
@@ -66,11 +90,14 @@ void PrintTable(const RunFolder& run,
                 const std::vector<RankedCheckpoint>& all) {
   absl::PrintF("%4s %9s %10s  %-16s  %s\n", "rank", "round", "size", "layout",
                "");
-  for (const auto& [rank, c] : all) {
+  bool any_aside = false;
+  for (const auto& [rank, c, aside] : all) {
+    any_aside = any_aside || aside;
     absl::PrintF(
-        "%4d %9d %10s  %-16s  %s\n", rank, c.round,
+        "%4d %9d %10s  %-16s  %s%s\n", rank, c.round,
         HumanBytes(static_cast<double>(c.bytes)),
         c.whole.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint) : "",
+        aside ? "set aside, " : "",
         c.whole.ok() ? "whole" : std::string(c.whole.message()));
   }
   const uint64_t common =
@@ -80,6 +107,12 @@ void PrintTable(const RunFolder& run,
   } else {
     absl::PrintF("there is no round that all peers have\n");
   }
+  if (any_aside) {
+    absl::PrintF(
+        "gossamer checkpoint restore --run %s: back to what was set "
+        "aside\n",
+        run.path());
+  }
 }
 
 void PrintJson(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
@@ -88,10 +121,11 @@ void PrintJson(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
       {"common_round",
        run.NewestCommonRound(static_cast<int>(run.Ranks().size()))},
       {"checkpoints", nlohmann::ordered_json::array()}};
-  for (const auto& [rank, c] : all) {
+  for (const auto& [rank, c, aside] : all) {
     json["checkpoints"].push_back(
         {{"rank", rank},
          {"round", c.round},
+         {"set_aside", aside},
          {"whole", c.whole.ok()},
          {"problem", std::string(c.whole.message())},
          {"bytes", c.bytes},
@@ -101,26 +135,80 @@ void PrintJson(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
   std::cout << json.dump(2) << "\n";
 }
 
-// `verify`: the exit code says whether all is well.
-int RunList(const Options& options, bool verify) {
-  const RunFolder run(options.run);
-  const auto all = ListAll(run);
-  if (!all.ok()) return Complain("checkpoint", all.status());
-  options.json ? PrintJson(run, *all) : PrintTable(run, *all);
-  if (!verify) return kOk;
-  if (all->empty()) {
+// The exit code says whether all is well that a fleet would go on from.
+int Judge(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
+  int of_the_run = 0, damaged = 0, damaged_aside = 0;
+  for (const auto& [rank, c, aside] : all) {
+    of_the_run += !aside;
+    (aside ? damaged_aside : damaged) += !c.whole.ok();
+  }
+  if (damaged_aside > 0) {
+    std::cerr << "gossamer checkpoint: of those set aside, which no fleet goes "
+                 "on from by itself, "
+              << damaged_aside << " not whole\n";
+  }
+  if (of_the_run == 0) {
     return Complain("checkpoint",
                     absl::NotFoundError(absl::StrCat(
                         run.path(),
                         " has no checkpoint; let the run finish, "
                         "or stop it with Ctrl-C, which saves one")));
   }
-  int damaged = 0;
-  for (const auto& [rank, c] : *all) damaged += !c.whole.ok();
   if (damaged == 0) return kOk;
   return Complain("checkpoint", absl::DataLossError(absl::StrCat(
-                                    damaged, " of ", all->size(),
+                                    damaged, " of ", of_the_run,
                                     " checkpoints are not whole")));
+}
+
+int RunList(const Options& options, bool verify) {
+  const RunFolder run(options.run);
+  const auto all = ListAll(run);
+  if (!all.ok()) return Complain("checkpoint", all.status());
+  options.json ? PrintJson(run, *all) : PrintTable(run, *all);
+  return verify ? Judge(run, *all) : kOk;
+}
+
+// Of one round, or nobody knows which of them the others have.
+absl::StatusOr<uint64_t> RoundToRestore(
+    const Options& options, const std::vector<RankedCheckpoint>& all) {
+  std::set<uint64_t> rounds;
+  for (const auto& [rank, c, aside] : all) {
+    if (aside) rounds.insert(c.round);
+  }
+  if (options.round != 0 && rounds.contains(options.round)) {
+    return options.round;
+  }
+  if (rounds.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(options.run, ": nothing is set aside"));
+  }
+  if (options.round == 0 && rounds.size() == 1) return *rounds.begin();
+  return absl::InvalidArgumentError(
+      absl::StrCat(options.run, ": what is set aside is of round ",
+                   absl::StrJoin(rounds, ", "), "; choose with --round"));
+}
+
+absl::Status Restore(const Options& options) {
+  const RunFolder run(options.run);
+  GOSSAMER_ASSIGN_OR_RETURN(const auto all, ListAll(run));
+  GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, RoundToRestore(options, all));
+  std::vector<int> ranks;
+  for (const auto& [rank, c, aside] : all) {
+    if (!aside || c.round != round) continue;
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, rank).CheckPutBack(round));
+    ranks.push_back(rank);
+  }
+  // Where the disk fails in between, the same command goes on.
+  for (const int rank : ranks) {
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, rank).PutBack(round));
+  }
+  return absl::OkStatus();
+}
+
+int RunRestore(const Options& options) {
+  const absl::Status status = Restore(options);
+  if (!status.ok()) return Complain("checkpoint", status);
+  return RunList(options, /*verify=*/false);
 }
 
 int RunExport(const Options& options) {
@@ -139,19 +227,28 @@ void AddCheckpoint(Command& program) {
   auto options = std::make_shared<Options>();
   Command& command = program.AddCommand(
       {.name = "checkpoint",
-       .about = "List, verify and export what a run has saved",
+       .about = "List, verify, restore and export what a run has saved",
        .footer = kExamples});
-  for (const bool verify : {false, true}) {
-    Command& c = command.AddCommand(
-        {.name = verify ? "verify" : "list",
-         .about = verify ? "Tell by the exit code whether all are whole"
-                         : "List all checkpoints of a run",
-         .footer = kExamples,
-         .run = [options, verify] { return RunList(*options, verify); }});
+  const auto add = [&](const char* name, const char* about,
+                       int (*run)(const Options&)) -> Command& {
+    Command& c =
+        command.AddCommand({.name = name,
+                            .about = about,
+                            .footer = kExamples,
+                            .run = [options, run] { return run(*options); }});
     c.AddOption("--run", &options->run, "folder of the run, as in runs/x",
                 {.required = true, .value_name = "DIR"});
     c.AddOption("--json", &options->json, "answer as JSON");
-  }
+    return c;
+  };
+  add("list", "List all checkpoints of a run",
+      [](const Options& o) { return RunList(o, /*verify=*/false); });
+  add("verify", "Tell by the exit code whether all are whole",
+      [](const Options& o) { return RunList(o, /*verify=*/true); });
+  add("restore", "Give those that were set aside their names back", RunRestore)
+      .AddOption("--round", &options->round,
+                 "which, where those of several rounds were set aside",
+                 {.value_name = "ROUND"});
   Command& exported =
       command.AddCommand({.name = "export",
                           .about = "Write the generator, tensor by tensor",

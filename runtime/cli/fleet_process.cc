@@ -165,6 +165,7 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   const timespec limit = absl::ToTimespec(timeout);
   const int signal = ::sigtimedwait(&signals_, nullptr, &limit);
   if (signal < 0) return std::nullopt;
+  if (signal != SIGCHLD && echo_.Is(signal, SteadyNow())) return std::nullopt;
   return signal;
 }
 

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/signal_echo.h"
 
 namespace gossamer {
 
@@ -54,12 +55,14 @@ class SignalWaiter {
   SignalWaiter(const SignalWaiter&) = delete;
   SignalWaiter& operator=(const SignalWaiter&) = delete;
 
-  // The next signal, or nothing within `timeout`.
+  // The next signal, or nothing within `timeout` or where it was an echo of the
+  // first that asked this process to end.
   std::optional<int> Wait(absl::Duration timeout);
 
  private:
   sigset_t signals_;
   sigset_t before_;
+  SignalEcho echo_;
 };
 
 // Used by the thread that made it.

@@ -15,7 +15,9 @@
 #include "runtime/base/allocator.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/descriptor_limit.h"
+#include "runtime/base/signal_echo.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/peer/peer_process.h"
 #include "runtime/peer/run_config.h"
 
@@ -36,7 +38,8 @@ constexpr char kExamples[] = R"(Examples:
 Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
 peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds
 (--leave-within): the others go on without it, unless they are sent one too or
-cannot. A second signal ends this peer at once.
+cannot. A second signal ends this peer at once; the same one again within two
+seconds is the first.
 
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
@@ -56,12 +59,16 @@ void HandleSignals(PeerProcess* process, sigset_t signals) {
   std::thread([process, signals] {
     int signal = 0;
     sigwait(&signals, &signal);
+    SignalEcho echo;
+    echo.Is(signal, SteadyNow());
     if (signal == SIGTERM) {
       process->RequestLeave();
     } else {
       process->RequestStop();
     }
-    sigwait(&signals, &signal);
+    do {
+      sigwait(&signals, &signal);
+    } while (echo.Is(signal, SteadyNow()));
     _exit(128 + signal);
   }).detach();
 }

@@ -31,8 +31,8 @@ inline constexpr EventInfo kEventKinds[] = {
     {"checkpoint_aside",
      "the fleet begins before this peer's newest checkpoint, which stays under "
      "another name: not all had one to share",
-     "if that was not meant: stop all, rename it back to `round-N` everywhere, "
-     "and start all with `--resume`, with the disks that they had"},
+     "if that was not meant: stop all, `gossamer checkpoint restore` "
+     "everywhere, and start all with `--resume`, with the disks that they had"},
     {"checkpoint_damaged",
      "one on this peer's disk is not what was saved; it is not gone on from",
      "look at the disk that it names"},

@@ -92,6 +92,53 @@ TEST_F(CheckpointCommand, NothingAtAllIsNotWell) {
   EXPECT_THAT(r.err, HasSubstr("run has no checkpoint"));
 }
 
+TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
+  EXPECT_THAT(Run("checkpoint restore --run run").err,
+              HasSubstr("nothing is set aside"));
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(CheckpointStore(Folder(rank), 2).SetAsideAfter(10).value(), 20u);
+  }
+  auto json = ordered_json::parse(Run("checkpoint list --run run --json").out);
+  EXPECT_EQ(json["common_round"], 10);
+  ASSERT_EQ(json["checkpoints"].size(), 4u);
+  EXPECT_EQ(json["checkpoints"][0]["set_aside"], false);
+  EXPECT_EQ(json["checkpoints"][3]["round"], 20);
+  EXPECT_EQ(json["checkpoints"][3]["set_aside"], true);
+  EXPECT_EQ(json["checkpoints"][3]["whole"], true);
+  EXPECT_THAT(Run("checkpoint list --run run").out,
+              AllOf(HasSubstr("set aside, whole"),
+                    HasSubstr("gossamer checkpoint restore --run run")));
+  // As on a machine that runs one of the peers.
+  std::filesystem::remove(folder_.path() + "/run/config.textproto");
+  const Result r = Run("checkpoint restore --run run --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  json = ordered_json::parse(r.out);
+  EXPECT_EQ(json["common_round"], 20);
+  EXPECT_EQ(json["checkpoints"][3]["set_aside"], false);
+}
+
+TEST_F(CheckpointCommand, OfAllPeersOrOfNone) {
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(CheckpointStore(Folder(rank), 2).SetAsideAfter(10).value(), 20u);
+  }
+  const std::string aside = Folder(1) + "/set-aside-round-20";
+  std::filesystem::rename(aside, Folder(1) + "/set-aside-round-21");
+  EXPECT_THAT(Run("checkpoint restore --run run").err,
+              HasSubstr("of round 20, 21; choose with --round"));
+  EXPECT_EQ(Run("checkpoint restore --run run --round 22").code, 2);
+  std::filesystem::rename(Folder(1) + "/set-aside-round-21", aside);
+  std::filesystem::resize_file(aside + "/state.safetensors", 9);
+  const Result r = Run("checkpoint restore --run run --round 20");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.err, HasSubstr("has 9 bytes"));
+  EXPECT_TRUE(std::filesystem::exists(Folder(0) + "/set-aside-round-20"));
+  // Told, but what a fleet goes on from is whole.
+  const Result verify = Run("checkpoint verify --run run");
+  EXPECT_EQ(verify.code, 0);
+  EXPECT_THAT(verify.err, HasSubstr("1 not whole"));
+  EXPECT_THAT(verify.out, HasSubstr("set aside, "));
+}
+
 TEST_F(CheckpointCommand, WrongCallsAreTold) {
   EXPECT_EQ(Run("checkpoint").code, 2);
   EXPECT_EQ(Run("checkpoint list").code, 2);

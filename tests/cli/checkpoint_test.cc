@@ -300,6 +300,55 @@ TEST(CheckpointStore, SetsTheNewestOfAnUnsharedPastAside) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1, 4));
 }
 
+TEST(CheckpointStore, PutsBackWhatWasSetAside) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 9);
+  SaveRounds(store, {1, 2, 3});
+  ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
+  const auto aside = store.ListSetAside();
+  ASSERT_TRUE(aside.ok()) << aside.status();
+  ASSERT_EQ(aside->size(), 1u);
+  EXPECT_EQ(aside->front().round, 3u);
+  EXPECT_TRUE(aside->front().whole.ok());
+  EXPECT_EQ(aside->front().id.round, 3u);
+  EXPECT_GT(aside->front().bytes, 0u);
+  EXPECT_EQ(store.List()->size(), 1u);
+  EXPECT_EQ(store.PutBack(2).code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store.PutBack(3).ok());
+  EXPECT_THAT(store.Rounds(), ElementsAre(1, 3));
+  EXPECT_TRUE(store.ListSetAside()->empty());
+}
+
+// Another of its round is not replaced; of a later one peers would go on.
+TEST(CheckpointStore, WhatWouldNotBeTheNewestIsNotPutBack) {
+  for (const uint64_t there : {3, 4}) {
+    const TemporaryFolder folder;
+    CheckpointStore store(folder.path(), 9);
+    SaveRounds(store, {1, 3});
+    ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
+    SaveRounds(store, {there});
+    const absl::Status status = store.PutBack(3);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("/round-", there, " is there")));
+    EXPECT_THAT(store.Rounds(), ElementsAre(1, there));
+    EXPECT_EQ(store.ListSetAside()->size(), 1u);
+  }
+}
+
+TEST(CheckpointStore, WhatIsDamagedIsNotPutBack) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 9);
+  SaveRounds(store, {1, 3});
+  ASSERT_EQ(store.SetAsideAfter(1).value(), 3u);
+  std::filesystem::resize_file(
+      folder.path() + "/set-aside-round-3/state.safetensors", 40);
+  EXPECT_EQ(store.PutBack(3).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store.ListSetAside()->front().whole.code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_THAT(store.Rounds(), ElementsAre(1));
+}
+
 // Where the disk fails meanwhile, an older one of that past is not the newest.
 TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
   bool failed = true;
@@ -408,6 +457,32 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(10).ok());
     EXPECT_TRUE(CheckpointStore(folder.path(), 2).Load(20).ok());
   }
+}
+
+// Until the folder is synced, nobody is told that it is back.
+TEST_P(FaultLoop, PuttingBackLosesNothing) {
+  bool failed = true;
+  int points = 0;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(absl::StrCat("operation ", n));
+    const TemporaryFolder folder;
+    FailingFiles files;
+    files.dead = GetParam();
+    CheckpointStore store(folder.path(), 2, files);
+    SaveRounds(store, {1, 9});
+    ASSERT_EQ(store.SetAsideAfter(1).value(), 9u);
+    files.done = 0;
+    files.fail_at = n;
+    failed = !store.PutBack(9).ok();
+    points += failed;
+    CheckpointStore after(folder.path(), 2);
+    if (after.Rounds().back() != 9) {
+      EXPECT_TRUE(failed);
+      EXPECT_TRUE(after.PutBack(9).ok());
+    }
+    EXPECT_THAT(after.Rounds(), ElementsAre(1, 9));
+  }
+  EXPECT_EQ(points, 2) << "the rename and the sync of the folder";
 }
 
 // Also one that is to go: a kill meanwhile is no damage to tell of.

@@ -76,6 +76,10 @@ TEST(ProcessGroup, SignalsAreTheParentsOwn) {
   ASSERT_TRUE(group.Start({"waiter", {"/bin/sleep", "1000"}, ""}).ok());
   ::kill(::getpid(), SIGINT);
   EXPECT_EQ(signals.Wait(kLong), SIGINT);
+  ::kill(::getpid(), SIGINT);
+  EXPECT_EQ(signals.Wait(kLong), std::nullopt) << "an echo";
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_EQ(signals.Wait(kLong), SIGTERM);
   EXPECT_THAT(group.Reap(), SizeIs(0));
   group.Signal(SIGTERM);
   EXPECT_TRUE(group.WaitAll(signals, kLong));

@@ -6,6 +6,7 @@ usage: preemption_test.py PREEMPTION_PY [unittest arguments]
 
 import http.server
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,14 @@ LIMIT = 30  # seconds
 CHILD = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print("ready", flush=True)
+time.sleep(60)
+"""
+# Says what it is told.
+TELLS = """
+import signal, time
+for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(s, lambda n, _: print(signal.Signals(n).name, flush=True))
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -95,7 +104,8 @@ class PreemptionTest(unittest.TestCase):
             [sys.executable, SCRIPT, "--cloud", cloud, "--every", "0.05",
              "--metadata", f"http://127.0.0.1:{self.server.server_port}", "--",
              sys.executable, "-c", child],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process
 
@@ -169,6 +179,55 @@ class PreemptionTest(unittest.TestCase):
         _, errors = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 7, "signals are passed on")
         self.assertEqual(errors.count("asking on"), 1, errors)
+
+    def told(self, process, *sent):
+        """What a command hears of signals to all of a group, one by one."""
+        heard = []
+        for number in sent:
+            os.killpg(process.pid, number)
+            heard.append(process.stdout.readline().strip())
+        return heard
+
+    def end(self, process):
+        """What it has heard besides."""
+        pid = self.command_of(process)
+        os.kill(pid, signal.SIGKILL)
+        rest, _ = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 137)
+        return rest.split()
+
+    def command_of(self, process):
+        path = f"/proc/{process.pid}/task/{process.pid}/children"
+        with open(path) as f:
+            return int(f.read())
+
+    def test_a_signal_to_the_whole_group_comes_once(self):
+        process = self.start("aws", TELLS)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+        self.assertEqual(self.told(process, *sent), [s.name for s in sent])
+        time.sleep(0.3)
+        self.assertEqual(self.end(process), [])
+
+    def test_a_shutdown_that_follows_the_notice_is_the_same(self):
+        process = self.start("gcp", TELLS)
+        heard = [process.stdout.readline().strip()]
+        Cloud.notice = True
+        heard.append(process.stdout.readline().strip())
+        os.killpg(process.pid, signal.SIGTERM)
+        # Somebody who insists is heard.
+        heard += self.told(process, signal.SIGINT, signal.SIGTERM)
+        self.assertEqual(heard, ["ready", "SIGTERM", "SIGINT", "SIGTERM"])
+        self.assertEqual(self.end(process), [])
+
+    def test_a_notice_that_follows_the_shutdown_is_the_same(self):
+        process = self.start("gcp", TELLS)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertEqual(self.told(process, signal.SIGTERM), ["SIGTERM"])
+        Cloud.notice = True
+        self.assertIn("will be taken away", process.stderr.readline())
+        time.sleep(0.3)
+        self.assertEqual(self.end(process), [])
 
     def test_ends_as_its_command_ends(self):
         for child, code in (("raise SystemExit(3)", 3),

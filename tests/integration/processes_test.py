@@ -20,6 +20,8 @@ import unittest
 BIN = ""
 LIMIT = 120  # seconds that no wait of these tests may exceed
 LEASE = 4  # seconds, as gossamer-topology has it
+PREEMPTION = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir,
+                          "deploy", "preemption.py")
 
 CONFIG = """
 name: "{name}"
@@ -94,10 +96,10 @@ class Fleet:
         with open(port_file) as f:
             self.port = int(f.read())
 
-    def start_peer(self, k, *extra):
+    def start_peer(self, k, *extra, wrapper=()):
         with open(os.path.join(self.folder, f"peer-{k}.log"), "a") as log:
             self.processes[k] = subprocess.Popen(
-                [program("gossamer-peer"), "--topology",
+                [*wrapper, program("gossamer-peer"), "--topology",
                  f"127.0.0.1:{self.port}", "--config", self.config, "--id",
                  str(k), "--run-dir", self.run_dir,
                  *self.door(f"peer-{k}"), *extra],
@@ -614,6 +616,44 @@ class ProcessTest(unittest.TestCase):
             fleet.processes[k].send_signal(signal.SIGTERM)
         self.assertEqual(fleet.wait(1, 3, 4), [0, 0, 0])
         self.assertEqual(len({fleet.round_of(k) for k in (1, 3, 4)}), 1)
+
+    def test_a_signal_that_comes_twice_is_one(self):
+        fleet = self.fleet(rounds=1000000, peers=4)
+        fleet.start_service()
+        fleet.start_peer(1, wrapper=[sys.executable, PREEMPTION, "--cloud",
+                                     "aws", "--metadata",
+                                     "http://127.0.0.1:9", "--"])
+        for k in (2, 3, 4):
+            fleet.start_peer(k)
+        wait_for(lambda: fleet.round_of(1) > 50)
+        # As systemd does with KillMode=control-group.
+        wrapper = fleet.processes[1].pid
+        with open(f"/proc/{wrapper}/task/{wrapper}/children") as f:
+            both = [wrapper, int(f.read())]
+        for pid in both:
+            os.kill(pid, signal.SIGTERM)
+        self.assertEqual(fleet.wait(1), [0])
+        self.assertIn("left", fleet.events(1))
+        # And at a bare one, apart enough that both are seen.
+        for _ in range(2):
+            fleet.processes[2].send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        self.assertEqual(fleet.wait(2, 3, 4), [0, 0, 0])
+
+    def test_a_second_signal_later_ends_a_peer_at_once(self):
+        fleet = self.fleet(rounds=1000000)
+        fleet.start()
+        wait_for(lambda: fleet.round_of(1) > 50)
+        fleet.processes[2].send_signal(signal.SIGSTOP)  # no round ends
+        for sent, passes in ((signal.SIGINT, 2.1), (signal.SIGINT, 0)):
+            self.assertIsNone(fleet.processes[1].poll())
+            fleet.processes[1].send_signal(sent)
+            time.sleep(passes)
+        self.assertEqual(fleet.wait(1), [130])
+        fleet.processes[3].send_signal(signal.SIGTERM)
+        time.sleep(0.05)
+        fleet.processes[3].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(3), [130], "another one is no echo")
 
     def test_a_peer_leaves_though_the_service_is_gone(self):
         for algorithm in ("dp-oadam", "cp-oadam"):

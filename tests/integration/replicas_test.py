@@ -31,8 +31,8 @@ def free_port():
 
 
 class Etcd:
-    def __init__(self, folder, certificates=None):
-        self.port = free_port()
+    def __init__(self, folder, certificates=None, port=None):
+        self.port = port or free_port()
         scheme, locked = "http", []
         if certificates:
             scheme = "https"
@@ -244,7 +244,7 @@ class ReplicasTest(unittest.TestCase):
     def certificates(self):
         """An authority, and one certificate for etcd and who asks it."""
         folder = os.path.join(self.folder, "certs")
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "extensions"), "w") as f:
             f.write("subjectAltName=IP:127.0.0.1\n")
         key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -275,11 +275,23 @@ class ReplicasTest(unittest.TestCase):
                       stranger.stderr)
         port_file = os.path.join(self.folder, "port")
         known = subprocess.Popen(
-            [*service, "--store-certs", certificates, "--port-file",
-             port_file], stderr=subprocess.DEVNULL)
+            [*service, "--store-certs", certificates, "--store-lease", "1",
+             "--port-file", port_file], stderr=subprocess.DEVNULL)
         self.addCleanup(known.wait)
         self.addCleanup(known.kill)
         wait_for(lambda: os.path.exists(port_file) or known.poll() is not None)
+        with open(port_file) as f:
+            status = [program("gossamer"), "status", "--topology",
+                      f"127.0.0.1:{f.read().strip()}", "--json"]
+        wait_for(lambda: run(*status).returncode == 0)
+        locked.kill()
+        wait_for(lambda: run(*status).returncode != 0)
+        # Renewed by another authority: nobody believes those of before.
+        self.certificates()
+        again = Etcd(os.path.join(self.folder, "locked"), certificates,
+                     locked.port)
+        self.addCleanup(again.kill)
+        wait_for(lambda: run(*status).returncode == 0)
         known.send_signal(signal.SIGTERM)
         self.assertEqual(known.wait(processes.LIMIT), 0)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each bug that is planted on purpose must be found by the simulation within so
-many seeds, be found again by the line that is printed for it, and without one
-nothing may be.
+many seeds, be found again by the line that is printed for it, and without it
+nothing may be: neither in that seed nor in the first so many.
 
 usage: seeded_bugs_test.py GOSSAMER [BUG ...]
 """
@@ -137,6 +137,10 @@ def main():
             missed.append(bug)
             print(f"{bug}: seed {first['seed']} does not show it again: "
                   f"{first}", flush=True)
+        elif first and violations(gossamer, None, first["seed"], 1):
+            missed.append(bug)
+            print(f"{bug}: seed {first['seed']} shows something without it, "
+                  "too", flush=True)
         elif first:
             print(f"{bug} ({breaks}): seed {first['seed']}: {first['what']}",
                   flush=True)

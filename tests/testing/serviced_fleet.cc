@@ -41,13 +41,17 @@ ServicedFleet::ServicedFleet(simulation::Scenario scenario)
   if (!started.ok()) Violation(started.ToString());
   for (size_t i = 0; i < seats_.size(); ++i) {
     seats_[i].machine.id = {i + 1};
-    seats_[i].life = std::make_unique<SimLife>(world_, seats_[i].machine,
-                                               /*resume=*/false);
+    if (i + static_cast<size_t>(scenario_.late) < seats_.size()) Join(i + 1);
   }
 }
 
 ServicedFleet::~ServicedFleet() {
   for (Seat& seat : seats_) seat.life.reset();
+}
+
+void ServicedFleet::Join(uint64_t id) {
+  Seat& seat = seats_[id - 1];
+  seat.life = std::make_unique<SimLife>(world_, seat.machine, /*resume=*/false);
 }
 
 void ServicedFleet::Restart(uint64_t id) {

@@ -45,6 +45,8 @@ class ServicedFleet {
   // The same for a fleet that agrees on its end now.
   std::string Stop();
 
+  // Starts one of the scenario's late peers, its last ones.
+  void Join(uint64_t id);
   // kill -9, and the process again at once, from its checkpoints.
   void Restart(uint64_t id);
 
@@ -61,6 +63,10 @@ class ServicedFleet {
   // 1/M sum_i ||x_i - mean||^2 of these peers.
   double ConsensusDistance(const std::set<PeerId>& ids) const;
   std::set<PeerId> Everybody() const;
+  // How many rounds this peer has ended, not passed over.
+  uint64_t RoundsDone(uint64_t id) const {
+    return seats_[id - 1].machine.rounds_done;
+  }
   // Of all parameters at the end of a peer's life, once it has ended.
   const std::vector<float>& Last(uint64_t id) const {
     return seats_[id - 1].machine.last;

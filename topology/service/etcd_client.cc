@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "proto/etcd.grpc.pb.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/identity/certificate.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/transport/grpc/replicas.h"
 
@@ -19,17 +22,32 @@ namespace etcd = ::etcdserverpb;
 // Above the record of the largest fleet.
 constexpr int kMostReceived = 4 << 20;
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFrom(
-    const std::string& folder) {
-  if (folder.empty()) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions options;
-  GOSSAMER_RETURN_IF_ERROR(CheckPrivate(folder + "/key.pem"));
-  GOSSAMER_ASSIGN_OR_RETURN(options.pem_root_certs,
-                            ReadPemFile(folder + "/ca.pem"));
-  GOSSAMER_ASSIGN_OR_RETURN(options.pem_cert_chain,
+// What is shown to etcd and whom to believe; all empty: no encryption.
+struct Pems {
+  std::string authority, certificate, key;
+  friend bool operator==(const Pems&, const Pems&) = default;
+};
+
+absl::StatusOr<Pems> ReadPems(const std::string& folder) {
+  Pems pems;
+  if (folder.empty()) return pems;
+  const std::string key = folder + "/key.pem";
+  GOSSAMER_RETURN_IF_ERROR(CheckPrivate(key));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.authority, ReadPemFile(folder + "/ca.pem"));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.certificate,
                             ReadPemFile(folder + "/cert.pem"));
-  GOSSAMER_ASSIGN_OR_RETURN(options.pem_private_key,
-                            ReadPemFile(folder + "/key.pem"));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.key, ReadPemFile(key));
+  if (KeyFits(pems.certificate, pems.key)) return pems;
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, ": is not the private key of cert.pem beside it"));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Pems& pems) {
+  if (pems == Pems{}) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = pems.authority;
+  options.pem_cert_chain = pems.certificate;
+  options.pem_private_key = pems.key;
   return grpc::SslCredentials(options);
 }
 
@@ -49,17 +67,50 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 
 }  // namespace
 
-struct EtcdClient::Stubs {
-  const std::string endpoints;
-  const absl::Duration limit;
-  Replicas replicas;
+class EtcdClient::Stubs {
+ public:
+  Stubs(std::string endpoints, std::string folder, Pems pems,
+        absl::Duration limit)
+      : endpoints_(std::move(endpoints)),
+        folder_(std::move(folder)),
+        limit_(limit),
+        pems_(std::move(pems)),
+        replicas_(endpoints_, [this](const std::string& endpoint) {
+          MutexLock lock(&mu_);
+          return MakeChannel(endpoint, CredentialsOf(pems_));
+        }) {}
 
   absl::Status Ask(const Replicas::Call& call) {
-    const grpc::Status status = replicas.Ask(limit, call);
+    const absl::Status read = ReadAgain();
+    const grpc::Status status = replicas_.Ask(limit_, call);
     if (status.ok()) return absl::OkStatus();
     return absl::UnavailableError(
-        absl::StrCat("etcd at ", endpoints, ": ", status.error_message()));
+        absl::StrCat("etcd at ", endpoints_, ": ", status.error_message(),
+                     read.ok() ? "" : "; ", read.message(),
+                     read.ok() ? "" : "; what was read before is used"));
   }
+
+ private:
+  // An open connection outlives its certificates; who connects again shows what
+  // the connection was made with, so that one is made anew when they change.
+  // Files that are being replaced are none to change to.
+  absl::Status ReadAgain() {
+    GOSSAMER_ASSIGN_OR_RETURN(Pems now, ReadPems(folder_));
+    {
+      MutexLock lock(&mu_);
+      if (now == pems_) return absl::OkStatus();
+      pems_ = std::move(now);
+    }
+    replicas_.Forget();
+    return absl::OkStatus();
+  }
+
+  const std::string endpoints_;
+  const std::string folder_;
+  const absl::Duration limit_;
+  Mutex mu_;
+  Pems pems_ ABSL_GUARDED_BY(mu_);
+  Replicas replicas_;
 };
 
 EtcdClient::EtcdClient(std::unique_ptr<Stubs> stubs)
@@ -69,15 +120,9 @@ EtcdClient::~EtcdClient() = default;
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(
     const std::string& endpoints, const std::string& certificates,
     absl::Duration limit) {
-  GOSSAMER_ASSIGN_OR_RETURN(auto credentials, CredentialsFrom(certificates));
-  std::unique_ptr<Stubs> stubs(
-      new Stubs{.endpoints = endpoints,
-                .limit = limit,
-                .replicas = {endpoints, [credentials = std::move(credentials)](
-                                            const std::string& endpoint) {
-                               return MakeChannel(endpoint, credentials);
-                             }}});
-  return std::unique_ptr<EtcdClient>(new EtcdClient(std::move(stubs)));
+  GOSSAMER_ASSIGN_OR_RETURN(Pems pems, ReadPems(certificates));
+  return std::unique_ptr<EtcdClient>(new EtcdClient(std::make_unique<Stubs>(
+      endpoints, certificates, std::move(pems), limit)));
 }
 
 absl::StatusOr<std::optional<etcd::KeyValue>> EtcdClient::Get(

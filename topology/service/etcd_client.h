@@ -22,7 +22,8 @@ namespace gossamer {
 class EtcdClient {
  public:
   // `endpoints`: host:port[,host:port...] of one cluster.  `certificates`: a
-  // folder with ca.pem, cert.pem and key.pem, read now; empty: no encryption.
+  // folder with ca.pem, cert.pem and key.pem, read now and again before each
+  // call, so that they may be replaced; empty: no encryption.
   // A call takes at most `limit`.  kInvalidArgument says what is wrong with a
   // file.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(
@@ -49,7 +50,7 @@ class EtcdClient {
   absl::Status Revoke(int64_t lease);
 
  private:
-  struct Stubs;
+  class Stubs;
   explicit EtcdClient(std::unique_ptr<Stubs> stubs);
   const std::unique_ptr<Stubs> stubs_;
 };

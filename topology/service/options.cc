@@ -95,7 +95,8 @@ void AddFlags(Command& program, Flags& f) {
                     "keep that in etcd instead, for several replicas",
                     {.value_name = "etcd://HOST:PORT[,...]"});
   program.AddOption("--store-certs", &s.store.certificates,
-                    "folder with ca.pem, cert.pem and key.pem for etcd",
+                    "folder with ca.pem, cert.pem and key.pem for etcd; may be "
+                    "replaced meanwhile",
                     {.value_name = "DIR"});
   program.AddOption("--store-lease", &f.store_lease,
                     "seconds of silence until another replica takes over",

@@ -389,11 +389,12 @@ void SimLife::Spoil() {
   watch_->Accept();
 }
 
-void SimLife::Leave() {
+void SimLife::Leave(std::optional<absl::Duration> limit) {
   if (!joined() || crash_.dead()) return;
   leaving_ = true;
-  peer_->Leave(loop_.Now() + kLeaveLimit +
-               kRoundsToLeave * world_.scenario.interval());
+  peer_->Leave(loop_.Now() +
+               limit.value_or(kLeaveLimit +
+                              kRoundsToLeave * world_.scenario.interval()));
 }
 
 }  // namespace gossamer::simulation

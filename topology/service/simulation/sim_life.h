@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -83,7 +84,8 @@ class SimLife final : private MetricsSink {
   bool stopped() const { return peer_ && peer_->stopped(); }
   bool left() const { return peer_ && peer_->left(); }
   // As a signal that the machine is to be taken away.
-  void Leave();
+  // Within `limit`, else a time that is enough under the scenario's faults.
+  void Leave(std::optional<absl::Duration> limit = std::nullopt);
   // As by a bit that memory lost; not so often in one life that it gives up.
   void Spoil();
   bool spoilt() const { return spoilt_; }

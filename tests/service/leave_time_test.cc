@@ -1,0 +1,78 @@
+// How long SIGTERM takes to end a peer in good order, with the heartbeats that
+// the service asks for unless it is told otherwise.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/testing/serviced_fleet.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::IsEmpty;
+
+// What --leave-within leaves after the checkpoint and the last words.
+constexpr absl::Duration kLimit = absl::Seconds(8);
+constexpr absl::Duration kPromised = absl::Seconds(10);
+
+simulation::Scenario Eight(DeadlinePolicy::Kind deadline, absl::Duration step) {
+  simulation::Scenario s;
+  s.seed = 7;
+  s.peers = 8;
+  s.schedule.schedule = "permuted-ring";
+  s.codec = "innov-int4:least=16";
+  s.quantized = true;
+  s.deadline.kind = deadline;
+  s.game = "quadratic";
+  s.dimension = 16;
+  s.noise = 0.1;
+  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
+  s.fault_rounds = 1'000'000;
+  s.checkpoint_every = 500;
+  s.link.latency = absl::Milliseconds(50);
+  s.step_time = step;
+  s.step_jitter = 0.1;
+  s.heartbeat = absl::Seconds(1);
+  s.lease = absl::Seconds(4);
+  s.suspect_after = absl::Seconds(2);
+  return s;
+}
+
+bool RunFor(ServicedFleet& fleet, absl::Duration length) {
+  const absl::Time end = fleet.loop().Now() + length;
+  return fleet.Until([&] { return fleet.loop().Now() >= end; }, 2 * length);
+}
+
+TEST(LeaveTimeTest, EightPeersLeaveInGoodOrderWithinTenSeconds) {
+  for (const auto deadline :
+       {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
+    for (const absl::Duration step :
+         {absl::Milliseconds(8), absl::Milliseconds(500)}) {
+      ServicedFleet fleet(Eight(deadline, step));
+      ASSERT_TRUE(RunFor(fleet, absl::Seconds(20)));
+      ASSERT_TRUE(fleet.Together());
+      absl::Duration longest;
+      for (const uint64_t id : {8, 3, 1, 6}) {
+        // Somewhere else between two heartbeats.
+        ASSERT_TRUE(RunFor(fleet, absl::Milliseconds(2300)));
+        ASSERT_TRUE(fleet.peer(id).joined());
+        const absl::Time asked = fleet.loop().Now();
+        fleet.peer(id).Leave(kLimit);
+        ASSERT_TRUE(
+            fleet.Until([&] { return fleet.RoundsOf({{id}}).second == 0; },
+                        absl::Minutes(1)))
+            << fleet.violation();
+        longest = std::max(longest, fleet.loop().Now() - asked);
+      }
+      EXPECT_LT(longest, kPromised);
+      EXPECT_EQ(fleet.Count("left"), 4);
+      EXPECT_EQ(fleet.Count("left_late"), 0);
+      EXPECT_THAT(fleet.Stop(), IsEmpty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer
