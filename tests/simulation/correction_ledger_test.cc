@@ -50,6 +50,16 @@ TEST_F(CorrectionLedgerTest, ACrashExcusesItsIncarnation) {
   EXPECT_THAT(ledger_.Finish(), HasSubstr("never did"));
 }
 
+TEST_F(CorrectionLedgerTest, ACrashLosesTheLastOnesOnly) {
+  for (const ExchangeId id : {256, 512, 768}) {
+    EXPECT_THAT(ledger_.Apply(one_, id, 7), IsEmpty());
+    if (id == 512) continue;
+    EXPECT_THAT(ledger_.Apply(two_, id, 7), IsEmpty());
+  }
+  ledger_.Crash(kTwo, 1);
+  EXPECT_THAT(ledger_.Finish(), HasSubstr("it applied later ones"));
+}
+
 TEST_F(CorrectionLedgerTest, WhoWasRemovedAndSaysWhatItLostIsExcused) {
   EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());
   const Event lost{{}, 2, "edge_lost", "peer 1 began anew"};

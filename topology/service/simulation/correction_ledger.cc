@@ -132,14 +132,19 @@ bool CorrectionLedger::CutApart(const Key& key) const {
 
 std::string CorrectionLedger::Finish() const {
   for (const auto& [key, in] : incarnations_) {
-    if (Excused(key, 0) || Excused(key, 1) || CutApart(key)) continue;
+    const bool excused = Excused(key, 0) || Excused(key, 1) || CutApart(key);
+    if (excused && cuts_.contains(key)) continue;
     for (const int side : {0, 1}) {
+      const Applied& other = in.applied[1 - side];
+      // What is lost with a life is the last of what it would have applied.
+      const ExchangeId lost = other.empty() ? 0 : other.back().first + 1;
       for (const auto& [id, hash] : in.applied[side]) {
-        if (Find(in.applied[1 - side], id) != nullptr) continue;
+        if (Find(other, id) != nullptr || (excused && id >= lost)) continue;
         return absl::StrFormat(
             "peer %d applied the correction with peer %d of round %d.%d, which "
-            "the other end never did, though neither crashed (epochs %d, %d)",
+            "the other end never did, though %s (epochs %d, %d)",
             key[side], key[1 - side], RoundOf(id), id % kMaxPhases,
+            excused ? "it applied later ones" : "neither crashed",
             key[2 + side], key[3 - side]);
       }
     }

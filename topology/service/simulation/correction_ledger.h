@@ -5,7 +5,9 @@
 // bits, negated at the end with the larger id, must then be the same.  A life
 // that goes on from a checkpoint has undone what came after it.  A correction
 // may lack its opposite only if a life of its incarnation crashed, or left no
-// record of the edge to the next one.  Knows nothing of networks or codecs.
+// record of the edge to the next one, and then only after the last one that the
+// other end applied, unless there was a record.  Knows nothing of networks or
+// codecs.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_CORRECTION_LEDGER_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_CORRECTION_LEDGER_H_
