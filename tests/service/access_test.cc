@@ -113,15 +113,16 @@ class LockedServiceTest : public ::testing::Test {
   }
   ~LockedServiceTest() override { End(); }
 
-  void Begin(const std::string& state) {
+  void Begin(const std::string& state, int expected = 1) {
     FleetOptions options;
     options.run_id = "run";
-    options.expected = 1;
+    options.expected = expected;
+    options.heartbeat = absl::Milliseconds(10);
     auto store = SqliteStore::Open(folder_.path() + "/" + state);
     const auto certificates = run_.Certificates(
         run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
-        options, *std::move(store), [this] { return clock_.Now(); },
+        options, *std::move(store), [this] { return clock_.Now() + passed_; },
         [this](const std::string& line) {
           if (line.find("_refused: ") != std::string::npos ||
               line.find("trust_unread: ") != std::string::npos ||
@@ -179,6 +180,44 @@ class LockedServiceTest : public ::testing::Test {
                &response);
   }
 
+  grpc::StatusCode Measure(const Identity& who) {
+    wire::MeasureLinksRequest request;
+    request.set_run_id("run");
+    wire::LinkSurveyStatus response;
+    return Ask(*StubOf(who), &wire::Topology::Stub::MeasureLinks, request,
+               &response)
+        .error_code();
+  }
+  // Of a peer that trains in a fleet under way, as `change` has it.
+  template <typename Change>
+  void Beat(uint64_t id, Change change) {
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(5 + 100 * id);
+    request.set_round(100);
+    request.set_round_begun(100);
+    change(request);
+    wire::HeartbeatResponse response;
+    const grpc::Status status =
+        Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Heartbeat, request,
+            &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  // Assembles peers 1 .. n.
+  void BeginWith(int n) {
+    End();
+    Begin("larger.sqlite", n);
+    for (int id = 1; id <= n; ++id) {
+      wire::RegisterRequest request = RequestOf(id);
+      request.set_boot_id(5 + 100 * id);
+      wire::RegisterResponse response;
+      ASSERT_TRUE(Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Register,
+                      request, &response)
+                      .ok());
+    }
+  }
+
   std::vector<std::string> Log() {
     MutexLock lock(&log_mu_);
     return log_;
@@ -187,6 +226,8 @@ class LockedServiceTest : public ::testing::Test {
   const TestRun run_;
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
+  // By the service's own clock, beyond what has.
+  std::atomic<absl::Duration> passed_ = absl::ZeroDuration();
   SteadyWallClock clock_;
   Mutex log_mu_;
   std::vector<std::string> log_;  // what the service's threads told
@@ -357,14 +398,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
 }
 
 TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
-  const auto measure = [&](const Identity& who) {
-    wire::MeasureLinksRequest request;
-    request.set_run_id("run");
-    wire::LinkSurveyStatus response;
-    return Ask(*StubOf(who), &wire::Topology::Stub::MeasureLinks, request,
-               &response)
-        .error_code();
-  };
+  const auto measure = [&](const Identity& who) { return Measure(who); };
   ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
   EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
   // Nor who waits to be let in.
@@ -373,6 +407,34 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
   EXPECT_NE(measure(run_.Peer(1)), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(measure(run_.Other(Role::kOperator)),
             grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(LockedServiceTest, WhoHasLeftOrWasRemovedSteersItNoMore) {
+  BeginWith(5);
+  const auto plain = [](wire::HeartbeatRequest&) {};
+  for (const int id : {2, 3}) {
+    EXPECT_NE(Measure(run_.Peer(id)), grpc::StatusCode::PERMISSION_DENIED);
+  }
+  const auto leave = [](wire::HeartbeatRequest& h) { h.set_leaving(true); };
+  for (int id = 1; id <= 5; ++id) Beat(id, plain);
+  Beat(2, leave);
+  passed_ = absl::Milliseconds(500);
+  Beat(2, leave);
+  EXPECT_NE(Measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED)
+      << "it trains up to its departure";
+  Beat(2, [](wire::HeartbeatRequest& h) { h.set_finished(true); });
+  passed_ = absl::Seconds(6);
+  const auto suspect = [](wire::HeartbeatRequest& h) { h.add_suspected(3); };
+  for (const int id : {1, 4, 5}) Beat(id, suspect);
+  Beat(1, suspect);
+  for (const int id : {2, 3}) {
+    EXPECT_EQ(Measure(run_.Peer(id)), grpc::StatusCode::PERMISSION_DENIED)
+        << id;
+    EXPECT_EQ(Stop(*StubOf(run_.Peer(id))).error_code(),
+              grpc::StatusCode::PERMISSION_DENIED)
+        << id;
+  }
+  EXPECT_TRUE(Stop(*StubOf(run_.Peer(1))).ok());
 }
 
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {

@@ -149,6 +149,25 @@ TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
+// Its process may live on, and send what it likes.
+TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
+  Assemble(4);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  beats_[2].finished = true;
+  Run(1);
+  ASSERT_EQ(fleet_->record().counts.leaves, 1);
+  beats_[2].view_epoch = fleet_->record().view.epoch;
+  beats_[2].acknowledged_stop = 10'000;
+  beats_[2].request_stop = true;
+  Run(2);
+  EXPECT_EQ(fleet_->record().stop.round, 0u);
+  beats_[1].request_stop = true;
+  Run(1);
+  EXPECT_NE(fleet_->record().stop.round, 0u);
+}
+
 // There is always another that is ready to join as soon as a view is adopted.
 TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
   Assemble(4);

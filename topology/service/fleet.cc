@@ -187,11 +187,14 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
                      " trains by nothing is known here"));
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
+  // Before the last word of one that leaves makes it one that has left.
+  const bool steers =
+      OfTheFleet(*member) && (member->in_view || heartbeat.view_epoch != 0);
   Learn(heartbeat, *member, now);
   ReplaceForgotten(heartbeat, *member, now);
   // Who trains may stand at a stop that an older disk has forgotten, and that
   // others have ended at.
-  if (TrainsHere(*member)) {
+  if (steers) {
     HearOfStop(heartbeat.acknowledged_stop);
     if (heartbeat.request_stop) {
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
@@ -346,7 +349,7 @@ void Fleet::Note(const std::string& line) {
 }
 
 bool Fleet::TrainsHere(const MemberRecord& m) const {
-  return m.in_view || (OfTheFleet(m) && live_.at(m.id).trains);
+  return OfTheFleet(m) && (m.in_view || live_.at(m.id).trains);
 }
 
 MemberRecord* Fleet::Find(PeerId id) {

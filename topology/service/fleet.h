@@ -162,9 +162,6 @@ class Fleet {
   void LetLeave(absl::Time now);
   void NoteGone(absl::Time now);
   bool WaitsToLeave(const MemberRecord& m, absl::Time now) const;
-  static bool OfTheFleet(const MemberRecord& m) {
-    return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
-  }
   // In the view, by the record or by what it says.
   bool TrainsHere(const MemberRecord& m) const;
   // Every member trains by the present view, or is suspected: another one may

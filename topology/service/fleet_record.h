@@ -46,6 +46,14 @@ struct MemberRecord {
   friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
 };
 
+inline bool OfTheFleet(const MemberRecord& m) {
+  return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
+}
+// `in_view` may still be true of one that has left.
+inline bool InTheView(const MemberRecord& m) {
+  return m.in_view && OfTheFleet(m);
+}
+
 // What has happened to members since the run began.
 struct FleetCounts {
   uint64_t suspicions = 0;  // times that one came under suspicion

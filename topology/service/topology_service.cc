@@ -143,7 +143,7 @@ absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
     const auto& members = plane_->fleet().record().members;
     const bool member =
         std::any_of(members.begin(), members.end(), [&](const MemberRecord& m) {
-          return m.id == caller->identity.peer && m.in_view;
+          return m.id == caller->identity.peer && InTheView(m);
         });
     admitted = access_.Check(
         caller->identity,
