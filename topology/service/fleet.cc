@@ -145,6 +145,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     ++version_;
   }
   live_[id].last_heard = now;
+  live_[id].registered_here = true;
   Settle(now);
   return id;
 }
@@ -172,7 +173,10 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   if (member->boot_id != heartbeat.boot_id) {
     // Which of the two registered last is not known to a service that was
     // started since from a disk that may be older: whoever registers again is.
-    if (heartbeat.registered_generation < record_.generation) {
+    // By a clock that is behind the generation of its service may be above this
+    // one's, or the same.
+    if (heartbeat.registered_generation != record_.generation ||
+        !live_.at(member->id).registered_here) {
       return absl::NotFoundError(
           absl::StrCat("this life of peer ", heartbeat.peer_id.value,
                        " is not registered here any more"));
@@ -181,7 +185,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
         "another process has registered as peer ", heartbeat.peer_id.value,
         " since; two processes must not share an id"));
   }
-  if (!record_.assembled && heartbeat.view_epoch != 0) {
+  if (heartbeat.view_epoch != 0 &&
+      (!record_.assembled || HasOneToHandBack(heartbeat))) {
     return absl::NotFoundError(
         absl::StrCat("of the view that peer ", heartbeat.peer_id.value,
                      " trains by nothing is known here"));

@@ -119,7 +119,8 @@ class Fleet {
     bool ready = false;
     // By a view, as it says itself; the record may be of an old disk.
     bool trains = false;
-    bool has_parameters = false;  // when it registered
+    bool has_parameters = false;   // when it registered
+    bool registered_here = false;  // with this life of the service
     // Sketches of the last rounds, oldest first.
     std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
   };
@@ -142,6 +143,9 @@ class Fleet {
   static constexpr uint64_t kUnknownLife = 0;
   // `r` brings a view that is newer than what is known here.
   bool HandsBack(const Registration& r) const;
+  // The peer says that it has one, and is asked for it by being told to
+  // register again: once, for what it says may be wrong.
+  bool HasOneToHandBack(const FleetHeartbeat& heartbeat) const;
   // Takes up the view that `r` hands back, if it does; otherwise an error if
   // `r` trains in a fleet that nothing is known of.
   absl::Status Recall(const Registration& r, absl::Time now);
