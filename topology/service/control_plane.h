@@ -81,6 +81,7 @@ class ControlPlane {
   absl::Status Save();
   void LogChanges(const FleetRecord& before);
   void LogStanding(const MemberRecord& before, const MemberRecord& after);
+  std::string WhyRemoved(PeerId id) const;
   void TellNotes();
 
   const Clock clock_;

@@ -122,6 +122,13 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
         known != nullptr && member.boot_id == kUnknownLife && r.trains;
     const bool died_leaving =
         member.standing == Standing::kLeaving && !recalled;
+    int short_lives = 0;
+    if (known != nullptr && !recalled && !r.trains) {
+      short_lives = ShortLives(*known);
+      KeepOut(*known, now);
+      member.standing = known->standing;
+      member.removals = known->removals;
+    }
     if (!recalled) GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
     if (record_.members.empty()) {
       record_.configuration_hash = r.configuration_hash;
@@ -138,6 +145,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     live_[id].registered = now;
     live_[id].trains = r.trains;
     live_[id].has_parameters = r.has_parameters;
+    live_[id].short_lives = short_lives;
     // The others wait for it until the round of its departure.
     if (died_leaving && record_.assembled) {
       record_.view = NextView(FutureRound());
@@ -146,6 +154,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   }
   live_[id].last_heard = now;
   live_[id].registered_here = true;
+  if (r.trains) live_[id].well_since = std::min(live_[id].well_since, now);
   Settle(now);
   return id;
 }
@@ -242,8 +251,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
   Live& live = live_[member.id];
-  live.last_heard = now;
   live.round_begun = heartbeat.round_begun;
+  NoteWell(member, now);
+  live.last_heard = now;
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
   live.ready = heartbeat.ready;
@@ -346,6 +356,11 @@ bool Fleet::Finished() const {
                      [this](const MemberRecord& m) {
                        return m.finished || !OfTheFleet(m);
                      });
+}
+
+std::string Fleet::WhyRemoved(PeerId id) const {
+  const auto live = live_.find(id);
+  return live == live_.end() ? "" : live->second.why_removed;
 }
 
 void Fleet::Note(const std::string& line) {

@@ -8,7 +8,6 @@
 #define GOSSAMER_TOPOLOGY_SERVICE_FLEET_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -92,6 +91,9 @@ class Fleet {
   std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
 
   FleetSnapshot Snapshot(absl::Time now) const;
+  // Of one that was removed last by this life of the service; empty: it was
+  // silent, and suspected.
+  std::string WhyRemoved(PeerId id) const;
   // Every member has trained to the end.
   bool Finished() const;
   // Unfinished members without a lease; with all others finished they are all
@@ -106,24 +108,7 @@ class Fleet {
   int registered() const;
 
  private:
-  struct Live {  // of one member, not stored
-    absl::Time registered = absl::InfinitePast();
-    absl::Time finished = absl::InfinitePast();
-    absl::Time last_heard = absl::InfinitePast();
-    PeerReport report;
-    uint64_t round_begun = 0;
-    uint64_t acknowledged_stop = 0;
-    std::set<PeerId> suspected;
-    absl::Time may_return = absl::InfinitePast();
-    absl::Time leaving_since = absl::InfiniteFuture();
-    bool ready = false;
-    // By a view, as it says itself; the record may be of an old disk.
-    bool trains = false;
-    bool has_parameters = false;   // when it registered
-    bool registered_here = false;  // with this life of the service
-    // Sketches of the last rounds, oldest first.
-    std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
-  };
+  using Live = LiveMember;
 
   Fleet(FleetOptions options, FleetRecord record, absl::Time now);
   absl::Status CheckRegistration(const Registration& r) const;
@@ -163,6 +148,16 @@ class Fleet {
   absl::Status Admit(const Registration& r, MemberRecord& member,
                      absl::Time now);
   void RemoveSilent(absl::Time now);
+  // From the view of now on; it waits for `least` at least.
+  void Remove(MemberRecord& m, const std::string& why, absl::Duration least,
+              absl::Time now);
+  // Lives of `m` in a row, its last one with them, that were let into a view
+  // and ended before they trained by it.
+  int ShortLives(const MemberRecord& m) const;
+  // Another life of `m` has come: too many of those before were short.
+  void KeepOut(const MemberRecord& m, absl::Time now);
+  void NoteWell(const MemberRecord& m, absl::Time now);
+  void Forgive(absl::Time now);
   void LetLeave(absl::Time now);
   void NoteGone(absl::Time now);
   bool WaitsToLeave(const MemberRecord& m, absl::Time now) const;

@@ -16,6 +16,10 @@ namespace {
 // return, and twice as long each time after.
 constexpr absl::Duration kFirstWait = absl::Seconds(2);
 constexpr uint64_t kMaxDoublings = 5;
+// One after so many lives in a row that were short is not let in at once.
+constexpr int kMostShortLives = 3;
+// After so long in the view what a member did before is forgotten.
+constexpr absl::Duration kForgiven = absl::Minutes(10);
 // Of the one that leaves, until it is known whether all do.
 constexpr double kHeartbeatsToHearAll = 1.5;
 
@@ -98,14 +102,78 @@ void Fleet::RemoveSilent(absl::Time now) {
   }
   if (silent.empty()) return;
   for (const PeerId id : silent) {
-    MemberRecord& m = *Find(id);
-    m.standing = Standing::kRemoved;
-    m.in_view = false;
-    live_.at(id).may_return = now + WaitOf(++m.removals);
-    ++record_.counts.removals;
+    Remove(*Find(id), "", absl::ZeroDuration(), now);
   }
   record_.view = NextView(FutureRound());
+}
+
+void Fleet::Remove(MemberRecord& m, const std::string& why,
+                   absl::Duration least, absl::Time now) {
+  m.standing = Standing::kRemoved;
+  m.in_view = false;
+  Live& live = live_.at(m.id);
+  live.why_removed = why;
+  live.may_return = now + std::max(least, WaitOf(++m.removals));
+  ++record_.counts.removals;
   ++version_;
+}
+
+int Fleet::ShortLives(const MemberRecord& m) const {
+  const Live& live = live_.at(m.id);
+  if (live.well_since != absl::InfiniteFuture()) return 0;
+  // What one that an earlier life of the service let in has done is not known.
+  return live.short_lives + (m.in_view && live.registered_here ? 1 : 0);
+}
+
+// Each of its lives is another view, and none is one that all train by: nobody
+// could join or leave.  Where nobody else trains there is nobody to spare.
+void Fleet::KeepOut(const MemberRecord& m, absl::Time now) {
+  const int lives = ShortLives(m);
+  if (!record_.assembled || m.standing != Standing::kMember ||
+      lives < kMostShortLives || !HeardAll(now)) {
+    return;
+  }
+  int others = 0;
+  bool trains = false;
+  for (const MemberRecord& o : record_.members) {
+    if (o.standing != Standing::kMember || o.id == m.id) continue;
+    ++others;
+    // One that was in the view before this life of the service may not have
+    // begun by the newest, for there is another one again and again.
+    const Live& live = live_.at(o.id);
+    trains |= InTheView(o) && !o.finished && HasLease(o, now) &&
+              (live.well_since != absl::InfiniteFuture() ||
+               (!live.registered_here && live.trains));
+  }
+  if (!trains ||
+      !CanHave(others, absl::StrCat(Named({m.id}), " stays in the view"))) {
+    return;
+  }
+  Remove(*Find(m.id),
+         absl::StrCat(lives, " lives in a row ended before they trained"),
+         kFirstWait, now);
+  live_.at(m.id).short_lives = lives;
+  record_.view = NextView(FutureRound());
+}
+
+// By its heartbeat: the one before was heard when live.last_heard says.
+void Fleet::NoteWell(const MemberRecord& m, absl::Time now) {
+  Live& live = live_.at(m.id);
+  if (!InTheView(m) || live.round_begun < record_.view.from_round) return;
+  if (live.well_since == absl::InfiniteFuture() || !HasLease(m, now)) {
+    live.well_since = now;
+  }
+}
+
+void Fleet::Forgive(absl::Time now) {
+  for (MemberRecord& m : record_.members) {
+    if (m.removals == 0 || !InTheView(m) || !HasLease(m, now) ||
+        now - live_.at(m.id).well_since < kForgiven) {
+      continue;
+    }
+    m.removals = 0;
+    ++version_;
+  }
 }
 
 bool Fleet::WaitsToLeave(const MemberRecord& m, absl::Time now) const {

@@ -9,6 +9,9 @@
 namespace gossamer::simulation {
 namespace {
 
+// After which one need not be silent to be removed.
+constexpr int kShortLives = 3;
+
 bool OfTheFleet(Standing standing) {
   return standing == Standing::kMember || standing == Standing::kLeaving;
 }
@@ -17,6 +20,11 @@ bool OfTheFleet(Standing standing) {
 
 void MemberWatch::Started(const FleetRecord& record, absl::Time now) {
   started_ = now;
+  Keep(record);
+}
+
+void MemberWatch::Keep(const FleetRecord& record) {
+  from_round_ = record.view.from_round;
   known_.clear();
   for (const MemberRecord& m : record.members) {
     known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
@@ -39,18 +47,26 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
     life.has_parameters = life.has_parameters || has_parameters;
     return;
   }
+  const int short_lives =
+      life.trained || life.boot_id == 0 ? 0 : life.short_lives + 1;
   life = {.boot_id = request.boot_id(),
           .heard = now,
           .suspects = {},
           .has_parameters = has_parameters,
           .saved = {request.checkpoint_rounds().begin(),
-                    request.checkpoint_rounds().end()}};
+                    request.checkpoint_rounds().end()},
+          .short_lives = short_lives};
 }
 
 void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
   Life& life = lives_[{request.peer_id()}];
   if (life.boot_id != request.boot_id()) return;
   life.heard = now;
+  const auto known = known_.find({request.peer_id()});
+  life.trained |= known != known_.end() && known->second.in_view &&
+                  known->second.boot_id == life.boot_id &&
+                  OfTheFleet(known->second.standing) &&
+                  request.round_begun() >= from_round_;
   life.suspects = {request.suspected().begin(), request.suspected().end()};
   // Who has a view trains, whatever this service knows of it.
   life.has_parameters =
@@ -84,10 +100,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
     }
   }
   if (begins && wrong.empty()) wrong = CheckBeginning(record);
-  known_.clear();
-  for (const MemberRecord& m : record.members) {
-    known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
-  }
+  Keep(record);
   return wrong;
 }
 
@@ -119,13 +132,14 @@ std::string MemberWatch::CheckRemoval(const MemberRecord& m,
     return life != lives_.end() && now - life->second.heard <= lease_;
   };
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
+  const auto own = lives_.find(m.id);
+  if (own != lives_.end() && own->second.short_lives >= kShortLives) return "";
   if (heard_within_lease(m.id)) {
     return absl::StrCat(who, " though it has renewed its lease");
   }
   if (now - started_ <= lease_) {
     return absl::StrCat(who, " by a service that has not been up for a lease");
   }
-  const auto own = lives_.find(m.id);
   if (own != lives_.end() && now - own->second.heard > Fleet::kAbsent &&
       now - started_ > Fleet::kAbsent) {
     return "";
