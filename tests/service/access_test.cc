@@ -113,17 +113,19 @@ class LockedServiceTest : public ::testing::Test {
   }
   ~LockedServiceTest() override { End(); }
 
-  void Begin(const std::string& state) {
+  void Begin(const std::string& state, int expected = 1) {
     FleetOptions options;
     options.run_id = "run";
-    options.expected = 1;
+    options.expected = expected;
+    options.heartbeat = absl::Milliseconds(10);
     auto store = SqliteStore::Open(folder_.path() + "/" + state);
     const auto certificates = run_.Certificates(
         run_.Other(Role::kTopology), [this] { return absl::Now() + later_; });
     auto service = TopologyService::Create(
-        options, *std::move(store), [this] { return clock_.Now(); },
+        options, *std::move(store), [this] { return clock_.Now() + passed_; },
         [this](const std::string& line) {
           if (line.find("_refused: ") != std::string::npos ||
+              line.find(" is removed: ") != std::string::npos ||
               line.find("trust_unread: ") != std::string::npos ||
               line.find("certificate_expires: ") != std::string::npos) {
             MutexLock lock(&log_mu_);
@@ -150,6 +152,11 @@ class LockedServiceTest : public ::testing::Test {
   std::unique_ptr<wire::Topology::Stub> StubOf(const Identity& who) {
     return StubWith(
         TlsCredentials(run_.Certificates(who)).Channel(Role::kTopology));
+  }
+  // With the certificate that it has, not with another one.
+  std::unique_ptr<wire::Topology::Stub> StubOfOld(const Identity& who) {
+    return StubWith(TlsCredentials(*CertificateFolder::Open(run_.PathOf(who)))
+                        .Channel(Role::kTopology));
   }
   static wire::RegisterRequest RequestOf(uint64_t id) {
     wire::RegisterRequest request;
@@ -179,6 +186,50 @@ class LockedServiceTest : public ::testing::Test {
                &response);
   }
 
+  grpc::StatusCode Measure(const Identity& who) {
+    wire::MeasureLinksRequest request;
+    request.set_run_id("run");
+    wire::LinkSurveyStatus response;
+    return Ask(*StubOf(who), &wire::Topology::Stub::MeasureLinks, request,
+               &response)
+        .error_code();
+  }
+  // Of a peer that trains in a fleet under way, as `change` has it.
+  template <typename Change>
+  wire::HeartbeatResponse Beat(uint64_t id, Change change) {
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(5 + 100 * id);
+    request.set_round(100);
+    request.set_round_begun(100);
+    change(request);
+    wire::HeartbeatResponse response;
+    const grpc::Status status =
+        Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Heartbeat, request,
+            &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  std::vector<uint64_t> MembersAsToldTo(uint64_t id) {
+    const auto answer = Beat(id, [](wire::HeartbeatRequest&) {});
+    const auto& ids = answer.view().member_id();
+    return {ids.begin(), ids.end()};
+  }
+  // Assembles peers 1 .. n.
+  void BeginWith(int n) {
+    End();
+    Begin("larger.sqlite", n);
+    for (int id = 1; id <= n; ++id) {
+      wire::RegisterRequest request = RequestOf(id);
+      request.set_boot_id(5 + 100 * id);
+      wire::RegisterResponse response;
+      ASSERT_TRUE(Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Register,
+                      request, &response)
+                      .ok());
+    }
+  }
+
   std::vector<std::string> Log() {
     MutexLock lock(&log_mu_);
     return log_;
@@ -187,6 +238,8 @@ class LockedServiceTest : public ::testing::Test {
   const TestRun run_;
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
+  // By the service's own clock, beyond what has.
+  std::atomic<absl::Duration> passed_ = absl::ZeroDuration();
   SteadyWallClock clock_;
   Mutex log_mu_;
   std::vector<std::string> log_;  // what the service's threads told
@@ -357,14 +410,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
 }
 
 TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
-  const auto measure = [&](const Identity& who) {
-    wire::MeasureLinksRequest request;
-    request.set_run_id("run");
-    wire::LinkSurveyStatus response;
-    return Ask(*StubOf(who), &wire::Topology::Stub::MeasureLinks, request,
-               &response)
-        .error_code();
-  };
+  const auto measure = [&](const Identity& who) { return Measure(who); };
   ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
   EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
   // Nor who waits to be let in.
@@ -373,6 +419,77 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
   EXPECT_NE(measure(run_.Peer(1)), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(measure(run_.Other(Role::kOperator)),
             grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(LockedServiceTest, WhoHasLeftOrWasRemovedSteersItNoMore) {
+  BeginWith(5);
+  const auto plain = [](wire::HeartbeatRequest&) {};
+  for (const int id : {2, 3}) {
+    EXPECT_NE(Measure(run_.Peer(id)), grpc::StatusCode::PERMISSION_DENIED);
+  }
+  const auto leave = [](wire::HeartbeatRequest& h) { h.set_leaving(true); };
+  for (int id = 1; id <= 5; ++id) Beat(id, plain);
+  Beat(2, leave);
+  passed_ = absl::Milliseconds(500);
+  Beat(2, leave);
+  EXPECT_NE(Measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED)
+      << "it trains up to its departure";
+  Beat(2, [](wire::HeartbeatRequest& h) { h.set_finished(true); });
+  passed_ = absl::Seconds(6);
+  const auto suspect = [](wire::HeartbeatRequest& h) { h.add_suspected(3); };
+  for (const int id : {1, 4, 5}) Beat(id, suspect);
+  Beat(1, suspect);
+  for (const int id : {2, 3}) {
+    EXPECT_EQ(Measure(run_.Peer(id)), grpc::StatusCode::PERMISSION_DENIED)
+        << id;
+    EXPECT_EQ(Stop(*StubOf(run_.Peer(id))).error_code(),
+              grpc::StatusCode::PERMISSION_DENIED)
+        << id;
+  }
+  EXPECT_TRUE(Stop(*StubOf(run_.Peer(1))).ok());
+}
+
+// The others have the old list: they hear it as long as their view has it.
+TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
+  BeginWith(5);
+  for (int id = 1; id <= 5; ++id) Beat(id, [](wire::HeartbeatRequest&) {});
+  const auto three = StubOf(run_.Peer(3));
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  run_.Revoke(run_.Peer(2), {});
+  run_.Revoke(run_.Peer(3), {run_.Other(Role::kTopology)});
+  // It has another certificate by now.
+  Beat(2, [](wire::HeartbeatRequest&) {});
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(
+      Log(),
+      ElementsAre(HasSubstr("peer 3 is removed: its certificate is revoked")));
+  EXPECT_EQ(Register(*three, 3).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// Which certificate it had is not known to the next life of the service.
+TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
+  BeginWith(5);
+  const auto all_but_three = [this] {
+    for (const int id : {1, 2, 4, 5}) Beat(id, [](wire::HeartbeatRequest&) {});
+  };
+  all_but_three();
+  End();
+  server_.server.reset();
+  service_.reset();  // gives its file back
+  run_.Revoke(run_.Peer(3), {});
+  Begin("larger.sqlite", 5);
+  all_but_three();
+  EXPECT_EQ(Register(*StubOfOld(run_.Peer(3)), 3).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  passed_ = absl::Seconds(5);
+  all_but_three();
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
 }
 
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {

@@ -25,6 +25,16 @@ class FleetMembersTest : public BeatingFleet {
     beats_[id] = Beat(id, 100 + id);
     beats_[id].ready = true;
   }
+  // A life of peer 3 that goes on far behind the others and dies after two
+  // seconds.
+  absl::Status ShortLife(uint64_t boot) {
+    beats_.erase(3);
+    const absl::Status registered = Register(3, boot, false, {100}).status();
+    if (!registered.ok()) return registered;
+    beats_[3] = Beat(3, boot);
+    Run(2);
+    return absl::OkStatus();
+  }
 };
 
 TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
@@ -67,6 +77,120 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
   EXPECT_EQ(waits[0], 0);
   EXPECT_GT(waits[9], 30);
   EXPECT_LE(waits[9], 64);
+}
+
+// A machine that is taken away now and then is not one that keeps failing.
+TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
+  Assemble(4);
+  Run(10);
+  for (uint64_t life = 1; life <= 4; ++life) {
+    RemoveThree();
+    EXPECT_EQ(fleet_->record().members[2].removals, 1);
+    ASSERT_TRUE(Register(3, 1000 + life, true).ok());
+    beats_[3] = Beat(3, 1000 + life);
+    beats_[3].report.round = beats_[1].report.round;
+    Run(599);
+    EXPECT_EQ(fleet_->record().members[2].removals, 1);
+    Run(20);
+    EXPECT_EQ(fleet_->record().members[2].removals, 0);
+  }
+  EXPECT_EQ(fleet_->record().counts.removals, 4);
+  // Not those in which it is not there.
+  RemoveThree();
+  beats_.erase(3);
+  Run(700);
+  EXPECT_EQ(fleet_->record().members[2].removals, 1);
+}
+
+// Each of its lives is a view that it does not live to train by.
+TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 3; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok());
+    EXPECT_EQ(answers_[3].view->members.size(), 5) << "it is back";
+  }
+  beats_[2].leaving = true;
+  RegisterReady(7);
+  Run(5);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 5));
+  const absl::Status refused = ShortLife(204);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(fleet_->WhyRemoved({3}), HasSubstr("3 lives in a row"));
+  EXPECT_TRUE(absl::IsUnavailable(ShortLife(205)));
+  Run(20);
+  EXPECT_THAT(Members(), ElementsAre(1, 4, 5, 7));
+  beats_[7].report.round = beats_[1].report.round;
+  // Back as a removed one is; it dies once more, and waits for longer.
+  ASSERT_TRUE(Register(3, 206).ok());
+  beats_[3] = Beat(3, 206);
+  beats_[3].ready = true;
+  Run(8);
+  EXPECT_THAT(Members(), ElementsAre(1, 3, 4, 5, 7));
+  beats_.erase(3);
+  EXPECT_THAT(std::string(Register(3, 207).status().message()),
+              HasSubstr("may return in 2s"));
+  Run(3);
+  ASSERT_TRUE(Register(3, 207).ok());
+  beats_[3] = Beat(3, 207);
+  beats_[3].ready = true;
+  Run(8);
+  beats_.erase(3);
+  EXPECT_THAT(std::string(Register(3, 208).status().message()),
+              HasSubstr("may return in 4s"));
+}
+
+// It cannot tell how long the life that ended first had trained.
+TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 2; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok());
+  }
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  for (auto& [id, beat] : beats_) beat.view_epoch = 1;
+  Run(1);
+  for (uint64_t life = 3; life <= 5; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  }
+  EXPECT_TRUE(absl::IsUnavailable(ShortLife(206)));
+}
+
+TEST_F(FleetMembersTest, ALifeThatTrainsMakesTheNextOneTheFirst) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 10; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+    if (life % 3 != 0) continue;
+    beats_[3].report.round = fleet_->record().view.from_round;
+    Run(1);
+  }
+  EXPECT_EQ(fleet_->record().counts.removals, 0);
+}
+
+TEST_F(FleetMembersTest, WhoCannotBeSparedComesBackHoweverOftenItDies) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (uint64_t life = 1; life <= 6; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  }
+  EXPECT_EQ(Members().size(), 4);
+}
+
+// Nor is anybody where all die together: they begin from what they share.
+TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
+  Assemble(4);
+  for (int life = 1; life <= 6; ++life) {
+    for (int i = 1; i <= 4; ++i) {
+      ASSERT_TRUE(Register(i, 1000 * life + i, false, {100}).ok());
+      beats_[i] = Beat(i, 1000 * life + i);
+      beats_[i].round_begun = beats_[i].report.round = 0;
+    }
+    now_ += absl::Seconds(1);
+  }
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_EQ(fleet_->record().counts.removals, 0);
 }
 
 TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {

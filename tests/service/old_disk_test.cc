@@ -123,6 +123,73 @@ TEST_F(OldDiskTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
   EXPECT_GT(fleet_->record().generation, backup.generation);
 }
 
+// Peers would take none of its views: nobody comes, nobody is removed.
+TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
+  for (const bool alike : {false, true}) {
+    Assemble(3);
+    const FleetRecord backup = fleet_->record();
+    now_ += alike ? -absl::Hours(24) : absl::Seconds(1);
+    Begin(3, backup);
+    for (int i = 1; i <= 3; ++i) Hear(Training(i, 100 + i, 50, 1));
+    Register(2, 202, /*trains=*/false, {40});
+    Hear(Training(1, 101, 51, 1));
+    const View later = fleet_->record().view;
+    ASSERT_EQ(later.epoch, 2u);
+    const uint64_t registered = fleet_->record().generation;
+    if (!alike) now_ -= absl::Hours(24);
+    Begin(3, backup);
+    ASSERT_EQ(fleet_->record().generation == later.generation, alike);
+    ASSERT_LE(fleet_->record().generation, later.generation);
+    const auto has_later = [&](uint64_t id, uint64_t boot) {
+      FleetHeartbeat h = Training(id, boot, 60, 2);
+      h.view_generation = later.generation;
+      h.registered_generation = registered;
+      return h;
+    };
+    // Of its life this service knows nothing, and of the one that it knows it
+    // is the next.
+    EXPECT_EQ(fleet_->Heartbeat(has_later(2, 202), now_).status().code(),
+              absl::StatusCode::kNotFound);
+    EXPECT_EQ(fleet_->Heartbeat(has_later(1, 101), now_).status().code(),
+              absl::StatusCode::kNotFound);
+    const uint64_t version = fleet_->version();
+    ASSERT_TRUE(HandBack(1, 101, later).ok());
+    EXPECT_GT(fleet_->version(), version) << "it is saved before it is used";
+    EXPECT_GT(fleet_->record().generation, later.generation);
+    ASSERT_TRUE(HandBack(2, 202, later).ok());
+    for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}, {3, 103}}) {
+      EXPECT_FALSE(Hear(has_later(id, boot)).view) << id;
+    }
+    // Peer 3 dies.
+    now_ += absl::Minutes(1);
+    for (int turn = 0; turn < 2; ++turn) {
+      for (const auto& [id, boot] : {std::pair(1, 101), {2, 202}}) {
+        FleetHeartbeat h = has_later(id, boot);
+        h.suspected = {{3}};
+        Hear(h);
+      }
+    }
+    const FleetAnswer answer = Hear(has_later(1, 101));
+    ASSERT_TRUE(answer.view);
+    EXPECT_TRUE(answer.view->NewerThan(later));
+    EXPECT_EQ(answer.view->members.size(), 2u);
+  }
+}
+
+// It cannot be handed back, or was made up.
+TEST_F(OldDiskTest, WhoIsAskedForAViewInVainTrainsOn) {
+  Assemble(3);
+  Begin(3, fleet_->record());
+  FleetHeartbeat h = Training(1, 101, 50, 9);
+  h.view_generation = fleet_->record().generation + 1'000'000;
+  EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
+            absl::StatusCode::kNotFound);
+  const uint64_t generation = fleet_->record().generation;
+  Register(1, 101, /*trains=*/true);
+  EXPECT_FALSE(Hear(h).view);
+  EXPECT_EQ(fleet_->record().generation, generation);
+}
+
 TEST_F(OldDiskTest, ARestartedServiceGoesOnUnnoticed) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
@@ -266,6 +333,9 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   // Once: who claims to know of views that this life never made is not heard.
   h.view_generation = answer.view->generation;
   h.view_epoch = 1000;
+  EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
+            absl::StatusCode::kNotFound);
+  Register(2, 102, /*trains=*/true);
   EXPECT_FALSE(Hear(h).view);
   h.view_generation = backup.generation;
   EXPECT_TRUE(Hear(h).view);

@@ -138,9 +138,7 @@ void ControlPlane::LogStanding(const MemberRecord& before,
   switch (after.standing) {
     case Standing::kRemoved:
       if (before.standing == Standing::kJoining) break;
-      log_(absl::StrFormat(
-          "peer %d is removed: no heartbeat for %s, and neighbours suspect it",
-          id, absl::FormatDuration(fleet_.options().lease)));
+      log_(absl::StrCat("peer ", id, " is removed: ", WhyRemoved(after.id)));
       break;
     case Standing::kLeaving:
       log_(absl::StrFormat("peer %d leaves", id));
@@ -154,6 +152,14 @@ void ControlPlane::LogStanding(const MemberRecord& before,
     case Standing::kLeft:
       break;
   }
+}
+
+std::string ControlPlane::WhyRemoved(PeerId id) const {
+  std::string why = fleet_.WhyRemoved(id);
+  if (!why.empty()) return why;
+  return absl::StrCat("no heartbeat for ",
+                      absl::FormatDuration(fleet_.options().lease),
+                      ", and neighbours suspect it");
 }
 
 absl::Status ControlPlane::CheckRun(const std::string& run_id) const {

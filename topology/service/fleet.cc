@@ -122,6 +122,13 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
         known != nullptr && member.boot_id == kUnknownLife && r.trains;
     const bool died_leaving =
         member.standing == Standing::kLeaving && !recalled;
+    int short_lives = 0;
+    if (known != nullptr && !recalled && !r.trains) {
+      short_lives = ShortLives(*known);
+      KeepOut(*known, now);
+      member.standing = known->standing;
+      member.removals = known->removals;
+    }
     if (!recalled) GOSSAMER_RETURN_IF_ERROR(Admit(r, member, now));
     if (record_.members.empty()) {
       record_.configuration_hash = r.configuration_hash;
@@ -138,6 +145,7 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     live_[id].registered = now;
     live_[id].trains = r.trains;
     live_[id].has_parameters = r.has_parameters;
+    live_[id].short_lives = short_lives;
     // The others wait for it until the round of its departure.
     if (died_leaving && record_.assembled) {
       record_.view = NextView(FutureRound());
@@ -145,6 +153,8 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     ++version_;
   }
   live_[id].last_heard = now;
+  live_[id].registered_here = true;
+  if (r.trains) live_[id].well_since = std::min(live_[id].well_since, now);
   Settle(now);
   return id;
 }
@@ -172,7 +182,10 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   if (member->boot_id != heartbeat.boot_id) {
     // Which of the two registered last is not known to a service that was
     // started since from a disk that may be older: whoever registers again is.
-    if (heartbeat.registered_generation < record_.generation) {
+    // By a clock that is behind the generation of its service may be above this
+    // one's, or the same.
+    if (heartbeat.registered_generation != record_.generation ||
+        !live_.at(member->id).registered_here) {
       return absl::NotFoundError(
           absl::StrCat("this life of peer ", heartbeat.peer_id.value,
                        " is not registered here any more"));
@@ -181,17 +194,21 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
         "another process has registered as peer ", heartbeat.peer_id.value,
         " since; two processes must not share an id"));
   }
-  if (!record_.assembled && heartbeat.view_epoch != 0) {
+  if (heartbeat.view_epoch != 0 &&
+      (!record_.assembled || HasOneToHandBack(heartbeat))) {
     return absl::NotFoundError(
         absl::StrCat("of the view that peer ", heartbeat.peer_id.value,
                      " trains by nothing is known here"));
   }
   GOSSAMER_RETURN_IF_ERROR(CheckReport(heartbeat));
+  // Before the last word of one that leaves makes it one that has left.
+  const bool steers =
+      OfTheFleet(*member) && (member->in_view || heartbeat.view_epoch != 0);
   Learn(heartbeat, *member, now);
   ReplaceForgotten(heartbeat, *member, now);
   // Who trains may stand at a stop that an older disk has forgotten, and that
   // others have ended at.
-  if (TrainsHere(*member)) {
+  if (steers) {
     HearOfStop(heartbeat.acknowledged_stop);
     if (heartbeat.request_stop) {
       GOSSAMER_RETURN_IF_ERROR(RequestStop(now).status());
@@ -234,8 +251,9 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
   Live& live = live_[member.id];
-  live.last_heard = now;
   live.round_begun = heartbeat.round_begun;
+  NoteWell(member, now);
+  live.last_heard = now;
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
   live.ready = heartbeat.ready;
@@ -340,13 +358,18 @@ bool Fleet::Finished() const {
                      });
 }
 
+std::string Fleet::WhyRemoved(PeerId id) const {
+  const auto live = live_.find(id);
+  return live == live_.end() ? "" : live->second.why_removed;
+}
+
 void Fleet::Note(const std::string& line) {
   constexpr size_t kMaxNotes = 1000;
   if (notes_.size() < kMaxNotes) notes_.push_back(line);
 }
 
 bool Fleet::TrainsHere(const MemberRecord& m) const {
-  return m.in_view || (OfTheFleet(m) && live_.at(m.id).trains);
+  return OfTheFleet(m) && (m.in_view || live_.at(m.id).trains);
 }
 
 MemberRecord* Fleet::Find(PeerId id) {

@@ -8,7 +8,6 @@
 #define GOSSAMER_TOPOLOGY_SERVICE_FLEET_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -86,12 +85,18 @@ class Fleet {
   // Proposes a last round, unless one is proposed already, and returns it.
   // kFailedPrecondition before there is a view.
   absl::StatusOr<uint64_t> RequestStop(absl::Time now);
+  // Removes a member at once, whoever hears it, if the fleet can be without it:
+  // nobody must go on with it, for this reason.  To be called again and again.
+  void Expel(PeerId id, const std::string& why, absl::Time now);
   // Notices what no event says: leases that ran out.
   void Tick(absl::Time now);
   // Lines for people since the last call, of what is not in the record.
   std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
 
   FleetSnapshot Snapshot(absl::Time now) const;
+  // Of one that was removed last by this life of the service; empty: it was
+  // silent, and suspected.
+  std::string WhyRemoved(PeerId id) const;
   // Every member has trained to the end.
   bool Finished() const;
   // Unfinished members without a lease; with all others finished they are all
@@ -106,23 +111,7 @@ class Fleet {
   int registered() const;
 
  private:
-  struct Live {  // of one member, not stored
-    absl::Time registered = absl::InfinitePast();
-    absl::Time finished = absl::InfinitePast();
-    absl::Time last_heard = absl::InfinitePast();
-    PeerReport report;
-    uint64_t round_begun = 0;
-    uint64_t acknowledged_stop = 0;
-    std::set<PeerId> suspected;
-    absl::Time may_return = absl::InfinitePast();
-    absl::Time leaving_since = absl::InfiniteFuture();
-    bool ready = false;
-    // By a view, as it says itself; the record may be of an old disk.
-    bool trains = false;
-    bool has_parameters = false;  // when it registered
-    // Sketches of the last rounds, oldest first.
-    std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
-  };
+  using Live = LiveMember;
 
   Fleet(FleetOptions options, FleetRecord record, absl::Time now);
   absl::Status CheckRegistration(const Registration& r) const;
@@ -142,6 +131,9 @@ class Fleet {
   static constexpr uint64_t kUnknownLife = 0;
   // `r` brings a view that is newer than what is known here.
   bool HandsBack(const Registration& r) const;
+  // The peer says that it has one, and is asked for it by being told to
+  // register again: once, for what it says may be wrong.
+  bool HasOneToHandBack(const FleetHeartbeat& heartbeat) const;
   // Takes up the view that `r` hands back, if it does; otherwise an error if
   // `r` trains in a fleet that nothing is known of.
   absl::Status Recall(const Registration& r, absl::Time now);
@@ -159,12 +151,19 @@ class Fleet {
   absl::Status Admit(const Registration& r, MemberRecord& member,
                      absl::Time now);
   void RemoveSilent(absl::Time now);
+  // From the view of now on; it waits for `least` at least.
+  void Remove(MemberRecord& m, const std::string& why, absl::Duration least,
+              absl::Time now);
+  // Lives of `m` in a row, its last one with them, that were let into a view
+  // and ended before they trained by it.
+  int ShortLives(const MemberRecord& m) const;
+  // Another life of `m` has come: too many of those before were short.
+  void KeepOut(const MemberRecord& m, absl::Time now);
+  void NoteWell(const MemberRecord& m, absl::Time now);
+  void Forgive(absl::Time now);
   void LetLeave(absl::Time now);
   void NoteGone(absl::Time now);
   bool WaitsToLeave(const MemberRecord& m, absl::Time now) const;
-  static bool OfTheFleet(const MemberRecord& m) {
-    return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
-  }
   // In the view, by the record or by what it says.
   bool TrainsHere(const MemberRecord& m) const;
   // Every member trains by the present view, or is suspected: another one may
@@ -172,9 +171,12 @@ class Fleet {
   bool Adopted(absl::Time now) const;
   // It waits for a view and has what it takes.
   bool MayBeLetIn(const MemberRecord& m) const;
-  // How many members suspect `id`, and how many have to.
+  // Who may mix with `id` by the present view: where rows change, and where it
+  // is in none, everybody.
+  std::set<PeerId> NeighborsOf(PeerId id) const;
+  // How many of them suspect `id`, and how many have to.
   int Suspecters(PeerId id, absl::Time now) const;
-  int SuspectersNeeded(PeerId id, absl::Time now);
+  int SuspectersNeeded(PeerId id, absl::Time now) const;
   int MostPeers() const {
     return options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
   }
@@ -231,8 +233,9 @@ class Fleet {
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;
   std::map<int, absl::Status> possible_;  // fleets, by members
-  std::unique_ptr<MixingSchedule> schedule_;
-  std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch of its view
+  mutable std::unique_ptr<MixingSchedule> schedule_;
+  // Generation and epoch of its view.
+  mutable std::pair<uint64_t, uint64_t> schedule_of_;
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
   std::map<PeerId, Seldom> suspicions_told_;  // by who suspects

@@ -1,6 +1,8 @@
 // Who leaves a Fleet: the silent, who are removed, and those that ask to go.
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,10 @@ namespace {
 // return, and twice as long each time after.
 constexpr absl::Duration kFirstWait = absl::Seconds(2);
 constexpr uint64_t kMaxDoublings = 5;
+// One after so many lives in a row that were short is not let in at once.
+constexpr int kMostShortLives = 3;
+// After so long in the view what a member did before is forgotten.
+constexpr absl::Duration kForgiven = absl::Minutes(10);
 // Of the one that leaves, until it is known whether all do.
 constexpr double kHeartbeatsToHearAll = 1.5;
 
@@ -27,43 +33,49 @@ absl::Duration WaitOf(uint64_t removals) {
 
 }  // namespace
 
-int Fleet::Suspecters(PeerId id, absl::Time now) const {
-  int count = 0;
-  for (const MemberRecord& m : record_.members) {
-    count += OfTheFleet(m) && m.in_view && HasLease(m, now) &&
-             live_.at(m.id).suspected.contains(id);
+// Peers connect with their neighbours of a view as soon as they hear of it, not
+// once they train by it.
+std::set<PeerId> Fleet::NeighborsOf(PeerId id) const {
+  const View& view = record_.view;
+  if (const std::pair now_of(view.generation, view.epoch);
+      schedule_ == nullptr || schedule_of_ != now_of) {
+    auto schedule = view.MakeSchedule();
+    schedule_ = schedule.ok() ? *std::move(schedule) : nullptr;
+    schedule_of_ = now_of;
   }
-  return count;
+  std::set<PeerId> neighbors;
+  const std::optional<int> rank = view.RankOf(id);
+  if (rank && schedule_ != nullptr && schedule_->fixed()) {
+    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
+      neighbors.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+    return neighbors;
+  }
+  for (const MemberRecord& m : record_.members) {
+    if (OfTheFleet(m) && m.id != id) neighbors.insert(m.id);
+  }
+  return neighbors;
+}
+
+int Fleet::Suspecters(PeerId id, absl::Time now) const {
+  const std::set<PeerId> neighbors = NeighborsOf(id);
+  return static_cast<int>(
+      std::ranges::count_if(record_.members, [&](const MemberRecord& m) {
+        return InTheView(m) && HasLease(m, now) && neighbors.contains(m.id) &&
+               live_.at(m.id).suspected.contains(id);
+      }));
 }
 
 // Two, or all that there are where there are fewer: who has one neighbour left,
 // or one from the start, is seen by nobody else.
-int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
-  const View& view = record_.view;
-  const std::optional<int> rank = view.RankOf(id);
-  if (!rank) return 1;
-  if (const std::pair now_of(view.generation, view.epoch);
-      schedule_of_ != now_of) {
-    auto schedule = view.MakeSchedule();
-    if (!schedule.ok()) return 2;
-    schedule_ = *std::move(schedule);
-    schedule_of_ = now_of;
-  }
-  int live = 0;
-  const auto count = [&](int r) {
-    const MemberRecord* m = Find(view.members[static_cast<size_t>(r)].id);
-    live += m != nullptr && m->in_view && HasLease(*m, now);
-  };
-  if (schedule_->fixed()) {
-    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
-      count(n.rank);
-    }
-  } else {
-    for (int r = 0; r < schedule_->size(); ++r) {
-      if (r != *rank) count(r);
-    }
-  }
-  return std::clamp(live, 1, 2);
+int Fleet::SuspectersNeeded(PeerId id, absl::Time now) const {
+  if (!record_.view.RankOf(id) || SeededBug("one-suspecter")) return 1;
+  const std::set<PeerId> neighbors = NeighborsOf(id);
+  const auto live =
+      std::ranges::count_if(record_.members, [&](const MemberRecord& m) {
+        return m.in_view && HasLease(m, now) && neighbors.contains(m.id);
+      });
+  return std::clamp(static_cast<int>(live), 1, 2);
 }
 
 void Fleet::RemoveSilent(absl::Time now) {
@@ -98,14 +110,108 @@ void Fleet::RemoveSilent(absl::Time now) {
   }
   if (silent.empty()) return;
   for (const PeerId id : silent) {
-    MemberRecord& m = *Find(id);
-    m.standing = Standing::kRemoved;
-    m.in_view = false;
-    live_.at(id).may_return = now + WaitOf(++m.removals);
-    ++record_.counts.removals;
+    Remove(*Find(id), "", absl::ZeroDuration(), now);
   }
   record_.view = NextView(FutureRound());
+}
+
+void Fleet::Remove(MemberRecord& m, const std::string& why,
+                   absl::Duration least, absl::Time now) {
+  m.standing = Standing::kRemoved;
+  m.in_view = false;
+  Live& live = live_.at(m.id);
+  live.why_removed = why;
+  live.may_return = now + std::max(least, WaitOf(++m.removals));
+  ++record_.counts.removals;
   ++version_;
+}
+
+// Where the others are is known first: they train by the view that comes of it.
+void Fleet::Expel(PeerId id, const std::string& why, absl::Time now) {
+  MemberRecord* const m = Find(id);
+  if (m == nullptr || m->finished || !HeardAll(now)) return;
+  if (m->standing == Standing::kJoining) {
+    m->standing = Standing::kRemoved;
+    ++version_;
+  }
+  if (!OfTheFleet(*m)) return;
+  if (!record_.assembled) {
+    // Another one is waited for.
+    live_.erase(id);
+    std::erase_if(record_.members,
+                  [id](const MemberRecord& o) { return o.id == id; });
+    ++version_;
+    return;
+  }
+  const auto others =
+      std::ranges::count_if(record_.members, [id](const MemberRecord& o) {
+        return o.standing == Standing::kMember && o.id != id;
+      });
+  if (m->standing == Standing::kMember &&
+      !CanHave(static_cast<int>(others),
+               absl::StrCat(Named({id}), " stays in the view, though ", why))) {
+    return;
+  }
+  Remove(*m, why, absl::ZeroDuration(), now);
+  record_.view = NextView(FutureRound());
+}
+
+int Fleet::ShortLives(const MemberRecord& m) const {
+  const Live& live = live_.at(m.id);
+  if (live.well_since != absl::InfiniteFuture()) return 0;
+  // What one that an earlier life of the service let in has done is not known.
+  return live.short_lives + (m.in_view && live.registered_here ? 1 : 0);
+}
+
+// Each of its lives is another view, and none is one that all train by: nobody
+// could join or leave.  Where nobody else trains there is nobody to spare.
+void Fleet::KeepOut(const MemberRecord& m, absl::Time now) {
+  const int lives = ShortLives(m);
+  if (!record_.assembled || m.standing != Standing::kMember ||
+      lives < kMostShortLives || !HeardAll(now)) {
+    return;
+  }
+  int others = 0;
+  bool trains = false;
+  for (const MemberRecord& o : record_.members) {
+    if (o.standing != Standing::kMember || o.id == m.id) continue;
+    ++others;
+    // One that was in the view before this life of the service may not have
+    // begun by the newest, for there is another one again and again.
+    const Live& live = live_.at(o.id);
+    trains |= InTheView(o) && !o.finished && HasLease(o, now) &&
+              (live.well_since != absl::InfiniteFuture() ||
+               (!live.registered_here && live.trains));
+  }
+  if (!trains ||
+      !CanHave(others, absl::StrCat(Named({m.id}), " stays in the view"))) {
+    return;
+  }
+  Remove(*Find(m.id),
+         absl::StrCat(lives, " lives in a row ended before they trained"),
+         kFirstWait, now);
+  live_.at(m.id).short_lives = lives;
+  record_.view = NextView(FutureRound());
+}
+
+// By its heartbeat: the one before was heard when live.last_heard says.
+void Fleet::NoteWell(const MemberRecord& m, absl::Time now) {
+  Live& live = live_.at(m.id);
+  if (!InTheView(m) || live.round_begun < record_.view.from_round) return;
+  if (live.well_since == absl::InfiniteFuture() || !HasLease(m, now)) {
+    live.well_since = now;
+  }
+}
+
+void Fleet::Forgive(absl::Time now) {
+  for (MemberRecord& m : record_.members) {
+    if (m.removals == 0 || !InTheView(m) || !HasLease(m, now) ||
+        now - live_.at(m.id).well_since < kForgiven) {
+      continue;
+    }
+    m.removals = 0;
+    ++version_;
+  }
 }
 
 bool Fleet::WaitsToLeave(const MemberRecord& m, absl::Time now) const {

@@ -23,10 +23,20 @@ bool Holds(const View& view, PeerId id) {
 
 }  // namespace
 
-// Of its own life the service knows all views.  The clock may call two alike.
+// Of its own life the service knows all views; a clock that is behind may call
+// two lives alike.
 bool Fleet::HandsBack(const Registration& r) const {
-  if (!r.trains || !r.view || !r.view->NewerThan(record_.view)) return false;
-  return !record_.assembled || r.view->generation != record_.generation;
+  return r.trains && r.view && r.view->NewerThan(record_.view);
+}
+
+// A generation below the present one gives way to the next view
+// (ReplaceForgotten).  One that is not comes of a later life than the disk, by
+// a clock that is behind that life's: peers would take no view of this one.
+bool Fleet::HasOneToHandBack(const FleetHeartbeat& heartbeat) const {
+  const View known = KnownBy(heartbeat);
+  return known.generation >= record_.generation &&
+         known.NewerThan(record_.view) &&
+         !live_.at(heartbeat.peer_id).registered_here;
 }
 
 absl::Status Fleet::Recall(const Registration& r, absl::Time now) {

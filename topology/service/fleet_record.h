@@ -6,8 +6,11 @@
 #define GOSSAMER_TOPOLOGY_SERVICE_FLEET_RECORD_H_
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -44,6 +47,38 @@ struct MemberRecord {
   bool needs_parameters = false;
   uint64_t removals = 0;
   friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
+};
+
+inline bool OfTheFleet(const MemberRecord& m) {
+  return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
+}
+// `in_view` may still be true of one that has left.
+inline bool InTheView(const MemberRecord& m) {
+  return m.in_view && OfTheFleet(m);
+}
+
+// Of one member, what is not stored.
+struct LiveMember {
+  absl::Time registered = absl::InfinitePast();
+  absl::Time finished = absl::InfinitePast();
+  absl::Time last_heard = absl::InfinitePast();
+  PeerReport report;
+  uint64_t round_begun = 0;
+  uint64_t acknowledged_stop = 0;
+  std::set<PeerId> suspected;
+  absl::Time may_return = absl::InfinitePast();
+  absl::Time leaving_since = absl::InfiniteFuture();
+  bool ready = false;
+  // By a view, as it says itself; the record may be of an old disk.
+  bool trains = false;
+  bool has_parameters = false;   // when it registered
+  bool registered_here = false;  // with this life of the service
+  // Since when it has renewed its lease and has trained by a view that has it.
+  absl::Time well_since = absl::InfiniteFuture();
+  int short_lives = 0;  // before this one, Fleet::ShortLives
+  std::string why_removed;
+  // Sketches of the last rounds, oldest first.
+  std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
 };
 
 // What has happened to members since the run began.

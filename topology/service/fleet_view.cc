@@ -34,6 +34,7 @@ void Fleet::Tick(absl::Time now) {
   RemoveSilent(now);
   LetLeave(now);
   AdvanceStop(now);
+  Forgive(now);
 }
 
 // One that keeps its members goes on, or begins again, as a whole: those that

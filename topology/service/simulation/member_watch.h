@@ -2,9 +2,10 @@
 //
 // Follows the calls that reach the service and the members of its record, and
 // judges each change by the rules alone: who is removed had missed its lease
-// and was suspected; who enters a fleet under way has parameters; where all
-// begin again it is from what all have.  Knows nothing of how the service
-// decides, so that a mistake there shows.
+// and was suspected, or had died again and again before it trained; who enters
+// a fleet under way has parameters; where all begin again it is from what all
+// have.  Knows nothing of how the service decides, so that a mistake there
+// shows.
 
 #ifndef GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
 #define GOSSAMER_TOPOLOGY_SERVICE_SIMULATION_MEMBER_WATCH_H_
@@ -17,6 +18,7 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "topology/service/fleet_record.h"
+#include "topology/view.h"
 
 namespace gossamer::simulation {
 
@@ -39,6 +41,8 @@ class MemberWatch {
     std::set<uint64_t> suspects;
     bool has_parameters = false;
     std::set<uint64_t> saved;  // rounds
+    bool trained = false;      // by a view that has it
+    int short_lives = 0;       // in a row before it that had not
   };
   struct Known {
     uint64_t boot_id = 0;
@@ -46,7 +50,13 @@ class MemberWatch {
     Standing standing = Standing::kMember;
     uint64_t removals = 0;
   };
-  std::string CheckRemoval(const MemberRecord& m, absl::Time now) const;
+  void Keep(const FleetRecord& record);
+  std::string CheckRemoval(const MemberRecord& m, const View& after,
+                           absl::Time now) const;
+  // Two of the neighbours that `id` has by `view`, or all that are heard,
+  // suspect it.
+  bool Suspected(PeerId id, const View& view, absl::Time now) const;
+  bool HeardWithinLease(PeerId id, absl::Time now) const;
   // All lives are new: what they share is not given up.
   std::string CheckBeginning(const FleetRecord& record) const;
 
@@ -54,6 +64,7 @@ class MemberWatch {
   absl::Time started_ = absl::InfinitePast();
   std::map<PeerId, Life> lives_;
   std::map<PeerId, Known> known_;
+  View view_;
 };
 
 }  // namespace gossamer::simulation

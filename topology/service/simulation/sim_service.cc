@@ -11,6 +11,8 @@ namespace {
 // As MakeGrpcTopologyCalls: one call that hangs must not cost a lease.
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
+// How many lives have a clock that is behind all others'.
+constexpr double kWrongClocks = 0.25;
 
 // Not one from before a member came or was given up: its edges are gone.  Nor,
 // where nobody is taken in under way, one from before the view: who has not
@@ -124,6 +126,9 @@ absl::Status SimService::Start(bool old) {
     Count("old_service_disks");
     disk_ = backup_;
   }
+  clock_error_ = key_.Fold("clock").Uniform(starts_++) < kWrongClocks
+                     ? -absl::Hours(24 * 365)
+                     : absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
       options_.fleet, disk_,
       [this](const FleetRecord& record) {
@@ -134,7 +139,7 @@ absl::Status SimService::Start(bool old) {
         disk_ = record;
         return absl::OkStatus();
       },
-      [this] { return loop_.Now(); }, log_);
+      [this] { return loop_.Now() + clock_error_; }, log_);
   if (!plane.ok()) return plane.status();
   plane_ = *std::move(plane);
   watch_.Started(fleet()->record(), loop_.Now());

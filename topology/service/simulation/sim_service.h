@@ -93,6 +93,8 @@ class SimService {
   std::unique_ptr<ControlPlane> plane_;
   double loss_ = 0;
   double disk_error_ = 0;
+  absl::Duration clock_error_;  // of this life
+  uint64_t starts_ = 0;
   uint64_t calls_ = 0;
   uint64_t saves_ = 0;
 };
