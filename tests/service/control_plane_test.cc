@@ -100,6 +100,28 @@ TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
   EXPECT_THAT(lines_[1], HasSubstr("1002 so far"));
 }
 
+// --exit-when-finished gives up on who is lost once others have finished: who
+// has left in good order, in the middle of the run, is none of these.
+TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
+  FleetRecord record;
+  for (const uint64_t id : {1, 2, 3}) {
+    record.members.push_back(
+        {.id = {id},
+         .boot_id = id,
+         .address = "a:1",
+         .checkpoint_rounds = {},
+         .in_view = id != 3,
+         .finished = id == 3,
+         .standing = id == 3 ? Standing::kLeft : Standing::kMember});
+  }
+  Begin(record);
+  now_ += absl::Minutes(1);
+  EXPECT_FALSE(plane_->Tick().some_finished);
+  record.members[0].finished = true;
+  Begin(record);
+  EXPECT_TRUE(plane_->Tick().some_finished);
+}
+
 // It is not refused: it comes again, and is let in later.
 TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
   wire::RegisterRequest trains;

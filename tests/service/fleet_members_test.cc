@@ -464,6 +464,30 @@ TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
   EXPECT_EQ(answers_[4].view->resume_round, 0);
 }
 
+// One that came back and died again counts as little as one that stays away:
+// with it the view would be of three, which no hypercube is.
+TEST_F(FleetMembersTest, WhoCameBackAndDiedAgainIsWaitedForNoLonger) {
+  Assemble(4, "hypercube");
+  Run(10);
+  beats_.clear();
+  Run(300);
+  for (const int id : {1, 2, 3}) {
+    ASSERT_TRUE(Register(id, 200 + id, false, {180}).ok());
+    beats_[id] = Beat(id, 200 + id);
+    beats_[id].round_begun = beats_[id].report.round = 0;
+  }
+  Run(130);
+  EXPECT_FALSE(answers_[1].view);  // three cannot be a fleet
+  beats_.erase(3);
+  Run(30);
+  EXPECT_THAT(Members(), ElementsAre(1, 2));
+  EXPECT_TRUE(fleet_->record().view.MakeSchedule().ok());
+  for (const int id : {1, 2}) {
+    ASSERT_TRUE(answers_[id].view) << id;
+    EXPECT_EQ(answers_[id].view->resume_round, 180) << id;
+  }
+}
+
 TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
   Assemble(4);
   Run(10);

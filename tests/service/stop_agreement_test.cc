@@ -186,6 +186,27 @@ TEST(StopAgreementTest, ALostPeerDoesNotKeepTheOthers) {
   EXPECT_TRUE(world.committed);
 }
 
+// Nobody has heard of it yet, and the service hears nobody: not the peers are
+// lost, but its own uplink, or it was frozen.
+TEST(StopAgreementTest, AStopThatNobodyHasHeardOfIsNotCommitted) {
+  for (const bool frozen : {false, true}) {
+    World world(3, RngKey(1));
+    for (Trainer& t : world.trainers) world.Beat(t, false, false);
+    ASSERT_TRUE(world.fleet->RequestStop(world.now).ok());
+    for (int i = 0; i < 600; ++i) {
+      world.now += absl::Milliseconds(frozen ? 0 : 100);
+      world.fleet->Tick(world.now);
+    }
+    world.now += absl::Seconds(frozen ? 60 : 0);
+    world.fleet->Tick(world.now);
+    EXPECT_FALSE(world.fleet->record().stop.committed);
+    // One that is heard first does not speak for the others.
+    world.Beat(world.trainers[0], false, false);
+    world.Beat(world.trainers[0], false, false);
+    EXPECT_EQ(world.fleet->record().stop.committed, !frozen);
+  }
+}
+
 TEST(StopAgreementTest, NoStopBeforeThereIsAView) {
   auto fleet = Fleet::Create({}, std::nullopt, kStart);
   ASSERT_TRUE(fleet.ok());

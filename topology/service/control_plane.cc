@@ -65,7 +65,7 @@ ControlPlane::Progress ControlPlane::Tick() {
     const bool member = peer.standing == Standing::kMember ||
                         peer.standing == Standing::kLeaving;
     progress.unfinished += member && !peer.finished;
-    progress.some_finished = progress.some_finished || peer.finished;
+    progress.some_finished |= member && peer.finished;
   }
   return progress;
 }

@@ -229,7 +229,8 @@ class Fleet {
 
   FleetOptions options_;
   FleetRecord record_;
-  absl::Time started_;
+  absl::Time started_;  // or went on after it stood still
+  absl::Time ticked_ = absl::InfiniteFuture();
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;
   std::map<int, absl::Status> possible_;  // fleets, by members

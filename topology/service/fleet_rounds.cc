@@ -148,6 +148,7 @@ void Fleet::AdvanceStop(absl::Time now) {
   StopState& stop = record_.stop;
   if (stop.round == 0 || stop.committed) return;
   bool all = true;
+  bool some = false, none = true;  // have acknowledged it; are asked
   const uint64_t furthest = MaxRound();
   for (const MemberRecord& m : record_.members) {
     if (m.finished || !OfTheFleet(m)) continue;
@@ -159,6 +160,7 @@ void Fleet::AdvanceStop(absl::Time now) {
     const std::optional<uint64_t> departure = record_.view.DepartureOf(m.id);
     if (departure && *departure <= stop.round) continue;
     const Live& live = live_.at(m.id);
+    none = false;
     // It cannot be there, as far as the others have been heard.
     if (live.round_begun > furthest) {
       all = all && HeardAll(now);
@@ -170,12 +172,17 @@ void Fleet::AdvanceStop(absl::Time now) {
       ++version_;
       return;
     }
-    if (live.acknowledged_stop == stop.round) continue;
+    if (live.acknowledged_stop == stop.round) {
+      some = true;
+      continue;
+    }
     // A lost peer does not keep the others: if it comes back it stops at once
     // or at this round.
     if (!Lost(m, now)) all = SeededBug("commit-unacknowledged");
   }
-  if (!all) return;
+  // Where all are lost it is this service that hears nobody, or they will hear
+  // of a stop when they come back: some may be past this one by then.
+  if (!all || !(some || none || SeededBug("commit-unacknowledged"))) return;
   stop.committed = true;
   ++version_;
 }

@@ -30,6 +30,9 @@ bool Has(const MemberRecord& m, uint64_t round) {
 }  // namespace
 
 void Fleet::Tick(absl::Time now) {
+  // The service itself stood still: whoever has not been heard meanwhile may
+  // have spoken.
+  if (now - std::exchange(ticked_, now) > options_.lease / 2) started_ = now;
   Settle(now);
   RemoveSilent(now);
   LetLeave(now);
@@ -124,21 +127,25 @@ void Fleet::GiveUpAbsent(absl::Time now) {
   if (!record_.assembled || !options_.elastic || now - started_ <= kAbsent) {
     return;
   }
-  std::vector<PeerId> absent;
+  std::vector<PeerId> absent, again;  // who came back, and has died again
   int back = 0;
   for (const MemberRecord& m : record_.members) {
     if (!OfTheFleet(m)) continue;
     const Live& live = live_.at(m.id);
     if (!m.in_view && !live.trains) {
-      back += m.standing == Standing::kMember && HasLease(m, now);
+      if (m.standing != Standing::kMember) continue;
+      if (!HasLease(m, now)) again.push_back(m.id);
+      back += HasLease(m, now);
     } else if (now - live.last_heard > kAbsent) {
       absent.push_back(m.id);
     } else {
       return;
     }
   }
+  if (absent.empty()) return;
+  absent.insert(absent.end(), again.begin(), again.end());
   const std::string who = Named(absent);
-  if (absent.empty() || !CanHave(back, who + " is waited for")) return;
+  if (!CanHave(back, who + " is waited for")) return;
   for (const PeerId id : absent) {
     MemberRecord& m = *Find(id);
     m.standing = Standing::kRemoved;
