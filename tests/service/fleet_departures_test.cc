@@ -85,6 +85,35 @@ TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
   EXPECT_EQ(Members().size(), 4);
 }
 
+// Who has no edge to it cannot know.
+TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
+  Assemble(6);
+  Run(10);
+  beats_.erase(3);
+  for (const int i : {1, 5, 6}) Suspect(i, {{3}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 6);
+  Suspect(2, {{3}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 6) << "of two live neighbours one is not enough";
+  Suspect(4, {{3}});
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 6));
+}
+
+TEST_F(FleetDeparturesTest, WhereRowsChangeAnybodyIsANeighbor) {
+  options_.schedule.schedule = "random-matching";
+  Assemble(6);
+  Run(10);
+  beats_.erase(3);
+  Suspect(1, {{3}});
+  Run(20);
+  EXPECT_EQ(Members().size(), 6);
+  Suspect(5, {{3}});
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5, 6));
+}
+
 TEST_F(FleetDeparturesTest, NeighborsThatDieTogetherAreRemovedTogether) {
   Assemble(6);
   Run(10);

@@ -91,7 +91,33 @@ TEST_F(MemberWatchTest, FindsOneThatNobodySuspects) {
   now_ += absl::Seconds(5);
   Beat(1);
   Beat(2);
-  EXPECT_THAT(Remove(3), HasSubstr("no neighbour suspects it"));
+  EXPECT_THAT(Remove(3), HasSubstr("too few of its neighbours"));
+}
+
+TEST_F(MemberWatchTest, FindsOneThatOneOfTwoNeighborsSuspects) {
+  for (const MemberRecord& m : record_.members) {
+    record_.view.members.push_back({.id = m.id, .address = "host"});
+  }
+  for (const bool both : {false, true}) {
+    watch_.Started(record_, now_);
+    now_ += absl::Seconds(5);
+    Beat(1, both ? std::vector<uint64_t>{3} : std::vector<uint64_t>());
+    Beat(2, {3});
+    const FleetRecord before = record_;
+    EXPECT_EQ(Remove(3).empty(), both);
+    record_ = before;
+  }
+}
+
+TEST_F(MemberWatchTest, WhoDiesThreeTimesBeforeItTrainsMayBeRemoved) {
+  for (const uint64_t boot : {13, 23, 33}) {
+    const FleetRecord before = record_;
+    EXPECT_THAT(Remove(3), HasSubstr("renewed its lease")) << boot;
+    record_ = before;
+    watch_.Started(record_, now_);
+    Register(3, boot, /*checkpoints=*/1);
+  }
+  EXPECT_THAT(Remove(3), IsEmpty());
 }
 
 TEST_F(MemberWatchTest, FindsOneThatHasRenewedItsLease) {

@@ -45,6 +45,7 @@ BUGS = {
     "sum-of-states": "who joins adds up what members gave it",
     "remove-with-lease": "a suspected peer is removed though it has a lease",
     "remove-unsuspected": "a missed lease alone removes a peer",
+    "one-suspecter": "one of several live neighbours is enough to remove a peer",
     "lease-from-start": "leases count before the service is up for one",
     "join-without-parameters": "who joins does not wait for parameters",
     "stay-apart": "who missed a deadline gets nothing any more",

@@ -168,9 +168,12 @@ class Fleet {
   bool Adopted(absl::Time now) const;
   // It waits for a view and has what it takes.
   bool MayBeLetIn(const MemberRecord& m) const;
-  // How many members suspect `id`, and how many have to.
+  // Who may mix with `id` by the present view: where rows change, and where it
+  // is in none, everybody.
+  std::set<PeerId> NeighborsOf(PeerId id) const;
+  // How many of them suspect `id`, and how many have to.
   int Suspecters(PeerId id, absl::Time now) const;
-  int SuspectersNeeded(PeerId id, absl::Time now);
+  int SuspectersNeeded(PeerId id, absl::Time now) const;
   int MostPeers() const {
     return options_.max_peers == 0 ? kMaxPeers : options_.max_peers;
   }
@@ -227,8 +230,9 @@ class Fleet {
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;
   std::map<int, absl::Status> possible_;  // fleets, by members
-  std::unique_ptr<MixingSchedule> schedule_;
-  std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch of its view
+  mutable std::unique_ptr<MixingSchedule> schedule_;
+  // Generation and epoch of its view.
+  mutable std::pair<uint64_t, uint64_t> schedule_of_;
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
   std::map<PeerId, Seldom> suspicions_told_;  // by who suspects

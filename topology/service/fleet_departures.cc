@@ -1,6 +1,8 @@
 // Who leaves a Fleet: the silent, who are removed, and those that ask to go.
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,43 +33,49 @@ absl::Duration WaitOf(uint64_t removals) {
 
 }  // namespace
 
-int Fleet::Suspecters(PeerId id, absl::Time now) const {
-  int count = 0;
-  for (const MemberRecord& m : record_.members) {
-    count += OfTheFleet(m) && m.in_view && HasLease(m, now) &&
-             live_.at(m.id).suspected.contains(id);
+// Peers connect with their neighbours of a view as soon as they hear of it, not
+// once they train by it.
+std::set<PeerId> Fleet::NeighborsOf(PeerId id) const {
+  const View& view = record_.view;
+  if (const std::pair now_of(view.generation, view.epoch);
+      schedule_ == nullptr || schedule_of_ != now_of) {
+    auto schedule = view.MakeSchedule();
+    schedule_ = schedule.ok() ? *std::move(schedule) : nullptr;
+    schedule_of_ = now_of;
   }
-  return count;
+  std::set<PeerId> neighbors;
+  const std::optional<int> rank = view.RankOf(id);
+  if (rank && schedule_ != nullptr && schedule_->fixed()) {
+    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
+      neighbors.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+    return neighbors;
+  }
+  for (const MemberRecord& m : record_.members) {
+    if (OfTheFleet(m) && m.id != id) neighbors.insert(m.id);
+  }
+  return neighbors;
+}
+
+int Fleet::Suspecters(PeerId id, absl::Time now) const {
+  const std::set<PeerId> neighbors = NeighborsOf(id);
+  return static_cast<int>(
+      std::ranges::count_if(record_.members, [&](const MemberRecord& m) {
+        return InTheView(m) && HasLease(m, now) && neighbors.contains(m.id) &&
+               live_.at(m.id).suspected.contains(id);
+      }));
 }
 
 // Two, or all that there are where there are fewer: who has one neighbour left,
 // or one from the start, is seen by nobody else.
-int Fleet::SuspectersNeeded(PeerId id, absl::Time now) {
-  const View& view = record_.view;
-  const std::optional<int> rank = view.RankOf(id);
-  if (!rank) return 1;
-  if (const std::pair now_of(view.generation, view.epoch);
-      schedule_of_ != now_of) {
-    auto schedule = view.MakeSchedule();
-    if (!schedule.ok()) return 2;
-    schedule_ = *std::move(schedule);
-    schedule_of_ = now_of;
-  }
-  int live = 0;
-  const auto count = [&](int r) {
-    const MemberRecord* m = Find(view.members[static_cast<size_t>(r)].id);
-    live += m != nullptr && m->in_view && HasLease(*m, now);
-  };
-  if (schedule_->fixed()) {
-    for (const Neighbor& n : schedule_->Row(*rank, view.from_round).neighbors) {
-      count(n.rank);
-    }
-  } else {
-    for (int r = 0; r < schedule_->size(); ++r) {
-      if (r != *rank) count(r);
-    }
-  }
-  return std::clamp(live, 1, 2);
+int Fleet::SuspectersNeeded(PeerId id, absl::Time now) const {
+  if (!record_.view.RankOf(id) || SeededBug("one-suspecter")) return 1;
+  const std::set<PeerId> neighbors = NeighborsOf(id);
+  const auto live =
+      std::ranges::count_if(record_.members, [&](const MemberRecord& m) {
+        return m.in_view && HasLease(m, now) && neighbors.contains(m.id);
+      });
+  return std::clamp(static_cast<int>(live), 1, 2);
 }
 
 void Fleet::RemoveSilent(absl::Time now) {

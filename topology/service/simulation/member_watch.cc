@@ -1,9 +1,11 @@
 #include "topology/service/simulation/member_watch.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "topology/mixing_schedule.h"
 #include "topology/service/fleet.h"
 
 namespace gossamer::simulation {
@@ -24,7 +26,7 @@ void MemberWatch::Started(const FleetRecord& record, absl::Time now) {
 }
 
 void MemberWatch::Keep(const FleetRecord& record) {
-  from_round_ = record.view.from_round;
+  view_ = record.view;
   known_.clear();
   for (const MemberRecord& m : record.members) {
     known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
@@ -66,7 +68,7 @@ void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
   life.trained |= known != known_.end() && known->second.in_view &&
                   known->second.boot_id == life.boot_id &&
                   OfTheFleet(known->second.standing) &&
-                  request.round_begun() >= from_round_;
+                  request.round_begun() >= view_.from_round;
   life.suspects = {request.suspected().begin(), request.suspected().end()};
   // Who has a view trains, whatever this service knows of it.
   life.has_parameters =
@@ -86,7 +88,7 @@ std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
   for (const MemberRecord& m : record.members) {
     const Known& before = known_[m.id];
     if (m.removals > before.removals && wrong.empty()) {
-      wrong = CheckRemoval(m, now);
+      wrong = CheckRemoval(m, record.view, now);
     }
     const bool entered =
         m.in_view && (!before.in_view || before.boot_id != m.boot_id);
@@ -125,16 +127,46 @@ std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
       record.view.from_round, shared);
 }
 
-std::string MemberWatch::CheckRemoval(const MemberRecord& m,
+bool MemberWatch::HeardWithinLease(PeerId id, absl::Time now) const {
+  const auto life = lives_.find(id);
+  return life != lives_.end() && now - life->second.heard <= lease_;
+}
+
+bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
+  const std::optional<int> rank = view.RankOf(id);
+  const auto schedule = view.MakeSchedule();
+  std::set<PeerId> neighbors;
+  if (rank && schedule.ok() && (*schedule)->fixed()) {
+    for (const Neighbor& n :
+         (*schedule)->Row(*rank, view.from_round).neighbors) {
+      neighbors.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+  } else {
+    for (const auto& [other, known] : known_) neighbors.insert(other);
+    neighbors.erase(id);
+  }
+  int heard = 0, suspecting = 0;
+  for (const PeerId neighbor : neighbors) {
+    const auto known = known_.find(neighbor);
+    if (known == known_.end() || !known->second.in_view ||
+        !OfTheFleet(known->second.standing) ||
+        !HeardWithinLease(neighbor, now)) {
+      continue;
+    }
+    ++heard;
+    suspecting += lives_.at(neighbor).suspects.contains(id.value);
+  }
+  return suspecting >= (rank ? std::clamp(heard, 1, 2) : 1);
+}
+
+// The view may have become another one in the same call, before it was left by
+// `m`: that one has those of the next and who was removed.
+std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
                                       absl::Time now) const {
-  const auto heard_within_lease = [&](PeerId id) {
-    const auto life = lives_.find(id);
-    return life != lives_.end() && now - life->second.heard <= lease_;
-  };
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
   const auto own = lives_.find(m.id);
   if (own != lives_.end() && own->second.short_lives >= kShortLives) return "";
-  if (heard_within_lease(m.id)) {
+  if (HeardWithinLease(m.id, now)) {
     return absl::StrCat(who, " though it has renewed its lease");
   }
   if (now - started_ <= lease_) {
@@ -144,11 +176,13 @@ std::string MemberWatch::CheckRemoval(const MemberRecord& m,
       now - started_ > Fleet::kAbsent) {
     return "";
   }
-  const bool suspected = std::ranges::any_of(lives_, [&](const auto& life) {
-    return life.first != m.id && heard_within_lease(life.first) &&
-           life.second.suspects.contains(m.id.value);
-  });
-  return suspected ? "" : absl::StrCat(who, " though no neighbour suspects it");
+  View between = after;
+  for (const Member& member : view_.members) {
+    if (!after.RankOf(member.id)) between.members.push_back(member);
+  }
+  std::ranges::sort(between.members, {}, &Member::id);
+  if (Suspected(m.id, view_, now) || Suspected(m.id, between, now)) return "";
+  return absl::StrCat(who, " though too few of its neighbours suspect it");
 }
 
 }  // namespace gossamer::simulation

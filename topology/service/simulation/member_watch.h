@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "topology/service/fleet_record.h"
+#include "topology/view.h"
 
 namespace gossamer::simulation {
 
@@ -50,7 +51,12 @@ class MemberWatch {
     uint64_t removals = 0;
   };
   void Keep(const FleetRecord& record);
-  std::string CheckRemoval(const MemberRecord& m, absl::Time now) const;
+  std::string CheckRemoval(const MemberRecord& m, const View& after,
+                           absl::Time now) const;
+  // Two of the neighbours that `id` has by `view`, or all that are heard,
+  // suspect it.
+  bool Suspected(PeerId id, const View& view, absl::Time now) const;
+  bool HeardWithinLease(PeerId id, absl::Time now) const;
   // All lives are new: what they share is not given up.
   std::string CheckBeginning(const FleetRecord& record) const;
 
@@ -58,7 +64,7 @@ class MemberWatch {
   absl::Time started_ = absl::InfinitePast();
   std::map<PeerId, Life> lives_;
   std::map<PeerId, Known> known_;
-  uint64_t from_round_ = 0;  // of the view
+  View view_;
 };
 
 }  // namespace gossamer::simulation
