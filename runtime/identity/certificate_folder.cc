@@ -183,6 +183,12 @@ std::string CertificateFolder::Problem() const {
   return problem_;
 }
 
+std::vector<std::string> CertificateFolder::Revoked() const {
+  MutexLock lock(&mu_);
+  ReadAgain();
+  return trust_.Revoked();
+}
+
 absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
                                                      bool signs) const {
   MutexLock lock(&mu_);

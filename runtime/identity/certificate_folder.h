@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -63,6 +64,10 @@ class CertificateFolder {
   // What is wrong with ca.pem and crl.pem as they are now, so that those read
   // before stay in force; empty: nothing.
   std::string Problem() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Serial numbers of the revoked certificates, ascending, by the list as it is
+  // now; if that cannot be used, as it last could.
+  std::vector<std::string> Revoked() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Which of this program's own certificates has less than a tenth of its life
   // left, and less than a week, or none, and what to do; the files as they are

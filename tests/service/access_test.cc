@@ -125,6 +125,7 @@ class LockedServiceTest : public ::testing::Test {
         options, *std::move(store), [this] { return clock_.Now() + passed_; },
         [this](const std::string& line) {
           if (line.find("_refused: ") != std::string::npos ||
+              line.find(" is removed: ") != std::string::npos ||
               line.find("trust_unread: ") != std::string::npos ||
               line.find("certificate_expires: ") != std::string::npos) {
             MutexLock lock(&log_mu_);
@@ -151,6 +152,11 @@ class LockedServiceTest : public ::testing::Test {
   std::unique_ptr<wire::Topology::Stub> StubOf(const Identity& who) {
     return StubWith(
         TlsCredentials(run_.Certificates(who)).Channel(Role::kTopology));
+  }
+  // With the certificate that it has, not with another one.
+  std::unique_ptr<wire::Topology::Stub> StubOfOld(const Identity& who) {
+    return StubWith(TlsCredentials(*CertificateFolder::Open(run_.PathOf(who)))
+                        .Channel(Role::kTopology));
   }
   static wire::RegisterRequest RequestOf(uint64_t id) {
     wire::RegisterRequest request;
@@ -190,7 +196,7 @@ class LockedServiceTest : public ::testing::Test {
   }
   // Of a peer that trains in a fleet under way, as `change` has it.
   template <typename Change>
-  void Beat(uint64_t id, Change change) {
+  wire::HeartbeatResponse Beat(uint64_t id, Change change) {
     wire::HeartbeatRequest request;
     request.set_run_id("run");
     request.set_peer_id(id);
@@ -203,6 +209,12 @@ class LockedServiceTest : public ::testing::Test {
         Ask(*StubOf(run_.Peer(id)), &wire::Topology::Stub::Heartbeat, request,
             &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  std::vector<uint64_t> MembersAsToldTo(uint64_t id) {
+    const auto answer = Beat(id, [](wire::HeartbeatRequest&) {});
+    const auto& ids = answer.view().member_id();
+    return {ids.begin(), ids.end()};
   }
   // Assembles peers 1 .. n.
   void BeginWith(int n) {
@@ -435,6 +447,49 @@ TEST_F(LockedServiceTest, WhoHasLeftOrWasRemovedSteersItNoMore) {
         << id;
   }
   EXPECT_TRUE(Stop(*StubOf(run_.Peer(1))).ok());
+}
+
+// The others have the old list: they hear it as long as their view has it.
+TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
+  BeginWith(5);
+  for (int id = 1; id <= 5; ++id) Beat(id, [](wire::HeartbeatRequest&) {});
+  const auto three = StubOf(run_.Peer(3));
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  run_.Revoke(run_.Peer(2), {});
+  run_.Revoke(run_.Peer(3), {run_.Other(Role::kTopology)});
+  // It has another certificate by now.
+  Beat(2, [](wire::HeartbeatRequest&) {});
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(
+      Log(),
+      ElementsAre(HasSubstr("peer 3 is removed: its certificate is revoked")));
+  EXPECT_EQ(Register(*three, 3).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// Which certificate it had is not known to the next life of the service.
+TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
+  BeginWith(5);
+  const auto all_but_three = [this] {
+    for (const int id : {1, 2, 4, 5}) Beat(id, [](wire::HeartbeatRequest&) {});
+  };
+  all_but_three();
+  End();
+  server_.server.reset();
+  service_.reset();  // gives its file back
+  run_.Revoke(run_.Peer(3), {});
+  Begin("larger.sqlite", 5);
+  all_but_three();
+  EXPECT_EQ(Register(*StubOfOld(run_.Peer(3)), 3).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
+  passed_ = absl::Seconds(5);
+  all_but_three();
+  EXPECT_TRUE(service_->Tick().ok());
+  EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
 }
 
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {

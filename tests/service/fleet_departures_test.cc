@@ -85,6 +85,48 @@ TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
   EXPECT_EQ(Members().size(), 4);
 }
 
+TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
+  Assemble(4);
+  Run(10);
+  fleet_->Expel({3}, "of this", now_);
+  Run(1);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4));
+  EXPECT_EQ(fleet_->WhyRemoved({3}), "of this");
+  EXPECT_TRUE(answers_[3].outside);
+  const uint64_t version = fleet_->version();
+  fleet_->Expel({3}, "of this", now_);
+  fleet_->Expel({9}, "of this", now_);
+  EXPECT_EQ(fleet_->version(), version);
+  // It leaves, it waits to join.
+  beats_.erase(3);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  ASSERT_TRUE(fleet_->record().view.DepartureOf({2}));
+  fleet_->Expel({2}, "of this", now_);
+  EXPECT_THAT(fleet_->record().view.departures, IsEmpty());
+  ASSERT_TRUE(Register(7, 107).ok());
+  fleet_->Expel({7}, "of this", now_);
+  beats_[7] = Beat(7, 107);
+  beats_[7].ready = true;
+  Run(20);
+  EXPECT_THAT(Members(), ElementsAre(1, 4));
+  fleet_->TakeNotes();
+  for (int times = 0; times < 3; ++times) fleet_->Expel({4}, "of this", now_);
+  EXPECT_THAT(Members(), ElementsAre(1, 4));
+  EXPECT_THAT(fleet_->TakeNotes(),
+              ElementsAre(HasSubstr("peer 4 stays in the view, though of")));
+}
+
+TEST_F(FleetDeparturesTest, AFleetThatBeginsWaitsForAnotherThanWhoIsExpelled) {
+  Assemble(3, "ring", 4);
+  fleet_->Expel({3}, "of this", now_);
+  EXPECT_EQ(fleet_->registered(), 2);
+  beats_.erase(3);
+  for (const int id : {3, 4}) ASSERT_TRUE(Register(id, 200 + id).ok());
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4));
+}
+
 // Who has no edge to it cannot know.
 TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
   Assemble(6);

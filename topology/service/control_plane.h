@@ -50,6 +50,11 @@ class ControlPlane {
   // To be called a few times a second: notices leases that ran out.
   Progress Tick();
 
+  // As of Fleet: durable with the next tick or answer.
+  void Expel(PeerId id, const std::string& why) {
+    fleet_.Expel(id, why, clock_());
+  }
+
   absl::Status Register(const wire::RegisterRequest& request,
                         wire::RegisterResponse& response);
   absl::Status Heartbeat(const wire::HeartbeatRequest& request,

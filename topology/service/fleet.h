@@ -85,6 +85,9 @@ class Fleet {
   // Proposes a last round, unless one is proposed already, and returns it.
   // kFailedPrecondition before there is a view.
   absl::StatusOr<uint64_t> RequestStop(absl::Time now);
+  // Removes a member at once, whoever hears it, if the fleet can be without it:
+  // nobody must go on with it, for this reason.  To be called again and again.
+  void Expel(PeerId id, const std::string& why, absl::Time now);
   // Notices what no event says: leases that ran out.
   void Tick(absl::Time now);
   // Lines for people since the last call, of what is not in the record.

@@ -126,6 +126,36 @@ void Fleet::Remove(MemberRecord& m, const std::string& why,
   ++version_;
 }
 
+// Where the others are is known first: they train by the view that comes of it.
+void Fleet::Expel(PeerId id, const std::string& why, absl::Time now) {
+  MemberRecord* const m = Find(id);
+  if (m == nullptr || m->finished || !HeardAll(now)) return;
+  if (m->standing == Standing::kJoining) {
+    m->standing = Standing::kRemoved;
+    ++version_;
+  }
+  if (!OfTheFleet(*m)) return;
+  if (!record_.assembled) {
+    // Another one is waited for.
+    live_.erase(id);
+    std::erase_if(record_.members,
+                  [id](const MemberRecord& o) { return o.id == id; });
+    ++version_;
+    return;
+  }
+  const auto others =
+      std::ranges::count_if(record_.members, [id](const MemberRecord& o) {
+        return o.standing == Standing::kMember && o.id != id;
+      });
+  if (m->standing == Standing::kMember &&
+      !CanHave(static_cast<int>(others),
+               absl::StrCat(Named({id}), " stays in the view, though ", why))) {
+    return;
+  }
+  Remove(*m, why, absl::ZeroDuration(), now);
+  record_.view = NextView(FutureRound());
+}
+
 int Fleet::ShortLives(const MemberRecord& m) const {
   const Live& live = live_.at(m.id);
   if (live.well_since != absl::InfiniteFuture()) return 0;

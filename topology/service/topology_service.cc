@@ -80,6 +80,7 @@ absl::Status TopologyService::TakeOver() {
   if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
   stands_by_ = absl::OkStatus();
   plane_ = std::move(plane);
+  serials_.clear();  // another replica may have heard newer ones
   return absl::OkStatus();
 }
 
@@ -106,9 +107,39 @@ void TopologyService::TellTrust() {
   if (!expiry.empty()) events_->Tell("certificate_expires", expiry);
 }
 
+void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
+                                 const absl::StatusOr<Certificate>& caller) {
+  if (certificates_ == nullptr) return;
+  if (caller.ok()) {
+    if (caller->identity.role != Role::kPeer) return;
+    serials_[caller->identity.peer] = caller->serial;
+    return;
+  }
+  const absl::StatusOr<Certificate> shown = ShownBy(*context.auth_context());
+  if (!shown.ok() || shown->identity.role != Role::kPeer ||
+      shown->identity.run != options_.run_id) {
+    return;
+  }
+  serials_.try_emplace(shown->identity.peer, shown->serial);
+}
+
+// The others may not have the list yet, and hear it as long as a view has it.
+void TopologyService::ExpelRevoked() {
+  if (certificates_ == nullptr) return;
+  const std::vector<std::string> revoked = certificates_->Revoked();
+  MutexLock lock(&mu_);
+  if (plane_ == nullptr) return;
+  for (const auto& [peer, serial] : serials_) {
+    if (!std::ranges::binary_search(revoked, serial)) continue;
+    plane_->Expel(
+        peer, absl::StrCat("its certificate is revoked (serial ", serial, ")"));
+  }
+}
+
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   TellStrangers();
   TellTrust();
+  ExpelRevoked();
   const absl::Status held = store_->Held();
   bool was_active = false;
   {
@@ -194,6 +225,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     if (status.ok()) {
       status = Admit(*context, caller, call, claimed, request.run_id());
     }
+    if (status.ok() || !caller.ok()) NoteSerial(*context, caller);
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
     // Asked last: up to here nobody else has decided anything.

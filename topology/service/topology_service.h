@@ -10,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -91,6 +92,11 @@ class TopologyService final : public wire::Topology::CallbackService {
   // where nobody has to show one.
   absl::StatusOr<Certificate> CallerOf(
       const grpc::CallbackServerContext& context) const;
+  // Keeps what `caller` has called with.
+  void NoteSerial(const grpc::CallbackServerContext& context,
+                  const absl::StatusOr<Certificate>& caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpelRevoked() ABSL_LOCKS_EXCLUDED(mu_);
   void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
   void TellTrust() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -108,6 +114,9 @@ class TopologyService final : public wire::Topology::CallbackService {
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   std::string trust_problem_ ABSL_GUARDED_BY(mu_);
+  // Of the certificate that each peer was heard with last by this life of the
+  // plane; of one that was not, that it was refused with.
+  std::map<PeerId, std::string> serials_ ABSL_GUARDED_BY(mu_);
 };
 
 struct TopologyServer {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {
@@ -159,14 +160,28 @@ std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
   return tls::TlsCredentials(options);
 }
 
-absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
-                                        const grpc::AuthContext& caller) {
+namespace {
+
+absl::StatusOr<grpc::string_ref> PemOf(const grpc::AuthContext& caller) {
   const std::vector<grpc::string_ref> pem =
       caller.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (!caller.IsPeerAuthenticated() || pem.size() != 1) {
     return absl::UnauthenticatedError("no certificate was shown");
   }
-  return folder.Check({pem[0].data(), pem[0].size()});
+  return pem[0];
+}
+
+}  // namespace
+
+absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller) {
+  GOSSAMER_ASSIGN_OR_RETURN(const grpc::string_ref pem, PemOf(caller));
+  return ReadCertificate({pem.data(), pem.size()});
+}
+
+absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
+                                        const grpc::AuthContext& caller) {
+  GOSSAMER_ASSIGN_OR_RETURN(const grpc::string_ref pem, PemOf(caller));
+  return folder.Check({pem.data(), pem.size()});
 }
 
 }  // namespace gossamer

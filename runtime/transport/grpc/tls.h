@@ -42,6 +42,10 @@ std::shared_ptr<grpc::ServerCredentials> DeskCredentials(const KeyPair& desk);
 std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
     const std::string& fingerprint);
 
+// What the other end of a call shows, whether or not it is to be believed now:
+// in the handshake the run's authority had issued it.  kUnauthenticated if it
+// shows none, kInvalidArgument if that says nothing.
+absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller);
 // Who is at the other end of a call, by `folder`.  kUnauthenticated if it shows
 // no certificate or one not to be believed.
 absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
