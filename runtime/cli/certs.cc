@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/identity/authority.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/join_desk.h"
@@ -180,6 +181,30 @@ absl::StatusOr<size_t> CancelTokensOf(const Options& o, const Identity& whom) {
   return cancelled.size();
 }
 
+// Those of `whom` that somebody may still believe: what has ended everywhere
+// would make the list longer for nothing.
+absl::StatusOr<std::vector<std::string>> SerialsOf(
+    const AuthorityFolder& authority, const Identity& whom, absl::Time now) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
+  std::vector<std::string> serials;
+  int ended = 0;
+  for (const AuthorityFolder::Issued& i : issued) {
+    if (i.certificate.identity != whom || i.revoked) continue;
+    if (i.certificate.until + kClockSkew <= now) {
+      ++ended;
+    } else {
+      serials.push_back(i.certificate.serial);
+    }
+  }
+  if (ended > 0) {
+    std::cout << "left out: " << ended << " certificate"
+              << (ended == 1 ? "" : "s") << " of " << Describe(whom)
+              << (ended == 1 ? ", which has" : ", which have")
+              << " ended; --serial revokes one all the same\n";
+  }
+  return serials;
+}
+
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
@@ -192,18 +217,13 @@ absl::Status Revoke(const Options& o) {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
     // Before certificates are looked for: none is issued by one after that.
     tokens = CancelTokensOf(o, whom);
-    GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
-    for (const AuthorityFolder::Issued& i : issued) {
-      if (i.certificate.identity == whom && !i.revoked) {
-        serials.push_back(i.certificate.serial);
-      }
-    }
+    GOSSAMER_ASSIGN_OR_RETURN(serials, SerialsOf(authority, whom, absl::Now()));
     if (serials.empty()) {
       if (tokens.value_or(0) > 0) return absl::OkStatus();
       GOSSAMER_RETURN_IF_ERROR(tokens.status());
       return absl::InvalidArgumentError(
           absl::StrCat(Describe(whom), " has no certificate of ", o.ca,
-                       " that is not revoked already, and no token"));
+                       " that still holds, and no token"));
     }
   }
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/identity/authority_folder.h"
 #include "tests/cli/cli_program.h"
 
 namespace gossamer {
@@ -62,6 +64,39 @@ TEST_F(CertsTest, RevokesAndPublishes) {
   EXPECT_NE(revoked.code, 0);
   EXPECT_THAT(revoked.err, HasSubstr("revoked"));
   EXPECT_EQ(Run("certs show --certs certs/peer-1").code, 0);
+}
+
+// Else a peer whose certificates live for an hour fills the list within weeks.
+TEST_F(CertsTest, WhatHasEndedIsNotRevokedUnlessItIsNamed) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 1 --out certs").code, 0);
+  const auto authority = AuthorityFolder::Open(folder_.path() + "/ca");
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  const absl::Time now = absl::Now();
+  const auto issue = [&](absl::Duration ago) {
+    const auto issued =
+        authority->Issue({.run = "r", .peer = {1}}, {}, now - ago,
+                         absl::Hours(1), folder_.path() + "/certs/peer-1");
+    EXPECT_TRUE(issued.ok()) << issued.status();
+    return issued->serial;
+  };
+  // Another machine's clock may be behind: what has just ended goes, too.
+  const std::string ended = issue(absl::Hours(3));
+  issue(absl::Minutes(90));
+  const Result revoked = Run("certs revoke --ca ca --id 1");
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, AllOf(HasSubstr("left out: 1 certificate of peer 1"),
+                                 HasSubstr("revoked 2 certificates")));
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"],
+              c["identity"] == "gossamer://r/1" && c["serial"] != ended)
+        << c;
+  }
+  EXPECT_EQ(Run("certs revoke --ca ca --id 1").code, 2);
+  EXPECT_EQ(Run("certs revoke --ca ca --serial " + ended).code, 0);
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"], c["identity"] == "gossamer://r/1") << c;
+  }
 }
 
 // A token that is left would let in whoever has stolen it.
