@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -44,6 +45,7 @@ struct Options {
   std::string out;
   std::string role;
   std::string serial;
+  bool unknown = false;
   std::string token;
   std::string certs;
   std::optional<uint64_t> id;
@@ -205,6 +207,23 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   return serials;
 }
 
+// --serial, as lists have it.  A slip of the hand must not look like success.
+absl::StatusOr<std::string> NamedSerial(const Options& o,
+                                        const AuthorityFolder& authority) {
+  std::string serial = absl::AsciiStrToLower(o.serial);
+  GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
+  for (const AuthorityFolder::Issued& i : issued) {
+    if (i.certificate.serial != serial) continue;
+    std::cout << ToLine(i.certificate, i.revoked, absl::Now()) << "\n";
+    return serial;
+  }
+  if (o.unknown) return serial;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--serial ", o.serial, ": ", o.ca,
+      " has issued no such certificate (gossamer certs show lists them); "
+      "--unknown revokes it all the same, where its file has been lost"));
+}
+
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
@@ -212,7 +231,8 @@ absl::Status Revoke(const Options& o) {
   std::vector<std::string> serials;
   absl::StatusOr<size_t> tokens = 0;
   if (!o.serial.empty()) {
-    serials.push_back(o.serial);
+    GOSSAMER_ASSIGN_OR_RETURN(serials.emplace_back(),
+                              NamedSerial(o, authority));
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
     // Before certificates are looked for: none is issued by one after that.
@@ -322,6 +342,8 @@ void AddCerts(Command& program) {
   revoke.AddOption("--ca", &o->ca, "folder of the authority", needed);
   AddWhom(revoke, *o, "; its tokens that nobody has used go, too");
   revoke.AddOption("--serial", &o->serial, "one certificate, as show says it");
+  revoke.AddOption("--unknown", &o->unknown,
+                   "also a --serial that the folder does not know");
   revoke.AddOption("--token", &o->token,
                    "a token, as gossamer certs token names it",
                    {.excludes = "--serial"});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -64,6 +65,33 @@ TEST_F(CertsTest, RevokesAndPublishes) {
   EXPECT_NE(revoked.code, 0);
   EXPECT_THAT(revoked.err, HasSubstr("revoked"));
   EXPECT_EQ(Run("certs show --certs certs/peer-1").code, 0);
+}
+
+TEST_F(CertsTest, ASerialThatWasNeverIssuedIsNotRevoked) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 2 --out certs").code, 0);
+  const std::string two = Shown("--certs certs/peer-2")[0]["serial"];
+  std::string slip = two;
+  slip.back() = slip.back() == '0' ? '1' : '0';
+  const std::string before = ReadAll(folder_.path() + "/ca/crl.pem");
+  const Result refused = Run("certs revoke --ca ca --serial " + slip);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr(slip), HasSubstr("--unknown")));
+  EXPECT_EQ(ReadAll(folder_.path() + "/ca/crl.pem"), before);
+  // It may be meant: the folder's copy of the certificate is lost.
+  const Result meant = Run("certs revoke --ca ca --unknown --serial " + slip);
+  EXPECT_EQ(meant.code, 0) << meant.err;
+  EXPECT_NE(ReadAll(folder_.path() + "/ca/crl.pem"), before);
+  EXPECT_EQ(Run("certs revoke --ca ca --unknown --serial x").code, 2);
+  // Other tools print capitals.
+  const Result revoked =
+      Run("certs revoke --ca ca --serial " + absl::AsciiStrToUpper(two));
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, AllOf(HasSubstr("gossamer://r/2"),
+                                 HasSubstr("revoked 1 certificate")));
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"], c["identity"] == "gossamer://r/2") << c;
+  }
 }
 
 // Else a peer whose certificates live for an hour fills the list within weeks.
