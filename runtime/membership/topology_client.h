@@ -111,6 +111,7 @@ class TopologyClient final : public Membership {
   std::optional<SurveyTask> survey() const override { return survey_; }
   void TellMeasured(uint64_t number,
                     std::optional<LinkMeasurement> measured) override;
+  void TookUpView() override { took_up_ = view_.epoch != 0; }
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -144,6 +145,7 @@ class TopologyClient final : public Membership {
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // lives after the first one
   bool trained_ = false;
+  bool took_up_ = false;  // it trains by the view, or did by one before
   uint64_t registered_generation_ = 0;  // of the service
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;

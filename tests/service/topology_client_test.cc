@@ -72,7 +72,8 @@ class Peer {
  public:
   Peer(const std::string& service, uint64_t id, uint64_t boot,
        uint64_t layout = 1,
-       std::function<absl::Status(const wire::ViewMessage&)> check_view = {}) {
+       std::function<absl::Status(const wire::ViewMessage&)> check_view = {},
+       std::vector<uint64_t> checkpoint_rounds = {}) {
     TopologyClientOptions options;
     options.check_view = std::move(check_view);
     options.service = service;
@@ -82,6 +83,7 @@ class Peer {
     options.address = "127.0.0.1:" + std::to_string(boot);
     options.layout_fingerprint = layout;
     options.configuration_hash = 1;
+    options.checkpoint_rounds = std::move(checkpoint_rounds);
     client_ = std::make_unique<TopologyClient>(
         options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
     client_->SetOnChange([this] { Copy(); });
@@ -438,6 +440,7 @@ TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
   ASSERT_TRUE(second.Wait([](const Peer& p) { return p.donors_ > 0; }));
   second.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(second.WaitForView(1));
+  second.Do([](TopologyClient& c) { c.TookUpView(); });
   service.reset();
   uint64_t epoch = 0;
   second.Wait([&](const Peer& p) {
@@ -461,6 +464,9 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   Peer second(service->address(), 2, 12);
   ASSERT_TRUE(first.WaitForView(1));
   ASSERT_TRUE(second.WaitForView(1));
+  for (Peer* p : {&first, &second}) {
+    p->Do([](TopologyClient& c) { c.TookUpView(); });
+  }
   service.reset();
   service.emplace(folder.path() + "/b.sqlite", 2, port);
   for (Peer* p : {&first, &second}) {
@@ -477,6 +483,44 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   // Nobody was sent back to where it began.
   Peer third(service->address(), 2, 13);
   EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
+}
+
+// Were it taken for one that trains, its first random parameters would go into
+// the mean: no view would send it to its checkpoint again.
+TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
+  for (const bool other_trains : {false, true}) {
+    SCOPED_TRACE(other_trains);
+    TemporaryFolder folder;
+    std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite",
+                                   2);
+    const int port = service->port();
+    Peer first(service->address(), 1, 11, 1, {}, {5});
+    Peer second(service->address(), 2, 12, 1, {}, {5});
+    ASSERT_TRUE(first.WaitForView(1));
+    ASSERT_TRUE(second.WaitForView(1));
+    uint64_t generation = 0;
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      generation = p.view_.generation;
+      return p.view_.resume_round == 5;
+    }));
+    if (other_trains) {
+      first.Do([](TopologyClient& c) {
+        c.TookUpView();
+        c.BeginRound(6);
+        PeerReport report;
+        report.round = 6;
+        c.Report(report);
+      });
+    }
+    service.reset();
+    service.emplace(folder.path() + "/b.sqlite", 2, port);
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      return p.view_.generation > generation && p.view_.RankOf({2});
+    }));
+    EXPECT_TRUE(
+        second.Wait([](const Peer& p) { return p.view_.resume_round == 5; }));
+    EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
+  }
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {
