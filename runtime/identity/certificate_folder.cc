@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <vector>
 
@@ -34,11 +35,13 @@ absl::StatusOr<std::string> ReadAtMost(const std::string& path, size_t most) {
     return absl::NotFoundError(absl::StrCat(
         path, " cannot be read; gossamer certs issue makes such folders"));
   }
-  std::string text(most + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > most) {
-    return Wrong(path, absl::StrCat("has more than ", most, " bytes"));
+  std::string text;
+  std::array<char, 4096> block;
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    text.append(block.data(), static_cast<size_t>(file.gcount()));
+    if (text.size() > most) {
+      return Wrong(path, absl::StrCat("has more than ", most, " bytes"));
+    }
   }
   return text;
 }
