@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/telemetry/event_tally.h"
 #include "topology/view.h"
 
 namespace gossamer {
@@ -53,6 +54,7 @@ struct PeerReport {
   std::vector<double> sketch;   // count-sketch of x; empty: none yet
   uint64_t sketch_round = 0;    // the boundary it was taken at
   uint64_t spoilt = 0;          // how often it lost its parameters, since start
+  EventTally events;            // since start; whoever carries it may know them
 };
 
 // How the fleet agrees on one last round (all peers stop there, none before).

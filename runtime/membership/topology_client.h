@@ -50,6 +50,8 @@ struct TopologyClientOptions {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
+  // What heartbeats tell of this process; outlives the client.  Null: nothing.
+  const EventTally* events = nullptr;
   // Whether a view is to be believed; empty: every one.
   std::function<absl::Status(const wire::ViewMessage&)> check_view = nullptr;
 };

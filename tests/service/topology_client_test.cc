@@ -83,6 +83,7 @@ class Peer {
     options.address = "127.0.0.1:" + std::to_string(boot);
     options.layout_fingerprint = layout;
     options.configuration_hash = 1;
+    options.events = &events_;
     options.checkpoint_rounds = std::move(checkpoint_rounds);
     client_ = std::make_unique<TopologyClient>(
         options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
@@ -111,6 +112,9 @@ class Peer {
   void Do(std::function<void(TopologyClient&)> action) {
     EXPECT_TRUE(
         loop_.PostAndWait([this, action] { action(*client_); }, kPatience));
+  }
+  void CountEvent(EventKind kind, uint64_t times) {
+    Do([=, this](TopologyClient&) { events_.Add(kind, times); });
   }
   // True once `condition` holds of what the client last told.
   bool Wait(std::function<bool(const Peer&)> condition) {
@@ -144,6 +148,7 @@ class Peer {
 
   Mutex mu_;
   CondVar changed_;
+  EventTally events_;  // on the loop
   std::unique_ptr<TopologyClient> client_;
   RealLoop loop_;
 };
@@ -200,6 +205,24 @@ TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   one.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(one.WaitForView(1));
   EXPECT_EQ(StatusOf(service).peers(0).spoilt(), 1u);
+}
+
+TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  two.CountEvent("checkpoint_failed", 1);
+  two.CountEvent("checkpoint_failed", 10);
+  two.CountEvent("checkpoint", 5);  // nothing is wrong: it does not travel
+  wire::FleetStatus status = StatusOf(service);
+  for (int i = 0; i < 10000 && status.peers(1).events().empty(); ++i) {
+    status = StatusOf(service);
+  }
+  EXPECT_EQ(status.peers(1).events_size(), 1);
+  EXPECT_EQ(status.peers(1).events().at("checkpoint_failed"), 11u);
+  EXPECT_TRUE(status.peers(0).events().empty());
 }
 
 TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
