@@ -345,6 +345,10 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(others));
   if (newest == 0) return 0;
+  // Before the rename: what it has replaced would pass for it afterwards.
+  if (files_.Exists(PathOf(newest))) {
+    GOSSAMER_RETURN_IF_ERROR(RemovePaths({PathOf(newest) + kReplaced}));
+  }
   const std::string aside = PathAside(newest);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));

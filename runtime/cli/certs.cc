@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/identity/authority.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/join_desk.h"
@@ -43,6 +45,7 @@ struct Options {
   std::string out;
   std::string role;
   std::string serial;
+  bool unknown = false;
   std::string token;
   std::string certs;
   std::optional<uint64_t> id;
@@ -180,6 +183,47 @@ absl::StatusOr<size_t> CancelTokensOf(const Options& o, const Identity& whom) {
   return cancelled.size();
 }
 
+// Those of `whom` that somebody may still believe: what has ended everywhere
+// would make the list longer for nothing.
+absl::StatusOr<std::vector<std::string>> SerialsOf(
+    const AuthorityFolder& authority, const Identity& whom, absl::Time now) {
+  GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
+  std::vector<std::string> serials;
+  int ended = 0;
+  for (const AuthorityFolder::Issued& i : issued) {
+    if (i.certificate.identity != whom || i.revoked) continue;
+    if (i.certificate.until + kClockSkew <= now) {
+      ++ended;
+    } else {
+      serials.push_back(i.certificate.serial);
+    }
+  }
+  if (ended > 0) {
+    std::cout << "left out: " << ended << " certificate"
+              << (ended == 1 ? "" : "s") << " of " << Describe(whom)
+              << (ended == 1 ? ", which has" : ", which have")
+              << " ended; --serial revokes one all the same\n";
+  }
+  return serials;
+}
+
+// --serial, as lists have it.  A slip of the hand must not look like success.
+absl::StatusOr<std::string> NamedSerial(const Options& o,
+                                        const AuthorityFolder& authority) {
+  std::string serial = absl::AsciiStrToLower(o.serial);
+  GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
+  for (const AuthorityFolder::Issued& i : issued) {
+    if (i.certificate.serial != serial) continue;
+    std::cout << ToLine(i.certificate, i.revoked, absl::Now()) << "\n";
+    return serial;
+  }
+  if (o.unknown) return serial;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--serial ", o.serial, ": ", o.ca,
+      " has issued no such certificate (gossamer certs show lists them); "
+      "--unknown revokes it all the same, where its file has been lost"));
+}
+
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
@@ -187,23 +231,19 @@ absl::Status Revoke(const Options& o) {
   std::vector<std::string> serials;
   absl::StatusOr<size_t> tokens = 0;
   if (!o.serial.empty()) {
-    serials.push_back(o.serial);
+    GOSSAMER_ASSIGN_OR_RETURN(serials.emplace_back(),
+                              NamedSerial(o, authority));
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
     // Before certificates are looked for: none is issued by one after that.
     tokens = CancelTokensOf(o, whom);
-    GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
-    for (const AuthorityFolder::Issued& i : issued) {
-      if (i.certificate.identity == whom && !i.revoked) {
-        serials.push_back(i.certificate.serial);
-      }
-    }
+    GOSSAMER_ASSIGN_OR_RETURN(serials, SerialsOf(authority, whom, absl::Now()));
     if (serials.empty()) {
       if (tokens.value_or(0) > 0) return absl::OkStatus();
       GOSSAMER_RETURN_IF_ERROR(tokens.status());
       return absl::InvalidArgumentError(
           absl::StrCat(Describe(whom), " has no certificate of ", o.ca,
-                       " that is not revoked already, and no token"));
+                       " that still holds, and no token"));
     }
   }
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
@@ -302,6 +342,8 @@ void AddCerts(Command& program) {
   revoke.AddOption("--ca", &o->ca, "folder of the authority", needed);
   AddWhom(revoke, *o, "; its tokens that nobody has used go, too");
   revoke.AddOption("--serial", &o->serial, "one certificate, as show says it");
+  revoke.AddOption("--unknown", &o->unknown,
+                   "also a --serial that the folder does not know");
   revoke.AddOption("--token", &o->token,
                    "a token, as gossamer certs token names it",
                    {.excludes = "--serial"});

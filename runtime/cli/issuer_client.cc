@@ -18,7 +18,8 @@
 namespace gossamer {
 namespace {
 
-constexpr int kMostAnswered = 256 << 10;
+// Certificates and the list of those that are revoked.
+constexpr int kMostAnswered = kMaxCrlBytes + (256 << 10);
 constexpr absl::Duration kCallLimit = absl::Seconds(10);
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 

@@ -1,16 +1,19 @@
 // gossamer status and gossamer stop: a look at a fleet anywhere, and its end.
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/plain_text.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
+#include "runtime/telemetry/event_tally.h"
 #include "runtime/telemetry/service_event.h"
 
 namespace gossamer {
@@ -29,10 +32,12 @@ of peer, address, round, steps, rounds_per_second, generator_loss,
 discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
 finished, standing (member, joining, leaving, removed, left), suspected_by,
 removals, spoilt (how often it lost its parameters and took the members'
-average).  A peer's round is the one it is at.  And suspicions, removals,
-returns, joins, leaves: how often members came and went.  And service_events: how
-often the service has refused calls, peers and strangers, could not save, and
-took turns with other replicas since it began, by the names in its log.)";
+average), events (how often its process has told of each kind of its
+events.jsonl that asks for something, where it has).  A peer's round is the one
+it is at.  And suspicions, removals, returns, joins, leaves: how often members
+came and went.  And service_events: how often the service has refused calls,
+peers and strangers, could not save, and took turns with other replicas since it
+began, by the names in its log.)";
 
 constexpr char kStopExamples[] = R"(examples:
   gossamer stop --topology 10.0.0.1:7700 --certs certs/operator
@@ -43,6 +48,15 @@ gossamer train --resume, or gossamer-peer --resume on each machine, goes on.)";
 struct Options : ServiceQuestion {
   double timeout = 5;
 };
+
+// By name; nothing else that a service may say.
+std::map<std::string, uint64_t> Troubles(const wire::PeerStatus& peer) {
+  EventTally counts;
+  counts.CopyFrom(peer.events());
+  std::map<std::string, uint64_t> named;
+  counts.CopyTo(named);
+  return named;
+}
 
 Json ToJson(const wire::FleetStatus& s) {
   Json json = {{"run", s.run_id()},
@@ -81,6 +95,8 @@ Json ToJson(const wire::FleetStatus& s) {
     peer["suspected_by"] = p.suspected_by();
     peer["removals"] = p.removals();
     peer["spoilt"] = p.spoilt();
+    peer["events"] = Json::object();
+    for (const auto& [name, count] : Troubles(p)) peer["events"][name] = count;
     json["peers"].push_back(std::move(peer));
   }
   return json;
@@ -116,6 +132,13 @@ int RunStatus(const Options& options) {
         "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
         p.peer_id(), PlainText(p.standing()), p.suspected_by(), p.removals(),
         p.spoilt());
+  }
+  for (const wire::PeerStatus& p : status->peers()) {
+    if (const auto troubles = Troubles(p); !troubles.empty()) {
+      std::cout << absl::StrFormat(
+          "peer %d has told of %s\n", p.peer_id(),
+          absl::StrJoin(troubles, ", ", absl::PairFormatter(" ")));
+    }
   }
   return kOk;
 }

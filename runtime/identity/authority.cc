@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kSerialBits = 127;  // positive, and of 16 bytes
 constexpr long kVersion3 = 2;     // as X.509 counts
-constexpr absl::Duration kClockSkew = absl::Hours(1);
 constexpr char kConnections[] = "serverAuth,clientAuth";
 constexpr char kSignatures[] = "codeSigning";
 constexpr size_t kMaxRequestBytes = 4096;  // a request of P-256 has 200

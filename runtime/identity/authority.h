@@ -17,13 +17,16 @@
 
 namespace gossamer {
 
+// Clocks are thought to differ by less.
+inline constexpr absl::Duration kClockSkew = absl::Hours(1);
+
 // Both PEM.
 struct KeyPair {
   std::string certificate;
   std::string key;
 };
 
-// Valid from an hour before `now`, for clocks that differ, for `life` from now.
+// Valid from kClockSkew before `now`, for `life` from now.
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
                                       absl::Duration life);
 

@@ -119,7 +119,7 @@ absl::StatusOr<std::string> AuthorityFolder::IssuedPem(
 }
 
 absl::StatusOr<std::string> AuthorityFolder::Crl() const {
-  return ReadPemFile(CrlFile(path_));
+  return ReadCrlFile(CrlFile(path_));
 }
 
 absl::StatusOr<KeyPair> AuthorityFolder::MakeDesk(absl::Time now) const {
@@ -132,7 +132,7 @@ absl::StatusOr<KeyPair> AuthorityFolder::MakeDesk(absl::Time now) const {
 
 absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
     const {
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
                             Trust::Create(pair_.certificate, crl));
   const std::vector<std::string> revoked = trust.Revoked();
@@ -166,16 +166,24 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
 absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
                                      absl::Time now) const {
   GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
                             gossamer::Revoke(pair_, crl, serials, now));
+  if (longer.size() > kMaxCrlBytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        CrlFile(path_), " would have ", longer.size(),
+        " bytes, and no program reads more than ", kMaxCrlBytes,
+        "; nothing was revoked: revoke by their serials those that are in use, "
+        "or make another authority with gossamer certs init, and give "
+        "everybody new certificates"));
+  }
   return WriteFile(CrlFile(path_), longer, kPublic);
 }
 
 // Under the lock, so that an older list does not replace a newer one there.
 absl::Status AuthorityFolder::Publish(const std::string& folder) const {
   GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
-  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadPemFile(CrlFile(path_)));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   return WriteFile(CrlFile(folder), crl, kPublic);
 }
 

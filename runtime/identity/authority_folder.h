@@ -66,7 +66,8 @@ class AuthorityFolder {
   // By identity, then age.
   absl::StatusOr<std::vector<Issued>> List() const;
   // Adds to crl.pem, which every folder that is to know needs a copy of.  Of
-  // two at once none is lost.
+  // two at once none is lost.  kFailedPrecondition, and nothing is changed, if
+  // the list would be longer than programs read.
   absl::Status Revoke(const std::vector<std::string>& serials,
                       absl::Time now) const;
   // Copies crl.pem into a folder of certificates.

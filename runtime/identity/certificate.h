@@ -20,6 +20,8 @@ namespace gossamer {
 
 // No certificate that this program issues comes near it.
 inline constexpr size_t kMaxPemBytes = 64 << 10;
+// A list of revoked ones: some 22,000 of them.
+inline constexpr size_t kMaxCrlBytes = 1 << 20;
 
 struct Certificate {
   Identity identity;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <vector>
 
@@ -24,6 +25,27 @@ bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
   return now >= since && now - since < duration;
 }
 
+absl::Status Wrong(const std::string& file, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": ", why));
+}
+
+absl::StatusOr<std::string> ReadAtMost(const std::string& path, size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(
+        path, " cannot be read; gossamer certs issue makes such folders"));
+  }
+  std::string text;
+  std::array<char, 4096> block;
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    text.append(block.data(), static_cast<size_t>(file.gcount()));
+    if (text.size() > most) {
+      return Wrong(path, absl::StrCat("has more than ", most, " bytes"));
+    }
+  }
+  return text;
+}
+
 struct TrustFiles {
   std::string authority;
   std::string crl;
@@ -33,7 +55,7 @@ absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
   TrustFiles files;
   GOSSAMER_ASSIGN_OR_RETURN(files.authority, ReadPemFile(path + "/ca.pem"));
   const std::string crl = path + "/crl.pem";
-  absl::StatusOr<std::string> read = ReadPemFile(crl);
+  absl::StatusOr<std::string> read = ReadCrlFile(crl);
   if (absl::IsNotFound(read.status())) {
     return absl::NotFoundError(absl::StrCat(
         crl,
@@ -43,10 +65,6 @@ absl::StatusOr<TrustFiles> ReadTrustFiles(const std::string& path) {
   GOSSAMER_RETURN_IF_ERROR(read.status());
   files.crl = *std::move(read);
   return files;
-}
-
-absl::Status Wrong(const std::string& file, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ": ", why));
 }
 
 struct Own {
@@ -76,18 +94,11 @@ absl::StatusOr<Own> ReadOwn(const std::string& certificate_path,
 }  // namespace
 
 absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat(
-        path, " cannot be read; gossamer certs issue makes such folders"));
-  }
-  std::string text(kMaxPemBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxPemBytes) {
-    return Wrong(path, absl::StrCat("has more than ", kMaxPemBytes, " bytes"));
-  }
-  return text;
+  return ReadAtMost(path, kMaxPemBytes);
+}
+
+absl::StatusOr<std::string> ReadCrlFile(const std::string& path) {
+  return ReadAtMost(path, kMaxCrlBytes);
 }
 
 absl::Status CheckPrivate(const std::string& path) {

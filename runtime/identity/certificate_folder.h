@@ -134,6 +134,8 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
 
 // The text of a file, at most kMaxPemBytes.  kNotFound, kInvalidArgument.
 absl::StatusOr<std::string> ReadPemFile(const std::string& path);
+// The same of a list of revoked certificates, at most kMaxCrlBytes.
+absl::StatusOr<std::string> ReadCrlFile(const std::string& path);
 // kInvalidArgument if anybody but its owner may read or write it.
 absl::Status CheckPrivate(const std::string& path);
 

@@ -1,7 +1,7 @@
 // What a peer knows of its fleet: the view, the fleet's round, when to stop.
 //
 // A fleet whose members never change needs nothing of outside(), Rejoin(),
-// BeginAnew(), RequestLeave() and Suspect().
+// BeginAnew(), TookUpView(), RequestLeave() and Suspect().
 //
 // The round loop reads it at round boundaries and never waits for it once it
 // trains: with the service gone it goes on with the last view.  Knows nothing
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/telemetry/event_tally.h"
 #include "topology/view.h"
 
 namespace gossamer {
@@ -53,6 +54,7 @@ struct PeerReport {
   std::vector<double> sketch;   // count-sketch of x; empty: none yet
   uint64_t sketch_round = 0;    // the boundary it was taken at
   uint64_t spoilt = 0;          // how often it lost its parameters, since start
+  EventTally events;            // since start; whoever carries it may know them
 };
 
 // How the fleet agrees on one last round (all peers stop there, none before).
@@ -82,6 +84,9 @@ class Membership {
   // pace, as of the service's last answer.
   virtual std::optional<double> fleet_busy() const = 0;
   virtual StopState stop() const = 0;
+  // This peer goes on from view(): whatever its beginning there had to read is
+  // read.  Until then it may be sent to begin elsewhere.  Every round; cheap.
+  virtual void TookUpView() {}
   // From here on this peer cannot stop before the end of `round`.  Every
   // round; cheap.
   virtual void BeginRound(uint64_t round) = 0;

@@ -93,6 +93,7 @@ void TopologyClient::Rejoin(bool trained) {
   suspected_.clear();
   report_.sketch.clear();
   begun_ = acknowledged_stop_ = 0;
+  took_up_ = false;
   donors_.clear();
   joiners_.clear();
   ready_ = false;
@@ -240,11 +241,15 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
   }
   if (phase_ != Phase::kRegistered) return;
   if (status.code() == absl::StatusCode::kNotFound) {
-    // The service has lost the registration: its disk is an old one.  With a
-    // view this peer goes on as the life it is.
-    if (view_.epoch != 0) {
+    // The service has lost the registration: its disk is an old one.  Who
+    // trains goes on as the life it is.  Who still reads its checkpoint for a
+    // view has parameters in that alone: by another view it begins as at first.
+    if (took_up_) {
       trained_ = true;
       options_.checkpoint_rounds.clear();
+    } else {
+      view_ = {};
+      view_told_.Clear();
     }
     outside_ = false;  // it is told again if it is so
     phase_ = Phase::kRegistering;

@@ -50,6 +50,8 @@ struct TopologyClientOptions {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
+  // What heartbeats tell of this process; outlives the client.  Null: nothing.
+  const EventTally* events = nullptr;
   // Whether a view is to be believed; empty: every one.
   std::function<absl::Status(const wire::ViewMessage&)> check_view = nullptr;
 };
@@ -111,6 +113,7 @@ class TopologyClient final : public Membership {
   std::optional<SurveyTask> survey() const override { return survey_; }
   void TellMeasured(uint64_t number,
                     std::optional<LinkMeasurement> measured) override;
+  void TookUpView() override { took_up_ = view_.epoch != 0; }
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
@@ -144,6 +147,7 @@ class TopologyClient final : public Membership {
   TopologyClientOptions options_;
   uint64_t rejoined_ = 0;  // lives after the first one
   bool trained_ = false;
+  bool took_up_ = false;  // it trains by the view, or did by one before
   uint64_t registered_generation_ = 0;  // of the service
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;

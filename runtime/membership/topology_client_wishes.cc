@@ -83,6 +83,9 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_exchange_seconds(report_.tempo.exchange_seconds);
   request.set_tempo_rounds(report_.tempo.rounds);
   request.set_spoilt(report_.spoilt);
+  if (options_.events != nullptr) {
+    options_.events->CopyTo(*request.mutable_events());
+  }
   request.set_generator_loss(report_.generator_loss);
   request.set_discriminator_loss(report_.discriminator_loss);
   if (report_.score) request.set_score(*report_.score);

@@ -116,6 +116,7 @@ Task<absl::Status> Peer::Run() {
       GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
       if (stopped_ || left_) break;
     }
+    parts_.membership->TookUpView();
     Task<bool> stop = AtStop();
     if (co_await stop.result()) {
       stopped_ = true;

@@ -191,6 +191,7 @@ TopologyClientOptions PeerProcess::Registration() const {
   o.run_id = options_.config.name();
   o.peer_id = {id_};
   o.boot_id = boot_id_;
+  o.events = &events_;
   o.layout_fingerprint = game_->layout().fingerprint();
   o.configuration_hash = ConfigurationHash(options_.config);
   o.address = options_.advertise;
@@ -290,6 +291,7 @@ absl::Status PeerProcess::MakePeer() {
                    Log(absl::StrCat("metrics: ", status.message()));
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
+  counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
   door_problem_.clear();  // to be told again, where it is kept
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   GOSSAMER_RETURN_IF_ERROR(OpenInputs(folder));
@@ -317,7 +319,7 @@ absl::Status PeerProcess::MakePeer() {
                            .step = step_.get(),
                            .codec = std::move(codec),
                            .gradients = std::move(gradients),
-                           .metrics = sink_.get(),
+                           .metrics = counting_.get(),
                            .decisions = &decisions_,
                            .checkpoints = checkpoints_.get(),
                            .sketch = [seed](std::span<const float> x) {

@@ -27,6 +27,7 @@
 #include "runtime/peer/peer.h"
 #include "runtime/peer/recorded_neighbors.h"
 #include "runtime/peer/waiter.h"
+#include "runtime/telemetry/event_tally.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/sparing.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -125,7 +126,9 @@ class PeerProcess {
   ThreadCompute compute_;
   std::unique_ptr<Game> game_;
   std::unique_ptr<LocalStep> step_;
+  EventTally events_;  // of this process
   std::unique_ptr<JsonlSink> sink_;
+  std::unique_ptr<CountingSink> counting_;  // into sink_
   std::unique_ptr<CheckpointStore> checkpoints_;
   std::unique_ptr<InputsLog> recorded_;  // alone only
   std::unique_ptr<StaticFleet> fleet_;   // the same

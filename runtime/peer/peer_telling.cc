@@ -61,12 +61,12 @@ void PeerProcess::NoteRefused(EventKind kind, PeerId from,
 
 void PeerProcess::Tell(EventKind kind, const std::string& detail,
                        uint64_t times) {
-  if (sink_ == nullptr) return;
-  sink_->OnEvent({.time = loop_.Now(),
-                  .round = peer_ == nullptr ? 0 : peer_->round(),
-                  .kind = kind,
-                  .detail = detail,
-                  .times = times});
+  if (counting_ == nullptr) return;
+  counting_->OnEvent({.time = loop_.Now(),
+                      .round = peer_ == nullptr ? 0 : peer_->round(),
+                      .kind = kind,
+                      .detail = detail,
+                      .times = times});
 }
 
 void PeerProcess::Log(const std::string& line) const {

@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/ascii.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/identity/authority_folder.h"
 #include "tests/cli/cli_program.h"
 
 namespace gossamer {
@@ -62,6 +65,66 @@ TEST_F(CertsTest, RevokesAndPublishes) {
   EXPECT_NE(revoked.code, 0);
   EXPECT_THAT(revoked.err, HasSubstr("revoked"));
   EXPECT_EQ(Run("certs show --certs certs/peer-1").code, 0);
+}
+
+TEST_F(CertsTest, ASerialThatWasNeverIssuedIsNotRevoked) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 2 --out certs").code, 0);
+  const std::string two = Shown("--certs certs/peer-2")[0]["serial"];
+  std::string slip = two;
+  slip.back() = slip.back() == '0' ? '1' : '0';
+  const std::string before = ReadAll(folder_.path() + "/ca/crl.pem");
+  const Result refused = Run("certs revoke --ca ca --serial " + slip);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr(slip), HasSubstr("--unknown")));
+  EXPECT_EQ(ReadAll(folder_.path() + "/ca/crl.pem"), before);
+  // It may be meant: the folder's copy of the certificate is lost.
+  const Result meant = Run("certs revoke --ca ca --unknown --serial " + slip);
+  EXPECT_EQ(meant.code, 0) << meant.err;
+  EXPECT_NE(ReadAll(folder_.path() + "/ca/crl.pem"), before);
+  EXPECT_EQ(Run("certs revoke --ca ca --unknown --serial x").code, 2);
+  // Other tools print capitals.
+  const Result revoked =
+      Run("certs revoke --ca ca --serial " + absl::AsciiStrToUpper(two));
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, AllOf(HasSubstr("gossamer://r/2"),
+                                 HasSubstr("revoked 1 certificate")));
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"], c["identity"] == "gossamer://r/2") << c;
+  }
+}
+
+// Else a peer whose certificates live for an hour fills the list within weeks.
+TEST_F(CertsTest, WhatHasEndedIsNotRevokedUnlessItIsNamed) {
+  Init();
+  ASSERT_EQ(Run("certs issue --ca ca --fleet 1 --out certs").code, 0);
+  const auto authority = AuthorityFolder::Open(folder_.path() + "/ca");
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  const absl::Time now = absl::Now();
+  const auto issue = [&](absl::Duration ago) {
+    const auto issued =
+        authority->Issue({.run = "r", .peer = {1}}, {}, now - ago,
+                         absl::Hours(1), folder_.path() + "/certs/peer-1");
+    EXPECT_TRUE(issued.ok()) << issued.status();
+    return issued->serial;
+  };
+  // Another machine's clock may be behind: what has just ended goes, too.
+  const std::string ended = issue(absl::Hours(3));
+  issue(absl::Minutes(90));
+  const Result revoked = Run("certs revoke --ca ca --id 1");
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, AllOf(HasSubstr("left out: 1 certificate of peer 1"),
+                                 HasSubstr("revoked 2 certificates")));
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"],
+              c["identity"] == "gossamer://r/1" && c["serial"] != ended)
+        << c;
+  }
+  EXPECT_EQ(Run("certs revoke --ca ca --id 1").code, 2);
+  EXPECT_EQ(Run("certs revoke --ca ca --serial " + ended).code, 0);
+  for (const Json& c : Shown("--ca ca")) {
+    EXPECT_EQ(c["revoked"], c["identity"] == "gossamer://r/1") << c;
+  }
 }
 
 // A token that is left would let in whoever has stolen it.

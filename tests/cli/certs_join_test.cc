@@ -101,6 +101,20 @@ TEST_F(IssuerTest, ATokenBringsOneMachineIn) {
                     Not(HasSubstr(ToText(token_)))));
 }
 
+TEST_F(IssuerTest, ALongListOfRevokedOnesReachesANewcomer) {
+  std::vector<std::string> serials;
+  for (int i = 0; i < 20000; ++i) {
+    serials.push_back(
+        absl::StrCat("7f0123456789abcdef012345", absl::Hex(i + (1 << 28))));
+  }
+  ASSERT_TRUE(run_.authority().Revoke(serials, began_).ok());
+  const auto joined = JoinRun(address(), token_, Folder("new"), kPatience);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_GT(std::filesystem::file_size(Folder("new") + "/crl.pem"),
+            kMaxCrlBytes * 3 / 4);
+  EXPECT_TRUE(CertificateFolder::Open(Folder("new")).ok());
+}
+
 TEST_F(IssuerTest, AMachineWhoseAnswerWasLostAsksAgain) {
   const std::string folder = Folder("new");
   const auto joined = JoinRun(address(), token_, folder, kPatience);

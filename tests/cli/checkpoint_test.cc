@@ -372,6 +372,58 @@ TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
   EXPECT_GT(at, 4) << "nothing failed";
 }
 
+// A kill while one of the same round was replaced leaves both; the older one is
+// not the newest once that has been set aside, wherever that is killed, too.
+TEST(CheckpointStore, WhatWasReplacedIsNotLeftBehindByWhatIsSetAside) {
+  bool failed = true;
+  int at = 1;
+  for (; failed; ++at) {
+    SCOPED_TRACE(at);
+    const TemporaryFolder folder;
+    const std::filesystem::path path = folder.path();
+    FailingFiles files;
+    files.dead = true;
+    CheckpointStore store(folder.path(), 9, files);
+    SaveRounds(store, {1, 3});
+    std::filesystem::copy(path / "round-3", path / "round-3.replaced");
+    Thing newer = ThingOfRound(7);
+    std::filesystem::remove_all(path / "round-3");
+    {
+      const TemporaryFolder elsewhere;
+      CheckpointStore other(elsewhere.path(), 9);
+      ASSERT_TRUE(other.Save(Take(newer, 3)).ok());
+      std::filesystem::copy(elsewhere.path() + "/round-3", path / "round-3");
+    }
+    files.done = 0;
+    files.fail_at = at;
+    failed = !store.SetAsideAfter(1).ok();
+    CheckpointStore after(folder.path(), 9);
+    if (after.Rounds().back() == 3) {
+      EXPECT_EQ(after.SetAsideAfter(1).value(), 3u);
+    }
+    EXPECT_THAT(after.Rounds(), ElementsAre(1));
+    SaveRounds(after, {2});
+    std::filesystem::rename(path / "set-aside-round-3", path / "round-3");
+    Thing read;
+    ASSERT_TRUE(Give(after.Load(3).value(), read).ok());
+    EXPECT_EQ(read, newer);
+  }
+  EXPECT_GT(at, 4) << "nothing failed";
+}
+
+// With nothing in its place the one before is what is kept.
+TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path();
+  CheckpointStore store(folder.path(), 9);
+  SaveRounds(store, {1, 3});
+  std::filesystem::rename(path / "round-3", path / "round-3.replaced");
+  EXPECT_EQ(store.SetAsideAfter(1).value(), 3u);
+  EXPECT_THAT(store.Rounds(), ElementsAre(1));
+  std::filesystem::rename(path / "set-aside-round-3", path / "round-3");
+  EXPECT_TRUE(store.Load(3).ok());
+}
+
 // A read that fails for now is no reason to delete: it may be the only one that
 // people have.
 TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {

@@ -470,6 +470,46 @@ TEST(AuthorityFolderTest, RevocationsAtOnceAllCount) {
   EXPECT_EQ(trust->Revoked().size(), people.size() * kEach);
 }
 
+std::vector<std::string> Serials(int count) {
+  std::vector<std::string> serials;
+  for (int i = 0; i < count; ++i) {
+    serials.push_back(absl::StrCat("7f", absl::Hex(i, absl::kZeroPad8),
+                                   "0123456789abcdef01", "23"));
+  }
+  return serials;
+}
+
+// Far more than a certificate's PEM may have.
+TEST(AuthorityFolderTest, AListOfThousandsIsReadByEverybody) {
+  const TestRun run;
+  const auto folder = run.Certificates(run.Peer(3));
+  const std::string four =
+      *ReadPemFile(run.Certificates(run.Peer(4))->certificate_path());
+  ASSERT_TRUE(run.authority().Revoke(Serials(5000), absl::Now()).ok());
+  ASSERT_GT(run.authority().Crl()->size(), 2 * kMaxPemBytes);
+  EXPECT_TRUE(folder->Check(four).ok());
+  run.Revoke(run.Peer(4), {run.Peer(3)});
+  EXPECT_THAT(folder->Check(four).status().message(), HasSubstr("revoked"));
+  EXPECT_EQ(folder->Problem(), "");
+  EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
+}
+
+TEST(AuthorityFolderTest, AListThatNobodyCouldReadIsNotWritten) {
+  const TestRun run;
+  const AuthorityFolder authority = run.authority();
+  ASSERT_TRUE(authority.Revoke({"0a"}, absl::Now()).ok());
+  const std::string before = *authority.Crl();
+  const absl::Status refused = authority.Revoke(Serials(25000), absl::Now());
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("nothing was revoked"),
+                                       HasSubstr("gossamer certs init")));
+  EXPECT_EQ(*authority.Crl(), before);
+  EXPECT_TRUE(authority.Revoke({"0b"}, absl::Now()).ok());
+  // What the README says of how many there is room for.
+  EXPECT_TRUE(authority.Revoke(Serials(22000), absl::Now()).ok());
+  EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
+}
+
 TEST(FolderLockTest, OneAtATimeHoldsIt) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/lock";

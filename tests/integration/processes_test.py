@@ -460,6 +460,9 @@ class ProcessTest(unittest.TestCase):
         other.start_peer(2, "--advertise", address)
         wait_for(lambda: fleet.told(2, "connection_refused") >= 10)
         self.assertEqual(fleet.events(2).count("connection_refused"), 2)
+        # And the service knows.
+        wait_for(lambda: self.status(fleet)["peers"][1]["events"].get(
+            "connection_refused", 0) >= 10)
         # One in ten seconds on stderr, where there were ten within half a
         # minute.
         lines = fleet.log(2).count('belongs to run "other"')

@@ -5,13 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/membership/protocol.h"
+#include "runtime/telemetry/event_kind.h"
 
 namespace gossamer {
 namespace {
@@ -20,6 +23,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 class ControlPlaneTest : public ::testing::Test {
@@ -186,6 +190,81 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
 }
 
 // Peers live on, and ignore a task of a number that they have measured for.
+TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
+  wire::RegisterRequest registration;
+  registration.set_protocol_version(kControlVersions.newest);
+  registration.set_run_id("run");
+  registration.set_boot_id(1);
+  registration.set_peer_id(1);
+  registration.set_address("a:1");
+  wire::RegisterResponse registered;
+  ASSERT_TRUE(plane_->Register(registration, registered).ok());
+  wire::HeartbeatRequest request;
+  request.set_run_id("run");
+  request.set_peer_id(1);
+  request.set_boot_id(1);
+  const auto told = [&] {
+    wire::HeartbeatResponse response;
+    EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
+    wire::FleetStatus status;
+    EXPECT_TRUE(plane_->GetStatus({}, status).ok());
+    return std::map<std::string, uint64_t>(status.peers(0).events().begin(),
+                                           status.peers(0).events().end());
+  };
+  // A peer of before knows nothing of it.
+  EXPECT_TRUE(told().empty());
+  auto& events = *request.mutable_events();
+  events["checkpoint_failed"] = 2;
+  events["step_skipped"] = uint64_t{1} << 40;
+  events["checkpoint"] = 9;  // nothing is wrong
+  // Of a later release, or none at all: not kept, and no reason to refuse.
+  for (int i = 0; i < 1000; ++i) events[absl::StrCat("\x1b[2J", i)] = 1;
+  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 2),
+                                  Pair("step_skipped", uint64_t{1} << 40)));
+  // The latest counts.
+  events.clear();
+  events["checkpoint_failed"] = 3;
+  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 3)));
+}
+
+// A hundred peers in all the trouble that there is.
+TEST_F(ControlPlaneTest, AStatusOfManyTroublesStillFits) {
+  constexpr int kMany = 100;
+  FleetOptions options;
+  options.run_id = "run";
+  options.expected = kMany;
+  auto plane = ControlPlane::Create(
+      options, std::nullopt,
+      [](const FleetRecord&) { return absl::OkStatus(); },
+      [this] { return now_; }, [](const std::string&) {});
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  for (uint64_t id = 1; id <= kMany; ++id) {
+    wire::RegisterRequest registration;
+    registration.set_protocol_version(kControlVersions.newest);
+    registration.set_run_id("run");
+    registration.set_boot_id(id);
+    registration.set_peer_id(id);
+    registration.set_address(std::string(kMaxAddressBytes, 'a'));
+    wire::RegisterResponse registered;
+    ASSERT_TRUE((*plane)->Register(registration, registered).ok());
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    for (const EventInfo& kind : kEventKinds) {
+      (*request.mutable_events())[std::string(kind.name)] = UINT64_MAX;
+    }
+    wire::HeartbeatResponse response;
+    ASSERT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
+  }
+  wire::FleetStatus status;
+  ASSERT_TRUE((*plane)->GetStatus({}, status).ok());
+  ASSERT_EQ(status.peers_size(), kMany);
+  EXPECT_GT(status.peers(0).events_size(), 20);
+  EXPECT_EQ(status.peers(kMany - 1).events_size(), 0);
+  EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
+}
+
 TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {
   for (const uint64_t id : {1, 2}) {
     wire::RegisterRequest request;

@@ -72,7 +72,8 @@ class Peer {
  public:
   Peer(const std::string& service, uint64_t id, uint64_t boot,
        uint64_t layout = 1,
-       std::function<absl::Status(const wire::ViewMessage&)> check_view = {}) {
+       std::function<absl::Status(const wire::ViewMessage&)> check_view = {},
+       std::vector<uint64_t> checkpoint_rounds = {}) {
     TopologyClientOptions options;
     options.check_view = std::move(check_view);
     options.service = service;
@@ -82,6 +83,8 @@ class Peer {
     options.address = "127.0.0.1:" + std::to_string(boot);
     options.layout_fingerprint = layout;
     options.configuration_hash = 1;
+    options.events = &events_;
+    options.checkpoint_rounds = std::move(checkpoint_rounds);
     client_ = std::make_unique<TopologyClient>(
         options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
     client_->SetOnChange([this] { Copy(); });
@@ -109,6 +112,9 @@ class Peer {
   void Do(std::function<void(TopologyClient&)> action) {
     EXPECT_TRUE(
         loop_.PostAndWait([this, action] { action(*client_); }, kPatience));
+  }
+  void CountEvent(EventKind kind, uint64_t times) {
+    Do([=, this](TopologyClient&) { events_.Add(kind, times); });
   }
   // True once `condition` holds of what the client last told.
   bool Wait(std::function<bool(const Peer&)> condition) {
@@ -142,6 +148,7 @@ class Peer {
 
   Mutex mu_;
   CondVar changed_;
+  EventTally events_;  // on the loop
   std::unique_ptr<TopologyClient> client_;
   RealLoop loop_;
 };
@@ -198,6 +205,24 @@ TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   one.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(one.WaitForView(1));
   EXPECT_EQ(StatusOf(service).peers(0).spoilt(), 1u);
+}
+
+TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  two.CountEvent("checkpoint_failed", 1);
+  two.CountEvent("checkpoint_failed", 10);
+  two.CountEvent("checkpoint", 5);  // nothing is wrong: it does not travel
+  wire::FleetStatus status = StatusOf(service);
+  for (int i = 0; i < 10000 && status.peers(1).events().empty(); ++i) {
+    status = StatusOf(service);
+  }
+  EXPECT_EQ(status.peers(1).events_size(), 1);
+  EXPECT_EQ(status.peers(1).events().at("checkpoint_failed"), 11u);
+  EXPECT_TRUE(status.peers(0).events().empty());
 }
 
 TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
@@ -438,6 +463,7 @@ TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
   ASSERT_TRUE(second.Wait([](const Peer& p) { return p.donors_ > 0; }));
   second.Do([](TopologyClient& c) { c.SetReady(); });
   ASSERT_TRUE(second.WaitForView(1));
+  second.Do([](TopologyClient& c) { c.TookUpView(); });
   service.reset();
   uint64_t epoch = 0;
   second.Wait([&](const Peer& p) {
@@ -461,6 +487,9 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   Peer second(service->address(), 2, 12);
   ASSERT_TRUE(first.WaitForView(1));
   ASSERT_TRUE(second.WaitForView(1));
+  for (Peer* p : {&first, &second}) {
+    p->Do([](TopologyClient& c) { c.TookUpView(); });
+  }
   service.reset();
   service.emplace(folder.path() + "/b.sqlite", 2, port);
   for (Peer* p : {&first, &second}) {
@@ -477,6 +506,44 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   // Nobody was sent back to where it began.
   Peer third(service->address(), 2, 13);
   EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
+}
+
+// Were it taken for one that trains, its first random parameters would go into
+// the mean: no view would send it to its checkpoint again.
+TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
+  for (const bool other_trains : {false, true}) {
+    SCOPED_TRACE(other_trains);
+    TemporaryFolder folder;
+    std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite",
+                                   2);
+    const int port = service->port();
+    Peer first(service->address(), 1, 11, 1, {}, {5});
+    Peer second(service->address(), 2, 12, 1, {}, {5});
+    ASSERT_TRUE(first.WaitForView(1));
+    ASSERT_TRUE(second.WaitForView(1));
+    uint64_t generation = 0;
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      generation = p.view_.generation;
+      return p.view_.resume_round == 5;
+    }));
+    if (other_trains) {
+      first.Do([](TopologyClient& c) {
+        c.TookUpView();
+        c.BeginRound(6);
+        PeerReport report;
+        report.round = 6;
+        c.Report(report);
+      });
+    }
+    service.reset();
+    service.emplace(folder.path() + "/b.sqlite", 2, port);
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      return p.view_.generation > generation && p.view_.RankOf({2});
+    }));
+    EXPECT_TRUE(
+        second.Wait([](const Peer& p) { return p.view_.resume_round == 5; }));
+    EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
+  }
 }
 
 TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {

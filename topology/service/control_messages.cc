@@ -33,6 +33,7 @@ PeerReport ReportOf(const wire::HeartbeatRequest& m) {
   report.sketch = FromBytes(m.sketch());
   report.sketch_round = m.sketch_round();
   report.spoilt = m.spoilt();
+  report.events.CopyFrom(m.events());
   return report;
 }
 
@@ -135,6 +136,7 @@ void Fill(const FleetPeer& peer, wire::PeerStatus& status) {
   status.set_suspected_by(static_cast<uint32_t>(peer.suspected_by));
   status.set_removals(static_cast<uint32_t>(peer.removals));
   status.set_spoilt(peer.report.spoilt);
+  peer.report.events.CopyTo(*status.mutable_events());
 }
 
 }  // namespace gossamer

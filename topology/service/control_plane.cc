@@ -10,6 +10,7 @@
 #include "runtime/base/plain_text.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/membership/protocol.h"
 #include "runtime/membership/view_message.h"
 #include "topology/service/control_messages.h"
 
@@ -20,6 +21,8 @@ namespace {
 constexpr absl::Duration kTurnLimit = absl::Seconds(40);
 // Their matrix is an answer of 64 KiB.
 constexpr size_t kMostSurveyed = 64;
+// Of a count beside its name in a message.
+constexpr size_t kCountBytes = 16;
 
 }  // namespace
 
@@ -296,7 +299,19 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_run_id(fleet_.options().run_id);
   response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
   response.set_view_epoch(fleet_.record().view.epoch);
-  for (const FleetPeer& p : snapshot.peers) Fill(p, *response.add_peers());
+  // The answer must fit though all are in trouble: then the first ones say so.
+  auto room = static_cast<size_t>(
+      MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
+  for (const FleetPeer& p : snapshot.peers) {
+    wire::PeerStatus& status = *response.add_peers();
+    Fill(p, status);
+    size_t bytes = 0;
+    for (const auto& [name, count] : status.events()) {
+      bytes += name.size() + kCountBytes;
+    }
+    if (bytes > room) status.clear_events();
+    room -= std::min(room, bytes);
+  }
   if (snapshot.consensus_distance) {
     response.set_consensus_distance(*snapshot.consensus_distance);
     response.set_consensus_round(snapshot.consensus_round);
