@@ -235,8 +235,7 @@ class Fleet {
   std::map<PeerId, Live> live_;
   std::map<int, absl::Status> possible_;  // fleets, by members
   mutable std::unique_ptr<MixingSchedule> schedule_;
-  // Generation and epoch of its view.
-  mutable std::pair<uint64_t, uint64_t> schedule_of_;
+  mutable std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
   std::map<PeerId, Seldom> suspicions_told_;  // by who suspects
