@@ -282,6 +282,7 @@ Task<absl::Status> Peer::GetState() {
   absl::StatusOr<Checkpoint> own =
       TakeCheckpoint({}, [this](StateVisitor& v) { VisitState(v); });
   GOSSAMER_CO_RETURN_IF_ERROR(own.status());
+  const size_t most = 2 * SizeOf(*own) + (1 << 20);
   collector_ = std::make_unique<StateCollector>(
       SendStateFrames(),
       [this](std::function<void()> work, std::function<void()> done) {
@@ -293,7 +294,7 @@ Task<absl::Status> Peer::GetState() {
                               waiter_.Notify();
                             });
       },
-      2 * SizeOf(*own) + (1 << 20), spec_.liveness_limit,
+      most, spec_.liveness_limit,
       [own = std::make_shared<const Checkpoint>(*std::move(own)),
        largest = spec_.largest_parameter](const Checkpoint& given) {
         return CheckGiven(given, *own, largest);

@@ -35,6 +35,7 @@ game {{ {game} }}
 evaluation {{ every: 50 }}
 """
 QUADRATIC = "quadratic {{ dimension: {} noise: 0.1 heterogeneity: 0.5 }}"
+SYNTHETIC = 'synthetic {{ parameters: {} step_time: "50ms" pace: "sleep" }}'
 
 
 def program(name):
@@ -601,6 +602,29 @@ class ProcessTest(unittest.TestCase):
         again.start_peer(1, "--replay", log)
         self.assertEqual(again.wait(1), [2])
         self.assertIn("members came or went", again.log(1))
+
+    def test_a_large_state_comes_although_a_donor_dies(self):
+        """Of some 200 chunks from each of three; the first to offer dies."""
+        fleet = self.fleet(rounds=1000000, peers=4, mixing='deadline: "auto"',
+                           game=SYNTHETIC.format(4_000_000))
+        fleet.start()
+        wait_for(lambda: fleet.round_of(2) > 20)
+
+        def donors():
+            return [k for k in range(1, 5)
+                    if "state_offered" in fleet.events(k)]
+        fleet.start_peer(5)
+        wait_for(donors)
+        dead = donors()[0]
+        fleet.processes.pop(dead).kill()
+        wait_for(lambda: fleet.round_of(5) > 20)
+        self.assertEqual(fleet.told(5, "state_failed"), 1)
+        self.assertEqual(fleet.told(5, "state_received"), 1)
+        self.assertNotIn("outside", fleet.events(5))
+        self.assertGreaterEqual(len(donors()), 3)
+        wait_for(lambda: self.status(fleet)["removals"] == 1)
+        fleet.processes[5].send_signal(signal.SIGINT)
+        self.assertEqual(fleet.wait(), [0, 0, 0, 0])
 
     def test_a_peer_leaves_and_the_others_go_on(self):
         fleet = self.fleet(rounds=1000000, peers=4)
