@@ -7,15 +7,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
 #include "runtime/base/seeded_bug.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/manifest.h"
 
 namespace gossamer {
 namespace {
 
-constexpr uint32_t kVersion = 1;
 constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.textproto";
 constexpr char kAside[] = ".partial";
@@ -35,33 +33,6 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
 bool MayBeWhole(const absl::Status& status) {
   return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
          !absl::IsFailedPrecondition(status);
-}
-
-// The status that follows a failed parse says enough; protobuf's own report
-// would go to stderr.
-class Silent : public google::protobuf::io::ErrorCollector {
-  void AddError(int, int, const std::string&) override {}
-};
-
-wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint) {
-  wire::CheckpointManifest manifest;
-  manifest.set_version(kVersion);
-  manifest.set_run_id(checkpoint.id.run_id);
-  manifest.set_peer_id(checkpoint.id.peer_id);
-  manifest.set_round(checkpoint.id.round);
-  manifest.set_layout_fingerprint(checkpoint.id.layout_fingerprint);
-  manifest.set_configuration_hash(checkpoint.id.configuration_hash);
-  for (const auto& [name, value] : checkpoint.counters) {
-    wire::CheckpointCounter* counter = manifest.add_counters();
-    counter->set_key(name);
-    counter->set_value(value);
-  }
-  return manifest;
-}
-
-CheckpointId IdOf(const wire::CheckpointManifest& manifest) {
-  return {manifest.run_id(), manifest.peer_id(), manifest.round(),
-          manifest.layout_fingerprint(), manifest.configuration_hash()};
 }
 
 }  // namespace
@@ -172,10 +143,8 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), files_.Sha256(state));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(state));
   file.set_size(size);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(manifest, &text);
-  GOSSAMER_RETURN_IF_ERROR(
-      files_.WriteText(absl::StrCat(path, "/", kManifest), text));
+  GOSSAMER_RETURN_IF_ERROR(files_.WriteText(absl::StrCat(path, "/", kManifest),
+                                            FormatManifest(manifest)));
   if (SeededBug("no-sync-before-rename")) return absl::OkStatus();
   return files_.SyncFolder(path);
 }
@@ -261,20 +230,16 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(path));
   if (size > kMostManifest) return Damaged(path, "over 16 MiB");
   GOSSAMER_ASSIGN_OR_RETURN(const std::string text, files_.ReadText(path));
-  wire::CheckpointManifest manifest;
-  google::protobuf::TextFormat::Parser parser;
-  Silent silent;
-  parser.RecordErrorsTo(&silent);
-  if (!parser.ParseFromString(text, &manifest)) {
-    return Damaged(path, "not a manifest");
+  absl::StatusOr<wire::CheckpointManifest> manifest = ParseManifest(text);
+  if (absl::IsDataLoss(manifest.status())) {
+    return Damaged(path, std::string(manifest.status().message()));
   }
-  if (manifest.version() != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": version ", manifest.version(),
-                     ", this program reads ", kVersion));
+  if (!manifest.ok()) {
+    return absl::Status(manifest.status().code(),
+                        absl::StrCat(path, ": ", manifest.status().message()));
   }
-  if (manifest.round() != round || manifest.files_size() != 1 ||
-      manifest.files(0).name() != kState) {
+  if (manifest->round() != round || manifest->files_size() != 1 ||
+      manifest->files(0).name() != kState) {
     return Damaged(path, "a manifest of something else");
   }
   return manifest;

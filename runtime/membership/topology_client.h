@@ -114,6 +114,7 @@ class TopologyClient final : public Membership {
   void TellMeasured(uint64_t number,
                     std::optional<LinkMeasurement> measured) override;
   void TookUpView() override { took_up_ = view_.epoch != 0; }
+  bool took_up() const { return took_up_; }
   void BeginRound(uint64_t round) override { begun_ = round; }
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;

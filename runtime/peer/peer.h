@@ -206,7 +206,7 @@ class Peer {
   bool stepping_ = false;    // the compute engine owns x
   // Got from members or from disk, and not in a view yet.
   bool has_state_ = false;
-  View met_;                 // the newest whose members have been met or let go
+  View met_;  // the newest whose members have been met or let go
 
   View view_;
   int rank_ = 0;

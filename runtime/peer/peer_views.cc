@@ -97,11 +97,14 @@ Task<absl::Status> Peer::Join() {
         co_return absl::OkStatus();
       }
       GOSSAMER_CO_RETURN_IF_ERROR(CheckView(m->view(), spec_, /*first=*/true));
+      const bool had = has_state_;
       Task<absl::StatusOr<SavedEdges>> taken = TakeUp();
       const absl::StatusOr<SavedEdges> saved = co_await taken.result();
       GOSSAMER_CO_RETURN_IF_ERROR(saved.status());
       if (m->view().epoch == 0 || m->view().DepartureOf(spec_.self) ||
           leaves_now_) {
+        // A service that has lost this peer lets it in with what members give.
+        if (!leaves_now_) has_state_ = had;
         continue;
       }
       has_state_ = false;

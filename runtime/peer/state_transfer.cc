@@ -40,6 +40,8 @@ constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr int kMostOffers = 4;
 // A snapshot that nobody reads from, and a member that gives no chunk.
 constexpr absl::Duration kForget = absl::Seconds(30);
+// The longest that one joiner may read it for.
+constexpr absl::Duration kTooOld = absl::Minutes(10);
 // Of the whole limit: what follows needs some of it.
 constexpr double kWellWithin = 0.8;
 
@@ -104,6 +106,7 @@ void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
   snapshot_ = Snapshot{.number = ++taken_,
                        .bytes = Payload::FromVector(std::move(bytes)),
                        .hash = std::move(hash),
+                       .taken = now,
                        .used = now};
   for (const PeerId peer : asking_) Tell(peer);
 }
@@ -117,7 +120,8 @@ void StateDonor::Tell(PeerId peer) {
 }
 
 void StateDonor::Tick(absl::Time now) {
-  if (!snapshot_ || (!joiners_.empty() && now - snapshot_->used < kForget)) {
+  if (!snapshot_ || (!joiners_.empty() && now - snapshot_->used < kForget &&
+                     now - snapshot_->taken < kTooOld)) {
     return;
   }
   snapshot_.reset();

@@ -55,7 +55,8 @@ class StateDonor {
   void Refuse() { asking_.clear(); }
   // `bytes` as EncodeSnapshot makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
-  // Forgets a snapshot that nobody has read from for a while.
+  // Forgets a snapshot that nobody has read from for a while, or that is old:
+  // the fleet is elsewhere by now.
   void Tick(absl::Time now);
   // Bytes of the snapshot.
   size_t held() const { return snapshot_ ? snapshot_->bytes.size() : 0; }
@@ -65,6 +66,7 @@ class StateDonor {
     uint64_t number = 0;
     Payload bytes;
     std::string hash;
+    absl::Time taken;
     absl::Time used;
   };
   void Tell(PeerId peer);

@@ -253,6 +253,42 @@ TEST(CheckpointStore, WhatGoesWhileItIsLookedAtIsNotDamaged) {
   }
 }
 
+// Of the state or of the manifest: a counter of another name, say.
+TEST(CheckpointStore, NoByteChangesUnnoticed) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 1);
+  SaveRounds(store, {3});
+  for (const char* name : {"manifest.textproto", "state.safetensors"}) {
+    const std::string path = folder.path() + "/round-3/" + name;
+    std::ifstream in(path, std::ios::binary);
+    const std::string good{std::istreambuf_iterator<char>(in), {}};
+    ASSERT_GT(good.size(), 100u);
+    // The last byte of a manifest ends its line, and says nothing.
+    for (size_t at = 0; at + 1 < good.size(); ++at) {
+      std::string bad = good;
+      bad[at] ^= static_cast<char>(1);
+      std::ofstream(path, std::ios::binary) << bad;
+      const auto loaded = store.Load(3);
+      EXPECT_FALSE(loaded.ok()) << name << ", byte " << at;
+    }
+    std::ofstream(path, std::ios::binary) << good;
+    EXPECT_TRUE(store.Load(3).ok());
+  }
+}
+
+// As it was before manifests had checksums.
+TEST(CheckpointStore, AManifestWithoutAChecksumIsTakenAsItIs) {
+  const TemporaryFolder folder;
+  CheckpointStore store(folder.path(), 1);
+  SaveRounds(store, {3});
+  const std::string path = folder.path() + "/round-3/manifest.textproto";
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.resize(text.find("checksum"));
+  std::ofstream(path, std::ios::binary) << text;
+  EXPECT_TRUE(store.Load(3).ok());
+}
+
 TEST(CheckpointStore, PassesOverADamagedOne) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 3);

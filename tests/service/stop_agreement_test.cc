@@ -207,6 +207,43 @@ TEST(StopAgreementTest, AStopThatNobodyHasHeardOfIsNotCommitted) {
   }
 }
 
+// Two more ways to it: one had heard of the stop and agreed; and a frozen
+// service hears one before it looks at its clock.
+TEST(StopAgreementTest, OneThatAgreedLongAgoDoesNotSpeakForTheOthers) {
+  World world(3, RngKey(1));
+  const auto run = [&](int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      world.now += absl::Milliseconds(100);
+      world.fleet->Tick(world.now);
+    }
+  };
+  run(10);
+  for (Trainer& t : world.trainers) world.Beat(t, false, false);
+  ASSERT_TRUE(world.fleet->RequestStop(world.now).ok());
+  world.Beat(world.trainers[0], false, false);
+  world.Beat(world.trainers[0], false, false);
+  run(600);
+  EXPECT_FALSE(world.fleet->record().stop.committed);
+}
+
+TEST(StopAgreementTest, AFrozenServiceBelievesTheOthersAlive) {
+  World world(3, RngKey(1));
+  for (int i = 0; i < 10; ++i) {
+    world.now += absl::Seconds(1);
+    for (Trainer& t : world.trainers) world.Beat(t, false, false);
+    world.fleet->Tick(world.now);
+  }
+  ASSERT_TRUE(world.fleet->RequestStop(world.now).ok());
+  world.now += absl::Minutes(1);
+  world.Beat(world.trainers[0], false, false);
+  world.Beat(world.trainers[0], false, false);
+  EXPECT_FALSE(world.committed);
+  for (int again = 0; again < 2; ++again) {
+    for (Trainer& t : world.trainers) world.Beat(t, false, false);
+  }
+  EXPECT_TRUE(world.committed);
+}
+
 TEST(StopAgreementTest, NoStopBeforeThereIsAView) {
   auto fleet = Fleet::Create({}, std::nullopt, kStart);
   ASSERT_TRUE(fleet.ok());

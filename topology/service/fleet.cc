@@ -64,7 +64,10 @@ uint64_t NextGeneration(uint64_t stored, absl::Time now) {
 }  // namespace
 
 Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
-    : options_(std::move(options)), record_(std::move(record)), started_(now) {
+    : options_(std::move(options)),
+      record_(std::move(record)),
+      started_(now),
+      leases_from_(now) {
   // When they registered is not stored; who has not been let in yet still
   // waits for a word of somebody who has.
   for (const MemberRecord& m : record_.members) live_[m.id].registered = now;

@@ -229,7 +229,7 @@ class Fleet {
 
   FleetOptions options_;
   FleetRecord record_;
-  absl::Time started_;  // or went on after it stood still
+  absl::Time started_, leases_from_;  // these count from the latter on
   absl::Time ticked_ = absl::InfiniteFuture();
   uint64_t version_ = 1;
   std::map<PeerId, Live> live_;

@@ -275,11 +275,11 @@ bool Fleet::HasLease(const MemberRecord& m, absl::Time now) const {
   return now - live_.at(m.id).last_heard <= options_.lease;
 }
 
-// Leases count only once the service has been up for one: before that, nobody
-// had a chance to renew.
+// Leases count only once the service has been up for one, or has gone on for
+// one after it stood still: before that, nobody had a chance to renew.
 bool Fleet::Lost(const MemberRecord& m, absl::Time now) const {
-  return !HasLease(m, now) &&
-         (now - started_ > options_.lease || SeededBug("lease-from-start"));
+  return !HasLease(m, now) && now - ticked_ <= options_.lease / 2 &&
+         (now - leases_from_ > options_.lease || SeededBug("lease-from-start"));
 }
 
 std::vector<PeerId> Fleet::Lost(absl::Time now) const {

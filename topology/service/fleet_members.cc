@@ -242,7 +242,12 @@ bool Fleet::Adopted(absl::Time now) const {
       return true;
     }
     if (Lost(m, now)) return Suspecters(m.id, now) > 0;
-    return live_.at(m.id).round_begun >= record_.view.from_round;
+    const uint64_t begun = live_.at(m.id).round_begun;
+    // One that came back reads its checkpoint, for as long as that takes, and
+    // begins by the newest view.
+    const bool reads = begun == 0 && record_.view.epoch > 1 &&
+                       m.resume_round != record_.view.from_round;
+    return reads || begun >= record_.view.from_round;
   });
 }
 

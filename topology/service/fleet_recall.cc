@@ -121,7 +121,7 @@ void Fleet::TakeBack(const Registration& r, absl::Time now) {
   // As of another life with that disk, whose leases begin now, whatever the
   // clock says.
   record_.generation = std::max(record_.generation, r.view->generation) + 1;
-  started_ = now;
+  started_ = leases_from_ = now;
   // The others wait for who leaves until the round of its departure.
   if (died_leaving) record_.view = NextView(FutureRound());
   ++version_;

@@ -148,7 +148,10 @@ void Fleet::AdvanceStop(absl::Time now) {
   StopState& stop = record_.stop;
   if (stop.round == 0 || stop.committed) return;
   bool all = true;
-  bool some = false, none = true;  // have acknowledged it; are asked
+  bool none = true;  // is asked
+  // When the last of those who agreed was heard, and the last lease of those
+  // who are lost ended.
+  absl::Time agreed = absl::InfinitePast(), lost = absl::InfinitePast();
   const uint64_t furthest = MaxRound();
   for (const MemberRecord& m : record_.members) {
     if (m.finished || !OfTheFleet(m)) continue;
@@ -173,16 +176,18 @@ void Fleet::AdvanceStop(absl::Time now) {
       return;
     }
     if (live.acknowledged_stop == stop.round) {
-      some = true;
+      agreed = std::max(agreed, live.last_heard);
       continue;
     }
     // A lost peer does not keep the others: if it comes back it stops at once
     // or at this round.
     if (!Lost(m, now)) all = SeededBug("commit-unacknowledged");
+    lost = std::max(lost, live.last_heard + options_.lease);
   }
-  // Where all are lost it is this service that hears nobody, or they will hear
-  // of a stop when they come back: some may be past this one by then.
-  if (!all || !(some || none || SeededBug("commit-unacknowledged"))) return;
+  // Where nobody is heard any more it is this service that hears nobody: those
+  // who do not know of the stop may be past it when they are heard again.
+  const bool heard = none || agreed > lost;
+  if (!all || !(heard || SeededBug("commit-unacknowledged"))) return;
   stop.committed = true;
   ++version_;
 }

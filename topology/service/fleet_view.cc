@@ -30,9 +30,10 @@ bool Has(const MemberRecord& m, uint64_t round) {
 }  // namespace
 
 void Fleet::Tick(absl::Time now) {
-  // The service itself stood still: whoever has not been heard meanwhile may
-  // have spoken.
-  if (now - std::exchange(ticked_, now) > options_.lease / 2) started_ = now;
+  // The service itself stood still.
+  if (now - std::exchange(ticked_, now) > options_.lease / 2) {
+    leases_from_ = now;
+  }
   Settle(now);
   RemoveSilent(now);
   LetLeave(now);

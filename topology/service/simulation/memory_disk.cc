@@ -105,6 +105,22 @@ void MemoryDisk::CutPower(RngKey draw) {
   pending_.clear();
 }
 
+bool MemoryDisk::Damage(const std::string& folder, RngKey draw) {
+  std::vector<std::string> files;
+  for (const auto& [path, content] : now_) {
+    const bool file = content != nullptr && !content->empty();
+    if (file && Within(path, folder)) files.push_back(path);
+  }
+  if (files.empty()) return false;
+  const std::string& path = files[draw.Below(files.size(), 0)];
+  std::string content = *now_.at(path);
+  content[draw.Below(content.size(), 1)] ^= static_cast<char>(1);
+  const auto damaged = std::make_shared<const std::string>(std::move(content));
+  now_[path] = damaged;
+  if (durable_.contains(path)) durable_[path] = damaged;
+  return true;
+}
+
 void MemoryDisk::Wipe() {
   now_.clear();
   durable_.clear();

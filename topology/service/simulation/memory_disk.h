@@ -36,6 +36,8 @@ class MemoryDisk {
   const std::map<std::string, Content>& names() const { return now_; }
 
   void CutPower(RngKey draw);
+  // One byte of one file in `folder` is another one now.  False: there is none.
+  bool Damage(const std::string& folder, RngKey draw);
   void Wipe();
 
  private:

@@ -71,6 +71,7 @@ struct SimMachine {
 
 class SimLife final : private MetricsSink {
  public:
+  static constexpr char kCheckpoints[] = "checkpoints";
   // Both outlive it.  Starts at once; `resume` as --resume.
   SimLife(SimWorld& world, SimMachine& machine, bool resume);
   ~SimLife() override;
@@ -121,7 +122,6 @@ class SimLife final : private MetricsSink {
     friend bool operator==(const Seen&, const Seen&) = default;
   };
 
-  static constexpr char kCheckpoints[] = "checkpoints";
 
   Task<absl::Status> Main();
   Task<absl::Status> Register();

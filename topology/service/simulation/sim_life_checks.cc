@@ -91,7 +91,11 @@ void SimLife::CheckEdges() {
 
 void SimLife::CheckView() {
   const View& view = client_->view();
-  if (view.epoch == 0) return;
+  if (view.epoch == 0) {
+    // It had not begun by it, and begins as at first.
+    if (!client_->took_up()) seen_view_ = {};
+    return;
+  }
   if (view.generation == seen_view_.generation &&
       view.epoch == seen_view_.epoch) {
     return;

@@ -10,6 +10,8 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr absl::Duration kStragglers = absl::Minutes(1);
+// Of deaths on a disk that fails: a file of it is damaged.
+constexpr double kRot = 0.2;
 
 }  // namespace
 
@@ -51,6 +53,12 @@ void Simulation::Bury(Seat& seat) {
   }
   if (death.new_disk) {
     machine.disk.Wipe();
+    machine.saved_round = 0;
+  }
+  const RngKey rot = key_.Fold("rot").Fold(machine.id.value).Fold(life);
+  if (disk_errors_.write > 0 && rot.Uniform(0) < kRot &&
+      machine.disk.Damage(SimLife::kCheckpoints, rot.Fold("where"))) {
+    ++outcome_.faults["damaged_files"];
     machine.saved_round = 0;
   }
   seat.down = true;
