@@ -427,6 +427,32 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
               testing::ElementsAre(HasSubstr("has offered 5 states")));
 }
 
+// Somebody who reads a chunk now and then would keep it for ever, and all who
+// come later would begin with it.
+TEST_F(StateTransferTest, NoSnapshotIsOld) {
+  Begin(1);
+  Frame get;
+  spoil_ = [&get](Sent& sent) {
+    if (sent.from == kJoiner && sent.frame.head.size() == 13) get = sent.frame;
+    return true;
+  };
+  Run(5);
+  ASSERT_TRUE(collector_->done());
+  StateDonor& donor = donors_.at({1});
+  for (int seconds = 0; seconds < 540; seconds += 20) {
+    now_ += absl::Seconds(20);
+    donor.OnFrame(kJoiner, get, now_);
+    donor.Tick(now_);
+  }
+  EXPECT_GT(donor.held(), 0u);
+  for (int seconds = 0; seconds < 100; seconds += 20) {
+    now_ += absl::Seconds(20);
+    donor.OnFrame(kJoiner, get, now_);
+    donor.Tick(now_);
+  }
+  EXPECT_EQ(donor.held(), 0u);
+}
+
 TEST_F(StateTransferTest, StrangersGetNothingAndSnapshotsAreForgotten) {
   Begin(1);
   donors_.at(PeerId{1}).Serve({});

@@ -263,6 +263,27 @@ TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
   EXPECT_GT(Members().size(), 7u);
 }
 
+// Gigabytes are read for longer than who leaves has time.
+TEST_F(FleetDeparturesTest, WhoReadsItsCheckpointHoldsUpNobodyWhoLeaves) {
+  Assemble(5);
+  Run(10);
+  ASSERT_TRUE(Register(3, 203, false, {90}).ok());
+  FleetHeartbeat reads = Beat(3, 203);
+  reads.round_begun = reads.report.round = 0;
+  beats_.erase(3);
+  const auto run = [&](int seconds) {
+    for (int s = 0; s < seconds; ++s) {
+      Run(1);
+      answers_[3] = *fleet_->Heartbeat(reads, now_);
+    }
+  };
+  run(3);
+  ASSERT_TRUE(answers_[3].view);
+  beats_[2].leaving = true;
+  run(3);
+  EXPECT_TRUE(fleet_->record().view.DepartureOf({2}));
+}
+
 TEST_F(FleetDeparturesTest, IfAllWantToLeaveTheFleetStops) {
   Assemble(4);
   Run(10);
