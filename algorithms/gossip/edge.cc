@@ -18,6 +18,9 @@ constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
 constexpr uint64_t kMaxRememberedEpoch = kMaxEpoch - kEpochLevel;
 constexpr uint64_t kMaxId = uint64_t{1} << 62;
 
+// More than two ends need that meet after any faults.
+constexpr int kMostBeginnings = 8;
+
 uint64_t EdgeHash(PeerId a, PeerId b) {
   const auto [lower, upper] = std::minmax(a.value, b.value);
   return RngKey(lower).Fold(upper).Bits(0);
@@ -152,6 +155,7 @@ void Edge::ConnectionDown(uint64_t connection) {
 
 void Edge::UseNewestConnection() {
   rose_ = false;
+  began_ = 0;
   outbox_.clear();  // was for the connection before
   end_.ConnectionUp(Sender());
   const auto& hello = connections_.rbegin()->second;
@@ -227,6 +231,12 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   const uint64_t before = end_.state().epoch;
   if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
     return absl::DataLossError("hello asks for a second or impossible rise");
+  }
+  // Each sets replica and difference to zero, for a hundred bytes.
+  const uint64_t theirs = end_.state().peer_epoch;
+  if (h.epoch > theirs && theirs != 0 && ++began_ > kMostBeginnings) {
+    return absl::DataLossError(absl::StrCat("hello that begins anew for the ",
+                                            began_, "th time on a connection"));
   }
   const ProductionEnd::Frame f = FrameOf(h);
   const auto up = connections_.find(connection);

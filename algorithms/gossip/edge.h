@@ -208,6 +208,7 @@ class Edge {
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
   uint8_t wish_ = 0;
   bool rose_ = false;  // risen on this connection already
+  int began_ = 0;      // times that the other end began anew on it
   std::vector<OutFrame> outbox_;
   std::vector<ExchangeId> lost_;
   std::optional<SavedEdge> record_;

@@ -210,6 +210,25 @@ TEST(EdgeTest, ADisconnectLosesNothing) {
   }
 }
 
+// Each costs this end two passes over all parameters, and the other one
+// nothing.
+TEST(EdgeTest, WhoBeginsAnewAgainAndAgainOnOneConnectionIsRefused) {
+  EdgePair pair = MakePair("innov-int4");
+  Edge& edge = *pair.edge[0];
+  pair.Connect(1);
+  edge.ConnectionUp(5);
+  EdgeHeader hello = HelloOf(*pair.edge[1]);
+  int heard = 0;
+  for (; heard < 100; ++heard) {
+    hello.epoch += kEpochLevel;
+    if (!edge.OnFrame(5, EncodeHeader(hello), {}).ok()) break;
+  }
+  EXPECT_GE(heard, 4);
+  EXPECT_LT(heard, 20);
+  edge.ConnectionUp(6);
+  EXPECT_TRUE(edge.OnFrame(6, EncodeHeader(hello), {}).ok());
+}
+
 TEST(EdgeTest, SendsOnlyOnceAHelloWasHeardOnTheNewestConnection) {
   EdgePair pair = MakePair("diff-int8");
   Edge& edge = *pair.edge[0];
