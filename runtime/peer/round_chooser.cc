@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/seeded_bug.h"
 
 namespace gossamer {
 namespace {
@@ -109,8 +108,7 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   if (!far && !steady) return next;
   leads_.clear();
   alone_ = 0;
-  if (!far || SeededBug("pass-over")) return target;
-  return Meet(next, target, seen);
+  return far ? Meet(next, target, seen) : target;
 }
 
 }  // namespace gossamer
