@@ -92,6 +92,13 @@ bool StrangerGate::Admit(int socket) {
   std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the one that had this number has gone
+  if (address.empty()) {
+    // Reset before it was accepted.  Nothing would ever tell that it has gone,
+    // as no other of its number would.
+    strangers_.erase(socket);
+    ::shutdown(socket, SHUT_RDWR);
+    return false;
+  }
   if (Full(host)) ForgetClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
   if (Full(host) || scarce) {

@@ -39,8 +39,8 @@ class StrangerGate {
 
   // A socket, not blocking, on which others are accepted.
   void Watch(int listener) ABSL_LOCKS_EXCLUDED(mu_);
-  // A connected socket that was accepted.  False: it is one too many, and has
-  // been shut down.
+  // A socket that was accepted.  False: it is one too many, or had ended before
+  // it was accepted, which is not counted; it has been shut down.
   bool Admit(int socket) ABSL_LOCKS_EXCLUDED(mu_);
   // The connection from `address`, as gRPC says it ("ipv4:10.0.0.2:4711"), is a
   // peer's: of `who`, if that is known.
@@ -53,7 +53,7 @@ class StrangerGate {
  private:
   struct Stranger {
     std::string host;
-    std::string address;
+    std::string address;  // not empty: who has none is not connected
   };
   struct Known {
     std::string who;
