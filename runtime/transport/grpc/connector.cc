@@ -195,8 +195,7 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
     });
   }
   if (it == up.end() || hello.lane >= static_cast<size_t>(options_.lanes) ||
-      it->second.IsOpen(hello.lane) ||
-      (stream->dialled() && hello.lane != state->lane)) {
+      it->second.IsOpen(hello.lane)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "lane %d of connection %d of peer %d: there is no such connection, or "
         "it has that lane, or this end wants %d (resources.connections)",

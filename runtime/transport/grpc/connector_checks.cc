@@ -1,5 +1,6 @@
 // What a connector believes at a hello, and what it puts up with afterwards.
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
         "addresses",
         hello.self.value, state.peer.value));
   }
+  if (stream.dialled() && hello.lane != state.lane) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("peer %d answers lane %d as if it were lane %d",
+                        hello.self.value, state.lane, hello.lane));
+  }
   if (!peers_.contains(hello.self)) {
     return absl::UnavailableError(
         absl::StrFormat("peer %d is not a neighbour of peer %d, or not yet",
@@ -34,8 +40,10 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
 absl::Status Connector::CheckIdentity(const GrpcStream& stream,
                                       PeerId peer) const {
   if (options_.certificates == nullptr) return absl::OkStatus();
+  const std::shared_ptr<const grpc::AuthContext> caller = stream.caller();
+  if (caller == nullptr) return absl::UnavailableError("the stream has ended");
   const absl::StatusOr<Certificate> shown =
-      CheckCaller(*options_.certificates, *stream.caller());
+      CheckCaller(*options_.certificates, *caller);
   if (!shown.ok()) return shown.status();
   if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
     return absl::OkStatus();

@@ -225,8 +225,9 @@ void GrpcStream::OnWritten(bool ok) {
 }
 
 std::shared_ptr<const grpc::AuthContext> GrpcStream::caller() const {
-  return dialled_ ? client_context_->auth_context()
-                  : server_context_->auth_context();
+  if (client_context_ != nullptr) return client_context_->auth_context();
+  if (server_context_ != nullptr) return server_context_->auth_context();
+  return nullptr;
 }
 
 void GrpcStream::End(const absl::Status& why) {

@@ -75,7 +75,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
     return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
   }
   size_t frame_bytes() const { return assembler_.expected(); }
-  // What the other end has proved of itself; once it has said hello.
+  // What the other end has proved of itself, from its hello to the last event;
+  // null before and after.
   std::shared_ptr<const grpc::AuthContext> caller() const;
   // Of an accepted stream: from where it came, as gRPC says it.
   std::string address() const { return server_context_->peer(); }
