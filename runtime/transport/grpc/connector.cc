@@ -254,7 +254,12 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
   }
   auto& [connection, lanes] = *it->second.up.rbegin();
   if (!lanes.Knows(channel)) return false;
-  if (!lanes.Send(channel, frame)) {
+  const size_t cost = lanes.CostOf(frame);
+  const bool fits = lanes.queued() + cost <= options_.max_queued_bytes;
+  while (fits && cost > io_.all_bytes().left() &&
+         MakeRoom(id, connection, cost)) {
+  }
+  if (!fits || !lanes.Send(channel, frame)) {
     CloseStream(
         id, ConnectionId{connection},
         absl::ResourceExhaustedError(absl::StrFormat(
@@ -271,7 +276,7 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
 bool Connector::Idle(PeerId id) const {
   const auto it = peers_.find(id);
   return it == peers_.end() || it->second.up.empty() ||
-         it->second.up.rbegin()->second.Drained();
+         it->second.up.rbegin()->second.queued() == 0;
 }
 
 TransportCounters Connector::counters() const {

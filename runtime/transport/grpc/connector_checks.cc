@@ -68,6 +68,42 @@ absl::Status Connector::CheckOpen(PeerId id,
                       id.value));
 }
 
+bool Connector::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
+  const auto it = streams_.find(stream);
+  return alive_ && it != streams_.end() &&
+         MakeRoom(it->second.peer, it->second.id, bytes);
+}
+
+bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
+  if (bytes > io_.all_bytes().most()) return false;
+  PeerId heaviest = asks;
+  size_t most = 0;
+  for (const auto& [id, peer] : peers_) {
+    size_t held = id == asks ? bytes : 0;
+    for (const auto& [connection, lanes] : peer.up) held += lanes.held();
+    if (held > most || (held == most && id == asks)) {
+      most = held;
+      heaviest = id;
+    }
+  }
+  ConnectionId victim = 0;
+  size_t freed = 0;
+  for (const auto& [connection, lanes] : peers_.at(heaviest).up) {
+    if ((heaviest == asks && connection == asking) || lanes.held() <= freed) {
+      continue;
+    }
+    victim = connection;
+    freed = lanes.held();
+  }
+  if (victim == 0) return false;
+  CloseStream(heaviest, victim,
+              absl::ResourceExhaustedError(absl::StrFormat(
+                  "peer %d holds the most, %d of the %d bytes that all "
+                  "connections may hold, and others need them",
+                  heaviest.value, most, io_.all_bytes().most())));
+  return true;
+}
+
 void Connector::CheckAgain() {
   std::vector<std::pair<PeerId, ConnectionId>> open;
   for (const auto& [id, peer] : peers_) {

@@ -98,8 +98,7 @@ absl::Status GrpcIo::Listen() {
 }
 
 GrpcStreamLimits GrpcIo::limits() const {
-  return {options_.max_body_bytes, options_.chunk_bytes,
-          options_.max_queued_bytes, all_bytes_};
+  return {options_.max_body_bytes, options_.chunk_bytes, all_bytes_};
 }
 
 GrpcStreamPtr GrpcIo::Dial(const std::string& address,
@@ -162,6 +161,10 @@ void GrpcIo::OnHello(GrpcStreamPtr stream, TransportHello hello) {
 
 void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
   owner_->OnFrame(std::move(stream), std::move(frame));
+}
+
+bool GrpcIo::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
+  return owner_->OnFull(stream, bytes);
 }
 
 void GrpcIo::OnAcceptEnded() { accepting_ = false; }

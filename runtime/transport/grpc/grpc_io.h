@@ -48,6 +48,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   size_t room() const { return gate_->room(); }
   // Of every stream.
   GrpcStreamLimits limits() const;
+  const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
   // Who is at the other end of this accepted stream is no stranger any more.
@@ -60,6 +61,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  bool OnFull(const GrpcStreamPtr& stream, size_t bytes) override;
   void OnAcceptEnded() override;
   void OnEnd(GrpcStreamPtr stream, absl::Status why) override;
 
