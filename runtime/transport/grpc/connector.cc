@@ -170,7 +170,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     return;
   }
   if (!stream->dialled()) {
-    io_.Believe(*stream);
+    io_.Believe(*stream, hello.self);
     stream->SendHello({.versions = options_.versions,
                        .self = options_.self,
                        .target = hello.self,

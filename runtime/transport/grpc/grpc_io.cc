@@ -4,13 +4,19 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/transport/grpc/lanes.h"
 #include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {
 namespace {
 
 constexpr int kIdentityOnly = 1;  // of the algorithms of compression
+
+// TCP connections of one peer: those of all lanes, before a loss and after it,
+// and as many again that are about to end.
+constexpr size_t kMostOfOnePeer = 4 * kMaxLanes;
 
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
@@ -48,7 +54,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<StrangerGate>(
-          static_cast<size_t>(options.max_strangers))),
+          static_cast<size_t>(options.max_strangers), kMostOfOnePeer)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
@@ -119,6 +125,14 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
       hello);
   streams_.insert(stream);
   return stream;
+}
+
+// Without certificates it only says who it is, and whoever says the same would
+// end its connections.
+void GrpcIo::Believe(const GrpcStream& stream, PeerId peer) {
+  gate_->Believe(stream.address(), options_.certificates == nullptr
+                                       ? std::string()
+                                       : absl::StrCat(peer.value));
 }
 
 EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {

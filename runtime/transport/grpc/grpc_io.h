@@ -51,8 +51,8 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
-  // Who is at the other end of this accepted stream is no stranger any more.
-  void Believe(const GrpcStream& stream) { gate_->Believe(stream.address()); }
+  // At the other end of this accepted stream is no stranger, but this peer.
+  void Believe(const GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;

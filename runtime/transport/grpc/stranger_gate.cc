@@ -57,9 +57,10 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-StrangerGate::StrangerGate(size_t most)
+StrangerGate::StrangerGate(size_t most, size_t most_of_one)
     : ceiling_(CeilingOf(DescriptorLimit())),
-      most_(std::min(most, ceiling_ / 2)) {}
+      most_(std::min(most, ceiling_ / 2)),
+      most_of_one_(most_of_one) {}
 
 void StrangerGate::Watch(int listener) {
   MutexLock lock(&mu_);
@@ -132,7 +133,7 @@ void StrangerGate::Keep(int socket, Known known) {
       eldest = k;
     }
   }
-  if (alike >= kMostOfOne) {
+  if (alike >= most_of_one_) {
     ::shutdown(eldest->first, SHUT_RDWR);
     known_.erase(eldest);
   }

@@ -25,13 +25,13 @@ namespace gossamer {
 // Any thread.
 class StrangerGate {
  public:
-  // Of one that says who it is, the eldest gives way to one more.
   static constexpr size_t kMostOfOne = 16;
 
   // At most `most` strangers at a time, or as many as half of the descriptors
   // that there may be, and half of them of one host, so that one machine alone
-  // cannot keep all others out.
-  explicit StrangerGate(size_t most);
+  // cannot keep all others out.  Of `most_of_one` of whom it is known who they
+  // are the eldest gives way to one more.
+  explicit StrangerGate(size_t most, size_t most_of_one = kMostOfOne);
 
   size_t most() const { return most_; }
   // Connections that are let in however many strangers there are.
@@ -68,6 +68,7 @@ class StrangerGate {
 
   const size_t ceiling_;  // no socket from this number on
   const size_t most_;
+  const size_t most_of_one_;
   Mutex mu_;
   std::map<int, Stranger> strangers_ ABSL_GUARDED_BY(mu_);  // by socket
   std::map<int, Known> known_ ABSL_GUARDED_BY(mu_);         // by socket
