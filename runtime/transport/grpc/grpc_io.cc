@@ -78,7 +78,7 @@ absl::Status GrpcIo::Listen() {
     builder.AddChannelArgument(name, value);
   });
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
       Milliseconds(options_.keepalive_time / 2));
@@ -158,13 +158,21 @@ void GrpcIo::Wake() {
 }
 
 void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
-  const bool refuse =
+  const bool full =
       shutting_down_ ||
       streams_.size() >= static_cast<size_t>(options_.max_connections);
+  // gRPC 1.51 holds nobody to its settings who does not say to have seen them.
+  const bool second =
+      std::ranges::any_of(streams_, [&](const GrpcStreamPtr& other) {
+        return !other->dialled() && other->address() == stream->address();
+      });
   streams_.insert(stream);
-  if (refuse) {
+  if (full) {
     stream->End(absl::ResourceExhaustedError(
         "this peer has as many connections as it may have"));
+  } else if (second) {
+    stream->End(absl::ResourceExhaustedError(
+        "there is a stream already on this connection of TCP"));
   }
   owner_->OnAccepted(std::move(stream));
 }
