@@ -60,21 +60,28 @@ absl::Status Feed(FrameAssembler& assembler, const ByteVector& chunk,
 }
 
 TEST(ChunkingTest, FramesUnderWayShareABudget) {
-  const auto budget = std::make_shared<ByteBudget>(1500);
+  const auto budget = std::make_shared<ByteBudget>(1500 + 2 * kHeldOverhead);
   FrameAssembler one(kMaxBody, budget);
   const std::vector<ByteVector> chunks = Cut(MakeFrame(10, 1000), 300);
   std::optional<ReceivedFrame> frame;
   ASSERT_TRUE(Feed(one, chunks[0], 64, &frame).ok());
-  EXPECT_EQ(budget->used(), 1010u);
+  EXPECT_EQ(budget->used(), 1010u + kHeldOverhead);
+  EXPECT_EQ(one.lacks(), 0u);
   {
     FrameAssembler two(kMaxBody, budget);
     EXPECT_TRUE(absl::IsResourceExhausted(Feed(two, chunks[0], 64, &frame)));
+    EXPECT_EQ(two.lacks(), 1010u + kHeldOverhead);
     FrameAssembler three(kMaxBody, budget);
     EXPECT_TRUE(Feed(three, Cut(MakeFrame(0, 490), 100)[0], 64, &frame).ok());
-    EXPECT_EQ(budget->used(), 1500u);
+    EXPECT_EQ(budget->used(), 1500u + 2 * kHeldOverhead);
+    // The same chunk goes on once there is a place.
+    three.Drop();
+    EXPECT_EQ(budget->used(), 1010u + kHeldOverhead);
+    EXPECT_TRUE(Feed(two, Cut(MakeFrame(0, 490), 100)[0], 64, &frame).ok());
+    EXPECT_EQ(two.lacks(), 0u);
   }
   // What an assembler that goes has had is free again.
-  EXPECT_EQ(budget->used(), 1010u);
+  EXPECT_EQ(budget->used(), 1010u + kHeldOverhead);
   for (size_t i = 1; i < chunks.size(); ++i) {
     ASSERT_TRUE(Feed(one, chunks[i], 64, &frame).ok());
   }

@@ -1,4 +1,5 @@
-// A server that answers every call with a gzip bomb, or with what it is given.
+// A server that answers every call with a gzip bomb, or with what it is given,
+// and then ends the call or waits until the other end does.
 
 #ifndef GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
 #define GOSSAMER_TESTS_TRANSPORT_HOSTILE_SERVER_H_
@@ -29,12 +30,13 @@ class HostileServer {
   explicit HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials =
                              grpc::InsecureServerCredentials())
       : HostileServer(credentials, Bomb(128), GRPC_COMPRESS_GZIP) {}
-  explicit HostileServer(const std::string& answer)
+  explicit HostileServer(const std::string& answer, bool waits = false)
       : HostileServer(grpc::InsecureServerCredentials(), ToBuffer(answer),
-                      GRPC_COMPRESS_NONE) {}
+                      GRPC_COMPRESS_NONE, waits) {}
   HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials,
-                grpc::ByteBuffer answer, grpc_compression_algorithm algorithm)
-      : service_(std::move(answer), algorithm) {
+                grpc::ByteBuffer answer, grpc_compression_algorithm algorithm,
+                bool waits = false)
+      : service_(std::move(answer), algorithm, waits) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
     builder.RegisterCallbackGenericService(&service_);
@@ -53,27 +55,35 @@ class HostileServer {
   class Answer final : public grpc::ServerGenericBidiReactor {
    public:
     Answer(grpc::GenericCallbackServerContext* context, const Service& service)
-        : answer_(service.answer) {
+        : answer_(service.answer), waits_(service.waits) {
       context->set_compression_algorithm(service.algorithm);
       StartRead(&asked_);
     }
-    void OnReadDone(bool) override { StartWrite(&answer_); }
-    void OnWriteDone(bool) override { Finish(grpc::Status::OK); }
+    void OnReadDone(bool ok) override {
+      if (!std::exchange(answered_, true)) return StartWrite(&answer_);
+      ok ? StartRead(&asked_) : Finish(grpc::Status::OK);
+    }
+    void OnWriteDone(bool) override {
+      waits_ ? StartRead(&asked_) : Finish(grpc::Status::OK);
+    }
     void OnDone() override { delete this; }
 
    private:
     grpc::ByteBuffer asked_;
     const grpc::ByteBuffer answer_;
+    const bool waits_;
+    bool answered_ = false;
   };
   struct Service final : public grpc::CallbackGenericService {
-    Service(grpc::ByteBuffer a, grpc_compression_algorithm c)
-        : answer(std::move(a)), algorithm(c) {}
+    Service(grpc::ByteBuffer a, grpc_compression_algorithm c, bool w)
+        : answer(std::move(a)), algorithm(c), waits(w) {}
     grpc::ServerGenericBidiReactor* CreateReactor(
         grpc::GenericCallbackServerContext* context) override {
       return new Answer(context, *this);
     }
     const grpc::ByteBuffer answer;
     const grpc_compression_algorithm algorithm;
+    const bool waits;
   };
 
   int port_ = 0;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -48,11 +49,20 @@ class RawSocket {
     const timeval limit = {.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
-  ~RawSocket() { ::close(fd_); }
+  ~RawSocket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   RawSocket(const RawSocket&) = delete;
   RawSocket& operator=(const RawSocket&) = delete;
 
   int fd() const { return fd_; }
+  // The other end hears that the connection broke, as it does of a machine that
+  // knows nothing of it; also of one that it has not accepted yet.
+  void Reset() {
+    const linger now = {.l_onoff = 1, .l_linger = 0};
+    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
+    ::close(std::exchange(fd_, -1));
+  }
   // False once the other end has closed.
   bool Send(const std::string& bytes) {
     return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -83,7 +93,7 @@ class RawSocket {
   }
 
  private:
-  const int fd_;
+  int fd_;
 };
 
 }  // namespace gossamer

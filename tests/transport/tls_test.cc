@@ -64,6 +64,31 @@ TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
   ASSERT_TRUE(a.Await([](const Seen& s) { return s.frames.size() == 1; }));
 }
 
+// More than all lanes need, old and new; each has said a hello that is
+// believed.
+TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
+  constexpr size_t kMost = 32;
+  GrpcOptions options = LockedOptions(kA);
+  options.max_connections_per_peer = kMost + 8;  // the streams in them
+  Node a(options);
+  a.Connect(kB, "");
+  const auto credentials = CredentialsOf(run_.Certificates(run_.Peer(2)));
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (size_t i = 0; i <= kMost; ++i) {
+    EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
+    clients.push_back(std::make_unique<RawClient>(
+        a.address(), "/gossamer.Edge/Exchange", credentials));
+    ASSERT_TRUE(clients.back()->Write(EncodeHello(HelloOfB())));
+    ASSERT_TRUE(clients.back()->Read()) << i;
+  }
+  // Before the clients' own deadline ends them.
+  ASSERT_TRUE(a.recorder.Await(
+      [](const Seen& s) { return s.downs.size() == 1; }, kLimit / 4));
+  EXPECT_TRUE(a.recorder.With([](const Seen& s) {
+    return s.downs[0] == s.ups[0] && s.open.size() == kMost;
+  }));
+}
+
 TEST_F(TlsTest, NobodyWithoutACertificateGetsIn) {
   EXPECT_FALSE(Refusal(grpc::InsecureChannelCredentials()).ok());
   Node a(LockedOptions(kA));

@@ -18,6 +18,7 @@ class ByteBudget {
   explicit ByteBudget(size_t most) : most_(most) {}
   size_t most() const { return most_; }
   size_t used() const { return used_; }
+  size_t left() const { return most_ - used_; }
 
   // What one holder has of it; gives all back when it goes.
   class Share {
@@ -29,7 +30,7 @@ class ByteBudget {
 
     // False, and nothing is taken, if there is not so much left.
     bool Take(size_t bytes) {
-      if (bytes > of_->most_ - of_->used_) return false;
+      if (bytes > of_->left()) return false;
       of_->used_ += bytes;
       held_ += bytes;
       return true;

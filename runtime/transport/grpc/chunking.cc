@@ -120,12 +120,15 @@ absl::Status FrameAssembler::Begin(const Header& header) {
         "meant, raise max_body_bytes at this end",
         header.head_size, header.body_size, kMaxHeadBytes, max_body_bytes_));
   }
-  if (!share_.Take(header.head_size + header.body_size)) {
+  // As much as it takes when it waits for the parts of other lanes.
+  const size_t bytes = kHeldOverhead + header.head_size + header.body_size;
+  if (!share_.Take(bytes)) {
+    lacks_ = bytes;
     const ByteBudget& all = share_.budget();
     return absl::ResourceExhaustedError(absl::StrFormat(
         "a frame of %d bytes, and %d of the %d that all connections may hold "
         "are in use; if they are meant, raise max_bytes_in_flight at this end",
-        header.head_size + header.body_size, all.used(), all.most()));
+        bytes, all.used(), all.most()));
   }
   std::shared_ptr<std::byte[]> body = pool_->TryGet(header.body_size);
   if (body == nullptr) {
@@ -143,10 +146,17 @@ absl::Status FrameAssembler::Begin(const Header& header) {
   return absl::OkStatus();
 }
 
+void FrameAssembler::Drop() {
+  in_frame_ = false;
+  body_ = nullptr;
+  share_.Clear();
+}
+
 absl::Status FrameAssembler::Add(
     std::span<const std::span<const std::byte>> pieces,
     std::optional<ReceivedFrame>* complete) {
   complete->reset();
+  lacks_ = 0;
   PieceReader reader(pieces);
   std::array<std::byte, kFirstChunkHeaderBytes> bytes;
   if (reader.left() < kChunkHeaderBytes) {

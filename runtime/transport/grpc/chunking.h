@@ -102,10 +102,17 @@ class FrameAssembler {
 
   // Takes one chunk, given as consecutive pieces.  A frame if it was the last
   // of one.  kDataLoss for bytes that no FrameChunker made or that were damaged
-  // on the way, kResourceExhausted if the budget or this machine has no place
-  // for the frame; the assembler is then of no further use.
+  // on the way, kResourceExhausted if this machine has no place for the frame;
+  // the assembler is then of no further use.  kResourceExhausted also if the
+  // budget has none: then lacks() says for how many bytes, and the same chunk
+  // may be given again.
   absl::Status Add(std::span<const std::span<const std::byte>> pieces,
                    std::optional<ReceivedFrame>* complete);
+  size_t lacks() const { return lacks_; }
+  // Of the budget.
+  size_t held() const { return share_.held(); }
+  // No chunk comes any more: gives back what there is.
+  void Drop();
   // Bytes of the frame that is not complete; 0 between frames.
   size_t filled() const { return in_frame_ ? filled_ : 0; }
   // And of all of it.
@@ -117,6 +124,7 @@ class FrameAssembler {
 
   const size_t max_body_bytes_;
   ByteBudget::Share share_;
+  size_t lacks_ = 0;
   const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   bool in_frame_ = false;
   Channel channel_ = Channel::kEdge;

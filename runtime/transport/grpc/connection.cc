@@ -31,15 +31,23 @@ void Connection::Add(size_t lane, GrpcStreamPtr stream) {
   lanes_[lane].stream = std::move(stream);
 }
 
-bool Connection::Send(Channel channel, const Frame& frame) {
+size_t Connection::Parts(const Frame& frame) const {
+  if (frame.body.size() < kSmallestSplitBody) return 1;
   size_t open = 1;
   while (IsOpen(open)) ++open;
-  if (open == 1 || frame.body.size() < kSmallestSplitBody) {
-    return lanes_[0].stream->Send(channel, frame);
-  }
-  const std::vector<Frame> parts = SplitFrame(frame, open);
-  for (size_t i = 0; i < open; ++i) {
-    if (!lanes_[i].stream->Send(channel, parts[i], open)) return false;
+  return open;
+}
+
+size_t Connection::CostOf(const Frame& frame) const {
+  return HeldBytes(frame) + (Parts(frame) - 1) * kHeldOverhead;
+}
+
+bool Connection::Send(Channel channel, const Frame& frame) {
+  const size_t count = Parts(frame);
+  if (count == 1) return lanes_[0].stream->Send(channel, frame);
+  const std::vector<Frame> parts = SplitFrame(frame, count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!lanes_[i].stream->Send(channel, parts[i], count)) return false;
   }
   return true;
 }
@@ -64,10 +72,20 @@ absl::Time Connection::Deadline(absl::Duration slack) const {
   return first;
 }
 
-bool Connection::Drained() const {
-  return std::ranges::all_of(lanes_, [](const Lane& lane) {
-    return lane.stream == nullptr || lane.stream->Drained();
-  });
+size_t Connection::queued() const {
+  size_t bytes = 0;
+  for (const Lane& lane : lanes_) {
+    if (lane.stream != nullptr) bytes += lane.stream->queued();
+  }
+  return bytes;
+}
+
+size_t Connection::held() const {
+  size_t bytes = joiner_.held();
+  for (const Lane& lane : lanes_) {
+    if (lane.stream != nullptr) bytes += lane.stream->held();
+  }
+  return bytes;
 }
 
 std::vector<GrpcStreamPtr> Connection::streams() const {

@@ -40,8 +40,10 @@ class Connection {
   void Open(size_t lane) { lanes_[lane].open = true; }
   void Remove(size_t lane) { lanes_[lane] = {}; }
 
-  // Spreads a large body over the lanes that are open.  False if a queue would
-  // be over its limit: then the connection is of no further use.
+  // What Send() adds to queued().
+  size_t CostOf(const Frame& frame) const;
+  // Spreads a large body over the lanes that are open.  False if all streams
+  // would hold more than they may: then the connection is of no further use.
   bool Send(Channel channel, const Frame& frame);
   // As LaneJoiner::Add.
   absl::Status Receive(size_t lane, ReceivedFrame frame,
@@ -50,8 +52,10 @@ class Connection {
   // its beginning, and its size over the least rate.  InfiniteFuture if nothing
   // has begun.
   absl::Time Deadline(absl::Duration slack) const;
-  // All that was sent has been handed to the network.
-  bool Drained() const;
+  // Bytes that wait to be handed to the network, over all lanes.
+  size_t queued() const;
+  // And with them all that has come in and cannot be passed on yet.
+  size_t held() const;
   // All of its streams, those under way too.
   std::vector<GrpcStreamPtr> streams() const;
 
@@ -60,6 +64,9 @@ class Connection {
     GrpcStreamPtr stream;
     bool open = false;
   };
+
+  // Over how many lanes a frame of this size goes.
+  size_t Parts(const Frame& frame) const;
 
   const uint64_t attempt_;
   const uint32_t version_;

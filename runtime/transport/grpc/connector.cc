@@ -170,7 +170,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     return;
   }
   if (!stream->dialled()) {
-    io_.Believe(*stream);
+    io_.Believe(*stream, hello.self);
     stream->SendHello({.versions = options_.versions,
                        .self = options_.self,
                        .target = hello.self,
@@ -195,8 +195,7 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
     });
   }
   if (it == up.end() || hello.lane >= static_cast<size_t>(options_.lanes) ||
-      it->second.IsOpen(hello.lane) ||
-      (stream->dialled() && hello.lane != state->lane)) {
+      it->second.IsOpen(hello.lane)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "lane %d of connection %d of peer %d: there is no such connection, or "
         "it has that lane, or this end wants %d (resources.connections)",
@@ -255,7 +254,12 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
   }
   auto& [connection, lanes] = *it->second.up.rbegin();
   if (!lanes.Knows(channel)) return false;
-  if (!lanes.Send(channel, frame)) {
+  const size_t cost = lanes.CostOf(frame);
+  const bool fits = lanes.queued() + cost <= options_.max_queued_bytes;
+  while (fits && cost > io_.all_bytes().left() &&
+         MakeRoom(id, connection, cost)) {
+  }
+  if (!fits || !lanes.Send(channel, frame)) {
     CloseStream(
         id, ConnectionId{connection},
         absl::ResourceExhaustedError(absl::StrFormat(
@@ -272,7 +276,7 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
 bool Connector::Idle(PeerId id) const {
   const auto it = peers_.find(id);
   return it == peers_.end() || it->second.up.empty() ||
-         it->second.up.rbegin()->second.Drained();
+         it->second.up.rbegin()->second.queued() == 0;
 }
 
 TransportCounters Connector::counters() const {

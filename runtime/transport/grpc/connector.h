@@ -48,6 +48,7 @@ class Connector final : public GrpcStreamOwner,
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  bool OnFull(const GrpcStreamPtr& stream, size_t bytes) override;
   void OnAcceptEnded() override {}
   void OnEnd(GrpcStreamPtr stream, absl::Status why) override;
 
@@ -86,6 +87,11 @@ class Connector final : public GrpcStreamOwner,
   // A further lane of a connection of this peer: dialled, or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,
                         const TransportHello& hello);
+  // `asking`, of `peer`, needs so many bytes more than all streams together may
+  // hold.  Whoever holds the most pays for it, not who happens to ask: ends a
+  // connection of the peer that does, unless that is `asking`'s own and has no
+  // other.  True if one has ended, with what it held.
+  bool MakeRoom(PeerId peer, ConnectionId asking, size_t bytes);
   // Takes all streams of an open connection out, and ends them.
   void Drop(Peer* peer, ConnectionId id, const absl::Status& why);
   // Ends an open connection from this end.

@@ -1,5 +1,6 @@
 // What a connector believes at a hello, and what it puts up with afterwards.
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,11 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
         "addresses",
         hello.self.value, state.peer.value));
   }
+  if (stream.dialled() && hello.lane != state.lane) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("peer %d answers lane %d as if it were lane %d",
+                        hello.self.value, state.lane, hello.lane));
+  }
   if (!peers_.contains(hello.self)) {
     return absl::UnavailableError(
         absl::StrFormat("peer %d is not a neighbour of peer %d, or not yet",
@@ -34,8 +40,10 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
 absl::Status Connector::CheckIdentity(const GrpcStream& stream,
                                       PeerId peer) const {
   if (options_.certificates == nullptr) return absl::OkStatus();
+  const std::shared_ptr<const grpc::AuthContext> caller = stream.caller();
+  if (caller == nullptr) return absl::UnavailableError("the stream has ended");
   const absl::StatusOr<Certificate> shown =
-      CheckCaller(*options_.certificates, *stream.caller());
+      CheckCaller(*options_.certificates, *caller);
   if (!shown.ok()) return shown.status();
   if (shown->identity.role == Role::kPeer && shown->identity.peer == peer) {
     return absl::OkStatus();
@@ -58,6 +66,42 @@ absl::Status Connector::CheckOpen(PeerId id,
       absl::StrFormat("a frame of peer %d has begun and does not come to its "
                       "end; a link that is slow needs a codec of fewer bytes",
                       id.value));
+}
+
+bool Connector::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
+  const auto it = streams_.find(stream);
+  return alive_ && it != streams_.end() &&
+         MakeRoom(it->second.peer, it->second.id, bytes);
+}
+
+bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
+  if (bytes > io_.all_bytes().most()) return false;
+  PeerId heaviest = asks;
+  size_t most = 0;
+  for (const auto& [id, peer] : peers_) {
+    size_t held = id == asks ? bytes : 0;
+    for (const auto& [connection, lanes] : peer.up) held += lanes.held();
+    if (held > most || (held == most && id == asks)) {
+      most = held;
+      heaviest = id;
+    }
+  }
+  ConnectionId victim = 0;
+  size_t freed = 0;
+  for (const auto& [connection, lanes] : peers_.at(heaviest).up) {
+    if ((heaviest == asks && connection == asking) || lanes.held() <= freed) {
+      continue;
+    }
+    victim = connection;
+    freed = lanes.held();
+  }
+  if (victim == 0) return false;
+  CloseStream(heaviest, victim,
+              absl::ResourceExhaustedError(absl::StrFormat(
+                  "peer %d holds the most, %d of the %d bytes that all "
+                  "connections may hold, and others need them",
+                  heaviest.value, most, io_.all_bytes().most())));
+  return true;
 }
 
 void Connector::CheckAgain() {

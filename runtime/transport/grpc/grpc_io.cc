@@ -4,13 +4,19 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/transport/grpc/lanes.h"
 #include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {
 namespace {
 
 constexpr int kIdentityOnly = 1;  // of the algorithms of compression
+
+// TCP connections of one peer: those of all lanes, before a loss and after it,
+// and as many again that are about to end.
+constexpr size_t kMostOfOnePeer = 4 * kMaxLanes;
 
 int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
@@ -48,7 +54,7 @@ GrpcIo::GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options)
       tls_(options.certificates),
       dial_credentials_(tls_.Channel(Role::kPeer)),
       gate_(std::make_shared<StrangerGate>(
-          static_cast<size_t>(options.max_strangers))),
+          static_cast<size_t>(options.max_strangers), kMostOfOnePeer)),
       all_bytes_(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
 GrpcIo::~GrpcIo() { Shutdown(); }
@@ -72,7 +78,7 @@ absl::Status GrpcIo::Listen() {
     builder.AddChannelArgument(name, value);
   });
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
       Milliseconds(options_.keepalive_time / 2));
@@ -98,8 +104,7 @@ absl::Status GrpcIo::Listen() {
 }
 
 GrpcStreamLimits GrpcIo::limits() const {
-  return {options_.max_body_bytes, options_.chunk_bytes,
-          options_.max_queued_bytes, all_bytes_};
+  return {options_.max_body_bytes, options_.chunk_bytes, all_bytes_};
 }
 
 GrpcStreamPtr GrpcIo::Dial(const std::string& address,
@@ -120,6 +125,14 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
       hello);
   streams_.insert(stream);
   return stream;
+}
+
+// Without certificates it only says who it is, and whoever says the same would
+// end its connections.
+void GrpcIo::Believe(const GrpcStream& stream, PeerId peer) {
+  gate_->Believe(stream.address(), options_.certificates == nullptr
+                                       ? std::string()
+                                       : absl::StrCat(peer.value));
 }
 
 EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
@@ -145,13 +158,21 @@ void GrpcIo::Wake() {
 }
 
 void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
-  const bool refuse =
+  const bool full =
       shutting_down_ ||
       streams_.size() >= static_cast<size_t>(options_.max_connections);
+  // gRPC 1.51 holds nobody to its settings who does not say to have seen them.
+  const bool second =
+      std::ranges::any_of(streams_, [&](const GrpcStreamPtr& other) {
+        return !other->dialled() && other->address() == stream->address();
+      });
   streams_.insert(stream);
-  if (refuse) {
+  if (full) {
     stream->End(absl::ResourceExhaustedError(
         "this peer has as many connections as it may have"));
+  } else if (second) {
+    stream->End(absl::ResourceExhaustedError(
+        "there is a stream already on this connection of TCP"));
   }
   owner_->OnAccepted(std::move(stream));
 }
@@ -162,6 +183,10 @@ void GrpcIo::OnHello(GrpcStreamPtr stream, TransportHello hello) {
 
 void GrpcIo::OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) {
   owner_->OnFrame(std::move(stream), std::move(frame));
+}
+
+bool GrpcIo::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
+  return owner_->OnFull(stream, bytes);
 }
 
 void GrpcIo::OnAcceptEnded() { accepting_ = false; }

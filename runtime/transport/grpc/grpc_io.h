@@ -48,10 +48,11 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   size_t room() const { return gate_->room(); }
   // Of every stream.
   GrpcStreamLimits limits() const;
+  const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
-  // Who is at the other end of this accepted stream is no stranger any more.
-  void Believe(const GrpcStream& stream) { gate_->Believe(stream.address()); }
+  // At the other end of this accepted stream is no stranger, but this peer.
+  void Believe(const GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
 
   EventLoop::Callback Wait(absl::Duration limit) override;
@@ -60,6 +61,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   void OnAccepted(GrpcStreamPtr stream) override;
   void OnHello(GrpcStreamPtr stream, TransportHello hello) override;
   void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) override;
+  bool OnFull(const GrpcStreamPtr& stream, size_t bytes) override;
   void OnAcceptEnded() override;
   void OnEnd(GrpcStreamPtr stream, absl::Status why) override;
 

@@ -150,7 +150,11 @@ absl::Status GrpcStream::Receive() {
   }
   std::optional<ReceivedFrame> frame;
   const bool first = assembler_.filled() == 0;
-  const absl::Status status = assembler_.Add(pieces_, &frame);
+  absl::Status status = assembler_.Add(pieces_, &frame);
+  while (assembler_.lacks() != 0 &&
+         owner_->OnFull(shared_from_this(), assembler_.lacks())) {
+    status = assembler_.Add(pieces_, &frame);
+  }
   if (first) {
     first_chunk_bytes_ = assembler_.filled();
     first_chunk_at_ = SteadyNow();
@@ -181,10 +185,7 @@ bool GrpcStream::Send(Channel channel, Frame frame, size_t parts) {
   const size_t bytes = HeldBytes(frame);
   // The owner has not been told yet.
   if (closing_ || write_failed_) return true;
-  if (queued_.held() + bytes > limits_.max_queued_bytes ||
-      !queued_.Take(bytes)) {
-    return false;
-  }
+  if (!queued_.Take(bytes)) return false;
   queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes, parts);
   WriteNext();
   return true;
@@ -225,8 +226,9 @@ void GrpcStream::OnWritten(bool ok) {
 }
 
 std::shared_ptr<const grpc::AuthContext> GrpcStream::caller() const {
-  return dialled_ ? client_context_->auth_context()
-                  : server_context_->auth_context();
+  if (client_context_ != nullptr) return client_context_->auth_context();
+  if (server_context_ != nullptr) return server_context_->auth_context();
+  return nullptr;
 }
 
 void GrpcStream::End(const absl::Status& why) {
@@ -241,6 +243,7 @@ void GrpcStream::Close(const absl::Status& why) {
   hello_.reset();
   queue_.clear();
   queued_.Clear();
+  assembler_.Drop();
 }
 
 // Moves a closing stream towards its end.  A dialled stream finishes once

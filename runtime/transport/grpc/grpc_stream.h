@@ -34,6 +34,9 @@ class GrpcStreamOwner {
   virtual void OnAccepted(GrpcStreamPtr stream) = 0;
   virtual void OnHello(GrpcStreamPtr stream, TransportHello hello) = 0;
   virtual void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) = 0;
+  // A frame comes in for whose bytes all streams together have no place any
+  // more: true if there may be some now.
+  virtual bool OnFull(const GrpcStreamPtr& stream, size_t bytes) = 0;
   // No further stream will be accepted.
   virtual void OnAcceptEnded() = 0;
   // The last event; nothing of the stream is under way any more.
@@ -43,7 +46,6 @@ class GrpcStreamOwner {
 struct GrpcStreamLimits {
   size_t max_body_bytes;
   size_t chunk_bytes;
-  size_t max_queued_bytes;
   std::shared_ptr<ByteBudget> all_bytes;  // of all streams together
 };
 
@@ -65,17 +67,20 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
 
   // Answers the hello of the dialling end.
   void SendHello(const TransportHello& hello);
-  // False if the queue, or that of all streams, would be over its limit.
+  // False if all streams together would be over their limit.
   bool Send(Channel channel, Frame frame, size_t parts = 0);
-  // All that was sent has been handed to the network.
-  bool Drained() const { return queued_.held() == 0; }
+  // Bytes that wait to be handed to the network, and with them those of the
+  // frame that is coming in.
+  size_t queued() const { return queued_.held(); }
+  size_t held() const { return queued_.held() + assembler_.held(); }
   // When the frame that is coming in began, and its bytes; InfiniteFuture and 0
   // between frames.
   absl::Time frame_begun() const {
     return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
   }
   size_t frame_bytes() const { return assembler_.expected(); }
-  // What the other end has proved of itself; once it has said hello.
+  // What the other end has proved of itself, from its hello to the last event;
+  // null before and after.
   std::shared_ptr<const grpc::AuthContext> caller() const;
   // Of an accepted stream: from where it came, as gRPC says it.
   std::string address() const { return server_context_->peer(); }

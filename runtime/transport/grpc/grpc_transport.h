@@ -45,11 +45,11 @@ struct GrpcOptions {
   size_t max_body_bytes = size_t{512} << 20;
   // Of the body, per message of the stream.  Both ends may differ up to 4 MiB.
   size_t chunk_bytes = size_t{512} << 10;
-  // Frames of one stream that wait to be written; over it the connection is
+  // Frames of one connection that wait to be written; over it the connection is
   // closed.
   size_t max_queued_bytes = size_t{1} << 30;
   // Of all streams: frames that wait to be written, and those that are coming
-  // in.  Over it the connection that asks for more is closed.
+  // in.  Over it a connection is closed of the peer that holds the most.
   size_t max_bytes_in_flight = size_t{4} << 30;
   // What the other end may have in flight to us, per stream: bandwidth times
   // round trip, and at least two messages (section 9 of the design).

@@ -57,9 +57,10 @@ uint64_t FileOf(int socket) {
 
 }  // namespace
 
-StrangerGate::StrangerGate(size_t most)
+StrangerGate::StrangerGate(size_t most, size_t most_of_one)
     : ceiling_(CeilingOf(DescriptorLimit())),
-      most_(std::min(most, ceiling_ / 2)) {}
+      most_(std::min(most, ceiling_ / 2)),
+      most_of_one_(most_of_one) {}
 
 void StrangerGate::Watch(int listener) {
   MutexLock lock(&mu_);
@@ -92,6 +93,13 @@ bool StrangerGate::Admit(int socket) {
   std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
   known_.erase(socket);  // the one that had this number has gone
+  if (address.empty()) {
+    // Reset before it was accepted.  Nothing would ever tell that it has gone,
+    // as no other of its number would.
+    strangers_.erase(socket);
+    ::shutdown(socket, SHUT_RDWR);
+    return false;
+  }
   if (Full(host)) ForgetClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
   if (Full(host) || scarce) {
@@ -125,7 +133,7 @@ void StrangerGate::Keep(int socket, Known known) {
       eldest = k;
     }
   }
-  if (alike >= kMostOfOne) {
+  if (alike >= most_of_one_) {
     ::shutdown(eldest->first, SHUT_RDWR);
     known_.erase(eldest);
   }

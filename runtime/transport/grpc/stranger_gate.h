@@ -25,13 +25,13 @@ namespace gossamer {
 // Any thread.
 class StrangerGate {
  public:
-  // Of one that says who it is, the eldest gives way to one more.
   static constexpr size_t kMostOfOne = 16;
 
   // At most `most` strangers at a time, or as many as half of the descriptors
   // that there may be, and half of them of one host, so that one machine alone
-  // cannot keep all others out.
-  explicit StrangerGate(size_t most);
+  // cannot keep all others out.  Of `most_of_one` of whom it is known who they
+  // are the eldest gives way to one more.
+  explicit StrangerGate(size_t most, size_t most_of_one = kMostOfOne);
 
   size_t most() const { return most_; }
   // Connections that are let in however many strangers there are.
@@ -39,8 +39,8 @@ class StrangerGate {
 
   // A socket, not blocking, on which others are accepted.
   void Watch(int listener) ABSL_LOCKS_EXCLUDED(mu_);
-  // A connected socket that was accepted.  False: it is one too many, and has
-  // been shut down.
+  // A socket that was accepted.  False: it is one too many, or had ended before
+  // it was accepted, which is not counted; it has been shut down.
   bool Admit(int socket) ABSL_LOCKS_EXCLUDED(mu_);
   // The connection from `address`, as gRPC says it ("ipv4:10.0.0.2:4711"), is a
   // peer's: of `who`, if that is known.
@@ -53,7 +53,7 @@ class StrangerGate {
  private:
   struct Stranger {
     std::string host;
-    std::string address;
+    std::string address;  // not empty: who has none is not connected
   };
   struct Known {
     std::string who;
@@ -68,6 +68,7 @@ class StrangerGate {
 
   const size_t ceiling_;  // no socket from this number on
   const size_t most_;
+  const size_t most_of_one_;
   Mutex mu_;
   std::map<int, Stranger> strangers_ ABSL_GUARDED_BY(mu_);  // by socket
   std::map<int, Known> known_ ABSL_GUARDED_BY(mu_);         // by socket
