@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/plain_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace gossamer {
@@ -63,6 +64,12 @@ absl::Status ForEachLine(
   return ForEachLineOf(path, take);
 }
 
+// A part of it may be of another peer, as long as it likes.
+std::string Short(const std::string& detail) {
+  constexpr size_t kMost = 1000;
+  return detail.size() <= kMost ? detail : PlainText(detail, kMost);
+}
+
 }  // namespace
 
 std::string ToJsonLine(const RoundMetrics& m) {
@@ -94,7 +101,7 @@ std::string ToJsonLine(const Event& event) {
   Json json = {{"time", Timestamp(event.time)},
                {"round", event.round},
                {"kind", event.kind.name()},
-               {"detail", event.detail}};
+               {"detail", Short(event.detail)}};
   if (event.times != 1) json["times"] = event.times;
   return Dump(json);
 }

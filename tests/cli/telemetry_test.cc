@@ -93,6 +93,15 @@ TEST(MetricsLog, KeysAreStable) {
             R"("kind":"edge_clipped","detail":"peer 2","times":90})");
 }
 
+// gRPC lets 8 KB through of why the other end hung up.
+TEST(MetricsLog, WhatOthersSayIsCut) {
+  const std::string said = "peer 2: " + std::string(8000, '\n');
+  const std::string line = ToJsonLine(Event{kStart, 3, "edge_down", said});
+  EXPECT_LT(line.size(), 6000u);
+  EXPECT_EQ(line.find('\n'), line.npos);
+  EXPECT_NE(line.find("...\""), line.npos);
+}
+
 // What the peers told is what the summary counts, over all their lives.
 TEST(MetricsLog, EventsAreCountedByKind) {
   const TemporaryFolder folder;

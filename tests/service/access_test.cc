@@ -486,9 +486,11 @@ TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
             grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
-  passed_ = absl::Seconds(5);
-  all_but_three();
-  EXPECT_TRUE(service_->Tick().ok());
+  for (int second = 1; second <= 5; ++second) {
+    passed_ = absl::Seconds(second);
+    all_but_three();
+    EXPECT_TRUE(service_->Tick().ok());
+  }
   EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
 }
 

@@ -32,11 +32,11 @@ LEFT = {
 }
 # Each of them once in so many seeds at the least; the rarest came once in 8.
 SEEDS_A_FAULT = 50
-FAULTS = """breaks crashes disk_errors flaps fleet_stops freezes joins leaves
-lost_calls lost_disks lost_frames moves old_service_disks one_way_partitions
-outages partitions power_cuts read_errors removals reordered_frames
-repeated_frames returns service_cuts service_deaths service_disk_errors spoils
-stalls storms wrong_clocks""".split()
+FAULTS = """breaks crashes damaged_files disk_errors flaps fleet_stops freezes
+joins leaves lost_calls lost_disks lost_frames moves old_service_disks
+one_way_partitions outages partitions power_cuts read_errors removals
+reordered_frames repeated_frames returns service_cuts service_deaths
+service_disk_errors spoils stalls storms wrong_clocks""".split()
 
 
 def work_problems(told, seeds):

@@ -243,8 +243,7 @@ bool Fleet::Adopted(absl::Time now) const {
     }
     if (Lost(m, now)) return Suspecters(m.id, now) > 0;
     const uint64_t begun = live_.at(m.id).round_begun;
-    // One that came back reads its checkpoint, for as long as that takes, and
-    // begins by the newest view.
+    // Who came back reads its checkpoint, and begins by the newest view.
     const bool reads = begun == 0 && record_.view.epoch > 1 &&
                        m.resume_round != record_.view.from_round;
     return reads || begun >= record_.view.from_round;
