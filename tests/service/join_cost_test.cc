@@ -17,26 +17,13 @@ using ::testing::IsEmpty;
 constexpr uint64_t kTrain = 8;
 
 simulation::Scenario EightAndOne() {
-  simulation::Scenario s;
+  simulation::Scenario s = UsualFleet(static_cast<int>(kTrain) + 1);
   s.seed = 11;
-  s.peers = kTrain + 1;
   s.late = 1;
-  s.schedule.schedule = "permuted-ring";
-  s.codec = "innov-int4:least=16";
-  s.quantized = true;
   s.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
-  s.game = "quadratic";
-  s.dimension = 16;
   s.noise = 0.1;
-  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
   s.fault_rounds = 1'000'000;
-  s.checkpoint_every = 500;
-  s.link.latency = absl::Milliseconds(5);
   s.step_time = absl::Milliseconds(40);
-  s.step_jitter = 0.1;
-  s.heartbeat = absl::Seconds(1);
-  s.lease = absl::Seconds(4);
-  s.suspect_after = absl::Seconds(2);
   return s;
 }
 

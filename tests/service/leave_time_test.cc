@@ -18,25 +18,13 @@ constexpr absl::Duration kLimit = absl::Seconds(8);
 constexpr absl::Duration kPromised = absl::Seconds(10);
 
 simulation::Scenario Eight(DeadlinePolicy::Kind deadline, absl::Duration step) {
-  simulation::Scenario s;
+  simulation::Scenario s = UsualFleet(8);
   s.seed = 7;
-  s.peers = 8;
-  s.schedule.schedule = "permuted-ring";
-  s.codec = "innov-int4:least=16";
-  s.quantized = true;
   s.deadline.kind = deadline;
-  s.game = "quadratic";
-  s.dimension = 16;
   s.noise = 0.1;
-  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
   s.fault_rounds = 1'000'000;
-  s.checkpoint_every = 500;
   s.link.latency = absl::Milliseconds(50);
   s.step_time = step;
-  s.step_jitter = 0.1;
-  s.heartbeat = absl::Seconds(1);
-  s.lease = absl::Seconds(4);
-  s.suspect_after = absl::Seconds(2);
   return s;
 }
 

@@ -22,27 +22,15 @@ constexpr int kPeers = 6;
 constexpr uint64_t kRounds = 7500;
 
 simulation::Scenario Long(DeadlinePolicy::Kind deadline) {
-  simulation::Scenario s;
+  simulation::Scenario s = UsualFleet(kPeers);
   s.seed = 5;
-  s.peers = kPeers;
-  s.schedule.schedule = "permuted-ring";
-  s.codec = "innov-int4:least=16";
-  s.quantized = true;
   s.deadline.kind = deadline;
-  s.game = "quadratic";
-  s.dimension = 16;
   s.noise = 0.1;
   s.heterogeneity = 0.5;
-  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
   s.fault_rounds = kRounds;
   s.ends_by_stop = false;
-  s.checkpoint_every = 500;
   s.link.latency = absl::Milliseconds(50);
   s.step_time = absl::Milliseconds(500);
-  s.step_jitter = 0.1;
-  s.heartbeat = absl::Seconds(1);
-  s.lease = absl::Seconds(4);
-  s.suspect_after = absl::Seconds(2);
   return s;
 }
 

@@ -22,26 +22,17 @@ using ::testing::IsEmpty;
 
 constexpr int kPeers = 8;
 
-// With the defaults of real fleets for heartbeats, leases and suspicions.
 simulation::Scenario Eight() {
-  simulation::Scenario s;
+  simulation::Scenario s = UsualFleet(kPeers);
   s.seed = 3;
-  s.peers = kPeers;
   s.schedule.graph = "ring";
+  s.schedule.schedule = "fixed";
   s.codec = "innov-int8:least=16";
-  s.quantized = true;
   s.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
-  s.game = "quadratic";
   s.dimension = 32;
   s.heterogeneity = 0.5;
-  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
   s.checkpoint_every = 50;
-  s.link.latency = absl::Milliseconds(5);
   s.step_time = absl::Milliseconds(50);
-  s.step_jitter = 0.1;
-  s.heartbeat = absl::Seconds(1);
-  s.lease = absl::Seconds(4);
-  s.suspect_after = absl::Seconds(2);
   return s;
 }
 

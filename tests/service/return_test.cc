@@ -35,29 +35,22 @@ struct Method {
 };
 
 simulation::Scenario Unlike(const Method& method) {
-  simulation::Scenario s;
+  simulation::Scenario s = UsualFleet(4);
   s.seed = 11;
-  s.peers = 4;
   s.schedule.graph = "complete";
+  s.schedule.schedule = "fixed";
   s.codec = method.codec;
-  s.quantized = true;
   s.overlap = method.overlap;
   s.step_then_mix = method.step_then_mix;
   s.tracked = method.tracked;
-  s.game = "quadratic";
-  s.dimension = 16;
-  s.noise = 0;
   s.heterogeneity = 1;
   s.optimizer = method.optimizer;
   s.fault_rounds = kRounds;
   s.ends_by_stop = false;
   s.checkpoint_every = method.checkpoint_every;
   s.deadline.kind = method.deadline;
-  s.link.latency = absl::Milliseconds(5);
   s.step_time = absl::Milliseconds(20);
-  s.heartbeat = absl::Seconds(1);
-  s.lease = absl::Seconds(4);
-  s.suspect_after = absl::Seconds(2);
+  s.step_jitter = 0;
   return s;
 }
 

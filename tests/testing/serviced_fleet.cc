@@ -16,6 +16,24 @@ using simulation::Seat;
 using simulation::ServiceOf;
 using simulation::SimLife;
 
+simulation::Scenario UsualFleet(int peers) {
+  simulation::Scenario s;
+  s.peers = peers;
+  s.schedule.schedule = "permuted-ring";
+  s.codec = "innov-int4:least=16";
+  s.quantized = true;
+  s.game = "quadratic";
+  s.dimension = 16;
+  s.optimizer = {.name = "oadam", .learning_rate = 1e-2};
+  s.checkpoint_every = 500;
+  s.link.latency = absl::Milliseconds(5);
+  s.step_jitter = 0.1;
+  s.heartbeat = absl::Seconds(1);
+  s.lease = absl::Seconds(4);
+  s.suspect_after = absl::Seconds(2);
+  return s;
+}
+
 ServicedFleet::ServicedFleet(simulation::Scenario scenario)
     : scenario_(std::move(scenario)),
       network_(&loop_, NetworkOf(scenario_)),

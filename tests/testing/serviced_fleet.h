@@ -28,6 +28,10 @@
 
 namespace gossamer {
 
+// Peers on the quadratic game with what real fleets have for heartbeats, leases
+// and suspicions, and innovations in int4 on a permuted ring.
+simulation::Scenario UsualFleet(int peers);
+
 class ServicedFleet {
  public:
   // Its swarm is not read.
