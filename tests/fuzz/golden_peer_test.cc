@@ -18,6 +18,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/golden_wire.h"
 #include "tests/fuzz/largest_allocation.h"
+#include "tests/testing/at_once.h"
 
 namespace gossamer {
 namespace {
@@ -108,14 +109,8 @@ TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
     };
   };
   StateDonor donor(keep(to_joiner));
-  StateCollector joiner(
-      keep(to_member),
-      [](const std::function<void()>& work, const std::function<void()>& done) {
-        work();
-        done();
-      },
-      1 << 20, absl::Minutes(10),
-      [](const Checkpoint&) { return absl::OkStatus(); });
+  StateCollector joiner(keep(to_member), AtOnce, 1 << 20, absl::Minutes(10),
+                        [](const Checkpoint&) { return absl::OkStatus(); });
   donor.Serve({kJoiner});
   joiner.SetDonors({kMember}, now);
   while (!joiner.done()) {

@@ -18,6 +18,7 @@
 #include "runtime/peer/refusals.h"
 #include "runtime/peer/state_transfer.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/testing/at_once.h"
 
 namespace gossamer::fuzz {
 namespace {
@@ -234,11 +235,7 @@ class Transfer {
       [this](PeerId member, Frame frame) {
         return Queue({.to_joiner = false, .member = member, .frame = frame});
       },
-      [](const std::function<void()>& work, const std::function<void()>& done) {
-        work();
-        done();
-      },
-      kMost, absl::Minutes(10),
+      AtOnce, kMost, absl::Minutes(10),
       [](const Checkpoint&) { return absl::OkStatus(); }};
 };
 

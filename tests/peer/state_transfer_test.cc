@@ -13,6 +13,7 @@
 #include "runtime/base/little_endian.h"
 #include "runtime/base/rng.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "tests/testing/at_once.h"
 
 namespace gossamer {
 namespace {
@@ -141,11 +142,7 @@ class StateTransferTest : public testing::Test {
   std::map<PeerId, StateDonor> donors_;
   std::optional<StateCollector> collector_;
   std::function<bool(Sent&)> spoil_;
-  StateCollector::Compute compute_ = [](const std::function<void()>& work,
-                                        const std::function<void()>& done) {
-    work();
-    done();
-  };
+  StateCollector::Compute compute_ = AtOnce;
   StateCollector::Check check_ = [](const Checkpoint&) {
     return absl::OkStatus();
   };

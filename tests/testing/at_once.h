@@ -1,0 +1,18 @@
+// Work that is done on the spot, for what hands it out (StateCollector).
+
+#ifndef GOSSAMER_TESTS_TESTING_AT_ONCE_H_
+#define GOSSAMER_TESTS_TESTING_AT_ONCE_H_
+
+#include <functional>
+
+namespace gossamer {
+
+inline void AtOnce(const std::function<void()>& work,
+                   const std::function<void()>& done) {
+  work();
+  done();
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_TESTING_AT_ONCE_H_
