@@ -29,6 +29,7 @@ constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
 // And shorter where payloads are many rounds old (StableStepSize).
 constexpr double kLeftOfOldClipped = 1;
+constexpr double kLeftOfMasked = 0.99;  // few values a round, now and then
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
@@ -145,6 +146,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
       s.overlap < kManyRounds ? kLeftOfClipped : kLeftOfOldClipped;
   const double left = mixing == Mixing::kSmallSteps ? 2
                       : mixing == Mixing::kClipped  ? left_of_clipped
+                      : masked                      ? kLeftOfMasked
                       : s.slowness == 1             ? kLeftOfEquals
                                                     : kLeft;
   return left * before + floor * squares;

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/game/wrapped_game.h"
-#include "algorithms/gossip/saved_edge.h"
 #include "algorithms/gradients/linear_coder.h"
 #include "runtime/base/status_macros.h"
 #include "topology/service/simulation/composition.h"
@@ -308,23 +307,6 @@ void SimLife::OnRound(const RoundMetrics& metrics) {
   }
 }
 
-// A checkpoint has just been restored: what it holds counts as applied.
-void SimLife::NotePast(uint64_t round) {
-  DiskSession sound = SoundDisk();
-  const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
-  if (!saved.ok()) return;
-  for (const auto& [name, bytes] : saved->bytes) {
-    if (!absl::StartsWith(name, kEdgePrefix)) continue;
-    const auto edge = DecodeSavedEdge(bytes);
-    if (!edge.ok()) continue;
-    const PeerId other{std::stoull(name.substr(kEdgePrefix.size()))};
-    excused_.insert(other);
-    world_.ledger.Resume(
-        {machine_.id, other, edge->record.epoch, edge->record.peer_epoch},
-        edge->record.done, edge->record.cut);
-  }
-}
-
 // The others have given it up: what they did not complete with it counts as
 // after a crash.
 void SimLife::BeginAnotherLife() {
@@ -346,7 +328,7 @@ void SimLife::OnEvent(const Event& event) {
   if (event.kind == "outside" || event.kind == "spoilt") {
     BeginAnotherLife();
   } else if (event.kind == "left") {
-    machine_.left_as = number_;
+    machine_.unsaved.insert(number_);
   } else if (event.kind == "left_late") {
     if (world_.scenario.polite) Violation(event.detail);
     world_.ledger.Crash(machine_.id, number_);
@@ -358,19 +340,23 @@ void SimLife::OnEvent(const Event& event) {
     spoilt_ = false;
   } else if (event.kind == "checkpoint") {
     machine_.saved_round = std::stoull(event.detail.substr(6));
-  } else if (event.kind == "checkpoint_failed" &&
-             event.round < machine_.saved_round) {
-    machine_.saved_round = 0;  // of a past that may be set aside by now
+    machine_.unsaved.erase(number_);
+  } else if (event.kind == "checkpoint_failed") {
+    machine_.unsaved.insert(number_);
+    if (event.round < machine_.saved_round) {
+      machine_.saved_round = 0;  // of a past that may be set aside by now
+    }
   } else if (event.kind == "checkpoint_aside") {
     CheckSetAside(event.detail);
   } else if (event.kind == "resumed") {
     watch_->Accept();
     machine_.saved_round = std::min(machine_.saved_round, event.round);
     NotePast(event.round);
-    // A service without its disk takes a view that still has it for the newest:
-    // what others have completed since it left is not in what it saved.
-    if (const uint64_t left = std::exchange(machine_.left_as, 0); left != 0) {
-      world_.ledger.Crash(machine_.id, left);
+    // A service with an old disk takes up again who has left, or whose last
+    // checkpoint is missing: what others have completed with it since is not in
+    // what it saved.
+    for (const uint64_t life : std::exchange(machine_.unsaved, {})) {
+      world_.ledger.Crash(machine_.id, life);
     }
   } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
              sick || (event.kind == "not_settled" && world_.calm)) {

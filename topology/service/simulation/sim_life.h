@@ -63,7 +63,9 @@ struct SimMachine {
   uint64_t lives = 0;
   // The newest checkpoint that was said to be saved and not given up since.
   uint64_t saved_round = 0;
-  uint64_t left_as = 0;        // number of the life that has left last
+  // Lives that ended well and left no record to the next: they have left the
+  // fleet, or the disk did not take their last checkpoint.
+  std::set<uint64_t> unsaved;
   uint64_t rounds_done = 0;    // peer-rounds, over all lives
   std::vector<float> last;     // parameters at the end of the last life
   std::vector<float> brought;  // LocalStep::Brought, without resting edges
@@ -121,7 +123,6 @@ class SimLife final : private MetricsSink {
     int mine = 0, theirs = 0;
     friend bool operator==(const Seen&, const Seen&) = default;
   };
-
 
   Task<absl::Status> Main();
   Task<absl::Status> Register();

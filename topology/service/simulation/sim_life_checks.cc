@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "algorithms/gossip/saved_edge.h"
 #include "topology/service/simulation/sim_life.h"
 
 namespace gossamer::simulation {
@@ -231,6 +232,23 @@ void SimLife::CheckReceived() {
         absl::StrFormat("got %g as parameter %d of members that gave %g to %g",
                         x[i], i, low, high));
     return;
+  }
+}
+
+// A checkpoint has just been restored: what it holds counts as applied.
+void SimLife::NotePast(uint64_t round) {
+  DiskSession sound = SoundDisk();
+  const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
+  if (!saved.ok()) return;
+  for (const auto& [name, bytes] : saved->bytes) {
+    if (!absl::StartsWith(name, kEdgePrefix)) continue;
+    const auto edge = DecodeSavedEdge(bytes);
+    if (!edge.ok()) continue;
+    const PeerId other{std::stoull(name.substr(kEdgePrefix.size()))};
+    excused_.insert(other);
+    world_.ledger.Resume(
+        {machine_.id, other, edge->record.epoch, edge->record.peer_epoch},
+        edge->record.done, edge->record.cut);
   }
 }
 
