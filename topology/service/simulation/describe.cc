@@ -75,6 +75,7 @@ std::string Describe(const Scenario& s) {
   add("control-loss", f.control_loss);
   add("service-cut", f.service_cut_rate);
   add("storm", f.storm_rate);
+  if (s.clockwork) text += " clockwork";
   if (f.moves) text += " moves";
   add("late", s.late);
   add("leave", f.leave_rate);

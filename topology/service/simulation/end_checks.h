@@ -43,8 +43,8 @@ double DistanceBound(const Scenario& scenario, const Codec& codec,
                      const std::vector<std::span<const float>>& all);
 
 // That neighbours of `view` do not mix from round `since` on, in which it is
-// calm: any of them where they wait for each other, else more than half.  ""
-// if they do.
+// calm: any of them where they wait for each other or run like clockwork, else
+// more than half.  "" if they do.
 std::string FindSilence(const Scenario& scenario, const View& view,
                         const CorrectionLedger& ledger, uint64_t since);
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kRareGraph = 0.12;  // of fixed schedules
 constexpr double kDeepOverlap = 0.06;
+constexpr double kClockwork = 0.5;  // of those whose links are slow
 // A ring and few chords mix in rounds that grow with its square.
 constexpr int kMostOfEdgeList = 16;
 
@@ -79,10 +80,29 @@ void DrawRareGraph(Scenario& s, Draws d) {
   s.late = LateOf(s, s.late);
 }
 
+// Every round has the same length, below that of an exchange: two ends whose
+// turns do not meet would never.
+void DrawClockwork(Scenario& s, Draws d) {
+  if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
+      s.schedule.schedule != "fixed" || s.link.latency < s.step_time ||
+      s.deadline.kind == DeadlinePolicy::Kind::kNone || !d.Chance(kClockwork)) {
+    return;
+  }
+  s.clockwork = true;
+  s.deadline.kind = DeadlinePolicy::Kind::kFixed;
+  s.deadline.fixed = s.TimeOfCompute() * d.Between(0.1, 1.2);
+  if (s.overlap != 0) s.overlap = 1;
+  s.step_jitter = s.link.jitter = 0;
+  s.slowness = 1;
+}
+
 void DrawDeepOverlap(Scenario& s, Draws d) {
   const bool one_at_a_time =
       s.codec.starts_with("power-gossip") || s.codec.starts_with("masked");
-  if (s.overlap == 0 || one_at_a_time || !d.Chance(kDeepOverlap)) return;
+  if (s.overlap == 0 || s.clockwork || one_at_a_time ||
+      !d.Chance(kDeepOverlap)) {
+    return;
+  }
   s.overlap = d.Int(4, kMaxOverlap);
 }
 

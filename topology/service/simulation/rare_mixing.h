@@ -1,5 +1,5 @@
-// What a small share of scenarios mixes by: graphs, weights and overlaps that
-// DrawScenario does not draw otherwise.
+// What a small share of scenarios mixes by: graphs, weights, overlaps and
+// rhythms that DrawScenario does not draw otherwise.
 //
 // Knows nothing of faults.
 
@@ -18,6 +18,10 @@ int LateOf(const Scenario& scenario, int most);
 // Of a fixed schedule, now and then: erdos-renyi, an edge-list, or uniform
 // weights.  `late` becomes what that allows.
 void DrawRareGraph(Scenario& scenario, Draws draws);
+
+// Of a fixed schedule over slow links with deadlines, now and then: rounds of
+// one length, below that of an exchange.
+void DrawClockwork(Scenario& scenario, Draws draws);
 
 // Now and then an overlap of 4 to kMaxOverlap in place of a smaller one.
 void DrawDeepOverlap(Scenario& scenario, Draws draws);

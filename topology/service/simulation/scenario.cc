@@ -363,12 +363,14 @@ Scenario DrawScenario(uint64_t seed) {
   DrawBaseline(s, Draws(key.Fold("baseline")));
   DrawLearned(s, Draws(key.Fold("learned")));
   DrawChebyshev(s, Draws(key.Fold("chebyshev")));
+  DrawClockwork(s, Draws(key.Fold("clockwork")));
   DrawReplicaMemory(s, Draws(key.Fold("replica memory")));
   DrawReadErrors(s, Draws(key.Fold("read errors")));
   DrawRareGraph(s, Draws(key.Fold("rare graph")));
   DrawDeepOverlap(s, Draws(key.Fold("deep overlap")));
   SlowTracking(s);
   Swarm& f = s.swarm;
+  if (s.clockwork) f.clock_drift = 0;
   f.service_lost_disk = Draws(key.Fold("lost disk")).Of({0.0, 0.0, 0.2, 1.0});
   const bool may_be_late =
       f.crash_rate > 0 || f.outage_rate > 0 || f.service_crash_rate > 0 ||

@@ -78,7 +78,8 @@ struct Scenario {
   bool step_then_mix = false;
   int steps_per_round = 1;
   DeadlinePolicy deadline;
-  std::string game;  // quadratic, bilinear
+  bool clockwork = false;  // every round has the same length
+  std::string game;        // quadratic, bilinear
   int dimension = 8;
   double noise = 0;
   double heterogeneity = 0;
