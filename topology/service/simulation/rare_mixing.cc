@@ -81,17 +81,19 @@ void DrawRareGraph(Scenario& s, Draws d) {
 }
 
 // Every round has the same length, below that of an exchange: two ends whose
-// turns do not meet would never.
+// turns do not meet would never.  Without overlap turns are so far apart that
+// they may take longer than a seed to meet.
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
-      s.schedule.schedule != "fixed" || s.link.latency < s.step_time ||
+      s.schedule.schedule != "fixed" || s.overlap == 0 ||
+      s.link.latency < s.step_time ||
       s.deadline.kind == DeadlinePolicy::Kind::kNone || !d.Chance(kClockwork)) {
     return;
   }
   s.clockwork = true;
   s.deadline.kind = DeadlinePolicy::Kind::kFixed;
   s.deadline.fixed = s.TimeOfCompute() * d.Between(0.1, 1.2);
-  if (s.overlap != 0) s.overlap = 1;
+  s.overlap = 1;
   s.step_jitter = s.link.jitter = 0;
   s.slowness = 1;
 }
