@@ -43,8 +43,10 @@ struct SimWorld {
   CorrectionLedger& ledger;
   const std::shared_ptr<const Codec>& codec;
   const DiskSession::Errors& disk_errors;
-  // Every view that a peer has had, by generation and epoch.
-  std::map<std::pair<uint64_t, uint64_t>, View>& views;
+  // Every view that a life of now has had, by generation and epoch.  Of two
+  // lives of the service whose clocks are wrong the second may number its views
+  // as the first did, if an old disk and nobody alive know of those.
+  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>& views;
   const bool& calm;  // nothing but mixing moves parameters
   // Of every parameter, between what it was in the states that members gave.
   std::vector<std::pair<float, float>>& given;
@@ -173,6 +175,7 @@ class SimLife final : private MetricsSink {
   std::map<PeerId, Seen> seen_;
   std::set<PeerId> excused_;  // edges whose codec this view has not chosen
   View seen_view_;
+  std::vector<std::shared_ptr<const View>> views_;  // all that it has had
   Task<absl::Status> main_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -109,12 +110,13 @@ void SimLife::CheckView() {
   }
   seen_view_ = view;
   for (const auto& [peer, seen] : seen_) excused_.insert(peer);
-  const View& same =
-      world_.views.emplace(std::pair(view.generation, view.epoch), view)
-          .first->second;
-  if (same.from_round != view.from_round ||
-      same.overlap_steps != view.overlap_steps ||
-      same.members != view.members) {
+  auto& known = world_.views[{view.generation, view.epoch}];
+  std::shared_ptr<const View> same = known.lock();
+  if (!same) known = same = std::make_shared<const View>(view);
+  views_.push_back(same);
+  if (same->from_round != view.from_round ||
+      same->overlap_steps != view.overlap_steps ||
+      same->members != view.members) {
     Violation(absl::StrFormat(
         "view %d of generation %d is not the one that others have", view.epoch,
         view.generation));
