@@ -92,7 +92,7 @@ class ServicedFleet {
   simulation::CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
   const simulation::DiskSession::Errors disk_errors_;
-  std::map<std::pair<uint64_t, uint64_t>, View> views_;
+  simulation::KnownViews views_;
   bool calm_ = false;
   std::vector<std::pair<float, float>> given_;
   std::string violation_;

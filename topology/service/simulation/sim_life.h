@@ -34,6 +34,12 @@
 
 namespace gossamer::simulation {
 
+// Every view that a life of now has had, by generation and epoch.  Of two lives
+// of the service whose clocks are wrong the second may number its views as the
+// first did, if neither its old disk nor anybody alive knows of those.
+using KnownViews =
+    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>;
+
 // What all lives of a run share.
 struct SimWorld {
   const Scenario& scenario;
@@ -43,10 +49,7 @@ struct SimWorld {
   CorrectionLedger& ledger;
   const std::shared_ptr<const Codec>& codec;
   const DiskSession::Errors& disk_errors;
-  // Every view that a life of now has had, by generation and epoch.  Of two
-  // lives of the service whose clocks are wrong the second may number its views
-  // as the first did, if an old disk and nobody alive know of those.
-  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>& views;
+  KnownViews& views;
   const bool& calm;  // nothing but mixing moves parameters
   // Of every parameter, between what it was in the states that members gave.
   std::vector<std::pair<float, float>>& given;

@@ -74,7 +74,7 @@ class Simulation {
   CorrectionLedger ledger_;
   const std::shared_ptr<const Codec> codec_;
   DiskSession::Errors disk_errors_;
-  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>> views_;
+  KnownViews views_;
   bool calm_ = false;
   std::vector<std::pair<float, float>> given_;
   SimWorld world_;
