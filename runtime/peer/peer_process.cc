@@ -352,10 +352,10 @@ Task<absl::Status> PeerProcess::Main() {
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
-  // The service may be gone, and this machine soon: twice as much again as the
-  // linger is for the process to end.
+  // The service may be gone, and this machine soon: three times as much again
+  // as the linger is for the process to end, on a machine that is busy.
   const absl::Duration left =
-      leave_by_ + kLastWords - 3 * kLinger - loop_.Now();
+      leave_by_ + kLastWords - 4 * kLinger - loop_.Now();
   client_->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
                   [told]() mutable { told.Set(true); });
   co_await told;
