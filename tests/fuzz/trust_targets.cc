@@ -109,7 +109,7 @@ void AuthorityChain(Bytes input) {
   const auto shown = Fingerprint(chain.substr(second));
   if (!shown.ok()) return;
   if (!CheckAuthorityChain(chain, *shown, kNow).ok()) return;
-  const auto own = ReadCertificate(chain);
+  const auto own = ReadCertificate(chain.substr(0, second));
   Require(own.ok() && own->identity.role == Role::kAuthority,
           "only an authority shows itself");
 }
