@@ -380,6 +380,8 @@ Scenario DrawScenario(uint64_t seed) {
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
+  // Turns meet by coins.
+  if (s.clockwork) s.calm_rounds = 150;
   return s;
 }
 
