@@ -104,7 +104,8 @@ void AuthorityChain(Bytes input) {
       *new std::string(Fingerprint(TheRun().authority.pem()).value());
   const absl::string_view chain = AbslText(input);
   Require(!CheckAuthorityChain(chain, ours, kNow).ok(), "nobody has its key");
-  const size_t second = chain.find("-----BEGIN CERTIFICATE-----", 1);
+  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
+  const size_t second = chain.find(kBegin, kBegin.size());
   if (second == chain.npos) return;
   const auto shown = Fingerprint(chain.substr(second));
   if (!shown.ok()) return;
