@@ -16,6 +16,7 @@ import sys
 BUGS = {
     "apply-twice": "a correction is added twice",
     "apply-nothing": "corrections are complete and change nothing",
+    "skip-at-one-end": "one end leaves out a correction that the other applies",
     "own-coefficient": "each end uses its own coefficient, not the smaller",
     "keep-difference": "D survives the end of an incarnation",
     "no-window": "payloads pile up without a limit",
