@@ -29,7 +29,8 @@ constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
 // And shorter where payloads are many rounds old (StableStepSize).
 constexpr double kLeftOfOldClipped = 1;
-constexpr double kLeftOfMasked = 0.99;  // few values a round, now and then
+// Few values a round, now and then, where payloads take several rounds.
+constexpr double kLeftOfFarMasked = 0.99;
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
 // Of which an exchange of `masked` averages one.
@@ -144,9 +145,10 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   }
   const double left_of_clipped =
       s.overlap < kManyRounds ? kLeftOfClipped : kLeftOfOldClipped;
+  const bool far = s.link.latency > s.TimeOfCompute();
   const double left = mixing == Mixing::kSmallSteps ? 2
                       : mixing == Mixing::kClipped  ? left_of_clipped
-                      : masked                      ? kLeftOfMasked
+                      : masked && far               ? kLeftOfFarMasked
                       : s.slowness == 1             ? kLeftOfEquals
                                                     : kLeft;
   return left * before + floor * squares;

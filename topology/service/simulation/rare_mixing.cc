@@ -86,7 +86,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
       s.schedule.schedule != "fixed" || s.overlap == 0 ||
-      s.link.latency < s.step_time ||
+      s.link.latency < s.TimeOfCompute() ||
       s.deadline.kind == DeadlinePolicy::Kind::kNone || !d.Chance(kClockwork)) {
     return;
   }

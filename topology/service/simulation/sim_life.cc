@@ -315,6 +315,7 @@ void SimLife::BeginAnotherLife() {
   world_.ledger.Begin(machine_.id, number_);
   seen_.clear();
   seen_view_.epoch = 0;
+  views_.clear();
 }
 
 void SimLife::OnEvent(const Event& event) {

@@ -178,7 +178,7 @@ class SimLife final : private MetricsSink {
   std::map<PeerId, Seen> seen_;
   std::set<PeerId> excused_;  // edges whose codec this view has not chosen
   View seen_view_;
-  std::vector<std::shared_ptr<const View>> views_;  // all that it has had
+  std::vector<std::shared_ptr<const View>> views_;  // all since it began
   Task<absl::Status> main_;
 };
 

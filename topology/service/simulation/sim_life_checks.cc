@@ -95,7 +95,10 @@ void SimLife::CheckView() {
   const View& view = client_->view();
   if (view.epoch == 0) {
     // It had not begun by it, and begins as at first.
-    if (!client_->took_up()) seen_view_ = {};
+    if (!client_->took_up()) {
+      seen_view_ = {};
+      views_.clear();
+    }
     return;
   }
   if (view.generation == seen_view_.generation &&
