@@ -1,12 +1,16 @@
 // Bytes from outside are refused or harmless.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/rng.h"
@@ -181,6 +185,34 @@ TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
   for (const auto& around : {around_d, around_x}) {
     EXPECT_THAT(std::span(around).first(kMargin), testing::Each(3.0f));
     EXPECT_THAT(std::span(around).last(kMargin), testing::Each(3.0f));
+  }
+}
+
+// What an edge asks before it looks at values (mixing.largest_parameter).
+TEST(HostileBytesTest, NoValueIsBeyondReach) {
+  const size_t n = Layout().size();
+  const auto codec = Make("innov-int4");
+  for (const float size : {1e-3f, 1.0f, 1e6f}) {
+    std::vector<float> x = Gaussian("x", n);
+    for (float& v : x) v *= size;
+    for (const WireFormat format : kFormats) {
+      SCOPED_TRACE(absl::StrCat(static_cast<int>(format), ", ", size));
+      const Message message(*codec, format, x);
+      float largest = 0;
+      for (const float v : Decoded(*codec, message, n)) {
+        largest = std::max(largest, std::abs(v));
+      }
+      const float reach = codec->Reach(message.encoded(), 2 * largest);
+      EXPECT_LE(largest, reach);
+      EXPECT_TRUE(std::isfinite(reach));
+      // Parts without scales are looked at, and say no more than the limit.
+      EXPECT_LE(largest, codec->Reach(message.encoded(), largest / 2));
+      if (!HasScales(format) && format < WireFormat::kUnit) {
+        EXPECT_EQ(reach, 2 * largest);
+        EXPECT_EQ(codec->Reach(message.encoded(), largest / 2),
+                  std::numeric_limits<float>::infinity());
+      }
+    }
   }
 }
 

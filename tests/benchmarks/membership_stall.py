@@ -52,8 +52,12 @@ def rounds(fleet, k):
 
 
 def longest_gap(times, begin, end):
-    times = [t for t in times if begin - 1 <= t <= end]
-    return max((b - a for a, b in zip(times, times[1:])), default=0.0)
+    """Of two rounds between which some of that time lies; if no round has
+    ended since, up to now."""
+    before = max((t for t in times if t < begin), default=begin)
+    after = min((t for t in times if t > end), default=time.time())
+    times = [before, *(t for t in times if begin <= t <= end), after]
+    return max(b - a for a, b in zip(times, times[1:]))
 
 
 def standing(fleet, k):
@@ -66,6 +70,7 @@ def standing(fleet, k):
 def report(name, fleet, others, begin):
     """How many rounds were passed over."""
     end = time.time()
+    time.sleep(1)  # for the round that is under way
     gaps, medians, late, passed = [], [], 0, 0
     for k in others:
         lines = rounds(fleet, k)

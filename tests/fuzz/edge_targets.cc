@@ -1,8 +1,10 @@
 // What neighbours send in frames: headers, payloads, and whole conversations.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -56,8 +58,11 @@ const ParameterLayout& Layout() {
   return layout;
 }
 
-EdgeOptions Options() {
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+EdgeOptions Options(float largest = kInfinity) {
   EdgeOptions options = PairOptions(1);
+  options.largest = largest;
   options.layout = Layout().fingerprint();
   return options;
 }
@@ -107,6 +112,21 @@ void Frame(Bytes input) {
   FrameAsItIs(mended);
 }
 
+// What neighbours leave out, if values are beyond it (`largest`).
+constexpr float kLargest = 1;
+
+// The same for every codec: where what it says of a payload's values is wrong,
+// the two ends of an edge might leave out different corrections.
+void RequireReach(const Codec& codec, const Encoded& payload) {
+  if (codec.memory() == EdgeMemory::kShared) return;
+  const float reach = codec.Reach(payload, kLargest);
+  std::vector<float> values(codec.extent().size);
+  codec.Add(payload, values);
+  Require(std::ranges::all_of(
+              values, [reach](float v) { return std::abs(v) <= reach; }),
+          "no value is beyond its payload's reach");
+}
+
 // A payload for every codec: which, its format, its packing, then its bytes,
 // brought to the size that the format has if it is not packed.
 void Payloads(Bytes input) {
@@ -124,6 +144,7 @@ void Payloads(Bytes input) {
           "nothing unpacks to more than its format has");
   const Encoded theirs{format, whole->bytes()};
   if (!codec.Validate(theirs).ok()) return;
+  RequireReach(codec, theirs);
   std::vector<float> x(Layout().size(), 0.5f);
   std::vector<float> difference;
   if (codec.needs_replica() || codec.memory() == EdgeMemory::kShared) {
@@ -141,13 +162,7 @@ void Payloads(Bytes input) {
 // calls of the round loop's or frames of a neighbour's.
 class Conversation {
  public:
-  explicit Conversation(Input& in)
-      : in_(in),
-        codec_(Codecs()[in.Byte() % Codecs().size()]),
-        x_(Layout().size(), 0.25f),
-        edge_(Options(), codec_, x_, std::make_shared<SnapshotCache>()) {
-    edge_.ConnectionUp(++connection_);
-  }
+  explicit Conversation(Input& in) : Conversation(in, in.Byte()) {}
 
   void Step() {
     switch (in_.Byte() % 8) {
@@ -169,11 +184,28 @@ class Conversation {
         Hear();
     }
     Require(AllFinite(x_), "parameters stay finite whatever a neighbour says");
+    if (largest_ == kLargest) {
+      const float moved = static_cast<float>(edge_.corrections()) * kLargest;
+      Require(std::ranges::all_of(
+                  x_, [moved](float v) { return std::abs(v) <= 1 + moved; }),
+              "no correction is beyond the largest");
+    }
     Require(edge_.state().Waiting() <= 2 * kMaxEdgeWindow,
             "what waits for its round is bounded");
   }
 
  private:
+  // A codec, in half of all with a largest parameter.
+  Conversation(Input& in, uint8_t kind)
+      : in_(in),
+        codec_(Codecs()[kind % 128 % Codecs().size()]),
+        largest_(kind < 128 ? kInfinity : kLargest),
+        x_(Layout().size(), 0.25f),
+        edge_(Options(largest_), codec_, x_,
+              std::make_shared<SnapshotCache>()) {
+    edge_.ConnectionUp(++connection_);
+  }
+
   void Hear() {
     EdgeHeader h;
     h.kind = static_cast<FrameKind>(1 + in_.Byte() % 3);
@@ -214,6 +246,7 @@ class Conversation {
 
   Input& in_;
   const std::shared_ptr<const Codec> codec_;
+  const float largest_;
   std::vector<float> x_;
   Edge edge_;
   uint64_t connection_ = 0;
