@@ -84,6 +84,9 @@ class TopologyClient final : public Membership {
     on_service_ = std::move(on_service);
   }
 
+  // Whether the last call was answered; true before the first.
+  bool reachable() const { return reachable_; }
+
   // Called for every view that was not believed: the last one stays.
   void SetOnViewRefused(std::function<void(const absl::Status&)> on_refused) {
     on_view_refused_ = std::move(on_refused);

@@ -352,10 +352,11 @@ Task<absl::Status> PeerProcess::Main() {
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
-  // The service may be gone, and this machine soon: three times as much again
-  // as the linger is for the process to end, on a machine that is busy.
+  // Apart from the linger twice as much is for the process to end, on a machine
+  // that is busy; and as much again where nobody is there to be told.
+  const int lingers = client_->reachable() ? 3 : 4;
   const absl::Duration left =
-      leave_by_ + kLastWords - 4 * kLinger - loop_.Now();
+      leave_by_ + kLastWords - lingers * kLinger - loop_.Now();
   client_->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
                   [told]() mutable { told.Set(true); });
   co_await told;

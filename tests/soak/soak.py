@@ -324,6 +324,7 @@ class Pace:
         self.last = 0  # when the last round ended
         self.unread = 0  # times that lines were missed
         self.hurt = collections.deque()  # (from, to), in order
+        self.back = 0.0  # the longest from a `to` to the end of a round
         self.sums = collections.defaultdict(lambda: [0.0, 0, 0.0])
 
     def harm(self, fault):
@@ -347,7 +348,9 @@ class Pace:
             self.last = b
             while self.hurt and self.hurt[0][1] <= a:
                 self.hurt.popleft()
-            if any(a < end and b > begin for begin, end in self.hurt):
+            hurt = [end for begin, end in self.hurt if a < end and b > begin]
+            if hurt:
+                self.back = max(self.back, b - max(hurt))
                 continue
             for name, begin, end in stretches:
                 if begin <= a and b < end:
@@ -646,6 +649,7 @@ class Soak:
                            f"{self.arguments.stall} s")
         _, begin, end = self.stretches[-1]
         n = self.kinds.total()
+        back = max(p.back for p in self.paces)
         report = {"peers": self.arguments.peers, "seed": self.arguments.seed,
                   "faults": dict(sorted(self.kinds.items())),
                   "faults_in_all": n,
@@ -667,6 +671,7 @@ class Soak:
                   "longest_round_seconds": stall,
                   "longest_round_seconds_after": dict(
                       sorted(self.longest.items())),
+                  "longest_seconds_until_a_victim_was_back": back,
                   "seconds_until_gathered": took,
                   "consensus_distance_undisturbed": self.undisturbed,
                   "consensus_distance_at_the_end": self.distance,
@@ -681,7 +686,8 @@ class Soak:
         self.fleet.write("report.md", "\n".join(lines) + "\n")
         self.say(f"n = {n} faults of {len(self.kinds)} kinds; survivors kept "
                  f"{kept / calm:.3f} of {calm:.2f} rounds/s; their longest "
-                 f"round {stall:.2f} s (calm {calm_stall:.2f} s); "
+                 f"round {stall:.2f} s (calm {calm_stall:.2f} s); victims were "
+                 f"back within {back:.1f} s of 5 s (10, killed) after; "
                  f"{len(self.violations)} violations; {self.fleet.folder}")
         return 1 if self.violations else 0
 
