@@ -7,6 +7,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -60,7 +61,7 @@ class HostileServer {
       StartRead(&asked_);
     }
     void OnReadDone(bool ok) override {
-      if (!std::exchange(answered_, true)) return StartWrite(&answer_);
+      if (!answered_.exchange(true)) return StartWrite(&answer_);
       ok ? StartRead(&asked_) : Finish(grpc::Status::OK);
     }
     void OnWriteDone(bool) override {
@@ -72,7 +73,7 @@ class HostileServer {
     grpc::ByteBuffer asked_;
     const grpc::ByteBuffer answer_;
     const bool waits_;
-    bool answered_ = false;
+    std::atomic<bool> answered_ = false;  // threads of gRPC take turns
   };
   struct Service final : public grpc::CallbackGenericService {
     Service(grpc::ByteBuffer a, grpc_compression_algorithm c, bool w)
