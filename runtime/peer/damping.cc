@@ -19,10 +19,15 @@ void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
   oldest_ = std::min(oldest_.value_or(id), id);
 }
 
+void Damping::Emitted(uint64_t round) {
+  if (emitted_.empty() || emitted_.back() != round) emitted_.push_back(round);
+}
+
 void Damping::Completed(ExchangeId limit) {
   const uint64_t round = RoundOf(limit - 1);
-  if (round != completed_) missed_ = static_cast<uint16_t>(missed_ << 1 | 1);
-  completed_ = round;
+  for (; !emitted_.empty() && emitted_.front() <= round; emitted_.pop_front()) {
+    missed_ = static_cast<uint16_t>(missed_ << 1 | 1);
+  }
   if (!oldest_) return;
   missed_ &= ~uint16_t{1};
   const uint64_t late = round - RoundOf(*oldest_);

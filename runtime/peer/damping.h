@@ -16,6 +16,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 
@@ -29,6 +30,8 @@ class Damping final : public CorrectionObserver {
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
                     std::span<const float> difference) override;
+  // This round has the edge in its row; rounds ascend, and repeat for phases.
+  void Emitted(uint64_t round);
   // All exchanges below `limit` that could be have been completed; those of
   // the round before `limit` are on time.
   void Completed(ExchangeId limit);
@@ -36,7 +39,8 @@ class Damping final : public CorrectionObserver {
   // Rounds that corrections are late by: the most, decaying by a quarter with
   // each.
   int lateness() const { return lateness_; }
-  // Of the last 16 rounds, those in which nothing was corrected.
+  // Of the last 16 rounds that had the edge in their row and are due, those at
+  // whose end nothing was corrected.
   int missed() const { return std::popcount(missed_); }
   // What to multiply the coefficient by, in (0, 1]; 1 as long as nothing is
   // late.  `stable`: the step size that is safe at age 0 over the one in use;
@@ -46,8 +50,8 @@ class Damping final : public CorrectionObserver {
  private:
   std::optional<ExchangeId> oldest_;  // since Completed()
   int lateness_ = 0;
-  uint64_t completed_ = 0;  // the last round
-  uint16_t missed_ = 0;     // which is the lowest bit
+  std::deque<uint64_t> emitted_;  // rounds that are not due yet
+  uint16_t missed_ = 0;           // the last round is the lowest bit
 };
 
 }  // namespace gossamer

@@ -69,6 +69,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       entry.edge->use_format(*format);
     }
     TellFormat(entry, id);
+    entry.damping->Emitted(RoundOf(id));
     const float damped =
         it->coefficient *
         static_cast<float>(entry.damping->Factor(stable_, overlap_));
@@ -272,8 +273,12 @@ RoundsSeen Neighborhood::LookAround() const {
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
-    seen.heard.push_back(round);
-    if (entry.damping->missed() >= kMissed) seen.missing.push_back(round);
+    // The round in which a new edge begins is ahead of everybody: who is there
+    // waits for the others.
+    if (round > entry.begins + 1) {
+      seen.heard.push_back(round);
+      if (entry.damping->missed() >= kMissed) seen.missing.push_back(round);
+    }
     std::set<uint64_t> rounds;  // phases of a round count once
     for (const auto& payload : entry.edge->state().theirs) {
       if (payload.id < entry.edge->decided()) continue;

@@ -117,11 +117,10 @@ class Neighborhood final : public TransportListener {
   void Complete(ExchangeId limit);
 
   // True if every edge of `row` that is waited for has heard exchange `id`.
-  // One on which nothing of this end is outstanding is not, as after the other
-  // end began anew: it may jump over exchange `id` without a word.
-  // An edge past its deadline is overdue, not waited for until it is in time,
-  // but a peer that hears nobody in its round waits out the first deadline: it
-  // would run far ahead of those it has to meet again.
+  // One on which nothing of this end is outstanding is not: the other end may
+  // have begun anew beyond it.  An edge past its deadline is overdue, not
+  // waited for until it is in time, but a peer that hears nobody in its round
+  // waits out the first deadline: it would run far ahead of the others.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
                absl::Duration round);
   // When Arrived() may change by itself.
@@ -178,6 +177,7 @@ class Neighborhood final : public TransportListener {
     std::shared_ptr<const Codec> codec, other_codec;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
+    uint64_t begins = 0;                       // of a newcomer: first round
     FormatChooser formats = {};                // of what this end receives
     WireFormat told = WireFormat::kDenseF32;   // in an event
     bool overdue = false, newcomer = false, resting = false, gone = false;

@@ -52,6 +52,28 @@ TEST(Damping, TheOldestOfSeveralCounts) {
   EXPECT_GT(damping.Factor(1, 1), 0);
 }
 
+TEST(Damping, CountsRoundsThatMixedNothingOnceTheyAreDue) {
+  constexpr uint64_t kOverlap = 3;
+  Damping damping;
+  // Before the edge begins, and as long as nothing is due.
+  for (uint64_t round = 1; round < 20; ++round) {
+    if (round >= 15) damping.Emitted(round);
+    damping.Completed(MakeExchangeId(round + 2 - kOverlap));
+    EXPECT_EQ(damping.missed(), round < 17 ? 0 : static_cast<int>(round - 16));
+  }
+  // Both phases of a round.
+  damping.Emitted(20);
+  damping.Emitted(20);
+  Correct(damping, 20, 20);
+  damping.Completed(MakeExchangeId(21));
+  EXPECT_EQ(damping.missed(), 5);  // 15 to 19
+  for (uint64_t round = 21; round < 36; ++round) {
+    damping.Emitted(round);
+    Correct(damping, round, round);
+  }
+  EXPECT_EQ(damping.missed(), 0);
+}
+
 // x(t + 1) = x(t) - c x(t - age), the worst mode of mixing: with the factor it
 // shrinks at every age, without it grows from a few rounds on.
 TEST(Damping, KeepsTheWorstModeStable) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
@@ -16,10 +18,19 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kTrain = 8;
 
-simulation::Scenario EightAndOne() {
-  simulation::Scenario s = UsualFleet(static_cast<int>(kTrain) + 1);
+struct Case {
+  std::string schedule;
+  int joiners = 1;  // at once
+  int latency = 5;  // ms
+};
+
+simulation::Scenario EightAndMore(const Case& c) {
+  simulation::Scenario s = UsualFleet(static_cast<int>(kTrain) + c.joiners);
   s.seed = 11;
-  s.late = 1;
+  s.late = c.joiners;
+  s.schedule.schedule = c.schedule;
+  s.link.latency = absl::Milliseconds(c.latency);
+  s.step_jitter = 0.02;
   s.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   s.noise = 0.1;
   s.fault_rounds = 1'000'000;
@@ -27,10 +38,13 @@ simulation::Scenario EightAndOne() {
   return s;
 }
 
-TEST(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
-  ServicedFleet fleet(EightAndOne());
+class JoinCostTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
+  const int joiners = GetParam().joiners;
+  ServicedFleet fleet(EightAndMore(GetParam()));
   std::set<PeerId> others = fleet.Everybody();
-  others.erase({kTrain + 1});
+  for (int k = 1; k <= joiners; ++k) others.erase({kTrain + k});
   // Until all others are there: of each the most rounds begun and not ended,
   // the one under way and all that it has passed over so far.
   const auto run_to = [&](uint64_t round) {
@@ -49,16 +63,28 @@ TEST(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
   };
   run_to(100);
   const std::map<PeerId, uint64_t> before = run_to(200);
-  fleet.Join(kTrain + 1);
+  for (int k = 1; k <= joiners; ++k) fleet.Join(kTrain + k);
   run_to(700);
   EXPECT_TRUE(fleet.Together());
-  EXPECT_EQ(fleet.Count("state_received"), 1);
+  EXPECT_EQ(fleet.Count("state_received"), joiners);
   EXPECT_EQ(run_to(800), before);
   // And such a round would be seen.
   fleet.network().Freeze({3}, fleet.loop().Now() + absl::Seconds(3));
   EXPECT_GT(run_to(900).at({3}), before.at({3}));
   EXPECT_THAT(fleet.Stop(), IsEmpty());
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, JoinCostTest,
+    ::testing::Values(Case{"permuted-ring"}, Case{"fixed"}, Case{"fixed", 1, 0},
+                      Case{"fixed", 1, 15}, Case{"fixed", 2},
+                      Case{"fixed", 2, 0}, Case{"fixed", 4},
+                      Case{"permuted-ring", 2}, Case{"permuted-ring", 4}),
+    [](const auto& info) {
+      const Case& c = info.param;
+      return (c.schedule == "fixed" ? "Fixed" : "Permuted") +
+             absl::StrCat(c.joiners, "Over", c.latency, "ms");
+    });
 
 }  // namespace
 }  // namespace gossamer
