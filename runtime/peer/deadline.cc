@@ -8,6 +8,9 @@ namespace {
 
 constexpr size_t kFirstExchanges = 8;
 constexpr size_t kHistory = 32;
+// Where more processes run than there are cores one waits for tens of
+// milliseconds now and then.
+constexpr absl::Duration kLeast = absl::Milliseconds(50);
 constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);
 
 absl::Duration Median(std::vector<absl::Duration> v) {
@@ -59,9 +62,11 @@ absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
   for (absl::Duration d : arrivals_) {
     deviations.push_back(absl::AbsDuration(d - median));
   }
-  const absl::Duration least = std::max(absl::Milliseconds(20), round / 4);
-  const absl::Duration wanted = median + 4 * Median(deviations);
-  return std::min(std::max(wanted, least), Most(round));
+  // Ends that go in step a round apart answer within microseconds of each
+  // other, round after round, and are not late for a millisecond more.
+  const absl::Duration margin = std::max(4 * Median(deviations), round / 4);
+  const absl::Duration wanted = std::max(median + margin, kLeast);
+  return std::min(wanted, Most(round));
 }
 
 absl::Duration DeadlineEstimator::Most(absl::Duration round) const {

@@ -36,11 +36,11 @@ class DeadlineEstimator {
   // a round; infinite without a deadline.
   // Fixed: at least `possible`, in which exchanges can be had at all, as far as
   // that may count.
-  // Adaptive: median + 4·MAD of the last arrivals, at least 20 ms and a
-  // quarter of a round, at most the larger of a second and half a round, plus
-  // the transfer (the fastest that arrived).  Of the first 8 exchanges: what
-  // `peer`, the arrivals of all edges of this peer, says of them, or the
-  // longest of them so far within the same bound.
+  // Adaptive: of the last arrivals the median plus the larger of 4·MAD and a
+  // quarter of a round; at least 50 ms, at most the larger of a second and half
+  // a round, plus the transfer (the fastest that arrived).  Of the first 8
+  // exchanges: what `peer`, the arrivals of all edges of this peer, says of
+  // them, or the longest of them so far within the same bound.
   absl::Duration Limit(absl::Duration round, const DeadlineEstimator& peer,
                        absl::Duration possible = absl::ZeroDuration()) const;
 

@@ -53,36 +53,37 @@ TEST(DeadlineTest, FirstExchangesOfAFleetHaveTime) {
   Record(e, 7, absl::Milliseconds(50));
   EXPECT_EQ(Limit(e, kRound), absl::Seconds(30) + kRound);
   e.Record(absl::Milliseconds(50));
-  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(50));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(75));
 }
 
 TEST(DeadlineTest, FirstExchangesOfAnEdgeHaveFourTimesWhatOthersNeed) {
   DeadlineEstimator peer = Adaptive();
   Record(peer, 8, absl::Milliseconds(50));
-  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Milliseconds(200));
+  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Milliseconds(300));
   // At most a second over the round, unless the others need more.
   Record(peer, 32, absl::Milliseconds(900));
   EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(1) + kRound);
   Record(peer, 32, absl::Seconds(3));
-  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(3));
+  EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(3) + kRound / 4);
 }
 
 // A longer way is not late eight times; one long silence teaches no patience.
 TEST(DeadlineTest, FirstExchangesTeach) {
   DeadlineEstimator peer = Adaptive(), e = Adaptive();
   Record(peer, 32, absl::Milliseconds(5));
-  EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(100));
+  EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(200));
   e.Record(absl::Milliseconds(300));
   EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(300));
   e.Record(absl::Minutes(1));
   EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(1300));
 }
 
-TEST(DeadlineTest, IsAtLeastTwentyMillisecondsAndAQuarterRound) {
+// Exchanges that took the same time again and again are not late for little.
+TEST(DeadlineTest, IsAtLeastFiftyMillisecondsAndAQuarterRoundAboveTheMedian) {
   DeadlineEstimator e = Adaptive();
   Record(e, 10, absl::Milliseconds(1));
-  EXPECT_EQ(Limit(e, absl::Milliseconds(10)), absl::Milliseconds(20));
-  EXPECT_EQ(Limit(e, absl::Milliseconds(400)), absl::Milliseconds(100));
+  EXPECT_EQ(Limit(e, absl::Milliseconds(10)), absl::Milliseconds(50));
+  EXPECT_EQ(Limit(e, absl::Milliseconds(400)), absl::Milliseconds(101));
 }
 
 TEST(DeadlineTest, FollowsSpreadAndForgets) {
@@ -93,7 +94,7 @@ TEST(DeadlineTest, FollowsSpreadAndForgets) {
   // Median 120, median deviation 20.
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(200));
   Record(e, 32, absl::Milliseconds(30));
-  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(30));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(55));
 }
 
 TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
