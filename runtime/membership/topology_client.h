@@ -118,7 +118,7 @@ class TopologyClient final : public Membership {
                     std::optional<LinkMeasurement> measured) override;
   void TookUpView() override { took_up_ = view_.epoch != 0; }
   bool took_up() const { return took_up_; }
-  void BeginRound(uint64_t round) override { begun_ = round; }
+  void BeginRound(uint64_t round) override;
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
   // Of the sketches reported between two heartbeats, the one is sent whose

@@ -18,6 +18,13 @@ std::string ToBytes(const std::vector<double>& sketch) {
 
 }  // namespace
 
+// Who waits to join or leave waits until all train by the newest view.
+void TopologyClient::BeginRound(uint64_t round) {
+  const bool adopts = begun_ < view_.from_round && round >= view_.from_round;
+  begun_ = round;
+  if (adopts) SendSoon();
+}
+
 void TopologyClient::AcknowledgeStop(uint64_t round) {
   if (acknowledged_stop_ == round) return;
   acknowledged_stop_ = round;

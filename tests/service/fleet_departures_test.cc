@@ -220,6 +220,24 @@ TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
+// The others of whom the service does not know yet that they are there hear of
+// it by a view for the same round, and the next one waits no longer for all.
+TEST_F(FleetDeparturesTest, WhoLeavesFasterThanOthersTellPutsOffNobody) {
+  Assemble(4);
+  Run(10);
+  beats_[2].leaving = true;
+  Run(3);
+  const View before = fleet_->record().view;
+  ASSERT_LT(beats_[1].round_begun, before.from_round);
+  beats_[2].finished = true;
+  Run(1);
+  const View& after = fleet_->record().view;
+  EXPECT_EQ(after.epoch, before.epoch + 1);
+  EXPECT_EQ(after.from_round, before.from_round);
+  EXPECT_THAT(after.departures, IsEmpty());
+  EXPECT_EQ(after.members, before.members);
+}
+
 // Its process may live on, and send what it likes.
 TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
   Assemble(4);

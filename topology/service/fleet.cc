@@ -273,11 +273,12 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
     if (member.standing == Standing::kLeaving) {
       member.standing = Standing::kLeft;
       ++record_.counts.leaves;
-      // Who has not got to the round of its departure would wait for it.
+      // Who has not got to the round of its departure would wait for it.  The
+      // same members mix from that round on, so nobody waits for another one.
       const std::vector<uint64_t> rounds = Rounds();
       if (!rounds.empty() &&
           rounds.back() < record_.view.DepartureOf(member.id).value_or(0)) {
-        record_.view = NextView(FutureRound());
+        record_.view = NextView(record_.view.from_round);
       }
     }
     ++version_;
