@@ -58,8 +58,8 @@ BUGS = {
 BY_SEARCH = {"basis-twice", "reset-any-time", "no-nonce"}
 SOURCES = ("algorithms", "runtime", "topology")
 # Where the search begins, of those that few seeds show.
-FIRST = {"commit-unacknowledged": 361, "leave-unanswered": 601, "greet-nobody": 9541,
-         "keep-turns": 361}
+FIRST = {"commit-unacknowledged": 361, "leave-unanswered": 2661, "greet-nobody": 9541,
+         "keep-turns": 781}
 SEEDS = 300
 AT_ONCE = 20
 JOBS = 2
