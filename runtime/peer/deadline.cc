@@ -11,6 +11,7 @@ constexpr size_t kHistory = 32;
 // Where more processes run than there are cores one waits for tens of
 // milliseconds now and then.
 constexpr absl::Duration kLeast = absl::Milliseconds(50);
+constexpr int kTimesSlower = 4;
 constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);
 
 absl::Duration Median(std::vector<absl::Duration> v) {
@@ -31,25 +32,30 @@ void DeadlineEstimator::RecordMissing(absl::Duration age) {
   if (arrivals_.size() > kHistory) arrivals_.pop_front();
 }
 
-absl::Duration DeadlineEstimator::Typical() const {
-  if (arrivals_.empty()) return absl::ZeroDuration();
+std::optional<absl::Duration> DeadlineEstimator::Typical() const {
+  if (arrivals_.empty()) return std::nullopt;
   return Median({arrivals_.begin(), arrivals_.end()});
 }
 
-absl::Duration DeadlineEstimator::Limit(absl::Duration round,
-                                        const DeadlineEstimator& peer,
-                                        absl::Duration possible) const {
+absl::Duration DeadlineEstimator::Limit(
+    absl::Duration round, const DeadlineEstimator& peer,
+    std::optional<absl::Duration> possible) const {
   switch (policy_.kind) {
     case DeadlinePolicy::Kind::kNone:
       return absl::InfiniteDuration();
     case DeadlinePolicy::Kind::kFixed:
       // Rounds that wait for silent neighbours make the ages of what does not
       // come longer, and these the deadline: it must not feed on itself.
-      return std::max(policy_.fixed, std::min(possible, Most(round)));
+      return std::max(policy_.fixed,
+                      std::min(possible.value_or(policy_.fixed), Most(round)));
     case DeadlinePolicy::Kind::kAdaptive:
       break;
   }
-  if (arrivals_.size() >= kFirstExchanges) return Learnt(round);
+  if (arrivals_.size() >= kFirstExchanges) {
+    const absl::Duration learnt = Learnt(round);
+    if (!possible) return learnt;
+    return std::min(learnt, std::max(kLeast, kTimesSlower * *possible));
+  }
   const absl::Duration first = peer.ForNewEdge(round);
   if (arrivals_.empty()) return first;
   const absl::Duration longest = *std::ranges::max_element(arrivals_);
@@ -57,7 +63,7 @@ absl::Duration DeadlineEstimator::Limit(absl::Duration round,
 }
 
 absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
-  const absl::Duration median = Typical();
+  const absl::Duration median = *Typical();
   std::vector<absl::Duration> deviations;
   for (absl::Duration d : arrivals_) {
     deviations.push_back(absl::AbsDuration(d - median));

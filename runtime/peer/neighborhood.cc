@@ -38,10 +38,15 @@ void Neighborhood::SetOverlap(int h, double stable) {
   for (auto& [peer, entry] : edges_) entry.edge->set_overlap(h);
 }
 
+void Neighborhood::SetBusy(absl::Duration own, absl::Duration slowest) {
+  busy_ = own;
+  slowest_ = slowest;
+}
+
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
   ForgetRested();
-  if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) {
+  if (options_.deadline.kind != DeadlinePolicy::Kind::kNone) {
     possible_ = PossibleDeadline();
   }
   passed_ = MakeExchangeId(RoundOf(id) + 1);
@@ -60,7 +65,7 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
       if (decisions_->replays()) entry.edge->Announce();
       continue;
     }
-    if (const auto wish = entry.formats.Choose(*entry.codec, busy_)) {
+    if (const auto wish = entry.formats.Choose(*entry.codec, slowest_)) {
       entry.edge->set_wish(*wish);
     }
     const bool pays = finite && !decisions_->Skips(peer, id) &&
@@ -226,18 +231,19 @@ absl::Time Neighborhood::FirstDeadline(std::span<const RowEntry> row,
 
 // Were every correction late, mixing would act on what is rounds old, and on a
 // random schedule the fleet would diverge.  So a deadline that half of the
-// edges do not keep is the mistake, not the edges.
-absl::Duration Neighborhood::PossibleDeadline() const {
+// edges do not keep is the mistake, not the edges.  One that is learnt has the
+// rounds, too, behind which an exchange hides.
+std::optional<absl::Duration> Neighborhood::PossibleDeadline() const {
   std::vector<absl::Duration> typical;
   for (const auto& [peer, entry] : edges_) {
-    const absl::Duration t = entry.deadline.Typical();
-    if (t > absl::ZeroDuration()) typical.push_back(t);
+    if (const auto t = entry.deadline.Typical()) typical.push_back(*t);
   }
-  if (typical.empty()) return absl::ZeroDuration();
+  if (typical.empty()) return std::nullopt;
   const auto middle =
       typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
   std::nth_element(typical.begin(), middle, typical.end());
-  return *middle;
+  if (options_.deadline.kind == DeadlinePolicy::Kind::kFixed) return *middle;
+  return std::max(*middle, std::max(1, overlap_) * busy_);
 }
 
 absl::Time Neighborhood::DeadlineOf(const Entry& entry, ExchangeId id,

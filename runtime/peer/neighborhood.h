@@ -104,8 +104,9 @@ class Neighborhood final : public TransportListener {
   bool CanEmit(std::span<const RowEntry> row, ExchangeId id) const;
   bool CanComplete(ExchangeId limit) const;
 
-  // How long a round is without waiting, for the choice of formats.
-  void SetBusy(absl::Duration busy) { busy_ = busy; }
+  // How long a round is without waiting: of this peer, for deadlines, and of
+  // the slowest, for the choice of formats.
+  void SetBusy(absl::Duration own, absl::Duration slowest);
 
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
@@ -141,9 +142,8 @@ class Neighborhood final : public TransportListener {
   bool Sealed() const;
   // Sealed records by neighbour; unsealed ones are left out.
   SavedEdges TakeRecords();
-  // Nothing of this peer is outstanding anywhere, nothing waits here.
-  // Without resting edges if `resting` is false: their other ends may have
-  // given them up.
+  // Nothing of this peer is outstanding, nothing waits here; `resting`: on
+  // edges that rest, too, which their other ends may have given up.
   bool Settled(bool resting = true) const;
   // Every edge that is not settled has a connection, to hear what is missing.
   bool MaySettle() const;
@@ -155,8 +155,7 @@ class Neighborhood final : public TransportListener {
   uint64_t late() const { return late_; }
   // Of all edges; nullopt without a clip radius; the longest D since the last.
   std::optional<Clipping> TakeClipping();
-  // The longest that an exchange took, from its emission to the other end's
-  // part, of those that ended since the last call.
+  // The longest that an exchange took, of those that ended since the last call.
   absl::Duration TakeExchangeTime();
   const Edge* edge(PeerId peer) const;
   bool Connected(PeerId peer) const;
@@ -205,8 +204,8 @@ class Neighborhood final : public TransportListener {
   void TellFormat(Entry& entry, ExchangeId id) const;
   absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
                         absl::Duration round) const;
-  // In which at least half of the edges can answer; 0: not known yet.
-  absl::Duration PossibleDeadline() const;
+  // In which at least half of the edges can answer; nullopt: not known yet.
+  std::optional<absl::Duration> PossibleDeadline() const;
   // Of the edges of `row`, overdue ones included.
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;
@@ -239,7 +238,8 @@ class Neighborhood final : public TransportListener {
   int overlap_ = 1;
   double stable_ = 1;
   uint64_t boundary_ = 0, skipped_ = 0, late_ = 0, clipped_of_gone_ = 0;
-  absl::Duration exchange_time_, possible_, busy_;
+  absl::Duration exchange_time_, busy_, slowest_;
+  std::optional<absl::Duration> possible_;
   Decisions unkept_;
   Decisions* decisions_ = &unkept_;
   ExchangeId passed_ = 0;  // below it, on edges of no row

@@ -86,8 +86,11 @@ void Peer::Publish(absl::Time started) {
       absl::ToDoubleSeconds(neighborhood_.TakeExchangeTime());
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   exchanges_.Add(metrics_.seconds_exchanging);
-  neighborhood_.SetBusy(absl::Seconds(std::max(
-      busy_.Quantile(0.5), parts_.membership->fleet_busy().value_or(0))));
+  const double busy = busy_.Quantile(0.5);
+  neighborhood_.SetBusy(
+      absl::Seconds(busy),
+      absl::Seconds(
+          std::max(busy, parts_.membership->fleet_busy().value_or(0))));
   metrics_.corrections = neighborhood_.corrections();
   metrics_.skipped = neighborhood_.skipped();
   metrics_.late = neighborhood_.late();
@@ -103,7 +106,7 @@ void Peer::Publish(absl::Time started) {
   report.steps = steps_;
   report.rounds_per_second =
       1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
-  report.tempo = {.busy_seconds = busy_.Quantile(0.5),
+  report.tempo = {.busy_seconds = busy,
                   .exchange_seconds = exchanges_.Quantile(0.9),
                   .rounds = busy_.size()};
   report.generator_loss = metrics_.generator_loss;

@@ -1,5 +1,7 @@
 #include "runtime/peer/deadline.h"
 
+#include <optional>
+
 #include "gtest/gtest.h"
 
 namespace gossamer {
@@ -17,7 +19,7 @@ void Record(DeadlineEstimator& e, int n, absl::Duration arrival) {
 
 // Of a peer whose edges have taught nothing.
 absl::Duration Limit(const DeadlineEstimator& e, absl::Duration round,
-                     absl::Duration possible = absl::ZeroDuration()) {
+                     std::optional<absl::Duration> possible = {}) {
   return e.Limit(round, Adaptive(), possible);
 }
 
@@ -39,11 +41,11 @@ TEST(DeadlineTest, FixedDoesNotGrowWithWhatNeverArrives) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, kRound});
   Record(e, 20, absl::Milliseconds(12));
   for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20));
-  EXPECT_LE(Limit(e, kRound, e.Typical()),
+  EXPECT_LE(Limit(e, kRound, *e.Typical()),
             absl::Seconds(1) + absl::Milliseconds(12));
   // A long way is not silence.
   Record(e, 100, absl::Seconds(3));
-  EXPECT_EQ(Limit(e, kRound, e.Typical()), absl::Seconds(3));
+  EXPECT_EQ(Limit(e, kRound, *e.Typical()), absl::Seconds(3));
 }
 
 // Steps that compile take as long as they like, but not for ever.
@@ -102,6 +104,16 @@ TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
   for (int i = 0; i < 32; ++i) e.Record(absl::Seconds(1 + i));
   EXPECT_EQ(Limit(e, kRound), absl::Seconds(2));
   EXPECT_EQ(Limit(e, absl::Seconds(20)), absl::Seconds(11));
+}
+
+// Not for who is so much slower than the others and this peer itself.
+TEST(DeadlineTest, WhoNeedsFourTimesWhatOthersNeedIsNotWaitedFor) {
+  DeadlineEstimator e = Adaptive();
+  Record(e, 20, absl::Milliseconds(400));
+  EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(425));
+  EXPECT_EQ(Limit(e, kRound, kRound), absl::Milliseconds(400));
+  EXPECT_EQ(Limit(e, kRound, kRound / 2), absl::Milliseconds(200));
+  EXPECT_EQ(Limit(e, kRound, absl::ZeroDuration()), absl::Milliseconds(50));
 }
 
 // They are behind a cut or do not run: how long they have been missing is no

@@ -62,10 +62,15 @@ TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
       o.slowness = {{0, slowness}};
       o.network.link.latency = absl::Milliseconds(1);
       SimFleet fleet(o);
+      const absl::Time begun = fleet.loop().Now();
       fleet.Start();
       ASSERT_TRUE(fleet.Run());
       const std::vector<RoundMetrics>& own = fleet.recorder(0).rounds;
       EXPECT_GE(own.back().corrections, own.size());
+      // Four times slower than the others is too slow to be waited for.
+      const absl::Duration took =
+          fleet.recorder(1).rounds.back().finished - begun;
+      EXPECT_EQ(took<1.5 * 600 * o.step_time, slowness> 4) << took;
     }
   }
 }
