@@ -97,7 +97,8 @@ def standing(fleet, k):
 def report(name, fleet, others, begin):
     """How many rounds were passed over."""
     end = time.time()
-    time.sleep(1)  # for the round that is under way
+    # Lines come once a second, and after the round that is under way.
+    time.sleep(2.5)
     gaps, medians, late, passed = [], [], 0, 0
     for k in others:
         lines = rounds(fleet, k)
