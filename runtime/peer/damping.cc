@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <utility>
 
 namespace gossamer {
 namespace {
@@ -20,7 +21,7 @@ void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
 }
 
 void Damping::Emitted(uint64_t round) {
-  if (emitted_.empty() || emitted_.back() != round) emitted_.push_back(round);
+  if (std::exchange(last_, round) != round) emitted_.push_back(round);
 }
 
 void Damping::Completed(ExchangeId limit) {

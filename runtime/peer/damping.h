@@ -51,6 +51,7 @@ class Damping final : public CorrectionObserver {
   std::optional<ExchangeId> oldest_;  // since Completed()
   int lateness_ = 0;
   std::deque<uint64_t> emitted_;  // rounds that are not due yet
+  uint64_t last_ = 0;             // that was emitted
   uint16_t missed_ = 0;           // the last round is the lowest bit
 };
 

@@ -279,9 +279,10 @@ RoundsSeen Neighborhood::LookAround() const {
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
-    // The round in which a new edge begins is ahead of everybody: who is there
-    // waits for the others.
-    if (round > entry.begins + 1) {
+    // Where a new edge begins is ahead of everybody: who is there, or where its
+    // overlap lets it go alone, waits for the others.
+    const auto alone = static_cast<uint64_t>(options_.window);
+    if (!entry.newcomer || round > entry.begins + alone) {
       seen.heard.push_back(round);
       if (entry.damping->missed() >= kMissed) seen.missing.push_back(round);
     }

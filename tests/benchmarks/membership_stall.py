@@ -47,7 +47,7 @@ class Watch(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.longest = 0.0
+        self.pauses = []
         self.start()
 
     def run(self):
@@ -55,12 +55,13 @@ class Watch(threading.Thread):
         while True:
             time.sleep(PERIOD)
             now = time.monotonic()
-            self.longest = max(self.longest, now - last - PERIOD)
+            if now - last > 10 * PERIOD:
+                self.pauses.append((time.time(), now - last))
             last = now
 
-    def take(self):
-        longest, self.longest = self.longest, 0.0
-        return longest
+    def longest(self, begin, end):
+        return max((p for t, p in self.pauses if begin <= t <= end + p),
+                   default=0.0)
 
 
 def promise(holds, what):
@@ -113,7 +114,7 @@ def report(name, fleet, others, begin):
     print(f"{name}: longest stall {1e3 * max(gaps):.0f} ms, median round "
           f"{1e3 * statistics.median(medians):.1f} ms, in {end - begin:.1f} s "
           f"{late} deadlines missed, {passed} rounds passed over", flush=True)
-    machine = watch.take()
+    machine = watch.longest(begin, end)
     if machine > 0.1:
         print(f"the machine itself stood still for {1e3 * machine:.0f} ms")
     longest = max(2 * statistics.median(medians), 1.0)

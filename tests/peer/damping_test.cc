@@ -61,12 +61,13 @@ TEST(Damping, CountsRoundsThatMixedNothingOnceTheyAreDue) {
     damping.Completed(MakeExchangeId(round + 2 - kOverlap));
     EXPECT_EQ(damping.missed(), round < 17 ? 0 : static_cast<int>(round - 16));
   }
-  // Both phases of a round.
+  // Both phases of a round, of which the second corrects.
   damping.Emitted(20);
+  damping.Completed(MakeExchangeId(20, 1));
+  EXPECT_EQ(damping.missed(), 6);  // 15 to 20
   damping.Emitted(20);
   Correct(damping, 20, 20);
-  damping.Completed(MakeExchangeId(21));
-  EXPECT_EQ(damping.missed(), 5);  // 15 to 19
+  EXPECT_EQ(damping.missed(), 5);
   for (uint64_t round = 21; round < 36; ++round) {
     damping.Emitted(round);
     Correct(damping, round, round);

@@ -22,6 +22,7 @@ struct Case {
   std::string schedule;
   int joiners = 1;  // at once
   int latency = 5;  // ms
+  int overlap = 1;  // h
 };
 
 simulation::Scenario EightAndMore(const Case& c) {
@@ -30,6 +31,7 @@ simulation::Scenario EightAndMore(const Case& c) {
   s.late = c.joiners;
   s.schedule.schedule = c.schedule;
   s.link.latency = absl::Milliseconds(c.latency);
+  s.overlap = c.overlap;
   s.step_jitter = 0.02;
   s.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   s.noise = 0.1;
@@ -79,11 +81,14 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"permuted-ring"}, Case{"fixed"}, Case{"fixed", 1, 0},
                       Case{"fixed", 1, 15}, Case{"fixed", 2},
                       Case{"fixed", 2, 0}, Case{"fixed", 4},
-                      Case{"permuted-ring", 2}, Case{"permuted-ring", 4}),
+                      Case{"permuted-ring", 2}, Case{"permuted-ring", 4},
+                      Case{"fixed", 1, 5, 3}, Case{"fixed", 2, 5, 3},
+                      Case{"fixed", 2, 5, 0}, Case{"permuted-ring", 2, 5, 2},
+                      Case{"permuted-ring", 4, 5, 3}),
     [](const auto& info) {
       const Case& c = info.param;
       return (c.schedule == "fixed" ? "Fixed" : "Permuted") +
-             absl::StrCat(c.joiners, "Over", c.latency, "ms");
+             absl::StrCat(c.joiners, "Over", c.latency, "ms", c.overlap);
     });
 
 }  // namespace

@@ -274,11 +274,13 @@ void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
       member.standing = Standing::kLeft;
       ++record_.counts.leaves;
       // Who has not got to the round of its departure would wait for it.  The
-      // same members mix from that round on, so nobody waits for another one.
+      // same members mix from that round on, so nobody waits for another one;
+      // an older disk may not know who they are.
       const std::vector<uint64_t> rounds = Rounds();
       if (!rounds.empty() &&
           rounds.back() < record_.view.DepartureOf(member.id).value_or(0)) {
-        record_.view = NextView(record_.view.from_round);
+        const bool own = record_.view.generation == record_.generation;
+        record_.view = NextView(own ? record_.view.from_round : FutureRound());
       }
     }
     ++version_;
