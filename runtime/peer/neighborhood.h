@@ -176,7 +176,7 @@ class Neighborhood final : public TransportListener {
     std::shared_ptr<const Codec> codec, other_codec;
     DeadlineEstimator deadline;
     std::map<ExchangeId, absl::Time> emitted;  // and not heard
-    uint64_t begins = 0;                       // of a newcomer: first round
+    uint64_t begins = 0;                       // round of its first exchange
     FormatChooser formats = {};                // of what this end receives
     WireFormat told = WireFormat::kDenseF32;   // in an event
     bool overdue = false, newcomer = false, resting = false, gone = false;

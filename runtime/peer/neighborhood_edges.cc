@@ -73,7 +73,7 @@ absl::Status Neighborhood::Add(NewEdge added) {
               DeadlineEstimator(options_.deadline),
               {}};
   entry.newcomer = added.newcomer;
-  if (added.newcomer) entry.begins = RoundOf(added.frontier);
+  entry.begins = RoundOf(added.frontier);
   entry.address = added.address;
   Entry& kept = edges_.emplace(peer, std::move(entry)).first->second;
   if (!added.absent) transport_->Connect(peer, added.address);
