@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

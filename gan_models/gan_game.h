@@ -16,7 +16,7 @@
 #include "algorithms/game/game.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/losses.h"
-#include "gan_models/network.h"
+#include "gan_models/networks/network.h"
 
 namespace gossamer {
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/compute.h"
-#include "gan_models/layers.h"
-#include "gan_models/tensor_table.h"
-#include "runtime/base/status_macros.h"
+#include "gan_models/networks/layers.h"
+#include "gan_models/networks/tensor_table.h"
 
 namespace gossamer {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "algorithms/gradients/value_coder.h"
+#include "algorithms/compress/value_coder.h"
 
 namespace gossamer {
 

@@ -5,12 +5,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/data/dataset.h"
-#include "gan_models/gan_evaluator.h"
+#include "gan_models/evaluation/gan_evaluator.h"
 #include "gan_models/gan_game.h"
 #include "gan_models/losses.h"
-#include "gan_models/network.h"
-#include "runtime/base/status_macros.h"
+#include "gan_models/networks/network.h"
 
 namespace gossamer {
 namespace {

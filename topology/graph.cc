@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "topology/graph.h"
 #include "topology/mixing_matrix.h"
 #include "topology/sites.h"

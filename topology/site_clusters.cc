@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "topology/edge_costs.h"
 
 namespace gossamer {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/ids.h"
+#include "algorithms/base/ids.h"
 
 namespace gossamer {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "topology/skewed_sampling.h"
 
 namespace gossamer {

@@ -20,10 +20,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/base/payload.h"
 #include "algorithms/collective/all_reduce_form.h"
 #include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/kernels/kernels.h"
-#include "runtime/base/payload.h"
 
 namespace gossamer {
 

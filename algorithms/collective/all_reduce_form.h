@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/base/payload.h"
+#include "algorithms/base/payload.h"
 
 namespace gossamer {
 

@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 
 namespace gossamer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 

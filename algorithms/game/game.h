@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/base/parameter_layout.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/state.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/state.h"
 
 namespace gossamer {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {

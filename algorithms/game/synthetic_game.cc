@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/game/saddle_game.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -5,7 +5,7 @@
 // (a, b) of peer r: the fleet's plus shifts that sum to zero over the peers.
 // A coupling of pairs stands for the networks'; noise is left out because
 // drawing it costs more than the rest.  Knows nothing of time: whoever wants a
-// step to take a given one paces it (runtime/peer/paced_game.h).
+// step to take a given one paces it (runtime/config/paced_game.h).
 
 #ifndef GOSSAMER_ALGORITHMS_GAME_SYNTHETIC_GAME_H_
 #define GOSSAMER_ALGORITHMS_GAME_SYNTHETIC_GAME_H_

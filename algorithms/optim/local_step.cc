@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/state.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/optimizer.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/state.h"
 
 namespace gossamer {
 

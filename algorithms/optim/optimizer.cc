@@ -7,10 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/optim/adam.h"
 #include "algorithms/optim/gradient_descent.h"
 #include "algorithms/optim/primal_dual.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/state.h"
 #include "algorithms/kernels/kernels.h"
-#include "runtime/base/state.h"
 
 namespace gossamer {
 

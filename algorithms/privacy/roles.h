@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/base/state.h"
 #include "algorithms/privacy/vote_message.h"
-#include "runtime/base/state.h"
 
 namespace gossamer {
 

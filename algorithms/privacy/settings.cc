@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/privacy/topagg.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 
 namespace gossamer {
 

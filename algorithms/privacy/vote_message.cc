@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
-#include "runtime/base/little_endian.h"
+#include "algorithms/base/little_endian.h"
 
 namespace gossamer {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/data/cifar_files.h"
 #include "gan_models/data/shards.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/rng.h"
 #include "gan_models/make_game.h"
-#include "runtime/base/rng.h"
 
 namespace gossamer {
 

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "gan_models/data/emoji_font.h"
 #include "gan_models/data/emoji_list.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {

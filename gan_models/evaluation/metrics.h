@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 
 namespace gossamer {
 

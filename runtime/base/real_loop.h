@@ -15,8 +15,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/mutex.h"
 
 namespace gossamer {
 

@@ -16,9 +16,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/durable_file.h"
-#include "runtime/base/status_macros.h"
 
 // A file is: u64 length of the header, the header (JSON, padded with blanks to
 // a multiple of 8), the tensors' bytes.  Header and values are little-endian.

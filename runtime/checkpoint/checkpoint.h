@@ -16,8 +16,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "algorithms/base/state.h"
 #include "runtime/base/safetensors.h"
-#include "runtime/base/state.h"
 
 namespace gossamer {
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/safetensors.h"
-#include "runtime/base/seeded_bug.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -11,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
+#include "runtime/config/run_config.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/join_desk.h"
-#include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {

@@ -14,15 +14,15 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/descriptor_limit.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/issuer_client.h"
 #include "runtime/cli/issuer_service.h"
+#include "runtime/config/run_config.h"
 #include "runtime/identity/join_desk.h"
-#include "runtime/peer/run_config.h"
 #include "runtime/transport/grpc/steady_deadline.h"
 
 namespace gossamer {

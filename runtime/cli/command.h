@@ -33,7 +33,6 @@ void AddGraph(Command& program);
 void AddMethods(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
-void AddSimulate(Command& program);
 void AddStatus(Command& program);
 void AddMeasure(Command& program);
 void AddCerts(Command& program);

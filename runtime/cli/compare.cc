@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/compare_panels.h"
 #include "runtime/cli/compare_plan.h"
@@ -22,7 +22,7 @@
 #include "runtime/cli/comparison.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/run_folder.h"
-#include "runtime/peer/run_config.h"
+#include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {

@@ -9,15 +9,15 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/contenders.h"
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
+#include "runtime/config/config_text.h"
+#include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/peer/config_text.h"
-#include "runtime/peer/run_config.h"
 #include "runtime/telemetry/summary.h"
 
 namespace gossamer {

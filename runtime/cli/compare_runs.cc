@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
-#include "runtime/peer/run_config.h"
+#include "runtime/config/run_config.h"
 #include "runtime/telemetry/elapsed.h"
 #include "runtime/telemetry/progress.h"
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "algorithms/methods/catalogue.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/peer/run_config.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/method/catalogue.h"
+#include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {

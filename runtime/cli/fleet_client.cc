@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "proto/topology.grpc.pb.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/transport/grpc/replicas.h"
 #include "runtime/transport/grpc/tls.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 

@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "proto/topology.pb.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/telemetry/progress.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 

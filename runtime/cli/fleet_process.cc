@@ -20,7 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/telemetry/progress.h"
 

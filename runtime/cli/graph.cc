@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/telemetry/graph_picture.h"
 #include "topology/mixing_matrix.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "algorithms/base/status_macros.h"
 #include "proto/issuer.grpc.pb.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/newcomer.h"

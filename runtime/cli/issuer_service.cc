@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/plain_text.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/plain_text.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/transport/grpc/socket_tuning.h"
 #include "runtime/transport/grpc/tls.h"
 

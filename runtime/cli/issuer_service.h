@@ -18,12 +18,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
 #include "proto/issuer.grpc.pb.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/token_bucket.h"
 #include "runtime/identity/join_desk.h"
-#include "runtime/telemetry/service_event.h"
 #include "runtime/transport/grpc/stranger_gate.h"
+#include "topology/fleet/service_event.h"
 
 namespace gossamer {
 

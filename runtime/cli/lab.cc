@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/conditions.h"
@@ -22,8 +22,8 @@
 #include "runtime/cli/lab_report.h"
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/train.h"
+#include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/peer/run_config.h"
 
 namespace gossamer {
 namespace {

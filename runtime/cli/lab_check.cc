@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/lab/link_meter.h"
 #include "runtime/lab/units.h"
 

@@ -36,7 +36,6 @@ int main(int argc, char** argv) {
   gossamer::AddMethods(program);
   gossamer::AddMeasure(program);
   gossamer::AddPlan(program);
-  gossamer::AddSimulate(program);
   gossamer::AddDoctor(program);
   gossamer::AddStatus(program);
   gossamer::AddCerts(program);

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/survey_matrix.h"

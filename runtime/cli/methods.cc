@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "algorithms/methods/catalogue.h"
+#include "algorithms/method/catalogue.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/plan_check.h"
 #include "runtime/cli/plan_input.h"

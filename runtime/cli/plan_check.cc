@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/telemetry/summary.h"

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/peer/run_config.h"
 #include "runtime/plan/matrix_text.h"
 
 namespace gossamer {

@@ -7,17 +7,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/cli/conditions.h"
-#include "runtime/peer/run_config.h"
+#include "runtime/config/run_config.h"
+#include "runtime/sim/rehearsal.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/telemetry/progress.h"
-#include "topology/service/rehearsal/rehearsal.h"
 
 namespace gossamer {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/checkpoint_store.h"
-#include "runtime/peer/run_config.h"
+#include "runtime/config/run_config.h"
 #include "runtime/telemetry/metrics_log.h"
 
 namespace gossamer {

@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/plain_text.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/plain_text.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/fleet_client.h"
-#include "runtime/telemetry/event_tally.h"
-#include "runtime/telemetry/service_event.h"
+#include "topology/fleet/event_tally.h"
+#include "topology/fleet/service_event.h"
 
 namespace gossamer {
 namespace {

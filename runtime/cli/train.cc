@@ -11,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/status_macros.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/conditions.h"
 #include "runtime/cli/local_fleet.h"
-#include "runtime/peer/composition_check.h"
-#include "runtime/peer/run_config.h"
-#include "runtime/telemetry/event_kind.h"
+#include "runtime/config/composition_check.h"
+#include "runtime/config/run_config.h"
+#include "topology/fleet/event_kind.h"
 
 namespace gossamer {
 namespace {

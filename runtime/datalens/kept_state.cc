@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/privacy/settings.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

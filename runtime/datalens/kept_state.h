@@ -17,8 +17,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/state.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/state.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/checkpoint/file_ops.h"
 

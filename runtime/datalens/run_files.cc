@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/privacy/vote_message.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/file_ops.h"
 #include "runtime/datalens/run_text.h"
 #include "runtime/datalens/student_peer.h"

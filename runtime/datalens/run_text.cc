@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "runtime/base/spelling.h"
+#include "algorithms/base/spelling.h"
 
 namespace gossamer {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/privacy/topagg.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -19,13 +19,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/payload.h"
+#include "algorithms/base/rng.h"
 #include "algorithms/privacy/rdp_accountant.h"
 #include "algorithms/privacy/roles.h"
 #include "algorithms/privacy/settings.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/payload.h"
-#include "runtime/base/rng.h"
 #include "runtime/datalens/kept_state.h"
 #include "runtime/transport/transport.h"
 

@@ -15,10 +15,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "algorithms/base/state.h"
 #include "algorithms/privacy/roles.h"
 #include "algorithms/privacy/settings.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/state.h"
 #include "runtime/datalens/kept_state.h"
 #include "runtime/transport/transport.h"
 

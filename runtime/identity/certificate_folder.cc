@@ -9,8 +9,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/address.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -25,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "runtime/base/mutex.h"
+#include "algorithms/base/mutex.h"
 #include "runtime/identity/certificate.h"
 #include "runtime/identity/identity.h"
 

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/base/ids.h"
+#include "algorithms/base/ids.h"
 
 namespace gossamer {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/identity/certificate.h"
 #include "runtime/identity/openssl.h"
 

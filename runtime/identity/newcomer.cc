@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/identity/pem_file.h"

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/lab/urgency.h"
 

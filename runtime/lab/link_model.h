@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 
 namespace gossamer {
 

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
 #include "proto/lab.pb.h"
-#include "runtime/base/status_macros.h"
+#include "runtime/config/config_text.h"
 #include "runtime/lab/scenario_check.h"
 #include "runtime/lab/units.h"
-#include "runtime/peer/config_text.h"
 
 namespace gossamer {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/spelling.h"
+#include "algorithms/base/spelling.h"
 #include "runtime/lab/units.h"
 
 namespace gossamer {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "runtime/base/ids.h"
+#include "algorithms/base/ids.h"
 
 namespace gossamer {
 

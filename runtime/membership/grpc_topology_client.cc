@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/topology.grpc.pb.h"
 #include "runtime/base/real_loop.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/transport/grpc/replicas.h"
 #include "runtime/transport/grpc/tls.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 

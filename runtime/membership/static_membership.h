@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/mutex.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/mutex.h"
-#include "runtime/membership/membership.h"
+#include "topology/fleet/membership.h"
 
 namespace gossamer {
 

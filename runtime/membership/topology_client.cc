@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/rng.h"
-#include "runtime/base/seeded_bug.h"
-#include "runtime/membership/protocol.h"
-#include "runtime/membership/view_message.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/seeded_bug.h"
+#include "topology/fleet/protocol.h"
+#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {

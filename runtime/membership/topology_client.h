@@ -18,10 +18,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/ids.h"
-#include "runtime/membership/membership.h"
+#include "topology/fleet/membership.h"
 
 namespace gossamer {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
 #include "algorithms/collective/collective_message.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "algorithms/base/ids.h"
 #include "algorithms/collective/all_reduce.h"
-#include "algorithms/gradients/gradient_compressor.h"
-#include "runtime/base/ids.h"
+#include "algorithms/compress/gradient_compressor.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {

@@ -13,11 +13,11 @@
 #include <span>
 #include <vector>
 
-#include "algorithms/gossip/codec_side.h"
-#include "algorithms/gossip/edge.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge.h"
 #include "algorithms/optim/local_step.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/parameter_layout.h"
 
 namespace gossamer {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/peer/wrap_watch.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/neighborhood/wrap_watch.h"
 
 namespace gossamer {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/seeded_bug.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/peer/peer.h"
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "algorithms/gossip/saved_edge.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/edge/saved_edge.h"
 #include "runtime/peer/peer.h"
 
 namespace gossamer {

@@ -1,7 +1,7 @@
 #include "runtime/peer/peer_spec.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/membership/membership.h"
+#include "topology/fleet/membership.h"
 
 namespace gossamer {
 

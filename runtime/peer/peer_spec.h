@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "algorithms/codec/codec.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/compress/codec.h"
 #include "algorithms/optim/local_step.h"
-#include "runtime/base/ids.h"
-#include "runtime/peer/deadline.h"
+#include "runtime/neighborhood/deadline.h"
 
 namespace gossamer {
 

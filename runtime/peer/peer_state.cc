@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "algorithms/gossip/saved_edge.h"
-#include "runtime/base/seeded_bug.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/membership/protocol.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/edge/saved_edge.h"
 #include "runtime/peer/peer.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/seeded_bug.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/neighborhood/replica_budget.h"
 #include "runtime/peer/peer.h"
-#include "runtime/peer/replica_budget.h"
 #include "topology/mixing_matrix.h"
 
 namespace gossamer {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "algorithms/base/seeded_bug.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/seeded_bug.h"
 #include "runtime/base/task.h"
 
 namespace gossamer {

@@ -22,7 +22,7 @@
 namespace gossamer {
 
 // Bytes that a codec reads and writes in a second; those of the default codecs
-// measured by codec_benchmark are 15 to 33 on one core (algorithms/codec).
+// measured by codec_benchmark are 15 to 33 on one core (algorithms/compress).
 inline constexpr double kCodecBytesPerSecond = 15e9;
 
 struct PlanRequest {

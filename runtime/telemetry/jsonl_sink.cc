@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/telemetry/metrics_log.h"
 
 namespace gossamer {

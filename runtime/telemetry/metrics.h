@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "runtime/telemetry/event_kind.h"
+#include "topology/fleet/event_kind.h"
 
 namespace gossamer {
 

@@ -7,9 +7,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/plain_text.h"
+#include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/plain_text.h"
-#include "runtime/base/status_macros.h"
 
 namespace gossamer {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/payload.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/payload.h"
 
 namespace gossamer {
 

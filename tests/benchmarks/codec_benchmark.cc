@@ -32,9 +32,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "algorithms/codec/codec.h"
-#include "algorithms/codec/packer.h"
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/compress/packer.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {

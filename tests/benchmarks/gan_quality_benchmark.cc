@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/base/rng.h"
 #include "algorithms/optim/optimizer.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/command_line.h"
-#include "runtime/base/rng.h"
 
 namespace gossamer {
 namespace {

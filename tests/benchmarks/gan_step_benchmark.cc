@@ -30,11 +30,11 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/base/rng.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/losses.h"
 #include "gan_models/make_game.h"
-#include "gan_models/network.h"
-#include "runtime/base/rng.h"
+#include "gan_models/networks/network.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {

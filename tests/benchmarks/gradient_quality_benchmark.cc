@@ -27,14 +27,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "algorithms/codec/wire_layout.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/wire_layout.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/learned_coder.h"
 #include "gan_models/make_game.h"
 #include "runtime/base/command_line.h"
-#include "runtime/base/status_macros.h"
-#include "tests/algorithms/gradient_fleet.h"
+#include "tests/algorithms/compress/gradient_fleet.h"
 
 namespace gossamer {
 namespace {

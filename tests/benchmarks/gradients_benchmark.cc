@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "algorithms/gradients/gradient_compressor.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/gradient_compressor.h"
 #include "gan_models/learned_coder.h"
-#include "runtime/base/rng.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "algorithms/base/rng.h"
 #include "algorithms/kernels/kernels.h"
-#include "runtime/base/rng.h"
 #include "tests/benchmarks/timing.h"
 
 namespace gossamer {

@@ -22,8 +22,8 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/membership/static_membership.h"
 #include "runtime/peer/peer.h"
-#include "runtime/telemetry/sketch.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "topology/fleet/sketch.h"
 
 namespace gossamer {
 namespace {

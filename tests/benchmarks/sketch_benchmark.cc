@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "runtime/base/rng.h"
-#include "runtime/telemetry/sketch.h"
+#include "algorithms/base/rng.h"
+#include "topology/fleet/sketch.h"
 
 namespace gossamer {
 namespace {

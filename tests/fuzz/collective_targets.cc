@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 #include "algorithms/collective/all_reduce.h"
 #include "algorithms/collective/all_reduce_schedule.h"
 #include "algorithms/collective/collective_message.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {

@@ -8,14 +8,14 @@
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
-#include "runtime/base/virtual_loop.h"
-#include "runtime/membership/parse_message.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
-#include "runtime/membership/view_message.h"
+#include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/message.h"
-#include "topology/service/control_plane.h"
+#include "topology/fleet/control_plane.h"
+#include "topology/fleet/parse_message.h"
+#include "topology/fleet/protocol.h"
+#include "topology/fleet/view_message.h"
 
 namespace gossamer::fuzz {
 namespace {

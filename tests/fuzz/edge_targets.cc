@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/gossip/edge.h"
-#include "algorithms/gossip/frame.h"
-#include "algorithms/gossip/saved_edge.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
-#include "runtime/base/rng.h"
-#include "tests/algorithms/edge_pair.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/edge/edge.h"
+#include "algorithms/edge/frame.h"
+#include "algorithms/edge/saved_edge.h"
+#include "tests/algorithms/edge/edge_pair.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {

@@ -82,7 +82,7 @@ inline constexpr size_t kSmallAllocation = 256 << 10;
 // longer than its input, up to this (kSafeStringSize): it reserves, never
 // touches what it has reserved, and gives it back as it refuses the message.
 // gRPC parses before we see a request, so no check of ours would spare it; what
-// we parse ourselves goes through runtime/membership/parse_message.h.
+// we parse ourselves goes through topology/fleet/parse_message.h.
 inline constexpr size_t kProtobufReserve = 50'000'000 + 1;  // with its zero
 
 struct Target {

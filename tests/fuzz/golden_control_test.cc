@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "proto/topology.pb.h"
-#include "runtime/base/virtual_loop.h"
-#include "runtime/membership/protocol.h"
 #include "runtime/membership/topology_client.h"
-#include "runtime/membership/view_message.h"
+#include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/golden_wire.h"
-#include "topology/service/fleet.h"
-#include "topology/service/record_message.h"
+#include "topology/fleet/fleet.h"
+#include "topology/fleet/protocol.h"
+#include "topology/fleet/record_message.h"
+#include "topology/fleet/view_message.h"
 
 namespace gossamer {
 namespace {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 #include "algorithms/collective/collective_message.h"
-#include "algorithms/gossip/frame.h"
-#include "algorithms/gossip/saved_edge.h"
+#include "algorithms/edge/frame.h"
+#include "algorithms/edge/saved_edge.h"
 #include "gmock/gmock.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
 #include "tests/fuzz/golden_wire.h"
 
 namespace gossamer {

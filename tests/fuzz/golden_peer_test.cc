@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/virtual_loop.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/state_transfer.h"
 #include "runtime/identity/join_token.h"
-#include "runtime/peer/inputs_log.h"
-#include "runtime/peer/link_prober.h"
-#include "runtime/peer/state_transfer.h"
-#include "tests/cli/temporary_folder.h"
+#include "runtime/neighborhood/link_prober.h"
+#include "runtime/replay/inputs_log.h"
+#include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/golden_wire.h"
 #include "tests/fuzz/largest_allocation.h"
 #include "tests/testing/at_once.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "runtime/peer/refusals.h"
+#include "runtime/neighborhood/refusals.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"
 #include "tests/fuzz/golden_wire.h"

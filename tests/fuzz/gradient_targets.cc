@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/gradients/gradient_compressor.h"
-#include "algorithms/gradients/linear_coder.h"
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/compress/linear_coder.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {

@@ -4,8 +4,8 @@
 #define GOSSAMER_TESTS_FUZZ_MESSAGE_H_
 
 #include "google/protobuf/stubs/logging.h"
-#include "runtime/membership/protocol.h"
 #include "tests/fuzz/fuzz.h"
+#include "topology/fleet/protocol.h"
 
 namespace gossamer::fuzz {
 

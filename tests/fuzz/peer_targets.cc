@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
-#include "runtime/base/virtual_loop.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 #include "runtime/checkpoint/snapshot.h"
-#include "runtime/peer/link_prober.h"
-#include "runtime/peer/refusals.h"
-#include "runtime/peer/state_transfer.h"
+#include "runtime/checkpoint/state_transfer.h"
+#include "runtime/neighborhood/link_prober.h"
+#include "runtime/neighborhood/refusals.h"
+#include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/testing/at_once.h"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/state.h"
 #include "algorithms/privacy/settings.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "proto/checkpoint.pb.h"
-#include "runtime/base/state.h"
 #include "runtime/checkpoint/file_ops.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/datalens/kept_state.h"

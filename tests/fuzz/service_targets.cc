@@ -12,13 +12,13 @@
 #include "runtime/cli/fleet_client.h"
 #include "runtime/cli/survey_matrix.h"
 #include "runtime/plan/matrix_text.h"
+#include "runtime/service/sqlite_store.h"
 #include "runtime/telemetry/progress.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/message.h"
-#include "topology/service/control_plane.h"
-#include "topology/service/record_message.h"
-#include "topology/service/sqlite_store.h"
+#include "topology/fleet/control_plane.h"
+#include "topology/fleet/record_message.h"
 
 namespace gossamer::fuzz {
 namespace {

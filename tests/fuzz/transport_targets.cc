@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 #include "runtime/base/address.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
 #include "runtime/lab/packet.h"
 #include "runtime/transport/grpc/chunking.h"
 #include "runtime/transport/grpc/hello.h"

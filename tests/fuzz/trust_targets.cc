@@ -19,10 +19,10 @@
 #include "runtime/identity/join_desk.h"
 #include "runtime/identity/join_token.h"
 #include "runtime/identity/newcomer.h"
-#include "runtime/membership/parse_message.h"
 #include "runtime/membership/view_signature.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/fuzz.h"
+#include "topology/fleet/parse_message.h"
 
 namespace gossamer::fuzz {
 namespace {

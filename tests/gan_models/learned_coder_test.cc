@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "gan_models/make_game.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/base/rng.h"
-#include "tests/algorithms/gradient_fleet.h"
+#include "tests/algorithms/compress/gradient_fleet.h"
 
 namespace gossamer {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "algorithms/base/rng.h"
 #include "gtest/gtest.h"
-#include "runtime/base/rng.h"
 
 namespace gossamer {
 namespace {

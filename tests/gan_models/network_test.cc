@@ -1,4 +1,4 @@
-#include "gan_models/network.h"
+#include "gan_models/networks/network.h"
 
 #include <cmath>
 #include <set>

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
 #include "gan_models/data/cifar_files.h"
 #include "gtest/gtest.h"
-#include "runtime/base/rng.h"
 
 namespace gossamer {
 

@@ -1,7 +1,7 @@
 // Against libtorch's own operations, in double precision: values, first
 // derivatives, and those of a gradient penalty.
 
-#include "gan_models/twice_differentiable.h"
+#include "gan_models/networks/twice_differentiable.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
+#include "algorithms/base/rng.h"
 #include "gtest/gtest.h"
-#include "runtime/base/rng.h"
 
 namespace gossamer {
 namespace {

@@ -10,8 +10,8 @@ import os
 import re
 import sys
 
-CATALOGUE = "runtime/telemetry/event_kind.h"
-OF_SERVICES = "runtime/telemetry/service_event.h"
+CATALOGUE = "topology/fleet/event_kind.h"
+OF_SERVICES = "topology/fleet/service_event.h"
 
 
 TOLD = re.compile(r'(?:Tell|TellSeldom|TellSparingly|NoteRefused)\(\s*"(\w+)"')

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/base/rng.h"
-#include "runtime/base/seeded_bug.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/seeded_bug.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 
 namespace gossamer {

@@ -1,4 +1,4 @@
-#include "topology/service/simulation/correction_ledger.h"
+#include "tests/simulation/correction_ledger.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

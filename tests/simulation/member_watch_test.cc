@@ -1,4 +1,4 @@
-#include "topology/service/simulation/member_watch.h"
+#include "tests/simulation/member_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "topology/service/simulation/memory_disk.h"
+#include "tests/simulation/memory_disk.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

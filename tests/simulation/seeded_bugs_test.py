@@ -3,7 +3,7 @@
 many seeds, be found again by the line that is printed for it, and without it
 nothing may be: neither in that seed nor in the first so many.
 
-usage: seeded_bugs_test.py GOSSAMER [BUG ...]
+usage: seeded_bugs_test.py FLEET_SWARM [BUG ...]
 """
 
 import json
@@ -56,7 +56,7 @@ BUGS = {
 # Rules of the edge that only its search breaks (edge_search_test): no schedule
 # of the simulation is as wicked.
 BY_SEARCH = {"basis-twice", "reset-any-time", "no-nonce"}
-SOURCES = ("algorithms", "runtime", "topology")
+SOURCES = ("algorithms", "runtime", "topology", "tests/simulation")
 # Where the search begins, of those that few seeds show.
 FIRST = {"commit-unacknowledged": 361, "leave-unanswered": 2661, "greet-nobody": 9541,
          "keep-turns": 781}
@@ -65,8 +65,8 @@ AT_ONCE = 20
 JOBS = 2
 
 
-def violations(gossamer, bug, start, seeds):
-    command = [gossamer, "simulate", "--from", str(start), "--seeds",
+def violations(fleet_swarm, bug, start, seeds):
+    command = [fleet_swarm, "--from", str(start), "--seeds",
                str(seeds), "--jobs", str(JOBS), "--json"]
     if bug:
         command += ["--bug", bug]
@@ -101,25 +101,25 @@ def planted():
     return names
 
 
-def replays(gossamer, first):
+def replays(fleet_swarm, first):
     """The printed line shows the same again, be it an assertion."""
-    again = subprocess.run([gossamer, *first["replay"].split()[1:]],
+    again = subprocess.run([fleet_swarm, *first["replay"].split()[1:]],
                            capture_output=True, text=True, check=False)
     return (again.returncode == first.get("code", 1)
             and first["what"] in again.stdout + again.stderr)
 
 
-def find(gossamer, bug):
+def find(fleet_swarm, bug):
     first = FIRST.get(bug, 1)
     for start in range(first, first + SEEDS, AT_ONCE):
-        found = violations(gossamer, bug, start, AT_ONCE)
+        found = violations(fleet_swarm, bug, start, AT_ONCE)
         if found:
             return found[0]
     return None
 
 
 def main():
-    gossamer = sys.argv[1]
+    fleet_swarm = sys.argv[1]
     only = sys.argv[2:]
     unlisted = planted() - set(BUGS) - BY_SEARCH
     if unlisted or not planted() > set(BUGS):
@@ -133,12 +133,12 @@ def main():
     missed = []
     for bug in looked_for:
         breaks = BUGS[bug]
-        first = find(gossamer, bug)
-        if first and not replays(gossamer, first):
+        first = find(fleet_swarm, bug)
+        if first and not replays(fleet_swarm, first):
             missed.append(bug)
             print(f"{bug}: seed {first['seed']} does not show it again: "
                   f"{first}", flush=True)
-        elif first and violations(gossamer, None, first["seed"], 1):
+        elif first and violations(fleet_swarm, None, first["seed"], 1):
             missed.append(bug)
             print(f"{bug}: seed {first['seed']} shows something without it, "
                   "too", flush=True)
@@ -148,7 +148,7 @@ def main():
         else:
             missed.append(bug)
             print(f"{bug} ({breaks}): NOT FOUND in {SEEDS} seeds", flush=True)
-    false_alarms = [] if only else violations(gossamer, None, 1, SEEDS)
+    false_alarms = [] if only else violations(fleet_swarm, None, 1, SEEDS)
     for alarm in false_alarms:
         print(f"without a bug: seed {alarm['seed']}: {alarm['what']}")
     print(f"{len(looked_for) - len(missed)} of {len(looked_for)} bugs found")

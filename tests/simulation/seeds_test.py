@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Seeds of `gossamer simulate` without a violation, that do what they are said
+"""Seeds of `fleet_swarm` without a violation, that do what they are said
 to: neither more nor much less work than usual (counted, since time is not the
 same twice), every kind of fault, and fleets that come to one mind.
 
-usage: seeds_test.py GOSSAMER FROM SEEDS
+usage: seeds_test.py FLEET_SWARM FROM SEEDS
 """
 
 import json
@@ -78,7 +78,7 @@ def fault_problems(told, seeds):
 
 def main():
     program, first, seeds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    with subprocess.Popen([program, "simulate", "--from", first, "--seeds",
+    with subprocess.Popen([program, "--from", first, "--seeds",
                            str(seeds), "--jobs", "1", "--json"],
                           stdout=subprocess.PIPE, text=True) as run:
         try:

@@ -1,4 +1,4 @@
-#include "topology/service/simulation/simulation.h"
+#include "tests/simulation/simulation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/codec/codec.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/game/quadratic_game.h"
-#include "algorithms/gradients/gradient_compressor.h"
 #include "algorithms/optim/local_step.h"
-#include "tests/algorithms/gradient_fleet.h"
+#include "tests/algorithms/compress/gradient_fleet.h"
+#include "tests/simulation/composition.h"
 #include "topology/mixing_schedule.h"
-#include "topology/service/simulation/composition.h"
 #include "topology/view.h"
 
 namespace gossamer::simulation {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/membership/membership.h"
+#include "topology/fleet/membership.h"
 
 namespace gossamer {
 

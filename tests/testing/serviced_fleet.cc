@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "topology/service/simulation/composition.h"
-#include "topology/service/simulation/end_checks.h"
+#include "tests/simulation/composition.h"
+#include "tests/simulation/end_checks.h"
 
 namespace gossamer {
 

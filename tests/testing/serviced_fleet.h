@@ -1,5 +1,5 @@
 // A whole fleet in virtual time with the real topology service: peers, edges
-// and control plane as gossamer simulate runs them, with the faults that a test
+// and control plane as fleet_swarm runs them, with the faults that a test
 // asks for and no others.
 //
 // Every correction, step and view is looked at as there; what must never be and
@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "runtime/base/virtual_loop.h"
-#include "runtime/transport/sim/sim_network.h"
-#include "topology/service/simulation/correction_ledger.h"
-#include "topology/service/simulation/scenario.h"
-#include "topology/service/simulation/seats.h"
-#include "topology/service/simulation/sim_life.h"
-#include "topology/service/simulation/sim_service.h"
+#include "runtime/sim/sim_network.h"
+#include "runtime/sim/sim_service.h"
+#include "runtime/sim/virtual_loop.h"
+#include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/seats.h"
+#include "tests/simulation/sim_life.h"
 
 namespace gossamer {
 

@@ -15,11 +15,11 @@
 #include "absl/time/time.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
-#include "runtime/base/virtual_loop.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/membership/static_membership.h"
 #include "runtime/peer/peer.h"
-#include "runtime/transport/sim/sim_network.h"
+#include "runtime/sim/sim_network.h"
+#include "runtime/sim/virtual_loop.h"
 
 namespace gossamer {
 

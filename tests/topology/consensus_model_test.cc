@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 #include "topology/mixing_matrix.h"
 
 namespace gossamer {

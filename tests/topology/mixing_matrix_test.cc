@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 
 namespace gossamer {
 namespace {

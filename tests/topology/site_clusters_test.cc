@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/base/rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/base/rng.h"
 #include "topology/sites.h"
 
 namespace gossamer {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/rng.h"
+#include "algorithms/base/rng.h"
 
 namespace gossamer {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 
 namespace gossamer {
 namespace {

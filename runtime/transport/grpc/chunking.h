@@ -26,7 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/base/buffer_pool.h"
+#include "algorithms/base/buffer_pool.h"
 #include "runtime/transport/grpc/byte_budget.h"
 #include "runtime/transport/transport.h"
 

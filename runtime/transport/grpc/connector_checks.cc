@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 #include "runtime/base/steady_time.h"
 #include "runtime/transport/grpc/connector.h"
 

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "runtime/base/ids.h"
+#include "algorithms/base/ids.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/identity/certificate_folder.h"
 #include "runtime/transport/grpc/hello.h"

@@ -4,8 +4,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/crc32c.h"
-#include "runtime/base/little_endian.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
 
 namespace gossamer {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/version_range.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/version_range.h"
 
 namespace gossamer {
 

@@ -18,7 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
-#include "runtime/base/mutex.h"
+#include "algorithms/base/mutex.h"
 
 namespace gossamer {
 

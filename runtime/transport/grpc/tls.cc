@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "runtime/base/status_macros.h"
+#include "algorithms/base/status_macros.h"
 
 namespace gossamer {
 namespace {

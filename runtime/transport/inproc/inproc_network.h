@@ -15,9 +15,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/mutex.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/mutex.h"
 #include "runtime/transport/transport.h"
 
 namespace gossamer {

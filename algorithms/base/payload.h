@@ -1,0 +1,41 @@
+// Immutable, reference-counted bytes: encoded once, sent and kept by
+// reference, decoded in place.
+//
+// Knows nothing of what the bytes mean or where they came from.
+
+#ifndef GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_
+#define GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gossamer {
+
+class Payload {
+ public:
+  Payload() = default;
+  // `owner` keeps `bytes` alive: a vector, a pooled buffer, a received slice.
+  Payload(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : bytes_(bytes), owner_(std::move(owner)) {}
+
+  static Payload FromVector(std::vector<std::byte> v) {
+    auto owner = std::make_shared<const std::vector<std::byte>>(std::move(v));
+    const std::span<const std::byte> bytes(*owner);
+    return Payload(bytes, std::move(owner));
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_BASE_PAYLOAD_H_

@@ -1,0 +1,19 @@
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+
+#ifdef GOSSAMER_SEEDED_BUGS
+namespace {
+
+std::string& Planted() {
+  static std::string name;
+  return name;
+}
+
+}  // namespace
+
+void PlantBug(std::string_view name) { Planted() = std::string(name); }
+bool SeededBug(std::string_view name) { return Planted() == name; }
+#endif
+
+}  // namespace gossamer

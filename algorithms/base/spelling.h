@@ -1,0 +1,24 @@
+// The name that was probably meant, for errors about one that is not known.
+//
+// Pure; knows nothing of what is named.
+
+#ifndef GOSSAMER_ALGORITHMS_BASE_SPELLING_H_
+#define GOSSAMER_ALGORITHMS_BASE_SPELLING_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gossamer {
+
+// The nearest of `known` by edit distance, if it is near; else "".
+std::string Nearest(std::string_view word,
+                    std::span<const std::string_view> known);
+
+// "did you mean \"x\"?" if one is near, else "known: a, b, c".
+std::string Suggestion(std::string_view word,
+                       std::span<const std::string_view> known);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_BASE_SPELLING_H_

@@ -1,0 +1,185 @@
+// Codecs: what a snapshot becomes on the wire and how two of them make a
+// correction.
+//
+// A codec is a policy over wire formats.  A wire format maps a span of floats
+// to bytes of a size known from the layout alone; on the wire they may be
+// packed into fewer (packer.h).  An innovation codec codes x − x̂ and adds what
+// it coded to the replica x̂; a stateless one codes x. Large segments are
+// quantized; small (by default under 1024 parameters) and one-dimensional ones
+// travel in bf16 inside the same payload, so that one coefficient acts on all.
+// Knows nothing of edges, frames or networks. Source: research on compressed
+// gossip (CHOCO, Koloskova, Stich, Jaggi, ICML 2019), in difference form with
+// one replica per edge.
+
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/kernels/kernels.h"
+
+namespace gossamer {
+
+// The `codec` byte of a frame header.  Values are for ever.
+enum class WireFormat : uint8_t {
+  kDenseF32 = 1,
+  kDenseBf16 = 2,
+  kInt8 = 3,
+  kInt4 = 4,
+  kLm2 = 5,
+  kSign = 6,
+  kTopK = 7,
+  kQsgd = 8,
+  kUnit = 9,           // Dyna-COLD's
+  kModulo = 10,        // Moniqua's
+  kPowerColumns = 11,  // PowerGossip's
+  kPowerRows = 12,
+  kMaskedLead = 13,  // masked averages
+  kMaskedFollow = 14,
+};
+// Of those that code values; the others are of codecs of their own.
+inline constexpr int kLastWireFormat = 10;
+
+// How the bytes of a payload are packed on the wire; values are for ever.
+enum class Packing : uint8_t {
+  kNone = 0,
+  kGamma = 1,  // Elias's codes of the levels of kQsgd
+  kOmega = 2,
+  kZstd = 3,
+};
+
+// What the ends of an edge keep of it between exchanges, for a codec.
+enum class EdgeMemory : uint8_t {
+  kNone,
+  kReplicas,  // a sender's replica x̂, and at each end the difference D
+  kError,     // minus what the sender has rounded away so far
+  kShared,    // what both ends have made of the exchanges completed so far
+};
+
+class Packer;
+
+// An encoded snapshot and how to read it.
+struct Encoded {
+  WireFormat format = WireFormat::kDenseF32;
+  std::span<const std::byte> bytes;
+  uint64_t key = 0;  // what Encode was given
+};
+
+// Immutable once made; one serves all edges of a peer.
+class Codec {
+ public:
+  // A name of Names(), and its options: "innov-int4", "innov-topk:k=64",
+  // "qsgd:levels=7,bucket=512,norm=max,coding=omega", "innov-int4:zstd=1".
+  // kInvalidArgument names the known ones, and an option that the caller has
+  // `taken` from the name.
+  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
+      std::string_view name, const ParameterLayout& layout,
+      const Kernels& kernels = HostKernels(), std::string_view taken = {});
+  static std::vector<std::string_view> Names();
+
+  virtual ~Codec() = default;
+  // As it was given to Create.
+  virtual std::string_view name() const = 0;
+  virtual EdgeMemory memory() const = 0;
+  // Floats of it: as many as parameters, or with kShared what the codec says.
+  virtual size_t memory_size() const { return extent().size; }
+  // Of a new incarnation; `upper` at the end with the larger peer id.
+  virtual std::vector<float> InitialMemory(bool upper) const {
+    return std::vector<float>(memory_size());
+  }
+  bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
+  // The consensus step size γ at which mixing with this codec is stable.
+  virtual float gamma() const = 0;
+  // The largest γ, gamma() at least, up to which disagreement shrinks on every
+  // graph; above, on some it grows from round to round, or ends above half of
+  // what it began with.  Of unbiased formats 1/(1 + ω), for which a round's
+  // mean square (1 − γλ)² + γ²λ²ω stays below 1 for every λ < 2 of I − W; of
+  // the others as measured (README.md, "How far γ may go").
+  virtual float largest_gamma() const = 0;
+  // In how many fragments the vector is exchanged, one per exchange; 1: whole.
+  // A codec of several codes nothing itself: what it says of formats, γ and
+  // packing is true of each, its EncodedSize is that of the largest.
+  virtual int fragments() const = 0;
+  // The codec of one fragment, which knows nothing of the others: where it
+  // lies, and the codec of that part of the vector, as if there were no more.
+  // The whole is its own only fragment.
+  virtual Extent extent() const = 0;
+  virtual const Codec& fragment(int i) const = 0;
+
+  // The format of every payload but the first after a reset or resync.
+  virtual WireFormat format() const = 0;
+  // The format of the first payload of an incarnation, and of the first after
+  // a resync boundary (EDGE 4).  Stateless codecs have but one format.
+  virtual WireFormat first_format() const = 0;
+  virtual WireFormat resync_format() const = 0;
+
+  // With kShared: that of the next payload.
+  virtual WireFormat FormatFor(std::span<const float> memory) const {
+    return format();
+  }
+
+  // The formats among which each end of an edge chooses anew for every payload,
+  // the widest first, `format()` among them; empty: there is no choice.
+  virtual std::span<const WireFormat> choices() const = 0;
+  // γ with this format over γ with `format()`.
+  virtual float RelativeGamma(WireFormat format) const = 0;
+
+  // How payloads travel that become shorter by it, and what packs them: null
+  // without packing.  The codec outlives it.
+  virtual Packing packing() const = 0;
+  virtual std::unique_ptr<Packer> MakePacker() const = 0;
+
+  // Bytes of a payload; exact, and the most that travels.  0 for a value that
+  // is no format, so that the byte of a received header may be asked for as it
+  // is.
+  virtual size_t EncodedSize(WireFormat format) const = 0;
+  // With `memory` as in memory():
+  //   kReplicas  x̂: q = C(x − x̂), x̂ += q
+  //   kError    −e: q = C(x + e), e += x − q
+  //   kShared       q = C(x; memory), which only Complete changes
+  //   empty         q = C(x)
+  // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
+  // checked.  What is beyond ±kMaxMagnitude is coded as that.  `key` is the
+  // exchange's id: formats that round at random draw by it and by place, those
+  // without scales have a step of its round.  It is one at both ends, and best
+  // at all peers: equal values are then coded alike, their difference is 0.
+  virtual void Encode(WireFormat format, std::span<const float> x,
+                      std::span<float> memory, uint64_t key,
+                      std::span<std::byte> out) const = 0;
+  // kDataLoss unless Complete can read `payload`: known format, exact size,
+  // scales and values in range, so that D stays finite however many payloads
+  // come.  For bytes from outside, before anything else.
+  virtual absl::Status Validate(const Encoded& payload) const = 0;
+
+  // No value of decode(payload), which has been validated, is larger; cheap.
+  // Of values without scales it is known only whether they are within `limit`:
+  // infinity, if not.  Infinity with kShared.
+  virtual float Reach(const Encoded& payload, float limit) const {
+    return std::numeric_limits<float>::infinity();
+  }
+  // sum += decode(payload), which has been validated.  Not with kShared.
+  virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
+
+  // One completed exchange, in order (EDGE 4, Complete).  Payloads have been
+  // validated; null is a skip, which counts as 0.
+  // With a replica: D += decode(theirs) − decode(mine); if both are there,
+  // x += c·D.  Stateless (`difference` empty): x += c·(decode(theirs) −
+  // decode(mine)) if both are there.  With kShared, `difference` is the memory;
+  // if both are there it and x change, x by opposite increments at both ends.
+  virtual void Complete(const Encoded* mine, const Encoded* theirs, float c,
+                        std::span<float> difference,
+                        std::span<float> x) const = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_CODEC_H_

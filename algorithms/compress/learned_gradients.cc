@@ -1,0 +1,399 @@
+#include "algorithms/compress/learned_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/learning_phases.h"
+#include "algorithms/compress/led_choice.h"
+#include "algorithms/compress/novel_values.h"
+#include "algorithms/compress/whole_gradients.h"
+#include "algorithms/optim/optimizer.h"
+
+namespace gossamer {
+namespace {
+
+// Of the autoencoder, whose loss is a share and so has no units.
+constexpr double kLearningRate = 1e-2;
+// Of a value in the leader's units: squares of all fit into a float.
+constexpr float kMostUnits = 1e9f;
+// What every rank contributes first: what its code loses, and its values,
+// squared.
+constexpr size_t kLost = 0, kEnergy = 1, kShare = 2;
+
+struct LearnedOptions {
+  double rate = 100, code = 4;
+  double learn = 300, worst = 0.75;
+  double again = 16;
+  double server = 0, novel = 100;
+  double flat = 0;
+};
+
+class LearnedGradients final : public GradientCompressor {
+ public:
+  LearnedGradients(const LearnedOptions& options, const ParameterLayout& layout,
+                   const Kernels& kernels)
+      : led_(std::make_shared<const LedChoice>(
+            layout, static_cast<size_t>(options.rate), options.flat > 0,
+            kernels)),
+        kernels_(kernels),
+        phases_({.learn = static_cast<uint64_t>(options.learn),
+                 .worst = options.worst}),
+        again_(static_cast<uint64_t>(options.again)),
+        residual_(layout.size()),
+        mean_(layout.size()),
+        small_(led_->choice().small_floats()),
+        places_(led_->values()),
+        units_(led_->values()),
+        own_(led_->values()),
+        scaled_(led_->values()),
+        restored_(led_->values()) {
+    if (options.server > 0) {
+      novel_ = std::make_shared<const NovelValues>(
+          led_->values(), static_cast<size_t>(options.novel), small_.size(),
+          kernels);
+    }
+  }
+
+  size_t values() const { return places_.size(); }
+  absl::Status UseCoder(std::unique_ptr<ValueCoder> coder) {
+    coder_ = std::move(coder);
+    const size_t n = coder_->parameters().size();
+    GOSSAMER_ASSIGN_OR_RETURN(optimizer_,
+                              Optimizer::Create({.name = "adam",
+                                                 .learning_rate = kLearningRate,
+                                                 .beta1 = 0.9,
+                                                 .beta2 = 0.99},
+                                                n, kernels_));
+    direction_.resize(n);
+    code_.resize(coder_->code_size());
+    return absl::OkStatus();
+  }
+
+  bool sums() const override { return novel_ == nullptr; }
+  bool remembers() const override { return true; }
+  // Of another rank's values a rank hears the leader's code at first.
+  bool needs_start() const override { return novel_ != nullptr; }
+
+  AllReduceForm Form(uint64_t step, int size) const override {
+    const LearningPhase phase = PhaseOf(step, size);
+    AllReduceForm form;
+    form.leader = static_cast<int>(step % static_cast<uint64_t>(size));
+    form.check_lead = [led = led_, code = CodeInWord(phase)](
+                          std::span<const std::byte> word) {
+      return led->Check(word, code);
+    };
+    if (phase == LearningPhase::kLearning) {
+      form.floats = kShare + places_.size() + small_.size() + direction_.size();
+    } else if (novel_ == nullptr) {
+      form.floats = kShare + code_.size() + small_.size();
+    } else {
+      form.floats = novel_->floats();
+      form.payloads = novel_;
+    }
+    return form;
+  }
+
+  void Begin(const GradientTurn& turn,
+             std::span<const float> gradient) override {
+    turn_ = turn;
+    gradient_ = gradient;
+    // All but what was set in the last step is 0 already.
+    for (const uint32_t place : places_) mean_[place] = 0;
+  }
+
+  Payload Lead() override {
+    led_->choice().Choose(kernels_, residual_, gradient_, places_);
+    TakeOwn();
+    led_->FindUnits(own_, units_);
+    const auto code = std::span(code_).first(CodeInWord(phase()));
+    if (!code.empty()) {
+      Scale();
+      EncodeOwn();
+    }
+    return led_->Pack(places_, units_, code);
+  }
+
+  Payload Contribute(const Payload& word, std::span<float> vector) override {
+    std::ranges::fill(vector, 0.0f);
+    led_->Unpack(word.bytes(), places_, units_,
+                 std::span(code_).first(CodeInWord(phase())));
+    if (gradient_.empty()) return Silence();
+    TakeOwn();
+    Scale();
+    TakeSmall();
+    if (novel_ != nullptr && phase() == LearningPhase::kCoded) return Differ();
+    if (phase() == LearningPhase::kLearning) {
+      Learn(vector);
+    } else {
+      Code(vector);
+    }
+    return {};
+  }
+
+  std::span<const float> Finish(std::span<const float> mean) override {
+    const LearningPhase phase = this->phase();
+    if (!gradient_.empty()) Remember();
+    gradient_ = {};
+    size_t small_at = kShare + places_.size();
+    if (phase == LearningPhase::kLearning) {
+      for (size_t i = 0; i < places_.size(); ++i) {
+        mean_[places_[i]] = mean[kShare + i];
+      }
+      Improve(mean[kEnergy], mean.last(direction_.size()));
+    } else if (novel_ == nullptr) {
+      coder_->Decode(mean.subspan(kShare, code_.size()), restored_);
+      small_at = kShare + code_.size();
+      SetMean();
+    } else {
+      coder_->Decode(code_, restored_);
+      kernels_.scale(mean[kShare], restored_);
+      small_at = NovelValues::kHead + places_.size();
+      kernels_.add(mean.subspan(NovelValues::kHead, places_.size()), restored_);
+      SetMean();
+    }
+    for (const Extent& e : led_->choice().small()) {
+      std::ranges::copy(mean.subspan(small_at, e.size),
+                        mean_.begin() + static_cast<ptrdiff_t>(e.offset));
+      small_at += e.size;
+    }
+    // Where nobody had a gradient nothing is known.
+    if (mean[kEnergy] != 0) {
+      phases_.Note(turn_.step, double{mean[kLost]} / mean[kEnergy]);
+    }
+    return mean_;
+  }
+
+  void VisitState(StateVisitor& visitor) override {
+    visitor.Floats("residual", residual_);
+    if (coder_ == nullptr) return;
+    visitor.Floats("coder", coder_->parameters());
+    PrefixedVisitor adam(visitor, "adam."), phases(visitor, "phases.");
+    optimizer_->VisitState(adam);
+    phases_.VisitState(phases);
+  }
+
+ private:
+  // A decoder is blind to most directions.  So that what lies there does not
+  // wait for ever, all lead once with values as they are, now and then.
+  LearningPhase PhaseOf(uint64_t step, int size) const {
+    const LearningPhase phase = phases_.At(step);
+    const uint64_t turn = step / static_cast<uint64_t>(size);
+    const bool again = again_ > 0 && turn % again_ == 0;
+    return phase == LearningPhase::kCoded && again ? LearningPhase::kLearning
+                                                   : phase;
+  }
+  LearningPhase phase() const { return PhaseOf(turn_.step, turn_.size); }
+  size_t CodeInWord(LearningPhase phase) const {
+    return novel_ != nullptr && phase == LearningPhase::kCoded ? code_.size()
+                                                               : 0;
+  }
+  bool leads() const {
+    return turn_.step % static_cast<uint64_t>(turn_.size) ==
+           static_cast<uint64_t>(turn_.rank);
+  }
+
+  // p at the places; without a gradient of the residual alone.
+  void TakeOwn() {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const float g = gradient_.empty() ? 0.0f : gradient_[places_[i]];
+      own_[i] =
+          std::clamp(residual_[places_[i]] + g, -kMaxMagnitude, kMaxMagnitude);
+    }
+  }
+  void Scale() {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      scaled_[i] = std::clamp(own_[i] / units_[i], -kMostUnits, kMostUnits);
+    }
+  }
+  void TakeSmall() {
+    size_t at = 0;
+    for (const Extent& e : led_->choice().small()) {
+      for (size_t i = 0; i < e.size; ++i) {
+        small_[at++] =
+            std::clamp(gradient_[e.offset + i], -kMaxMagnitude, kMaxMagnitude);
+      }
+    }
+  }
+
+  // A coder that fails says nothing, which is the worst of codes.
+  void EncodeOwn() {
+    if (!coder_->Encode(scaled_, code_).ok() ||
+        !kernels_.valid(Coding::kF32, code_.size(),
+                        std::as_bytes(std::span(code_)))) {
+      std::ranges::fill(code_, 0.0f);
+    }
+  }
+
+  // restored_ ← a·D(code_), the nearest to the values; returns a.
+  float Fit() {
+    coder_->Decode(code_, restored_);
+    double along = 0, squares = 0;
+    for (size_t i = 0; i < restored_.size(); ++i) {
+      along += double{scaled_[i]} * restored_[i];
+      squares += double{restored_[i]} * restored_[i];
+    }
+    const double a = along / squares;
+    const float factor = std::abs(a) <= kMaxMagnitude
+                             ? static_cast<float>(a)
+                             : 0.0f;  // of no, or hardly any, code
+    kernels_.scale(factor, restored_);
+    return factor;
+  }
+
+  // What restored_ loses of the values, into the first of `out`.
+  void Judge(std::span<float> out) const {
+    double lost = 0, energy = 0;
+    for (size_t i = 0; i < restored_.size(); ++i) {
+      const double v = scaled_[i], d = v - restored_[i];
+      lost += d * d;
+      energy += v * v;
+    }
+    out[kLost] = static_cast<float>(lost);
+    out[kEnergy] = static_cast<float>(energy);
+  }
+
+  // The values as they are, and which way the coder should go.  With a server
+  // only the leader's code will travel, so it is what the coder learns.
+  void Learn(std::span<float> vector) {
+    std::ranges::copy(own_, vector.begin() + kShare);
+    std::ranges::copy(small_, vector.begin() + kShare + places_.size());
+    left_.assign(places_.size(), 0);
+    if (novel_ != nullptr && !leads()) return;
+    EncodeOwn();
+    Fit();
+    Judge(vector);
+    const auto direction = vector.last(direction_.size());
+    if (!coder_->Gradient(scaled_, direction).ok() ||
+        !kernels_.valid(Coding::kF32, direction.size(),
+                        std::as_bytes(direction))) {
+      std::ranges::fill(direction, 0.0f);
+    }
+  }
+
+  void Code(std::span<float> vector) {
+    EncodeOwn();
+    kernels_.scale(Fit(), code_);
+    Judge(vector);
+    std::ranges::copy(code_, vector.begin() + kShare);
+    std::ranges::copy(small_, vector.begin() + kShare + code_.size());
+    KeepRest();
+  }
+
+  Payload Differ() {
+    float head[NovelValues::kHead] = {};
+    head[kShare] = Fit();
+    if (leads()) Judge(head);
+    std::vector<float> rest(scaled_);
+    kernels_.axpy(-1, restored_, rest);
+    const std::vector<float> before(rest);
+    Payload payload = novel_->Write(head, rest, small_);
+    // What was sent is restored, too.
+    for (size_t i = 0; i < rest.size(); ++i) {
+      if (rest[i] != before[i]) restored_[i] = scaled_[i];
+    }
+    KeepRest();
+    return payload;
+  }
+
+  // Of a rank without a gradient.
+  Payload Silence() const {
+    if (novel_ == nullptr || phase() == LearningPhase::kLearning) return {};
+    const float head[NovelValues::kHead] = {};
+    std::vector<float> rest(places_.size());
+    const std::vector<float> small(small_.size());
+    return novel_->Write(head, rest, small);
+  }
+
+  // p less what the others get of it.
+  void KeepRest() {
+    left_.resize(places_.size());
+    for (size_t i = 0; i < places_.size(); ++i) {
+      left_[i] = own_[i] - restored_[i] * units_[i];
+    }
+  }
+
+  void Remember() {
+    for (const Extent& e : led_->choice().large()) {
+      kernels_.axpy(1, gradient_.subspan(e.offset, e.size),
+                    std::span(residual_).subspan(e.offset, e.size));
+    }
+    for (size_t i = 0; i < places_.size(); ++i)
+      residual_[places_[i]] = left_[i];
+  }
+
+  // A step of the coder on the mean share of energy that it loses.
+  void Improve(float energy, std::span<const float> direction) {
+    if (!(energy > 0)) return;
+    std::ranges::copy(direction, direction_.begin());
+    kernels_.scale(1 / energy, direction_);
+    if (kernels_.all_finite(direction_)) {
+      optimizer_->Step(coder_->parameters(), direction_, 1);
+    }
+  }
+
+  void SetMean() {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      mean_[places_[i]] =
+          std::clamp(restored_[i] * units_[i], -kMaxMagnitude, kMaxMagnitude);
+    }
+  }
+
+  const std::shared_ptr<const LedChoice> led_;
+  std::shared_ptr<const NovelValues> novel_;  // null: codes are summed
+  const Kernels& kernels_;
+  std::unique_ptr<ValueCoder> coder_;  // null: nothing to code
+  std::unique_ptr<Optimizer> optimizer_;
+  LearningPhases phases_;
+  const uint64_t again_;
+  std::vector<float> residual_;  // 0 in small segments
+  std::vector<float> mean_;
+  GradientTurn turn_;
+  std::span<const float> gradient_;  // of this step; empty: none
+  // Of this step, by chosen value: where it is, in which unit, p, p in units,
+  // what the code says of that, and what is left of p.
+  std::vector<float> small_;
+  std::vector<uint32_t> places_;
+  std::vector<float> units_, own_, scaled_, restored_, left_;
+  std::vector<float> code_;
+  std::vector<float> direction_;  // of the coder's step
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
+    const MethodName& name, const ParameterLayout& layout,
+    const Kernels& kernels, const ValueCoderMaker& coders) {
+  LearnedOptions o;
+  constexpr double kMostSteps = 1e9;
+  const MethodOption options[] = {
+      {"rate", &o.rate, 2, static_cast<double>(ChunkChoice::kMostRate)},
+      {"code", &o.code, 1, 8},
+      {"learn", &o.learn, 1, kMostSteps},
+      {"worst", &o.worst, 0.01, 0.99, /*real=*/true},
+      {"again", &o.again, 0, kMostSteps},
+      {"server", &o.server, 0, 1},
+      {"novel", &o.novel, 2, static_cast<double>(ChunkChoice::kMostRate)},
+      {"flat", &o.flat, 0, 1}};
+  GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
+  GOSSAMER_RETURN_IF_ERROR(CheckPartFits(
+      name, "rate", o.rate, LargestChosenFrom(layout, o.flat > 0)));
+  auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
+  if (made->values() == 0) {  // all travels whole, for ever
+    return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));
+  }
+  if (!coders) {
+    return absl::FailedPreconditionError(
+        "gradient method lgc learns an autoencoder, which this program has not "
+        "got: rehearsals are without libtorch; take gossamer train, or "
+        "scalecom");
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      auto coder, coders(made->values(), static_cast<size_t>(o.code)));
+  GOSSAMER_RETURN_IF_ERROR(made->UseCoder(std::move(coder)));
+  return made;
+}
+
+}  // namespace gossamer

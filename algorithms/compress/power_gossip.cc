@@ -1,0 +1,222 @@
+#include "algorithms/compress/power_gossip.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/codec_options.h"
+#include "algorithms/compress/turn.h"
+
+namespace gossamer {
+namespace {
+
+std::vector<float> FloatsAt(std::span<const std::byte> payload, size_t first,
+                            size_t n) {
+  std::vector<float> values(n);
+  std::memcpy(values.data(), payload.data() + kTurnBytes + 4 * first, 4 * n);
+  return values;
+}
+
+// Sixteen partial sums, in an order of its own: a machine's own business, since
+// only its payload shows it.
+float Dot(std::span<const float> a, std::span<const float> b) {
+  constexpr size_t kLanes = 16;
+  float sums[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= a.size(); i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) sums[k] += a[i + k] * b[i + k];
+  }
+  float sum = 0;
+  for (; i < a.size(); ++i) sum += a[i] * b[i];
+  for (const float s : sums) sum += s;
+  return sum;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Codec>> PowerGossipCodec::Create(
+    std::string_view name, const ParameterLayout& layout,
+    const Kernels& kernels) {
+  constexpr std::string_view kOptions[] = {"least"};
+  const size_t colon = std::min(name.find(':'), name.size());
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const CodecOptions options,
+      ParseCodecOptions(kName, kOptions,
+                        name.substr(std::min(colon + 1, name.size()))));
+  return std::shared_ptr<const Codec>(
+      new PowerGossipCodec(name, options.least, layout, kernels));
+}
+
+PowerGossipCodec::PowerGossipCodec(std::string_view name, size_t least,
+                                   const ParameterLayout& layout,
+                                   const Kernels& kernels)
+    : name_(name), kernels_(kernels), size_(layout.size()) {
+  for (const Segment& s : layout.segments()) {
+    if (s.shape.size() < 2 || s.extent.size < least) {
+      if (s.extent.size == 0) continue;
+      raw_.push_back(s.extent);
+      raw_size_ += s.extent.size;
+      continue;
+    }
+    const auto rows = static_cast<size_t>(s.shape[0]);
+    matrices_.push_back(
+        {s.extent, rows, s.extent.size / rows, rows_, columns_});
+    rows_ += rows;
+    columns_ += s.extent.size / rows;
+  }
+}
+
+WireFormat PowerGossipCodec::FormatFor(std::span<const float> memory) const {
+  const bool odd = Whole(memory[0], kTurns) % 2 == 1;
+  return odd ? WireFormat::kPowerRows : WireFormat::kPowerColumns;
+}
+
+size_t PowerGossipCodec::EncodedSize(WireFormat format) const {
+  const size_t raw = CodeBytes(Coding::kBf16, raw_size_);
+  if (format == WireFormat::kPowerColumns) {
+    return kTurnBytes + 4 * columns_ + raw;
+  }
+  if (format == WireFormat::kPowerRows) return kTurnBytes + 4 * rows_ + raw;
+  return 0;
+}
+
+// Before the first turn, and after one that found no difference, signs drawn by
+// the turn: both ends draw alike, on any machine.
+std::vector<float> PowerGossipCodec::Direction(
+    const Matrix& m, bool of_rows, uint64_t turn,
+    std::span<const float> memory) const {
+  const auto kept = of_rows
+                        ? memory.subspan(1 + m.first_row, m.rows)
+                        : memory.subspan(1 + rows_ + m.first_column, m.columns);
+  if (std::ranges::any_of(kept, [](float v) { return v != 0; })) {
+    return {kept.begin(), kept.end()};
+  }
+  const RngKey key = RngKey(turn).Fold("power").Fold(m.extent.offset);
+  const float length = 1 / std::sqrt(static_cast<float>(kept.size()));
+  std::vector<float> drawn(kept.size());
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    drawn[i] = key.Below(2, i) == 0 ? length : -length;
+  }
+  return drawn;
+}
+
+void PowerGossipCodec::Encode(WireFormat format, std::span<const float> x,
+                              std::span<float> memory, uint64_t,
+                              std::span<std::byte> out) const {
+  assert(x.size() == size_ && memory.size() == memory_size());
+  assert(out.size() == EncodedSize(format));
+  const auto turn = Whole(memory[0], kTurns);
+  const bool columns = format == WireFormat::kPowerColumns;
+  PutTurn(turn, out);
+  for (const Matrix& m : matrices_) {
+    const auto matrix = x.subspan(m.extent.offset, m.extent.size);
+    const std::vector<float> direction = Direction(m, columns, turn, memory);
+    std::vector<float> a(columns ? m.columns : m.rows);
+    for (size_t r = 0; r < m.rows; ++r) {
+      const auto row = matrix.subspan(r * m.columns, m.columns);
+      if (columns) {
+        kernels_.axpy(direction[r], row, a);
+      } else {
+        a[r] = Dot(row, direction);
+      }
+    }
+    for (float& v : a) v = std::clamp(v, -kMaxMagnitude, kMaxMagnitude);
+    const size_t first = columns ? m.first_column : m.first_row;
+    std::memcpy(out.data() + kTurnBytes + 4 * first, a.data(), 4 * a.size());
+  }
+  size_t at = kTurnBytes + 4 * (columns ? columns_ : rows_);
+  for (const Extent& e : raw_) {
+    kernels_.encode(Coding::kBf16, x.subspan(e.offset, e.size), {}, 0, nullptr,
+                    out.data() + at);
+    at += CodeBytes(Coding::kBf16, e.size);
+  }
+}
+
+absl::Status PowerGossipCodec::Validate(const Encoded& payload) const {
+  const size_t size = EncodedSize(payload.format);
+  if (size == 0 || payload.bytes.size() != size) {
+    return absl::DataLossError(absl::StrCat(
+        "payload of format ", static_cast<int>(payload.format), " has ",
+        payload.bytes.size(), " bytes, this layout needs ", size));
+  }
+  const size_t floats =
+      payload.format == WireFormat::kPowerColumns ? columns_ : rows_;
+  if (TurnOf(payload.bytes) >= kTurns ||
+      !kernels_.valid(Coding::kF32, floats,
+                      payload.bytes.subspan(kTurnBytes, 4 * floats)) ||
+      !kernels_.valid(Coding::kBf16, raw_size_,
+                      payload.bytes.subspan(kTurnBytes + 4 * floats))) {
+    return absl::DataLossError(
+        "a power-gossip payload has a turn or a value that is not finite or "
+        "too "
+        "large; the sender is broken or hostile");
+  }
+  return absl::OkStatus();
+}
+
+void PowerGossipCodec::Add(const Encoded&, std::span<float>) const {
+  assert(false && "a projection is no vector");
+}
+
+// `change` is theirs less mine along one side; the other has the direction.
+void PowerGossipCodec::Correct(const Matrix& m, bool by_columns, uint64_t turn,
+                               float c, std::span<const float> change,
+                               std::span<float> memory,
+                               std::span<float> x) const {
+  const std::vector<float> direction = Direction(m, by_columns, turn, memory);
+  const auto matrix = x.subspan(m.extent.offset, m.extent.size);
+  for (size_t r = 0; r < m.rows; ++r) {
+    const auto row = matrix.subspan(r * m.columns, m.columns);
+    const float of_row = by_columns ? direction[r] : change[r];
+    kernels_.axpy(c * of_row, by_columns ? change : direction, row);
+  }
+  // The next direction, equal at both ends: the first of the largest is
+  // positive.  Lengths are of the same squares.
+  const double length = std::sqrt(kernels_.squared_norm(change));
+  const auto largest =
+      std::ranges::max_element(change, {}, [](float v) { return std::abs(v); });
+  const double scale = length > 1e-30 ? (*largest < 0 ? -1 : 1) / length : 0;
+  const auto next = by_columns
+                        ? memory.subspan(1 + rows_ + m.first_column, m.columns)
+                        : memory.subspan(1 + m.first_row, m.rows);
+  for (size_t i = 0; i < next.size(); ++i) {
+    next[i] = static_cast<float>(change[i] * scale);
+  }
+}
+
+void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
+                                float c, std::span<float> memory,
+                                std::span<float> x) const {
+  if (mine == nullptr || theirs == nullptr) return;
+  const auto raw_of = [&](const Encoded& payload) {
+    return payload.bytes.subspan(payload.bytes.size() -
+                                 CodeBytes(Coding::kBf16, raw_size_));
+  };
+  size_t at = 0;
+  for (const Extent& e : raw_) {
+    const CodedSpan t{Coding::kBf16, nullptr, raw_of(*theirs).data() + at};
+    const CodedSpan m{Coding::kBf16, nullptr, raw_of(*mine).data() + at};
+    kernels_.apply(&t, &m, c, {}, x.subspan(e.offset, e.size));
+    at += CodeBytes(Coding::kBf16, e.size);
+  }
+  const auto turn = Whole(memory[0], kTurns);
+  if (TurnOf(mine->bytes) != turn || TurnOf(theirs->bytes) != turn ||
+      mine->format != FormatFor(memory) || theirs->format != mine->format) {
+    return;
+  }
+  const bool columns = mine->format == WireFormat::kPowerColumns;
+  for (const Matrix& m : matrices_) {
+    const size_t first = columns ? m.first_column : m.first_row;
+    const size_t n = columns ? m.columns : m.rows;
+    std::vector<float> change = FloatsAt(theirs->bytes, first, n);
+    kernels_.axpy(-1, FloatsAt(mine->bytes, first, n), change);
+    Correct(m, columns, turn, c, change, memory, x);
+  }
+  memory[0] = static_cast<float>((turn + 1) % kTurns);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,99 @@
+// PowerGossip: what two peers differ by, one power iteration after the other
+// (Vogels, Karimireddy, Jaggi, NeurIPS 2020, algorithm 1).
+//
+// Of a matrix X, both ends know a direction p̂, exchange a = Xᵀp̂, and move by
+// w p̂ (a_theirs − a_mine)ᵀ: the best that rank one can do with p̂.  The
+// difference, normalized, is the next direction, on the other side.  Linear and
+// opposite at the two ends, with no γ and no replica; low-rank differences go
+// fast.  Knows nothing of edges.
+
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "algorithms/base/parameter_layout.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/compress/packer.h"
+#include "algorithms/compress/wire_layout.h"
+#include "algorithms/kernels/kernels.h"
+
+namespace gossamer {
+
+// Payload: u32 turn, then f32 per row (kPowerRows) or column (kPowerColumns) of
+// every matrix, then the raw pieces as bf16, exchanged in difference form.
+//
+// Memory: the number of exchanges both ends have paid, and the direction that
+// they agreed on in the last one.  A payload tells with which turn's direction
+// it was made; two of different turns correct raw pieces only, at both ends
+// alike, as when one end has completed an exchange before the other does.
+class PowerGossipCodec final : public Codec {
+ public:
+  static constexpr std::string_view kName = "power-gossip";
+
+  // "power-gossip", or "power-gossip:least=64": the size from which matrices
+  // are coded.  kInvalidArgument for anything else behind the colon.
+  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
+      std::string_view name, const ParameterLayout& layout,
+      const Kernels& kernels);
+
+  std::string_view name() const override { return name_; }
+  EdgeMemory memory() const override { return EdgeMemory::kShared; }
+  size_t memory_size() const override { return 1 + rows_ + columns_; }
+  float gamma() const override { return 1; }
+  float largest_gamma() const override { return 1; }
+  int fragments() const override { return 1; }
+  Extent extent() const override { return {0, size_}; }
+  const Codec& fragment(int) const override { return *this; }
+  WireFormat format() const override { return WireFormat::kPowerColumns; }
+  WireFormat first_format() const override { return format(); }
+  WireFormat resync_format() const override { return format(); }
+  WireFormat FormatFor(std::span<const float> memory) const override;
+  std::span<const WireFormat> choices() const override { return {}; }
+  float RelativeGamma(WireFormat) const override { return 1; }
+  Packing packing() const override { return Packing::kNone; }
+  std::unique_ptr<Packer> MakePacker() const override { return nullptr; }
+
+  size_t EncodedSize(WireFormat format) const override;
+  void Encode(WireFormat format, std::span<const float> x,
+              std::span<float> memory, uint64_t key,
+              std::span<std::byte> out) const override;
+  absl::Status Validate(const Encoded& payload) const override;
+  void Add(const Encoded& payload, std::span<float> sum) const override;
+  void Complete(const Encoded* mine, const Encoded* theirs, float c,
+                std::span<float> memory, std::span<float> x) const override;
+
+ private:
+  PowerGossipCodec(std::string_view name, size_t least,
+                   const ParameterLayout& layout, const Kernels& kernels);
+
+  struct Matrix {
+    Extent extent;
+    size_t rows = 0, columns = 0;
+    size_t first_row = 0, first_column = 0;  // among those of all matrices
+  };
+  // The direction on this side of `m` before turn `turn`.
+  std::vector<float> Direction(const Matrix& m, bool of_rows, uint64_t turn,
+                               std::span<const float> memory) const;
+  void Correct(const Matrix& m, bool by_columns, uint64_t turn, float c,
+               std::span<const float> change, std::span<float> memory,
+               std::span<float> x) const;
+
+  const std::string name_;
+  const Kernels& kernels_;
+  size_t size_ = 0, rows_ = 0, columns_ = 0, raw_size_ = 0;
+  std::vector<Matrix> matrices_;
+  std::vector<Extent> raw_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_POWER_GOSSIP_H_

@@ -1,0 +1,95 @@
+#include "algorithms/compress/whole_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer {
+namespace {
+
+class WholeGradients final : public GradientCompressor {
+ public:
+  explicit WholeGradients(size_t n) : n_(n) {}
+
+  bool sums() const override { return true; }
+  bool remembers() const override { return false; }
+  bool Takes(std::span<const float>) const override { return true; }
+  AllReduceForm Form(uint64_t, int) const override { return {.floats = n_}; }
+  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+    gradient_ = gradient;
+  }
+  Payload Contribute(const Payload&, std::span<float> vector) override {
+    if (gradient_.empty()) {
+      std::ranges::fill(vector, 0.0f);
+    } else {
+      std::ranges::copy(gradient_, vector.begin());
+    }
+    return {};
+  }
+  std::span<const float> Finish(std::span<const float> mean) override {
+    return mean;
+  }
+  void VisitState(StateVisitor&) override {}
+
+ private:
+  const size_t n_;
+  std::span<const float> gradient_;
+};
+
+class WholeAtFirst final : public GradientCompressor {
+ public:
+  WholeAtFirst(uint64_t steps, size_t n,
+               std::unique_ptr<GradientCompressor> method)
+      : steps_(steps), whole_(n), method_(std::move(method)) {}
+
+  // Of the steps after: a schedule is chosen once for all.
+  bool sums() const override { return method_->sums(); }
+  bool remembers() const override { return method_->remembers(); }
+  // What is asked without a layout is asked of all layouts.
+  bool needs_start() const override {
+    return steps_ == kAlwaysWhole && method_->needs_start();
+  }
+  bool Takes(std::span<const float> gradient) const override {
+    return method_->Takes(gradient);
+  }
+  AllReduceForm Form(uint64_t step, int size) const override {
+    return step < steps_ ? whole_.Form(step, size) : method_->Form(step, size);
+  }
+
+  void Begin(const GradientTurn& turn,
+             std::span<const float> gradient) override {
+    current_ = turn.step < steps_ ? &whole_ : method_.get();
+    current_->Begin(turn, gradient);
+  }
+  Payload Lead() override { return current_->Lead(); }
+  Payload Contribute(const Payload& word, std::span<float> vector) override {
+    return current_->Contribute(word, vector);
+  }
+  std::span<const float> Finish(std::span<const float> mean) override {
+    return current_->Finish(mean);
+  }
+  Payload LeadAhead(const GradientTurn& turn) override {
+    return turn.step + 1 < steps_ ? Payload() : method_->LeadAhead(turn);
+  }
+  void VisitState(StateVisitor& visitor) override {
+    method_->VisitState(visitor);
+  }
+
+ private:
+  const uint64_t steps_;
+  WholeGradients whole_;
+  const std::unique_ptr<GradientCompressor> method_;
+  GradientCompressor* current_ = &whole_;  // of the step under way
+};
+
+}  // namespace
+
+std::unique_ptr<GradientCompressor> MakeWhole(size_t n) {
+  return std::make_unique<WholeGradients>(n);
+}
+
+std::unique_ptr<GradientCompressor> BeginWhole(
+    uint64_t steps, size_t n, std::unique_ptr<GradientCompressor> method) {
+  return std::make_unique<WholeAtFirst>(steps, n, std::move(method));
+}
+
+}  // namespace gossamer

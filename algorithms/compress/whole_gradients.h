@@ -1,0 +1,32 @@
+// Whole gradients, as floats: for ever (`dense-f32`), or in the first steps of
+// a run, before a method that leaves something out.
+//
+// While networks change fastest, what is sent late or coarsely leads them
+// astray.  The number of a step says which of the two it is, so a resumed run
+// needs no state beside the method's.  Knows nothing of that method.
+
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_WHOLE_GRADIENTS_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_WHOLE_GRADIENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "algorithms/compress/gradient_compressor.h"
+
+namespace gossamer {
+
+// Of `n` values.
+std::unique_ptr<GradientCompressor> MakeWhole(size_t n);
+
+// Of a layout in which nothing is left out.
+inline constexpr uint64_t kAlwaysWhole = ~uint64_t{0};
+
+// Steps before `steps` have whole gradients of `n` values, those after are
+// `method`'s, which begins as it was made.
+std::unique_ptr<GradientCompressor> BeginWhole(
+    uint64_t steps, size_t n, std::unique_ptr<GradientCompressor> method);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_WHOLE_GRADIENTS_H_

@@ -1,0 +1,214 @@
+#include "algorithms/compress/wire_layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+bool Dense(WireFormat format) {
+  return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
+}
+
+// Codes are 2·levels + 1 to the modulus B = 2θ / (1 − 2δ), δ = 1/2 of a step
+// per θ-range (Lu, De Sa, Moniqua, ICML 2020, algorithm 1): two values that
+// differ by θ differ by θ and a step at most once rounded.
+Coding ModuloOf(const CodecOptions& options) {
+  const uint8_t levels = options.bits == 8 ? 127 : 7;
+  const auto step = static_cast<float>(options.theta / (levels - 0.5));
+  return Coding::Modulo(levels, BlockScale(step, 1));
+}
+
+Coding CodingOf(WireFormat format, bool quantized,
+                const CodecOptions& options) {
+  if (!quantized && !Dense(format)) return options.raw;
+  switch (format) {
+    case WireFormat::kDenseF32:
+      return Coding::kF32;
+    case WireFormat::kDenseBf16:
+      return Coding::kBf16;
+    case WireFormat::kInt8:
+      return Coding::kInt8;
+    case WireFormat::kInt4:
+      return Coding::kInt4;
+    case WireFormat::kLm2:
+      return Coding::kLm2;
+    case WireFormat::kSign:
+      return Coding::kSign;
+    case WireFormat::kTopK:
+      return Coding::TopK(options.kept);
+    case WireFormat::kQsgd:
+      return Coding::Qsgd(options.levels, options.bucket, options.norm);
+    case WireFormat::kUnit:
+      return Coding::kUnit;
+    case WireFormat::kModulo:
+      return ModuloOf(options);
+    default:
+      break;
+  }
+  return Coding::kF32;
+}
+
+// Scales that BlockScale can give: zero, or normal and at most that of
+// kMaxMagnitude.
+bool ScalesValid(Coding coding, std::span<const std::byte> scales) {
+  const float largest =
+      BlockScale(kMaxMagnitude, static_cast<float>(LargestCode(coding)));
+  const uint32_t limit = std::bit_cast<uint32_t>(largest) >> 16;
+  constexpr uint32_t kSmallestNormal = 0x0080;
+  bool valid = true;
+  for (size_t i = 0; i < scales.size(); i += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &scales[i], sizeof(bits));
+    valid &= bits == 0 || (bits >= kSmallestNormal && bits <= limit);
+  }
+  return valid;
+}
+
+// The last block, if short, has fields that belong to no value; an encoder
+// leaves them zero.  Of top-k, `valid` knows.
+bool PaddingIsZero(Coding coding, size_t n, std::span<const std::byte> codes) {
+  const size_t values = n % kBlockSize;
+  if (values == 0 || coding.kind == Coding::kTopK) return true;
+  const size_t bits = CodeBits(coding);
+  const bool planes = bits <= 2;
+  // Words that hold one field of each value, and the width of that field.
+  const size_t words = BlockWords(planes ? 1 : bits, values);
+  const size_t width = planes ? 1 : bits;
+  const size_t layers = planes ? bits : 1;
+  const std::byte* block = codes.data() + codes.size() - 4 * words * layers;
+  for (size_t k = values; k < words * (32 / width); ++k) {
+    const size_t in = planes ? k / 32 : k % words;
+    const size_t shift = planes ? k % 32 : k / words * width;
+    for (size_t layer = 0; layer < layers; ++layer) {
+      uint32_t word;
+      std::memcpy(&word, block + 4 * (layer * words + in), sizeof(word));
+      if ((word >> shift & ((1u << width) - 1)) != 0) return false;
+    }
+  }
+  return true;
+}
+
+float LargestScale(std::span<const std::byte> scales) {
+  uint16_t largest = 0;  // they are not negative
+  for (size_t i = 0; i < scales.size(); i += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &scales[i], sizeof(bits));
+    largest = std::max(largest, bits);
+  }
+  return std::bit_cast<float>(uint32_t{largest} << 16);
+}
+
+}  // namespace
+
+std::vector<Piece> SplitIntoPieces(const ParameterLayout& layout,
+                                   size_t least) {
+  std::vector<Piece> pieces;
+  for (const Segment& segment : layout.segments()) {
+    if (segment.extent.size == 0) continue;
+    const bool quantized =
+        segment.shape.size() > 1 && segment.extent.size >= least;
+    if (!quantized && !pieces.empty() && !pieces.back().quantized) {
+      pieces.back().extent.size += segment.extent.size;
+    } else {
+      pieces.push_back({segment.extent, quantized});
+    }
+  }
+  return pieces;
+}
+
+std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
+  std::vector<Piece> within;
+  const size_t end = extent.offset + extent.size;
+  for (const auto& [piece, quantized] : pieces) {
+    const size_t from = std::max(piece.offset, extent.offset);
+    const size_t to = std::min(piece.offset + piece.size, end);
+    if (from < to) {
+      within.push_back({{from - extent.offset, to - from}, quantized});
+    }
+  }
+  return within;
+}
+
+WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces,
+                       const CodecOptions& options)
+    : format_(format), places_(pieces.size()) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    places_[i].coding = CodingOf(format, pieces[i].quantized, options);
+    places_[i].scales = size_;
+    size_ += ScaleBytes(places_[i].coding, pieces[i].extent.size);
+  }
+  // Quantized codes, then the rest; a dense format has no pieces of the second
+  // kind, so that its values lie in the order of the vector.
+  for (const bool quantized : {true, false}) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if ((pieces[i].quantized || Dense(format)) != quantized) continue;
+      places_[i].codes = size_;
+      size_ += CodeBytes(places_[i].coding, pieces[i].extent.size);
+    }
+  }
+}
+
+absl::Status WireLayout::Validate(std::span<const Piece> pieces,
+                                  std::span<const std::byte> payload,
+                                  const Kernels& kernels) const {
+  if (payload.size() != size_) {
+    return absl::DataLossError(
+        absl::StrCat("payload of format ", static_cast<int>(format_), " has ",
+                     payload.size(), " bytes, this layout needs ", size_));
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [coding, scales, codes] = places_[i];
+    const size_t n = pieces[i].extent.size;
+    const auto code_bytes = payload.subspan(codes, CodeBytes(coding, n));
+    const char* fault = nullptr;
+    if (!ScalesValid(coding, payload.subspan(scales, ScaleBytes(coding, n)))) {
+      fault = "a scale that is negative, not finite or too large";
+    } else if (!kernels.valid(coding, n, code_bytes)) {
+      fault = pieces[i].quantized && HasBlocks(coding)
+                  ? "a code or an index out of range"
+                  : "a value that is not finite or too large";
+    } else if (HasBlocks(coding) && !PaddingIsZero(coding, n, code_bytes)) {
+      fault = "padding that is not zero";
+    }
+    if (fault != nullptr) {
+      return absl::DataLossError(absl::StrCat(
+          "payload of format ", static_cast<int>(format_), " has ", fault,
+          " in parameters [", pieces[i].extent.offset, ", ",
+          pieces[i].extent.offset + n, "); the sender is broken or hostile"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+float WireLayout::Reach(std::span<const Piece> pieces,
+                        std::span<const std::byte> payload, float step,
+                        float limit, const Kernels& kernels) const {
+  float reach = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto& [coding, scales, codes] = places_[i];
+    const size_t n = pieces[i].extent.size;
+    if (n == 0) continue;
+    float largest = static_cast<float>(LargestCode(coding));
+    if (HasScales(coding)) {
+      largest *= LargestScale(payload.subspan(scales, ScaleBytes(coding, n)));
+    } else if (HasBlocks(coding)) {
+      largest *= coding.kind == Coding::kUnit ? step : coding.step;
+    } else {
+      const auto values = payload.subspan(codes, CodeBytes(coding, n));
+      largest = kernels.valid_within(coding, n, values, limit)
+                    ? limit
+                    : std::numeric_limits<float>::infinity();
+    }
+    reach = std::max(reach, largest);
+  }
+  return reach;
+}
+
+}  // namespace gossamer

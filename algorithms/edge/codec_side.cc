@@ -1,0 +1,343 @@
+#include "algorithms/edge/codec_side.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// D drifts from x̂_theirs − x̂_mine by rounding, 1e-5 of |x| after this many
+// exchanges (EDGE 9); a fleet's edges resync in different rounds.
+constexpr uint64_t kResyncRounds = 65536;
+
+}  // namespace
+
+int FragmentOf(ExchangeId id, int fragments) {
+  const auto p = static_cast<uint64_t>(fragments);
+  const uint64_t cycle = RoundOf(id) / p;
+  return static_cast<int>((RoundOf(id) + RngKey(cycle).Below(p, 0)) % p);
+}
+
+SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
+  std::shared_ptr<std::byte[]> owner = pool_->Get(size);
+  const std::span<std::byte> bytes(owner.get(), size);
+  return {bytes, std::move(owner)};
+}
+
+Packer* SnapshotCache::PackerOf(const Codec& codec) {
+  if (codec.packing() == Packing::kNone) return nullptr;
+  std::unique_ptr<Packer>& packer = packers_[&codec];
+  if (packer == nullptr) packer = codec.MakePacker();
+  return packer.get();
+}
+
+EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
+                                  WireFormat format, std::span<const float> x,
+                                  std::span<float> replica) {
+  Buffer buffer = Get(codec.EncodedSize(format));
+  // The exchange's id is the same at all peers, and at a replay.
+  codec.Encode(format, x, replica, id, buffer.bytes);
+  EdgeMessage message{.format = format,
+                      .bytes = Payload(buffer.bytes, std::move(buffer.owner))};
+  Packer* const packer = PackerOf(codec);
+  if (packer == nullptr) return message;
+  Buffer packed = Get(message.bytes.size());
+  const size_t size = packer->Pack(message.encoded(id), packed.bytes);
+  if (size == 0) return message;
+  message.packed = Payload(packed.bytes.first(size), std::move(packed.owner));
+  message.packing = codec.packing();
+  return message;
+}
+
+EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
+                                  std::span<const float> x, float limit) {
+  if (id != id_) {
+    message_ = Encode(codec, id, codec.format(), x, {});
+    if (std::isfinite(limit)) {
+      message_.reach = codec.Reach(message_.encoded(id), limit);
+    }
+    id_ = id;
+  }
+  return message_;
+}
+
+absl::StatusOr<Payload> SnapshotCache::Unpack(const Codec& codec,
+                                              WireFormat format,
+                                              Packing packing,
+                                              const Payload& wire) {
+  if (packing == Packing::kNone) return wire;
+  const size_t size = codec.EncodedSize(format);
+  if (packing != codec.packing() || size == 0) {
+    return absl::DataLossError(absl::StrCat(
+        "payload of format ", static_cast<int>(format), " in packing ",
+        static_cast<int>(packing), ", which codec ", std::string(codec.name()),
+        " does not have; both ends need the same codec and options"));
+  }
+  Buffer buffer = Get(size);
+  if (!PackerOf(codec)->Unpack(format, wire.bytes(), buffer.bytes)) {
+    return absl::DataLossError(absl::StrCat(
+        "packed payload of ", wire.size(), " bytes does not fill the ", size,
+        " of format ", static_cast<int>(format),
+        "; the sender is broken or hostile"));
+  }
+  return Payload(buffer.bytes, std::move(buffer.owner));
+}
+
+CodecSide::CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
+                     std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+                     bool upper)
+    : codec_(std::move(codec)),
+      x_(x),
+      cache_(std::move(cache)),
+      format_(codec_->format()),
+      offset_(edge_hash % kResyncRounds),
+      upper_(upper),
+      reach_(static_cast<size_t>(codec_->fragments())),
+      progress_(static_cast<size_t>(codec_->fragments())) {}
+
+uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
+  return (RoundOf(id) + offset_) / kResyncRounds;
+}
+
+void CodecSide::OnEnd() {
+  if (sum_.empty()) return;
+  if (!SeededBug("keep-duals")) {
+    for (CorrectionObserver* o : observers_) o->OnLost(sum_);
+  }
+  sum_.clear();
+}
+
+void CodecSide::OnZero() {
+  OnEnd();
+  for (CorrectionObserver* o : observers_) o->OnZero();
+  std::fill(replica_.begin(), replica_.end(), 0.0f);
+  if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
+  if (!SeededBug("keep-difference")) {
+    std::fill(difference_.begin(), difference_.end(), 0.0f);
+  }
+  std::ranges::fill(progress_, Progress());
+  std::ranges::fill(reach_, 0.0f);
+}
+
+absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
+                                               Packing packing, float c,
+                                               Payload wire) const {
+  EdgeMessage message{.format = format, .c = c};
+  GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
+                            cache_->Unpack(CodecOf(id), format, packing, wire));
+  GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
+  if (std::isfinite(largest_)) message.reach = ReachOf(id, &message);
+  return message;
+}
+
+EdgeMessage CodecSide::OnEmit(ExchangeId id) {
+  const Codec& codec = CodecOf(id);
+  if (codec.memory() == EdgeMemory::kShared) {
+    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    EdgeMessage message = cache_->Encode(
+        codec, id, codec.FormatFor(difference_), x_, difference_);
+    message.c = c_;
+    return message;
+  }
+  const auto [offset, size] = codec.extent();
+  const std::span<const float> x = x_.subspan(offset, size);
+  if (codec.memory() == EdgeMemory::kNone) {
+    EdgeMessage message = cache_->Encode(codec, id, x, largest_ / 2);
+    message.c = c_;
+    return message;
+  }
+  replica_.resize(x_.size());
+  const std::span<float> replica = std::span(replica_).subspan(offset, size);
+  Progress& progress = ProgressOf(id);
+  WireFormat format = format_;
+  const uint64_t interval = ResyncInterval(id);
+  if (progress.first) {
+    format = codec.first_format();
+  } else if (interval != progress.emit_interval) {
+    format = codec.resync_format();
+    std::ranges::fill(replica, 0.0f);
+  }
+  progress.first = false;
+  progress.emit_interval = interval;
+  EdgeMessage message = cache_->Encode(codec, id, format, x, replica);
+  message.c = c_ * codec.RelativeGamma(format);
+  return message;
+}
+
+void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
+                           const EdgeMessage* theirs) {
+  if (SeededBug("skip-at-one-end") && upper_ && RoundOf(id) % 8 == 3) {
+    return;
+  }
+  for (CorrectionObserver* o : observers_) o->OnExchange(id, mine, theirs);
+  const Codec& codec = CodecOf(id);
+  const auto [offset, size] = codec.extent();
+  std::span<float> difference;
+  if (codec.memory() == EdgeMemory::kShared) {
+    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference = difference_;
+  }
+  if (codec.needs_replica()) {
+    difference_.resize(x_.size());
+    difference = std::span(difference_).subspan(offset, size);
+    Progress& progress = ProgressOf(id);
+    const uint64_t interval = ResyncInterval(id);
+    if (interval != progress.complete_interval) {
+      std::ranges::fill(difference, 0.0f);
+      progress.complete_interval = interval;
+    }
+  }
+  Encoded m, t;
+  if (mine) m = mine->encoded(id);
+  if (theirs) t = theirs->encoded(id);
+  // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
+  float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
+  if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
+  if (SeededBug("apply-nothing")) c = 0;
+  const bool may_be_far = MayBeFar(id, mine, theirs);
+  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 || may_be_far ||
+      (summed_.size > 0 && difference.empty())) {
+    return CompleteApart(id, mine, theirs, c, difference, may_be_far);
+  }
+  const std::span<float> x = x_.subspan(offset, size);
+  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference, x);
+  if (SeededBug("apply-twice") && c > 0) {
+    codec.Complete(&m, &t, c, difference, x);
+  }
+  if (mine && theirs) {
+    ++corrections_;
+    Sum(codec.extent(), c, difference);
+    for (CorrectionObserver* o : observers_) {
+      o->OnCorrection(id, *mine, *theirs, c, difference);
+    }
+  }
+}
+
+// Into zeros first: what is added is known before it is added, to be clipped,
+// and observers are told it, bit for bit.
+void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
+                              const EdgeMessage* theirs, float c,
+                              std::span<float> memory, bool may_be_far) {
+  const Codec& codec = CodecOf(id);
+  const auto [offset, size] = codec.extent();
+  const std::span<float> increment = cache_->Zeros(size);
+  Encoded m, t;
+  if (mine) m = mine->encoded(id);
+  if (theirs) t = theirs->encoded(id);
+  codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, memory,
+                 increment);
+  if (mine == nullptr || theirs == nullptr) return;
+  if (may_be_far && Far(id, c, memory, increment)) {
+    ++clipping_.left_out;
+    return;
+  }
+  if (clip_radius_ > 0) Clip(c, increment);
+  HostKernels().axpy(1, increment, x_.subspan(offset, size));
+  ++corrections_;
+  // Where D was only looked at, the correction is what it would have been.
+  const bool looked = codec.needs_replica() && clip_radius_ == 0;
+  const float factor = looked ? c : 1;
+  const std::span<const float> difference = looked ? memory : increment;
+  Sum(codec.extent(), factor, difference);
+  for (CorrectionObserver* o : observers_) {
+    o->OnCorrection(id, *mine, *theirs, factor, difference);
+  }
+}
+
+float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
+  if (message == nullptr) return 0;
+  if (message->reach) return *message->reach;
+  // Two payloads within half of it are no further apart.
+  return CodecOf(id).Reach(message->encoded(id), largest_ / 2);
+}
+
+// So that nothing is read twice where payloads alone say that D is small.
+bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
+                         const EdgeMessage* theirs) {
+  if (!std::isfinite(largest_) || clip_radius_ > 0) return false;
+  // Sums of so many floats as there are exchanges between two resyncs.
+  constexpr float kRounding = 1 + 1e-6f;
+  float reach = ReachOf(id, mine) + ReachOf(id, theirs);
+  if (codec_->needs_replica()) {
+    float& all =
+        reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+    all = kRounding * (all + reach);
+    reach = all;
+  }
+  return mine != nullptr && theirs != nullptr && reach > largest_;
+}
+
+// Of a replica D itself, of others c·D: either is the same at both ends.
+bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
+                    std::span<const float> increment) {
+  if (!codec_->needs_replica()) {
+    return !HostKernels().all_within(c * largest_, increment);
+  }
+  float& reach =
+      reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
+    if (!HostKernels().all_within(part * largest_, memory)) continue;
+    reach = part * largest_;
+    return false;
+  }
+  return true;
+}
+
+void CodecSide::Sum(const Extent& extent, float c,
+                    std::span<const float> difference) {
+  const size_t from = std::max(extent.offset, summed_.offset);
+  const size_t end =
+      std::min(extent.offset + extent.size, summed_.offset + summed_.size);
+  if (from >= end) return;
+  sum_.resize(summed_.size);
+  HostKernels().axpy(
+      c, difference.subspan(from - extent.offset, end - from),
+      std::span(sum_).subspan(from - summed_.offset, end - from));
+}
+
+// The increment is c·D.  The norm's order of summation is fixed and squares
+// know no sign: the factor is the same at both ends.
+void CodecSide::Clip(float c, std::span<float> increment) {
+  const double length = std::sqrt(HostKernels().squared_norm(increment) /
+                                  static_cast<double>(increment.size())) /
+                        c;
+  clipping_.longest = std::max(clipping_.longest, length);
+  if (!(length > clip_radius_)) return;
+  ++clipping_.clipped;
+  HostKernels().scale(static_cast<float>(clip_radius_ / length), increment);
+}
+
+CodecSide::Saved CodecSide::Save() const {
+  return {std::string(codec_->name()), replica_, difference_, sum_, progress_};
+}
+
+bool CodecSide::Restore(const Saved& saved) {
+  if (saved.codec != codec_->name()) return false;
+  const EdgeMemory memory = codec_->memory();
+  const auto fits = [this](const std::vector<float>& v, bool kept) {
+    return v.empty() || (kept && v.size() == codec_->memory_size());
+  };
+  const bool replicas = memory == EdgeMemory::kReplicas;
+  if (!fits(saved.replica, replicas || memory == EdgeMemory::kError) ||
+      !fits(saved.difference, replicas || memory == EdgeMemory::kShared)) {
+    return false;
+  }
+  if (!saved.sum.empty() && saved.sum.size() != summed_.size) return false;
+  if (saved.fragments.size() != progress_.size()) return false;
+  replica_ = saved.replica;
+  difference_ = saved.difference;
+  sum_ = saved.sum;
+  progress_ = saved.fragments;
+  std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
+  return true;
+}
+
+}  // namespace gossamer

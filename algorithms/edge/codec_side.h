@@ -1,0 +1,239 @@
+// What a real edge carries: the replica x̂, the difference D and the codec
+// between the protocol and the parameters (EDGE 2 and 4).
+//
+// Knows nothing of frames or connections.  x belongs to the caller and is
+// touched inside OnEmit and OnComplete only.
+
+#ifndef GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+#define GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "algorithms/base/buffer_pool.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/payload.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/compress/packer.h"
+
+namespace gossamer {
+
+// One encoded snapshot with its coefficient c = γ·w.
+struct EdgeMessage {
+  WireFormat format = WireFormat::kDenseF32;
+  float c = 0;
+  std::optional<float> reach = {};  // Codec::Reach, once it is known
+  Payload bytes = {};
+  // Own messages only: the same in fewer bytes, as `packing` says.
+  Payload packed = {};
+  Packing packing = Packing::kNone;
+
+  // `id` is that of its exchange.
+  Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }
+  // What travels.
+  const Payload& wire() const { return packed.empty() ? bytes : packed; }
+};
+
+// What the edges of a peer share: a stateless codec's snapshot, encoded and
+// packed once for all of a round (there is at most one such codec), and the
+// memory of payloads and of the packers.  Sets all of a message but its
+// coefficient.
+class SnapshotCache {
+ public:
+  // `limit` as in Codec::Reach; infinity: nobody asks.
+  EdgeMessage Encode(const Codec& codec, ExchangeId id,
+                     std::span<const float> x, float limit);
+  // For one edge alone; the replica becomes what the other end will have.
+  EdgeMessage Encode(const Codec& codec, ExchangeId id, WireFormat format,
+                     std::span<const float> x, std::span<float> replica);
+  // For increments of x; until the next call.
+  std::span<float> Zeros(size_t size) {
+    zeros_.assign(size, 0.0f);
+    return zeros_;
+  }
+  // The payload that travelled as `wire`.  kDataLoss unless it is packed as
+  // this codec packs, and whole; it is still to be validated.
+  absl::StatusOr<Payload> Unpack(const Codec& codec, WireFormat format,
+                                 Packing packing, const Payload& wire);
+
+ private:
+  struct Buffer {
+    std::span<std::byte> bytes;
+    std::shared_ptr<std::byte[]> owner;
+  };
+  Buffer Get(size_t size);
+  // Null without packing.
+  Packer* PackerOf(const Codec& codec);
+
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  std::map<const Codec*, std::unique_ptr<Packer>> packers_;  // of fragments
+  ExchangeId id_ = 0;
+  EdgeMessage message_;
+  std::vector<float> zeros_;
+};
+
+// Which of `fragments` an exchange concerns: all of them once in as many
+// rounds, in an order that begins anew at a random one, so that no schedule
+// with a period of its own meets some of them only.  A function of the round,
+// so that both ends agree and all phases of a round mix the same one.
+int FragmentOf(ExchangeId id, int fragments);
+
+// Told of every correction as it is applied; for checkers and metrics.
+class CorrectionObserver {
+ public:
+  virtual ~CorrectionObserver() = default;
+  // The exchange's fragment of x has just been changed by min(c)·D.
+  // `difference`, of that fragment, is empty with a stateless codec; of one
+  // with shared memory, and where corrections are clipped, it is the increment
+  // itself, and c is 1.
+  virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                            const EdgeMessage& theirs, float c,
+                            std::span<const float> difference) = 0;
+  // Before it: what either end sent for the exchange, also if one sent nothing
+  // (null) and no correction follows.
+  virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
+                          const EdgeMessage* theirs) {}
+  // An incarnation of the edge begins: replica and difference are zero.
+  virtual void OnZero() {}
+  // An incarnation has ended, if there is to be another one or not: all that
+  // its corrections have added to the parameters of set_summed().
+  virtual void OnLost(std::span<const float> sum) {}
+};
+
+// What clipping saw of an edge: lengths are root mean squares, so that a
+// fragment's and a whole vector's compare.
+struct Clipping {
+  uint64_t clipped = 0;   // corrections so far that were shortened
+  uint64_t left_out = 0;  // or left out
+  double longest = 0;     // the longest D since it was last taken
+};
+
+class CodecSide {
+ public:
+  using Token = EdgeMessage;
+
+  CodecSide() = default;
+  // `x` is stable for life; `cache` may be shared by edges of one peer.
+  // `edge_hash` is the same at both ends: it spreads resyncs (EDGE 4).
+  // `upper` differs.
+  CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
+            std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
+            bool upper = false);
+
+  // Weight γ·w of the next emission.
+  void set_coefficient(float c) { c_ = c; }
+  // Of the next emissions, one of the codec's choices.
+  void set_format(WireFormat format) { format_ = format; }
+  WireFormat format() const { return format_; }
+  // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1): from here on a
+  // correction is c·D·min(1, radius/‖D‖), ‖D‖ being the root mean square of D.
+  // Both ends have D up to its sign, and so the same factor to the bit.  0: no
+  // clipping.
+  void set_clip_radius(double radius) { clip_radius_ = radius; }
+  // Above 0.  A correction with a value of D beyond it is left out at both
+  // ends, which have D up to its sign, unless it is clipped: the other end's
+  // parameters are nonsense, or this one's.  Infinity: never.
+  void set_largest(float largest) { largest_ = largest; }
+  // Of which parameters corrections are summed up for OnLost; memory of as many
+  // floats from the first correction on.
+  void set_summed(const Extent& extent) { summed_ = extent; }
+  const Clipping& clipping() const { return clipping_; }
+  double TakeLongest() { return std::exchange(clipping_.longest, 0); }
+  // Outlives this.
+  void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
+  const Codec& codec() const { return *codec_; }
+  uint64_t corrections() const { return corrections_; }
+
+  // A message of the other end as it arrived: unpacked and validated.
+  // kDataLoss if it is none of this codec.
+  absl::StatusOr<EdgeMessage> Receive(ExchangeId id, WireFormat format,
+                                      Packing packing, float c,
+                                      Payload wire) const;
+  // kDataLoss unless `payload` may belong to exchange `id`.
+  absl::Status Validate(ExchangeId id, const Encoded& payload) const {
+    return CodecOf(id).Validate(payload);
+  }
+
+  // The edge is given up.
+  void OnEnd();
+
+  // For EdgeEnd.
+  void OnZero();
+  EdgeMessage OnEmit(ExchangeId id);
+  void OnComplete(ExchangeId id, const EdgeMessage* mine,
+                  const EdgeMessage* theirs);
+
+  // Of a fragment.
+  struct Progress {
+    bool first = true;  // next payload is the first of its incarnation
+    uint64_t emit_interval = 0;
+    uint64_t complete_interval = 0;
+    friend bool operator==(const Progress&, const Progress&) = default;
+  };
+  // What a checkpoint keeps of it.
+  struct Saved {
+    std::string codec;  // its name: payloads of two may look alike
+    std::vector<float> replica;
+    std::vector<float> difference;
+    std::vector<float> sum;
+    std::vector<Progress> fragments = std::vector<Progress>(1);
+  };
+  Saved Save() const;
+  // False if it is of another codec or size; nothing changes then.
+  bool Restore(const Saved& saved);
+
+ private:
+  void CompleteApart(ExchangeId id, const EdgeMessage* mine,
+                     const EdgeMessage* theirs, float c,
+                     std::span<float> memory, bool may_be_far);
+  // False for sure, or D is to be looked at.
+  bool MayBeFar(ExchangeId id, const EdgeMessage* mine,
+                const EdgeMessage* theirs);
+  float ReachOf(ExchangeId id, const EdgeMessage* message) const;
+  bool Far(ExchangeId id, float c, std::span<const float> memory,
+           std::span<const float> increment);
+  void Clip(float c, std::span<float> increment);
+  // c times `difference`, of `extent`, has been added.
+  void Sum(const Extent& extent, float c, std::span<const float> difference);
+  // B(id): rounds between two resyncs, staggered over edges.
+  uint64_t ResyncInterval(ExchangeId id) const;
+  const Codec& CodecOf(ExchangeId id) const {
+    return codec_->fragment(FragmentOf(id, codec_->fragments()));
+  }
+
+  Progress& ProgressOf(ExchangeId id) {
+    return progress_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  }
+
+  std::shared_ptr<const Codec> codec_;
+  std::span<float> x_;
+  std::shared_ptr<SnapshotCache> cache_;
+  WireFormat format_ = WireFormat::kDenseF32;
+  uint64_t offset_ = 0;
+  bool upper_ = false;
+  std::vector<CorrectionObserver*> observers_;
+  float c_ = 0;
+  uint64_t corrections_ = 0;
+  double clip_radius_ = 0;
+  float largest_ = std::numeric_limits<float>::infinity();
+  std::vector<float> reach_;  // of D at most, by fragment
+  Clipping clipping_;
+  // Empty with a stateless codec, and until first used.  Memory that both ends
+  // share is in difference_.
+  std::vector<float> replica_;
+  std::vector<float> difference_;
+  std::vector<Progress> progress_;  // by fragment
+  Extent summed_;
+  std::vector<float> sum_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_EDGE_CODEC_SIDE_H_

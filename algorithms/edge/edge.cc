@@ -1,0 +1,330 @@
+#include "algorithms/edge/edge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// Ids and epochs of honest peers stay far below (EDGE 11).  An epoch to rise
+// above leaves room for the rise, lest the other end refuse the result.
+constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
+constexpr uint64_t kMaxRememberedEpoch = kMaxEpoch - kEpochLevel;
+constexpr uint64_t kMaxId = uint64_t{1} << 62;
+
+// More than two ends need that meet after any faults.
+constexpr int kMostBeginnings = 8;
+
+uint64_t EdgeHash(PeerId a, PeerId b) {
+  const auto [lower, upper] = std::minmax(a.value, b.value);
+  return RngKey(lower).Fold(upper).Bits(0);
+}
+
+// Equal at both ends if and only if they restore the same cut of the same
+// incarnation (EDGE 6).
+uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
+  const bool lower = o.self < o.other;
+  return RngKey(r.cut)
+             .Fold(lower ? r.epoch : r.peer_epoch)
+             .Fold(lower ? r.peer_epoch : r.epoch)
+             .Bits(0) |
+         1;
+}
+
+CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
+                 std::span<float> x, std::shared_ptr<SnapshotCache> cache) {
+  CodecSide side(std::move(codec), x, std::move(cache),
+                 EdgeHash(options.self, options.other),
+                 options.self > options.other);
+  side.set_clip_radius(options.clip_radius);
+  side.set_largest(options.largest);
+  side.set_summed(options.summed);
+  return side;
+}
+
+}  // namespace
+
+EdgeHeader HeaderOf(const ProductionFrame& f) {
+  EdgeHeader h;
+  h.kind = f.kind;
+  h.epoch = f.epoch;
+  h.peer_epoch = f.peer_epoch;
+  h.prev = f.prev;
+  h.to = f.to;
+  h.ack = f.ack;
+  if (f.kind == FrameKind::kHello) {
+    h.basis = f.basis;
+    h.window = f.window;
+  }
+  if (f.kind == FrameKind::kPayload) {
+    h.format = f.token.format;
+    h.c = f.token.c;
+    h.packing = f.token.packing;
+    h.payload_bytes = static_cast<uint32_t>(f.token.wire().size());
+  }
+  return h;
+}
+
+ProductionFrame FrameOf(const EdgeHeader& h) {
+  ProductionFrame f;
+  f.kind = h.kind;
+  f.epoch = h.epoch;
+  f.peer_epoch = h.peer_epoch;
+  f.prev = h.prev;
+  f.to = h.to;
+  f.ack = h.ack;
+  f.basis = h.basis;
+  f.window = h.window;
+  return f;
+}
+
+Edge::Edge(EdgeOptions options, ProductionEnd end)
+    : options_(std::move(options)), end_(std::move(end)) {}
+
+Edge::Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
+           std::span<float> x, std::shared_ptr<SnapshotCache> cache)
+    : Edge(options,
+           ProductionEnd(SideOf(options, std::move(codec), x, std::move(cache)),
+                         options.epoch, options.frontier, options.window)) {}
+
+absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
+    EdgeOptions options, std::shared_ptr<const Codec> codec, std::span<float> x,
+    std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
+  CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
+  bool fits = true;
+  for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
+    for (const auto& held : *queue) {
+      fits = fits && side.Validate(held.id, held.token.encoded(held.id)).ok();
+    }
+  }
+  if (!side.Restore(saved.side) || !fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint's edge to peer ", options.other.value,
+                     " has replicas or payloads of another model or codec: "
+                     "resume with the run's own "
+                     "configuration"));
+  }
+  const uint64_t basis = BasisOf(options, saved.record);
+  ProductionEnd end(std::move(side), options.epoch, saved.record, basis);
+  return std::unique_ptr<Edge>(new Edge(std::move(options), std::move(end)));
+}
+
+bool Edge::IncompleteBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= done() && held.id < limit;
+  });
+}
+
+void Edge::CompleteSkips() {
+  const auto* payload = end_.state().mine.FirstFrom(done());
+  end_.Complete(payload == nullptr ? decided() : payload->id);
+}
+
+bool Edge::UnheardBelow(ExchangeId limit) const {
+  const auto& mine = end_.state().mine;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& held) {
+    return held.id >= heard() && held.id < limit;
+  });
+}
+
+bool Edge::Emit(ExchangeId id, float coefficient, bool finite) {
+  end_.side().set_coefficient(coefficient);
+  return end_.Emit(id, finite, Sender());
+}
+
+void Edge::ConnectionUp(uint64_t connection) {
+  connections_.emplace(connection, std::nullopt);
+  if (Newest(connection)) UseNewestConnection();
+}
+
+void Edge::ConnectionDown(uint64_t connection) {
+  const bool newest = Newest(connection);
+  connections_.erase(connection);
+  if (!newest) return;
+  end_.ConnectionDown();
+  outbox_.clear();
+  if (!connections_.empty()) UseNewestConnection();
+}
+
+void Edge::UseNewestConnection() {
+  rose_ = false;
+  began_ = 0;
+  outbox_.clear();  // was for the connection before
+  end_.ConnectionUp(Sender());
+  const auto& hello = connections_.rbegin()->second;
+  if (hello) Hear(*hello, true);
+}
+
+void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
+  const ProductionEnd::State& s = end_.state();
+  const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
+  std::vector<ExchangeId> held;
+  for (const auto& payload : s.mine) held.push_back(payload.id);
+  end_.OnHello(hello, newest, Sender());
+  if (s.epoch == epoch && s.peer_epoch == peer_epoch) return;
+  // Another incarnation; one that goes on from a record keeps its payloads.
+  if (s.mine.empty()) lost_.insert(lost_.end(), held.begin(), held.end());
+}
+
+void Edge::Queue(const ProductionEnd::Frame& f) {
+  EdgeHeader h = HeaderOf(f);
+  h.layout = FoldFingerprint(options_.layout);
+  if (f.kind == FrameKind::kHello) {
+    h.replica = end_.side().codec().needs_replica();
+    h.run_id = options_.run_id;
+  } else {
+    h.wished = wish_;
+  }
+  if (f.kind != FrameKind::kPayload) h.format = end_.side().codec().format();
+  outbox_.push_back({EncodeHeader(h), f.token.wire()});
+}
+
+absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
+                           Payload body) {
+  GOSSAMER_ASSIGN_OR_RETURN(const EdgeHeader header, DecodeHeader(head));
+  GOSSAMER_RETURN_IF_ERROR(CheckFits(header));
+  if (header.payload_bytes != body.size()) {
+    return absl::DataLossError(absl::StrCat("payload of ", body.size(),
+                                            " bytes, header says ",
+                                            header.payload_bytes));
+  }
+  GOSSAMER_RETURN_IF_ERROR(header.kind == FrameKind::kHello
+                               ? OnHello(connection, header)
+                               : OnData(header, std::move(body)));
+  ExtendRecord();
+  return absl::OkStatus();
+}
+
+absl::Status Edge::CheckFits(const EdgeHeader& h) const {
+  if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
+      h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
+    return absl::DataLossError("frame with an impossible id or epoch");
+  }
+  if (h.layout != FoldFingerprint(options_.layout)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "peer %d trains another model: its layout is %08x, this peer's %08x; "
+        "both need the same game configuration",
+        options_.other.value, h.layout, FoldFingerprint(options_.layout)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
+  const bool replica = end_.side().codec().needs_replica();
+  if (h.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", options_.other.value, " belongs to run '",
+                     h.run_id, "', this peer to '", options_.run_id, "'"));
+  }
+  if (h.replica != replica) return OnOtherCodec(h);
+  if (h.window < 1 || h.window > kMaxEdgeWindow || h.payload_bytes != 0) {
+    return absl::DataLossError(
+        "hello with an impossible window or with a payload");
+  }
+  const uint64_t before = end_.state().epoch;
+  if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
+    return absl::DataLossError("hello asks for a second or impossible rise");
+  }
+  // Each sets replica and difference to zero, for a hundred bytes.
+  const uint64_t theirs = end_.state().peer_epoch;
+  if (h.epoch > theirs && theirs != 0 && ++began_ > kMostBeginnings) {
+    return absl::DataLossError(absl::StrCat("hello that begins anew for the ",
+                                            began_, "th time on a connection"));
+  }
+  const ProductionEnd::Frame f = FrameOf(h);
+  const auto up = connections_.find(connection);
+  if (up != connections_.end()) up->second = f;
+  Hear(f, Newest(connection));
+  if (end_.state().epoch != before) rose_ = true;
+  return absl::OkStatus();
+}
+
+// Where memory does not do for replicas on all edges, ends that were made in
+// different views may differ.  One that has not met the other yet gives way,
+// of two the one with replicas, so that memory stays: it has nothing, or a
+// record that is not of this edge, since ends of one cut have one codec.  The
+// other hears its next hello.
+absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
+  const bool begun = acquainted();
+  const bool begun_there = hello.peer_epoch != 0;
+  const std::string what =
+      absl::StrCat("peer ", options_.other.value, " uses a codec ",
+                   hello.replica ? "with" : "without", " replicas, this peer '",
+                   std::string(end_.side().codec().name()), "'");
+  if (!options_.yields || (begun && begun_there)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "; both need the same codec"));
+  }
+  const bool gives_way = begun == begun_there ? !hello.replica : begun_there;
+  return gives_way ? absl::AbortedError(what) : absl::OkStatus();
+}
+
+absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
+  if (h.epoch != end_.state().peer_epoch ||
+      h.peer_epoch != end_.state().epoch) {
+    return absl::OkStatus();  // another incarnation: not worth a validation
+  }
+  HearWish(h.wished);
+  ProductionEnd::Frame f = FrameOf(h);
+  if (h.kind == FrameKind::kPayload) {
+    // Exchange 0 is none.
+    if (!(h.c > 0.0f && h.c <= 1.0f) || h.to < 2) {
+      return absl::DataLossError(absl::StrCat("payload with coefficient ", h.c,
+                                              " and frontier ", h.to));
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(
+        f.token, end_.side().Receive(h.to - 1, h.format, h.packing, h.c,
+                                     std::move(body)));
+  } else if (!body.empty()) {
+    return absl::DataLossError("skip with a payload");
+  }
+  if (end_.OnData(f) == Verdict::kViolation) {
+    return absl::DataLossError(absl::StrCat(
+        "peer ", options_.other.value, " breaks the edge protocol: prev ",
+        h.prev, ", to ", h.to, ", ack ", h.ack, " where decided is ",
+        end_.state().decided, " and ", end_.state().theirs.size(),
+        " payloads wait"));
+  }
+  return absl::OkStatus();
+}
+
+// Advice: what is none of the choices is as no wish.
+void Edge::HearWish(uint8_t format) {
+  for (const WireFormat choice : end_.side().codec().choices()) {
+    if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
+  }
+}
+
+void Edge::BeginRecord(ExchangeId cut) {
+  sealed_ = false;
+  record_.reset();
+  if (ended_) return;
+  record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
+  ExtendRecord();
+}
+
+void Edge::ExtendRecord() {
+  if (record_ && !sealed_) sealed_ = end_.ExtendRecord(record_->record);
+}
+
+bool Edge::Unsealable() const {
+  if (!record_ || sealed_ || !acquainted()) return false;
+  const ProductionEnd::Record& r = record_->record;
+  const ProductionEnd::State& s = end_.state();
+  return r.epoch != s.epoch || r.peer_epoch != s.peer_epoch;
+}
+
+std::optional<SavedEdge> Edge::TakeRecord() {
+  if (!sealed_) record_.reset();
+  sealed_ = false;
+  return std::exchange(record_, std::nullopt);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,221 @@
+// One end of a real edge: the protocol (edge_end.h), the codec (codec_side.h)
+// and frames as bytes (frame.h), put together.
+//
+// Pure like its parts: the caller moves frames, tells of connections and
+// decides when things are due.  Everything that comes from the other end is
+// checked here before it changes state.
+
+#ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_H_
+#define GOSSAMER_ALGORITHMS_EDGE_EDGE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/payload.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/edge/codec_side.h"
+#include "algorithms/edge/edge_end.h"
+#include "algorithms/edge/frame.h"
+
+namespace gossamer {
+
+inline constexpr int kMaxEdgeWindow = 8;
+inline constexpr uint64_t kEpochLevel = uint64_t{1} << 30;
+
+// The epoch of a process life (EDGE 5): seconds since 1970 and 30 random bits.
+constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
+  return unix_seconds * kEpochLevel + random % kEpochLevel;
+}
+
+// An epoch above `epoch` with the nonce of the life that `own` belongs to.
+constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
+  return (epoch / kEpochLevel + 1) * kEpochLevel + own % kEpochLevel;
+}
+
+using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
+using ProductionFrame = EdgeFrame<uint64_t, EdgeMessage>;
+
+// A frame's fields as a header has them, but for what all frames of an edge
+// share (layout; of a hello run id and replica); and back, without a payload.
+EdgeHeader HeaderOf(const ProductionFrame& frame);
+ProductionFrame FrameOf(const EdgeHeader& header);
+
+// An end's part of a fleet checkpoint: the protocol's record and the codec's
+// state at the cut.
+struct SavedEdge {
+  ProductionEnd::Record record;
+  CodecSide::Saved side;
+};
+using SavedEdges = std::map<PeerId, SavedEdge>;  // by the other end
+
+struct EdgeOptions {
+  PeerId self;
+  PeerId other;
+  std::string run_id;
+  uint64_t epoch = 0;       // MakeEpoch
+  ExchangeId frontier = 1;  // first exchange that this end decides
+  int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
+  uint64_t layout = 0;      // ParameterLayout::fingerprint()
+  double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
+  Extent summed = {};       // CodecSide::set_summed
+  // CodecSide::set_largest; the same at both ends.
+  float largest = std::numeric_limits<float>::infinity();
+  // There is a codec of the other kind, with or without replicas, to go on with
+  // if that is what the other end has begun with.
+  bool yields = false;
+};
+
+class Edge {
+ public:
+  struct OutFrame {
+    std::vector<std::byte> head;
+    Payload body;
+  };
+
+  // `x` is stable for life; `cache` is shared by the edges of one peer.
+  Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
+       std::span<float> x, std::shared_ptr<SnapshotCache> cache);
+  // The same, going on from a sealed record of the same fleet-wide cut.
+  // kInvalidArgument if the record is not of this codec and layout.
+  static absl::StatusOr<std::unique_ptr<Edge>> Resume(
+      EdgeOptions options, std::shared_ptr<const Codec> codec,
+      std::span<float> x, std::shared_ptr<SnapshotCache> cache,
+      const SavedEdge& saved);
+
+  PeerId other() const { return options_.other; }
+  // Ids below are known from the other end; complete at this end.
+  ExchangeId heard() const { return end_.state().heard; }
+  ExchangeId done() const { return end_.state().done; }
+  ExchangeId decided() const { return end_.state().decided; }
+  // The other end's life is known: exchanges can have payloads.
+  bool acquainted() const { return end_.state().peer_epoch != 0; }
+  // Nothing of this end is outstanding, nothing of the other waits here.
+  bool settled() const {
+    return end_.state().mine.empty() && end_.state().theirs.empty();
+  }
+  uint64_t corrections() const { return end_.side().corrections(); }
+  const ProductionEnd::State& state() const { return end_.state(); }
+  const CodecSide& side() const { return end_.side(); }
+  double TakeLongest() { return end_.side().TakeLongest(); }
+  void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
+  // It is given up, and is in no record: the other end would go on with what
+  // this one has given back.  A later edge to the same peer is another one.
+  void End() {
+    ended_ = true;
+    end_.side().OnEnd();
+  }
+  bool ended() const { return ended_; }
+
+  // With a codec that leaves a choice: the format that this end wishes to get,
+  // told with every frame from here on, and the one it uses, which the other
+  // end has wished for.
+  void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
+  WireFormat format() const { return end_.side().format(); }
+
+  // For a replay (decisions.h): the format of the next payload, that it is one
+  // whatever the other end did, and whether there is room for it.
+  void use_format(WireFormat format) { end_.side().set_format(format); }
+  void set_insist(bool insist) { end_.set_insist(insist); }
+  bool HasRoom() const { return end_.HasRoom(); }
+  // The other end is sure to say something: it has not come yet, or owes an
+  // answer to a payload.  Exchanges that it jumps over, and those for which
+  // there was no room here, it does not mention.
+  bool ExpectsAnswer() const {
+    const ProductionEnd::State& s = end_.state();
+    return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.heard);
+  }
+  // An own payload below `limit` is not complete here; or not answered.
+  bool IncompleteBelow(ExchangeId limit) const;
+  bool UnheardBelow(ExchangeId limit) const;
+
+  // h of the view; at most the window that the edge was made with.
+  void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
+
+  // From the round loop, between steps (EDGE 4).  `finite`: x has no infinity
+  // and no NaN; without it the exchange is a skip.  True if a payload went out.
+  bool Emit(ExchangeId id, float coefficient, bool finite);
+  void Pass(ExchangeId id) { end_.Pass(id); }
+  void Announce() { end_.Announce(); }
+  void Complete(ExchangeId limit) { end_.Complete(limit); }
+  // Only what comes before the first own payload: x stays as it is.
+  void CompleteSkips();
+  // Sends what is owed; call once what else is to be sent now has been.
+  void Flush() { end_.Flush(Sender()); }
+  bool MayReset() const { return end_.MayReset(); }
+  void LosslessReset() { end_.LosslessReset(Sender()); }
+
+  // From the transport.  Connection ids rise; the newest one that is up is sent
+  // on.
+  void ConnectionUp(uint64_t connection);
+  void ConnectionDown(uint64_t connection);
+  // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
+  // does not fit (run, layout, codec): close the connection, state is as
+  // before (EDGE 4, check 2).  kAborted: it is for this end, which yields and
+  // has not met the other, to begin again with the codec of the other kind.
+  absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
+                       Payload body);
+
+  // Frames to send now, in order, on the newest connection.
+  std::vector<OutFrame> TakeFrames() { return std::exchange(outbox_, {}); }
+
+  // Own payloads dropped since the last call because the other end began anew:
+  // it may have applied them before, or not (EDGE 5, `edge_lost`).
+  std::vector<ExchangeId> TakeLost() { return std::exchange(lost_, {}); }
+
+  // Begins a record of the boundary before `cut` (decided() >= cut).
+  void BeginRecord(ExchangeId cut);
+  // The record holds both payloads of every exchange below the cut.
+  bool sealed() const { return sealed_; }
+  // It never will: the incarnation that it is of has ended.
+  bool Unsealable() const;
+  // The sealed record, once; nullopt if it is not sealed.
+  std::optional<SavedEdge> TakeRecord();
+
+ private:
+  Edge(EdgeOptions options, ProductionEnd end);
+  struct SendFn {
+    Edge* edge;
+    void operator()(const ProductionEnd::Frame& f) const { edge->Queue(f); }
+  };
+  SendFn Sender() { return {this}; }
+  bool Newest(uint64_t connection) const {
+    return !connections_.empty() && connections_.rbegin()->first == connection;
+  }
+  void UseNewestConnection();
+  void Hear(const ProductionEnd::Frame& hello, bool newest);
+  void Queue(const ProductionEnd::Frame& frame);
+  absl::Status CheckFits(const EdgeHeader& header) const;
+  absl::Status OnHello(uint64_t connection, const EdgeHeader& header);
+  absl::Status OnOtherCodec(const EdgeHeader& hello) const;
+  absl::Status OnData(const EdgeHeader& header, Payload body);
+  void HearWish(uint8_t format);
+  void ExtendRecord();
+
+  EdgeOptions options_;
+  ProductionEnd end_;
+  // Those that are up, with the last hello heard on each: an end that falls
+  // back to an older connection will not hear another one there.
+  std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
+  uint8_t wish_ = 0;
+  bool rose_ = false;  // risen on this connection already
+  int began_ = 0;      // times that the other end began anew on it
+  std::vector<OutFrame> outbox_;
+  std::vector<ExchangeId> lost_;
+  std::optional<SavedEdge> record_;
+  bool sealed_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_EDGE_EDGE_H_

@@ -1,0 +1,182 @@
+// One end of an edge: the protocol that makes a correction land exactly once,
+// with exactly opposite signs, at both ends (the edge protocol; its sections
+// are cited as EDGE n).
+//
+// Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
+// clocks.  What the protocol carries is a Side (below); ids and epochs are any
+// unsigned type, so that the exhaustive search in tests/algorithms runs on
+// this very source with small ones.
+
+#ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
+#define GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "algorithms/edge/edge_state.h"
+
+namespace gossamer {
+
+// Side is what the protocol carries:
+//   Token                     one encoded snapshot, copyable, {} is none
+//   void OnZero()             an incarnation starts: x̂ = D = 0, first = true
+//   Token OnEmit(N id)        encodes x for exchange `id`
+//   void OnComplete(N id, const Token* mine, const Token* theirs)
+//                             exchange `id` is decided at both ends; null is a
+//                             skip, never both; called in order of ids
+// N counts ids and epochs; an epoch is level · kLevel + nonce (EDGE 5).
+template <typename N, typename Side, N kLevel, int kMaxWindow,
+          typename Rules = SoundRules>
+class EdgeEnd {
+ public:
+  using Token = typename Side::Token;
+  using State = EdgeState<N, Token, kMaxWindow>;
+  using Frame = EdgeFrame<N, Token>;
+  using Record = EdgeRecord<N, Token, kMaxWindow>;
+
+  EdgeEnd() = default;
+  // A new life: `epoch` differs from those of all other lives of this end;
+  // ids from `frontier` on will be decided; W = `window` in [1, kMaxWindow].
+  EdgeEnd(Side side, N epoch, N frontier, int window)
+      : side_(std::move(side)), nonce_(epoch % kLevel) {
+    s_.epoch = epoch;
+    s_.decided = frontier;
+    s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
+  }
+  // A new life that goes on from a sealed record; `side` is as the record
+  // left it.  Counts only if the other end restores the same cut (EDGE 6).
+  EdgeEnd(Side side, N epoch, const Record& record, N basis)
+      : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
+    s_.basis = basis;
+    s_.heard = s_.peer_done = record.cut;
+    s_.done = record.done;
+    s_.peer_window = record.peer_window;
+    for (const auto& held : record.mine) s_.mine.PushBack(held);
+    s_.resumed = record.cut;
+    for (const auto& held : record.theirs) s_.theirs.PushBack(held);
+  }
+
+  const State& state() const { return s_; }
+  const Side& side() const { return side_; }
+  Side& side() { return side_; }
+
+  // At most `brake` own payloads incomplete here, in [1, W]: what is at hand
+  // of a window that may be needed later (EDGE 2).  The bound on unacknowledged
+  // ones stays 2W, so that a smaller brake makes no skip.
+  void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
+
+  // Pays although the other end is known to have skipped: at a replay it may be
+  // further ahead than it was.
+  void set_insist(bool insist) { insist_ = insist; }
+
+  // Whether the windows have room for a payload.
+  bool HasRoom() const {
+    return s_.peer_epoch != 0 &&
+           (s_.Incomplete() < s_.brake || SeededBug("no-window")) &&
+           (s_.Unacknowledged() < 2 * s_.window || SeededBug("no-window"));
+  }
+  // Whether Emit(id) may send a payload (EDGE 4, Emit).
+  bool MayPay(N id) const {
+    return HasRoom() && (insist_ || !(s_.heard > id && !s_.theirs.Has(id)));
+  }
+  // Decides exchange `id` >= decided: a payload if `pay` and MayPay(id), else
+  // a skip; everything between is skipped.  True if it is a payload.
+  template <typename Out>
+  bool Emit(N id, bool pay, Out&& out);
+  // Decides that all ids below `id` that are undecided are skips.
+  void Pass(N id) {
+    if (id <= s_.decided) return;
+    s_.decided = id;
+    if (!s_.theirs.empty() && s_.theirs.front().id < id) s_.owes = true;
+  }
+
+  // Completes, in order, every exchange below `limit` that both ends have
+  // decided.
+  void Complete(N limit);
+
+  // A connection is open and is now the one to send on.
+  template <typename Out>
+  void ConnectionUp(Out&& out) {
+    s_.connected = true;
+    s_.ready = false;
+    out(Hello());
+  }
+  // The connection to send on is gone.
+  void ConnectionDown() { s_.connected = s_.ready = false; }
+
+  // A payload or a skip of the other end, from any connection.
+  Verdict OnData(const Frame& f);
+
+  // A hello, `current` if it came over the connection that this end sends on.
+  template <typename Out>
+  void OnHello(const Frame& f, bool current, Out&& out);
+
+  // Sends the skip that is owed, if the connection is ready for it; what is
+  // owed without one goes out after the next hello anyway.
+  template <typename Out>
+  void Flush(Out&& out) {
+    if (!s_.owes) return;
+    s_.owes = false;
+    if (s_.ready) SendSkip(out);
+  }
+
+  // Owes a skip even if nothing has changed: the other end is to know F (it
+  // seals a record by it).
+  void Announce() { s_.owes = true; }
+
+  // True if giving up this incarnation loses no correction (EDGE 4).
+  bool MayReset() const {
+    return s_.peer_epoch != 0 &&
+           (s_.mine.empty() || Rules::Broken(Rule::kResetWhenEmpty));
+  }
+  // Only if MayReset().
+  template <typename Out>
+  void LosslessReset(Out&& out) {
+    Rise(s_.epoch);
+    Start();
+    if (s_.connected) out(Hello());
+  }
+
+  // Begins a record of the boundary before `cut`: all ids below it are decided
+  // here.  The caller saves the Side as it is now.
+  Record BeginRecord(N cut) const;
+  // Adds what this end has heard for ids below the cut since; true if the
+  // record is sealed: it then holds both payloads of every exchange below the
+  // cut.  A record that more payloads belong to than fit in is void and never
+  // sealed.  Call after every received frame, before Complete.
+  bool ExtendRecord(Record& record) const;
+
+ private:
+  // An epoch above `epoch` that no other life of this end uses.
+  void Rise(N epoch) {
+    const N nonce = Rules::Broken(Rule::kNonce) ? N{0} : nonce_;
+    s_.epoch = static_cast<N>((epoch / kLevel + 1) * kLevel + nonce);
+    s_.basis = 0;
+  }
+  // Starts an incarnation at zero; F stays: what was decided is decided.
+  void Start();
+  // A payload leaves when it is complete here and there (EDGE 1, idea 4).
+  void Release();
+  N Ack() const {
+    return Rules::Broken(Rule::kAckCompleted) ? s_.heard : s_.done;
+  }
+  Frame Hello() const;
+  Frame Data(FrameKind kind, N prev, N to) const;
+  template <typename Out>
+  void SendPayload(const Held<N, Token>& held, Out&& out);
+  template <typename Out>
+  void SendSkip(Out&& out);
+  template <typename Out>
+  void Resend(const Frame& hello, Out&& out);
+
+  State s_;
+  Side side_;
+  N nonce_ = 0;
+  bool insist_ = false;
+};
+
+}  // namespace gossamer
+
+#include "algorithms/edge/edge_end_inl.h"  // IWYU pragma: export
+
+#endif  // GOSSAMER_ALGORITHMS_EDGE_EDGE_END_H_

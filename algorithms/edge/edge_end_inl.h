@@ -1,0 +1,246 @@
+// Definitions of edge_end.h; included by it alone.
+
+#ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_END_INL_H_
+#define GOSSAMER_ALGORITHMS_EDGE_EDGE_END_INL_H_
+
+#include <algorithm>
+#include <cassert>
+
+#include "algorithms/edge/edge_end.h"
+
+namespace gossamer {
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename Out>
+bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
+                                                       Out&& out) {
+  assert(id >= s_.decided);
+  pay = pay && MayPay(id);
+  s_.decided = id + 1;
+  if (!pay) {
+    s_.owes = true;
+    return false;
+  }
+  s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
+  s_.last = id;
+  if (s_.ready) SendPayload(s_.mine.back(), out);
+  return true;
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
+  limit = std::min({limit, s_.decided, s_.heard});
+  while (s_.done < limit) {
+    const Held<N, Token>* mine = s_.mine.FirstFrom(s_.done);
+    const Held<N, Token>* theirs = s_.theirs.FirstFrom(s_.done);
+    N id = limit;
+    if (mine) id = std::min(id, mine->id);
+    if (theirs) id = std::min(id, theirs->id);
+    if (id == limit) {
+      s_.done = limit;
+      break;
+    }
+    if (mine && mine->id != id) mine = nullptr;
+    if (theirs && theirs->id != id) theirs = nullptr;
+    side_.OnComplete(id, mine ? &mine->token : nullptr,
+                     theirs ? &theirs->token : nullptr);
+    if (theirs) {
+      s_.theirs.PopFront();
+      s_.owes = true;
+    }
+    s_.done = id + 1;
+  }
+  Release();
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
+  if (f.epoch != s_.peer_epoch || f.peer_epoch != s_.epoch) {
+    return Verdict::kDropped;
+  }
+  const bool payload = f.kind == FrameKind::kPayload;
+  const bool gap =
+      f.prev != 0 && f.prev >= s_.heard && !Rules::Broken(Rule::kRefuseGap);
+  const bool fresh =
+      f.to > s_.heard || (SeededBug("accept-twice") && f.to == s_.heard);
+  const bool accepted = fresh && !gap;
+  if (f.ack > s_.decided || f.to <= f.prev ||
+      (accepted && payload && s_.Waiting() >= 2 * s_.peer_window)) {
+    return Verdict::kViolation;
+  }
+  if (f.ack > s_.peer_done) {
+    s_.peer_done = f.ack;
+    Release();
+  }
+  if (!accepted) return Verdict::kDropped;
+  if (payload) {
+    const N id = f.to - 1;
+    s_.theirs.PushBack({id, f.prev, f.token});
+    if (id < s_.decided && s_.told <= id) s_.owes = true;
+    if (Rules::Broken(Rule::kAckCompleted)) s_.owes = true;
+  }
+  s_.heard = f.to;
+  return Verdict::kAccepted;
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename Out>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
+                                                          bool current,
+                                                          Out&& out) {
+  if (f.epoch < s_.peer_epoch) return;  // an earlier life of the other end
+  const N epoch = s_.epoch, peer_epoch = s_.peer_epoch;
+  if (f.peer_epoch > s_.epoch && !Rules::Broken(Rule::kRise)) {
+    // It remembers a later life of this end.
+    Rise(f.peer_epoch);
+    s_.peer_epoch = f.epoch;
+    Start();
+  } else if (f.epoch > s_.peer_epoch) {
+    // An epoch with a basis pairs once.
+    if (s_.peer_epoch != 0 && s_.basis != 0 &&
+        !Rules::Broken(Rule::kBasisOnce)) {
+      Rise(s_.epoch);
+    }
+    s_.peer_epoch = f.epoch;
+    const bool resumes =
+        peer_epoch == 0 && s_.basis != 0 && f.basis == s_.basis;
+    if (!resumes) Start();
+  } else if (f.peer_epoch == s_.epoch && f.ack > s_.peer_done &&
+             f.ack <= s_.decided) {
+    s_.peer_done = f.ack;
+    Release();
+  }
+  const bool changed = s_.epoch != epoch || s_.peer_epoch != peer_epoch;
+  s_.peer_window = changed ? f.window : std::max(s_.peer_window, f.window);
+  if (changed && s_.connected) out(Hello());
+  if (current) Resend(f, out);
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
+    -> Record {
+  Record r;
+  r.cut = cut;
+  r.epoch = s_.epoch;
+  r.peer_epoch = s_.peer_epoch;
+  r.done = s_.done;
+  r.window = s_.window;
+  r.peer_window = s_.peer_window;
+  for (const auto& h : s_.mine) {
+    if (SeededBug("record-without-mine")) break;
+    if (h.id >= s_.done) r.mine.PushBack(h);
+  }
+  for (const auto& h : s_.theirs) {
+    if (h.id >= cut) break;
+    // Of a resumed edge what its record left comes on top of what a hostile end
+    // sends anew: more than honest ends ever have under way.
+    if (r.theirs.full()) {
+      r.epoch = 0;
+      break;
+    }
+    r.theirs.PushBack(h);
+  }
+  return r;
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::ExtendRecord(
+    Record& r) const {
+  if (r.epoch != s_.epoch || r.peer_epoch != s_.peer_epoch ||
+      s_.peer_epoch == 0) {
+    return false;
+  }
+  for (const auto& h : s_.theirs) {
+    const bool newer = r.theirs.empty() || h.id > r.theirs.back().id;
+    if (h.id < r.done || h.id >= r.cut || !newer) continue;
+    // The record does not forget what is complete meanwhile, so the other end
+    // can send more below the cut than this end ever holds.
+    if (r.theirs.full()) {
+      r.epoch = 0;
+      return false;
+    }
+    r.theirs.PushBack(h);
+  }
+  return s_.heard >= r.cut || SeededBug("seal-early");
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Start() {
+  s_.heard = s_.done = s_.peer_done = s_.last = s_.told = s_.resumed = 0;
+  s_.mine.Clear();
+  s_.theirs.Clear();
+  side_.OnZero();
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Release() {
+  while (
+      !s_.mine.empty() && s_.mine.front().id < s_.peer_done &&
+      (s_.mine.front().id < s_.done || Rules::Broken(Rule::kRetainUntilDone))) {
+    s_.mine.PopFront();
+  }
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Hello() const -> Frame {
+  Frame f;
+  f.kind = FrameKind::kHello;
+  f.epoch = s_.epoch;
+  f.peer_epoch = s_.peer_epoch;
+  f.to = s_.heard;
+  f.ack = Ack();
+  f.basis = s_.basis;
+  f.window = s_.window;
+  return f;
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Data(FrameKind kind, N prev,
+                                                       N to) const -> Frame {
+  Frame f;
+  f.kind = kind;
+  f.epoch = s_.epoch;
+  f.peer_epoch = s_.peer_epoch;
+  f.prev = prev;
+  f.to = to;
+  f.ack = Ack();
+  return f;
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename Out>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendPayload(
+    const Held<N, Token>& held, Out&& out) {
+  Frame f = Data(FrameKind::kPayload, held.prev, held.id + 1);
+  f.token = held.token;
+  s_.told = f.to;
+  // The newest payload says all that a skip would.
+  if (f.to == s_.decided) s_.owes = false;
+  out(f);
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename Out>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::SendSkip(Out&& out) {
+  s_.told = s_.decided;
+  out(Data(FrameKind::kSkip, s_.last, s_.decided));
+}
+
+template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
+template <typename Out>
+void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Resend(const Frame& hello,
+                                                         Out&& out) {
+  s_.ready = true;
+  if (!Rules::Broken(Rule::kResend)) {
+    const N from = hello.peer_epoch == s_.epoch ? hello.to : N{0};
+    for (const auto& h : s_.mine) {
+      if (h.id >= from) SendPayload(h, out);
+    }
+  }
+  s_.owes = false;
+  SendSkip(out);
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_EDGE_EDGE_END_INL_H_

@@ -1,0 +1,28 @@
+// A saved edge as bytes, for checkpoints.
+//
+// Little-endian; the file that holds it has the checksum.  Knows nothing of
+// files.
+
+#ifndef GOSSAMER_ALGORITHMS_EDGE_SAVED_EDGE_H_
+#define GOSSAMER_ALGORITHMS_EDGE_SAVED_EDGE_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "algorithms/edge/edge.h"
+
+namespace gossamer {
+
+// What a checkpoint calls one: this and the other end's id.
+inline constexpr absl::string_view kEdgePrefix = "edge.";
+
+std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge);
+// kDataLoss unless `bytes` is what EncodeSavedEdge writes.
+absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_EDGE_SAVED_EDGE_H_

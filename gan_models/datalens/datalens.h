@@ -1,0 +1,39 @@
+// The networks of a DataLens run: teachers that tell real from generated, a
+// student that generates, a classifier that scores what it generates.
+//
+// Small dense networks on flat images, conditional on the class.  The door for
+// programs without torch; knows nothing of votes' noise, budgets or processes.
+
+#ifndef GOSSAMER_GAN_MODELS_DATALENS_DATALENS_H_
+#define GOSSAMER_GAN_MODELS_DATALENS_DATALENS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "algorithms/privacy/roles.h"
+#include "algorithms/privacy/settings.h"
+
+namespace gossamer {
+
+// Teachers first .. first + count - 1 of settings.teachers.  The examples are
+// dealt out by the seed alone, each to one teacher, the same number to all;
+// what is left over is not used.  A teacher without an example of a class
+// abstains on images of that class.  kInvalidArgument: no such teachers, or
+// fewer examples than teachers.
+absl::StatusOr<std::unique_ptr<TeacherGroup>> MakeTeacherGroup(
+    const DataLensSettings& settings, const ImageBatch& examples, int classes,
+    int first, int count);
+
+std::unique_ptr<Student> MakeStudent(const DataLensSettings& settings,
+                                     int dimensions, int classes);
+
+// The share of `test` that a classifier (one hidden layer of 64, 1,000 steps of
+// Adam) trained on `train` alone gets right.
+absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
+                                          const ImageBatch& test, int classes,
+                                          uint64_t seed);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_DATALENS_DATALENS_H_

@@ -1,0 +1,198 @@
+// The student of gan_models/datalens/datalens.h, and the classifier that scores
+// it.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/base/status_macros.h"
+#include "gan_models/compute.h"
+#include "gan_models/datalens/datalens.h"
+#include "gan_models/networks/dense_tensors.h"
+
+namespace gossamer {
+namespace {
+
+// Of what a student's first images deviate from grey: what is random in them
+// would have to be voted away.
+constexpr double kGrey = 0.1;
+
+// One hidden layer of ReLUs, and its gradients by hand.
+class TwoLayers {
+ public:
+  TwoLayers(RngKey key, int in, int width, int out)
+      : w1_(Normal(key.Fold(1), {in, width}, std::sqrt(2.0 / in))),
+        b1_(at::zeros({width})),
+        w2_(Normal(key.Fold(2), {width, out}, kGrey / std::sqrt(width))),
+        b2_(at::zeros({out})) {}
+
+  std::vector<at::Tensor> parameters() const { return {w1_, b1_, w2_, b2_}; }
+  at::Tensor Forward(const at::Tensor& x) {
+    x_ = x;
+    hidden_ = (at::mm(x, w1_) + b1_).clamp_min_(0);
+    return at::mm(hidden_, w2_) + b2_;
+  }
+  // Of the last Forward, from the gradient of its output.
+  std::vector<at::Tensor> Backward(const at::Tensor& d) const {
+    const at::Tensor dh = at::mm(d, w2_.t()) * (hidden_ > 0);
+    return {at::mm(x_.t(), dh), dh.sum(0), at::mm(hidden_.t(), d), d.sum(0)};
+  }
+
+ private:
+  at::Tensor w1_, b1_, w2_, b2_;
+  at::Tensor x_, hidden_;
+};
+
+class DenseStudent : public Student {
+ public:
+  DenseStudent(const DataLensSettings& s, int dimensions, int classes)
+      : s_(s),
+        classes_(classes),
+        net_(RngKey(s.seed).Fold("student"), s.latent + classes,
+             s.student_width, dimensions),
+        average_(RngKey(s.seed).Fold("student"), s.latent + classes,
+                 s.student_width, dimensions),
+        adam_(net_.parameters(), s.student_rate) {}
+
+  absl::StatusOr<ImageBatch> Ask(uint64_t step) override {
+    UseThreads(1);
+    return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
+      const RngKey key = RngKey(s_.seed).Fold("questions").Fold(step);
+      std::vector<uint8_t> labels;
+      for (int i = 0; i < s_.batch; ++i) {
+        labels.push_back(static_cast<uint8_t>(
+            key.Fold("class").Below(static_cast<uint64_t>(classes_), i)));
+      }
+      return Generate(net_, key.Fold("latent"), std::move(labels));
+    });
+  }
+
+  absl::Status Learn(std::span<const int8_t> direction) override {
+    UseThreads(1);
+    return GuardTorch([&]() -> absl::Status {
+      std::vector<float> moved(direction.begin(), direction.end());
+      // |x - x'|^2, mean over images, x' = x + alpha direction a constant.
+      const at::Tensor wanted =
+          Copied(moved, shown_.sizes().vec()).mul_(s_.step_size).add_(shown_);
+      for (int i = 0; i < s_.student_steps; ++i) {
+        const at::Tensor x = at::tanh(net_.Forward(asked_));
+        adam_.Step(
+            net_.Backward((x - wanted) * (1 - x * x) * (2.0 / s_.batch)));
+      }
+      const std::vector<at::Tensor> now = net_.parameters();
+      const std::vector<at::Tensor> mean = average_.parameters();
+      for (size_t i = 0; i < now.size(); ++i) {
+        mean[i].mul_(s_.average).add_(now[i], 1 - s_.average);
+      }
+      for (const at::Tensor& t : adam_.All()) {
+        GOSSAMER_RETURN_IF_ERROR(CheckFinite(t, "parameters"));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<ImageBatch> Sample(int count, uint64_t seed) override {
+    UseThreads(1);
+    return GuardTorch([&]() -> absl::StatusOr<ImageBatch> {
+      std::vector<uint8_t> labels;
+      for (int i = 0; i < count; ++i) {
+        labels.push_back(static_cast<uint8_t>(i % classes_));
+      }
+      return Generate(average_, RngKey(seed).Fold("samples"),
+                      std::move(labels));
+    });
+  }
+  void VisitState(StateVisitor& visitor) override {
+    adam_.VisitState(visitor);
+    const std::vector<at::Tensor> mean = average_.parameters();
+    for (size_t i = 0; i < mean.size(); ++i) {
+      visitor.Floats(absl::StrCat("average-", i), ValuesOf(mean[i]));
+    }
+  }
+
+ private:
+  static absl::Status CheckFinite(const at::Tensor& t, const char* what) {
+    if (at::isfinite(t).all().item<bool>()) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("the student's ", what,
+                     " are not finite; try a smaller --student-rate"));
+  }
+
+  absl::StatusOr<ImageBatch> Generate(TwoLayers& net, RngKey key,
+                                      std::vector<uint8_t> labels) {
+    const at::Tensor in = at::cat(
+        {Normal(key, {static_cast<int64_t>(labels.size()), s_.latent}, 1),
+         OneHot(labels, classes_)},
+        1);
+    asked_ = in;
+    shown_ = at::tanh(net.Forward(in)).contiguous();
+    GOSSAMER_RETURN_IF_ERROR(CheckFinite(shown_, "images"));
+    const float* const begin = shown_.data_ptr<float>();
+    return ImageBatch{.labels = std::move(labels),
+                      .images = {begin, begin + shown_.numel()}};
+  }
+
+  const DataLensSettings s_;
+  const int classes_;
+  TwoLayers net_, average_;
+  AdamOf adam_;
+  at::Tensor asked_, shown_;  // what was generated last, from what
+};
+
+}  // namespace
+
+std::unique_ptr<Student> MakeStudent(const DataLensSettings& settings,
+                                     int dimensions, int classes) {
+  return std::make_unique<DenseStudent>(settings, dimensions, classes);
+}
+
+absl::StatusOr<double> ClassifierAccuracy(const ImageBatch& train,
+                                          const ImageBatch& test, int classes,
+                                          uint64_t seed) {
+  constexpr int kWidth = 64, kSteps = 1000, kBatch = 100;
+  constexpr double kRate = 2e-3;
+  UseThreads(1);
+  return GuardTorch([&]() -> absl::StatusOr<double> {
+    const auto size = static_cast<int64_t>(train.labels.size());
+    const auto tests = static_cast<int64_t>(test.labels.size());
+    const auto dimensions = static_cast<int64_t>(train.images.size()) / size;
+    const RngKey key = RngKey(seed).Fold("classifier");
+    TwoLayers net(key, static_cast<int>(dimensions), kWidth, classes);
+    AdamOf adam(net.parameters(), kRate);
+    const at::Tensor x = Copied(train.images, {size, dimensions});
+    const at::Tensor y = OneHot(train.labels, classes);
+    for (int step = 0; step < kSteps; ++step) {
+      at::Tensor chosen = at::zeros({kBatch}, at::kLong);
+      for (int i = 0; i < kBatch; ++i) {
+        chosen.data_ptr<int64_t>()[i] = static_cast<int64_t>(
+            key.Fold(step).Below(static_cast<uint64_t>(size), i));
+      }
+      const at::Tensor out = net.Forward(x.index_select(0, chosen));
+      adam.Step(net.Backward((at::softmax(out, 1) - y.index_select(0, chosen)) /
+                             kBatch));
+    }
+    const at::Tensor guess =
+        net.Forward(Copied(test.images, {tests, dimensions})).argmax(1);
+    int right = 0;
+    for (int64_t i = 0; i < tests; ++i) {
+      right += guess.data_ptr<int64_t>()[i] == test.labels[i];
+    }
+    return static_cast<double>(right) / static_cast<double>(tests);
+  });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,45 @@
+// What scores look at instead of pixels.
+//
+// Knows nothing of generators.
+
+#ifndef GOSSAMER_GAN_MODELS_EVALUATION_FEATURES_H_
+#define GOSSAMER_GAN_MODELS_EVALUATION_FEATURES_H_
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "gan_models/evaluation/metrics.h"
+
+namespace gossamer {
+
+struct Extracted {
+  Features features;
+  Features logits;  // dimension 0 if the extractor gives none
+};
+
+class FeatureExtractor {
+ public:
+  virtual ~FeatureExtractor() = default;
+  // Of images [N, 3, 32, 32] in [-1, 1].
+  virtual absl::StatusOr<Extracted> Extract(
+      std::span<const float> images) const = 0;
+};
+
+// The 64 means over an image of two layers of fixed random 4x4 stride-2
+// convolutions (3 -> 32 -> 64) and ReLUs.  No training, no download; good
+// enough to see a run improve, not to compare with published scores, so scores
+// on it carry the prefix "proxy-".
+std::unique_ptr<FeatureExtractor> RandomConvolutionFeatures();
+
+// A TorchScript file of the user's: a function of images [N, 3, S, S], floats
+// in [0, 255], to features [N, F] or a pair (features, logits).  Images are
+// resized bilinearly to `size` (0: given as they are).
+// kNotFound, kInvalidArgument (not TorchScript).
+absl::StatusOr<std::unique_ptr<FeatureExtractor>> LoadTorchScriptFeatures(
+    const std::string& path, int size);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_EVALUATION_FEATURES_H_

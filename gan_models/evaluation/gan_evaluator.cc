@@ -1,0 +1,174 @@
+#include "gan_models/evaluation/gan_evaluator.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "gan_models/compute.h"
+#include "gan_models/evaluation/picture.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int kBatch = 64;
+
+at::Tensor Latents(RngKey key, int count, int latent,
+                   std::vector<float>& storage) {
+  storage.resize(static_cast<size_t>(count) * latent);
+  key.FillGaussian(storage);
+  return at::from_blob(storage.data(), {count, latent});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GanEvaluator>> GanEvaluator::Create(
+    const NetworkSpec& network, std::shared_ptr<const Dataset> data,
+    int samples, int threads) {
+  GOSSAMER_ASSIGN_OR_RETURN(auto generator,
+                            Network::Create(Player::kGenerator, network));
+  std::vector<int64_t> shape = ExampleShape(network);
+  if (data != nullptr && !std::ranges::equal(data->example_shape(), shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "game.gan.model ", network.model, " makes ",
+        shape.size() == 3 ? "images" : "points of the plane",
+        ", and the data are not: take mlp with gaussian-mixture, and up, "
+        "wgan-gp-resnet or dcgan with images"));
+  }
+  return std::unique_ptr<GanEvaluator>(
+      new GanEvaluator(std::move(generator), std::move(shape), std::move(data),
+                       network.latent, samples, threads));
+}
+
+GanEvaluator::GanEvaluator(std::unique_ptr<Network> generator,
+                           std::vector<int64_t> example_shape,
+                           std::shared_ptr<const Dataset> data, int latent,
+                           int samples, int threads)
+    : generator_(std::move(generator)),
+      example_shape_(std::move(example_shape)),
+      data_(std::move(data)),
+      latent_(latent),
+      samples_(samples),
+      threads_(threads),
+      extractor_(RandomConvolutionFeatures()),
+      parameters_(generator_->tensors().parameter_count()),
+      statistics_(generator_->tensors().statistic_count()) {
+  generator_->tensors().Bind(parameters_, {}, statistics_);
+}
+
+size_t GanEvaluator::example_size() const {
+  size_t size = 1;
+  for (int64_t d : example_shape_) size *= d;
+  return size;
+}
+
+std::string_view GanEvaluator::score_name() const {
+  return images() ? "proxy-fid" : "energy-distance";
+}
+
+std::string GanEvaluator::score_basis() const {
+  return absl::StrCat(samples_, " generated, ",
+                      data_ == nullptr ? 0 : data_->held_out_size(),
+                      " held-out");
+}
+
+absl::Status GanEvaluator::Adopt(std::span<const float> generator, RngKey key) {
+  if (generator.size() != parameters_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the generator has ", parameters_.size(), " parameters, ",
+                     generator.size(),
+                     " are given; are model, width and latent the run's?"));
+  }
+  std::ranges::copy(generator, parameters_.begin());
+  generator_->tensors().InitializeStatistics(statistics_);
+  if (!generator_->has_batch_norm()) return absl::OkStatus();
+  constexpr int kBatches = 16;
+  std::vector<float> storage;
+  for (int i = 0; i < kBatches; ++i) {
+    // Weight 1 / (i + 1): the plain mean of all batches so far.
+    generator_->Forward(Latents(key.Fold(i), kBatch, latent_, storage),
+                        {.momentum = 1.0 / (i + 1)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
+    std::span<const float> generator, RngKey key, int count) {
+  UseThreads(threads_);
+  return GuardTorch([&]() -> absl::StatusOr<std::vector<float>> {
+    const c10::AutoGradMode record(false);
+    GOSSAMER_RETURN_IF_ERROR(Adopt(generator, key.Fold("statistics")));
+    std::vector<float> examples(count * example_size()), storage;
+    for (int begin = 0; begin < count; begin += kBatch) {
+      const int n = std::min(kBatch, count - begin);
+      const at::Tensor batch =
+          generator_
+              ->Forward(
+                  Latents(key.Fold("latent").Fold(begin), n, latent_, storage),
+                  {.source = Normalization::Source::kRunning})
+              .contiguous();
+      std::copy_n(batch.const_data_ptr<float>(), batch.numel(),
+                  examples.begin() + begin * example_size());
+    }
+    return examples;
+  });
+}
+
+absl::StatusOr<std::vector<float>> GanEvaluator::HeldOut(
+    int64_t at_most) const {
+  const int64_t count =
+      data_ == nullptr ? 0 : std::min(at_most, data_->held_out_size());
+  if (count == 0) {
+    return absl::FailedPreconditionError(
+        "there are no held-out examples of these classes to compare with");
+  }
+  std::vector<float> examples(count * example_size());
+  data_->FillHeldOut(0, examples);
+  return examples;
+}
+
+absl::StatusOr<Features> GanEvaluator::FeaturesOf(
+    std::span<const float> examples) const {
+  if (!images()) return Features{2, {examples.begin(), examples.end()}};
+  GOSSAMER_ASSIGN_OR_RETURN(Extracted extracted, extractor_->Extract(examples));
+  return std::move(extracted.features);
+}
+
+absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
+                                           RngKey key) {
+  UseThreads(threads_);
+  if (real_.dimension == 0) {
+    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> held_out,
+                              HeldOut(images() ? kAll : samples_));
+    GOSSAMER_ASSIGN_OR_RETURN(real_, FeaturesOf(held_out));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> generated,
+                            Generate(generator, key, samples_));
+  GOSSAMER_ASSIGN_OR_RETURN(const Features fake, FeaturesOf(generated));
+  return images() ? FrechetDistance(real_, fake) : EnergyDistance(real_, fake);
+}
+
+absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
+                                        RngKey key, const std::string& path) {
+  if (!images()) {
+    constexpr int kPoints = 1000, kSize = 480;
+    constexpr double kExtent = 3;
+    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> reference,
+                              HeldOut(kPoints));
+    GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> points,
+                              Generate(generator, key, kPoints));
+    return WritePng(Scatter(reference, points, kExtent, kSize), path);
+  }
+  constexpr int kColumns = 8, kScale = 3;
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> images,
+                            Generate(generator, key, kColumns * kColumns));
+  return WritePng(ImageGrid(images, /*size=*/32, kColumns, kScale), path);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,121 @@
+#include "gan_models/networks/layers.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv_transpose2d.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/where.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "gan_models/networks/twice_differentiable.h"
+
+namespace gossamer {
+
+Initial Zero() { return {}; }
+Initial One() { return {Initial::Kind::kConstant, 1, 0}; }
+Initial Normal(double deviation, double center) {
+  return {Initial::Kind::kNormal, center, deviation};
+}
+Initial LeCun(int64_t fan_in) {
+  return {Initial::Kind::kUniform, 0,
+          1 / std::sqrt(static_cast<double>(fan_in))};
+}
+Initial Glorot(int64_t fan_in, int64_t fan_out, double gain) {
+  return {Initial::Kind::kUniform, 0,
+          gain * std::sqrt(6.0 / static_cast<double>(fan_in + fan_out))};
+}
+
+Linear::Linear(TensorTable& table, const std::string& name, int64_t in,
+               int64_t out)
+    : Linear(table, name, in, out, LeCun(in), LeCun(in)) {}
+
+Linear::Linear(TensorTable& table, const std::string& name, int64_t in,
+               int64_t out, const Initial& weight, const Initial& bias)
+    : table_(table),
+      weight_(table.AddParameter(name + ".weight", {out, in}, weight)),
+      bias_(table.AddParameter(name + ".bias", {out}, bias)) {}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  return at::linear(x, table_.parameter(weight_), table_.parameter(bias_));
+}
+
+Conv::Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,
+           const ConvOptions& options)
+    : Conv(table, name, in, out, options,
+           LeCun(in * options.kernel * options.kernel),
+           LeCun(in * options.kernel * options.kernel)) {}
+
+Conv::Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,
+           const ConvOptions& options, const Initial& weight,
+           const Initial& bias)
+    : table_(table), options_(options) {
+  const int64_t k = options.kernel;
+  weight_ = table.AddParameter(name + ".weight",
+                               options.transposed
+                                   ? std::vector<int64_t>{in, out, k, k}
+                                   : std::vector<int64_t>{out, in, k, k},
+                               weight);
+  if (options.bias) bias_ = table.AddParameter(name + ".bias", {out}, bias);
+}
+
+at::Tensor Conv::operator()(const at::Tensor& x) const {
+  const at::Tensor& weight = table_.parameter(weight_);
+  std::optional<at::Tensor> bias;
+  if (bias_ >= 0) bias = table_.parameter(bias_);
+  if (!options_.transposed) {
+    return Convolve(x, weight, bias, options_.stride, options_.padding);
+  }
+  const std::array stride = {options_.stride, options_.stride};
+  const std::array padding = {options_.padding, options_.padding};
+  return at::conv_transpose2d(x, weight, bias, stride, padding);
+}
+
+BatchNorm::BatchNorm(TensorTable& table, const std::string& name,
+                     int64_t channels, const Initial& scale, bool running)
+    : table_(table),
+      scale_(table.AddParameter(name + ".weight", {channels}, scale)),
+      shift_(table.AddParameter(name + ".bias", {channels}, Zero())) {
+  if (!running) return;
+  mean_ = table.AddStatistic(name + ".running_mean", channels, 0);
+  variance_ = table.AddStatistic(name + ".running_var", channels, 1);
+}
+
+at::Tensor BatchNorm::operator()(const at::Tensor& x,
+                                 const Normalization& n) const {
+  const bool from_batch =
+      mean_ < 0 || n.source == Normalization::Source::kBatch;
+  std::optional<at::Tensor> mean, variance;
+  if (mean_ >= 0 && (!from_batch || n.momentum > 0)) {
+    mean = table_.statistic(mean_);
+    variance = table_.statistic(variance_);
+  }
+  return at::batch_norm(x, table_.parameter(scale_), table_.parameter(shift_),
+                        mean, variance, from_batch, n.momentum,
+                        /*eps=*/1e-5, /*cudnn_enabled=*/false);
+}
+
+at::Tensor Upsample(const at::Tensor& x) {
+  const std::array size = {2 * x.size(2), 2 * x.size(3)};
+  return at::upsample_nearest2d(x, at::IntArrayRef(size));
+}
+
+at::Tensor LeakyRelu(const at::Tensor& x) {
+  return x * at::where(x.detach() > 0, 1.0f, 0.2f);
+}
+
+at::Tensor Relu(const at::Tensor& x) { return x * (x.detach() > 0); }
+
+at::Tensor AsImages(const at::Tensor& x, int64_t channels, int64_t size) {
+  return ChannelsLast(x.view({-1, channels, size, size}));
+}
+
+at::Tensor ChannelsLast(const at::Tensor& x) {
+  return x.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace gossamer

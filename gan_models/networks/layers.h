@@ -1,0 +1,90 @@
+// What networks are made of: layers that keep their weights in a TensorTable.
+//
+// Knows no network and no loss.  at::Tensor is only named here.
+
+#ifndef GOSSAMER_GAN_MODELS_NETWORKS_LAYERS_H_
+#define GOSSAMER_GAN_MODELS_NETWORKS_LAYERS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "gan_models/networks/tensor_table.h"
+
+namespace gossamer {
+
+// First values.
+Initial Zero();
+Initial One();
+Initial Normal(double deviation, double center = 0);
+// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): LeCun et al., Efficient BackProp, 1998.
+Initial LeCun(int64_t fan_in);
+// Uniform of deviation gain * sqrt(2 / (fan_in + fan_out)): Glorot and Bengio,
+// AISTATS 2010.
+Initial Glorot(int64_t fan_in, int64_t fan_out, double gain = 1);
+
+// What BatchNorm normalises with, and whether it remembers.
+struct Normalization {
+  enum class Source { kBatch, kRunning };
+  Source source = Source::kBatch;
+  // Weight of a batch's statistics in the running ones; 0 leaves those alone.
+  double momentum = 0;
+};
+
+class Linear {
+ public:
+  Linear(TensorTable& table, const std::string& name, int64_t in, int64_t out);
+  Linear(TensorTable& table, const std::string& name, int64_t in, int64_t out,
+         const Initial& weight, const Initial& bias);
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  const TensorTable& table_;
+  int weight_, bias_;
+};
+
+struct ConvOptions {
+  int64_t kernel = 3, stride = 1, padding = 1;
+  bool transposed = false;  // the transpose of a convolution, for upsampling
+  bool bias = true;
+};
+
+class Conv {
+ public:
+  Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,
+       const ConvOptions& options);
+  Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,
+       const ConvOptions& options, const Initial& weight, const Initial& bias);
+  at::Tensor operator()(const at::Tensor& x) const;
+
+ private:
+  const TensorTable& table_;
+  const ConvOptions options_;
+  int weight_, bias_ = -1;
+};
+
+// Ioffe and Szegedy, ICML 2015, epsilon 1e-5.
+class BatchNorm {
+ public:
+  // Without `running` there are no statistics to remember, and every batch is
+  // normalised with its own: a discriminator is never used otherwise.
+  BatchNorm(TensorTable& table, const std::string& name, int64_t channels,
+            const Initial& scale = One(), bool running = true);
+  at::Tensor operator()(const at::Tensor& x, const Normalization& n) const;
+
+ private:
+  const TensorTable& table_;
+  int scale_, shift_, mean_ = -1, variance_ = -1;
+};
+
+// Images [N, C, H, W] to [N, C, 2H, 2W], every pixel four times.
+at::Tensor Upsample(const at::Tensor& x);
+at::Tensor LeakyRelu(const at::Tensor& x);  // slope 0.2
+at::Tensor Relu(const at::Tensor& x);
+// [N, channels * size * size] to [N, channels, size, size].
+at::Tensor AsImages(const at::Tensor& x, int64_t channels, int64_t size);
+// The same images in the memory order that convolutions are fastest in.
+at::Tensor ChannelsLast(const at::Tensor& x);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_NETWORKS_LAYERS_H_

@@ -1,0 +1,69 @@
+// The players' networks: from latents to examples, from examples to scores.
+//
+// Knows nothing of losses, optimizers or data.
+
+#ifndef GOSSAMER_GAN_MODELS_NETWORKS_NETWORK_H_
+#define GOSSAMER_GAN_MODELS_NETWORKS_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "algorithms/base/parameter_layout.h"
+#include "gan_models/networks/layers.h"
+#include "gan_models/networks/tensor_table.h"
+
+namespace gossamer {
+
+struct NetworkSpec {
+  // up              nearest upsampling and 3x3 convolutions with BatchNorm
+  //                 against 4x4 stride-2 convolutions; 32x32 images
+  // wgan-gp-resnet  Gulrajani et al., NeurIPS 2017, CIFAR-10 residual network
+  // dcgan           Radford et al., ICLR 2016, for 32x32 images
+  // mlp             three hidden layers; points of the plane
+  std::string model = "up";
+  int width = 16;
+  int latent = 64;
+  // BatchNorm in the discriminator of a model that has it (dcgan).  Gradient
+  // penalties want none: they are about each example alone (Gulrajani, 4).
+  bool discriminator_batch_norm = true;
+};
+
+std::vector<std::string_view> ModelNames();
+// Of one example of the model: {3, 32, 32}, or {2} (mlp).
+std::vector<int64_t> ExampleShape(const NetworkSpec& spec);
+
+class Network {
+ public:
+  // kInvalidArgument: an unknown model (naming the known ones), a width or a
+  // latent size out of range.
+  static absl::StatusOr<std::unique_ptr<Network>> Create(
+      Player player, const NetworkSpec& spec);
+
+  virtual ~Network() = default;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  TensorTable& tensors() { return tensors_; }
+  const TensorTable& tensors() const { return tensors_; }
+
+  // Generator: latents [N, latent] to examples [N, 3, 32, 32] in [-1, 1] or
+  // [N, 2].  Discriminator: examples to scores [N].  tensors() must be bound.
+  virtual at::Tensor Forward(const at::Tensor& input,
+                             const Normalization& normalization) const = 0;
+  // Whether a score depends on the other examples of its batch.
+  virtual bool has_batch_norm() const { return false; }
+
+ protected:
+  explicit Network(Player player) : tensors_(player) {}
+
+ private:
+  TensorTable tensors_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_NETWORKS_NETWORK_H_

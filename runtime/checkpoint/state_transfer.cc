@@ -1,0 +1,359 @@
+#include "runtime/checkpoint/state_transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace gossamer {
+namespace {
+
+// Heads, all numbers little-endian:
+//   ask    u8 0
+//   offer  u8 1, u64 snapshot, u64 bytes, 32 of SHA-256
+//   get    u8 2, u64 snapshot, u32 chunk
+//   chunk  u8 3, u64 snapshot, u32 chunk, u32 crc; the body is the chunk
+enum class Kind : uint8_t { kAsk = 0, kOffer = 1, kGet = 2, kChunk = 3 };
+constexpr size_t kHashBytes = 32;
+constexpr size_t kAskBytes = 1, kOfferBytes = 17 + kHashBytes;
+constexpr size_t kGetBytes = 13, kChunkBytes = 17;
+
+// Chunks asked for at a time.  The most are what 0.65 Gbit/s hold at 200 ms.
+constexpr size_t kFewestUnderWay = 4, kMostUnderWay = 64;
+// Chunks that take longer than this many times the fastest wait for each other,
+// and those of training wait, too.
+constexpr int kQueueing = 2;
+constexpr absl::Duration kChunkJitter = absl::Milliseconds(20);
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
+// A member has a state to offer between two of its steps, which may be long.
+constexpr absl::Duration kToOffer = absl::Minutes(1);
+// A link that carries less than this would need minutes for the payloads of one
+// round.  Who sends a chunk now and then is given up, too: it would keep the
+// joiner out for ever.
+constexpr absl::Duration kToGive = absl::Minutes(1);
+constexpr double kLeastBytesPerSecond = 256 << 10;
+constexpr int kMostOffers = 4;
+// A snapshot that nobody reads from, and a member that gives no chunk.
+constexpr absl::Duration kForget = absl::Seconds(30);
+// The longest that one joiner may read it for.
+constexpr absl::Duration kTooOld = absl::Minutes(10);
+// Of the whole limit: what follows needs some of it.
+constexpr double kWellWithin = 0.8;
+
+std::vector<std::byte> Head(Kind kind, size_t size) {
+  std::vector<std::byte> head(size);
+  Put(std::span(head), 0, static_cast<uint8_t>(kind));
+  return head;
+}
+
+Frame FrameOf(std::vector<std::byte> head, Payload body = {}) {
+  return Frame{Payload::FromVector(std::move(head)), std::move(body)};
+}
+
+size_t ChunksOf(size_t bytes) {
+  return (bytes + kStateChunkBytes - 1) / kStateChunkBytes;
+}
+
+bool Is(std::span<const std::byte> head, Kind kind, size_t size) {
+  return head.size() == size &&
+         Get<uint8_t>(head, 0) == static_cast<uint8_t>(kind);
+}
+
+}  // namespace
+
+void StateDonor::Serve(std::set<PeerId> joiners) {
+  joiners_ = std::move(joiners);
+  std::erase_if(asking_, [this](PeerId p) { return !joiners_.contains(p); });
+}
+
+void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
+  if (!joiners_.contains(peer)) return;
+  const std::span<const std::byte> head = frame.head.bytes();
+  if (Is(head, Kind::kAsk, kAskBytes)) {
+    asking_.insert(peer);
+    if (snapshot_) Tell(peer);
+    return;
+  }
+  if (!Is(head, Kind::kGet, kGetBytes) || !snapshot_ ||
+      Get<uint64_t>(head, 1) != snapshot_->number) {
+    return;
+  }
+  const auto chunk = Get<uint32_t>(head, 9);
+  const std::span<const std::byte> all = snapshot_->bytes.bytes();
+  if (chunk >= ChunksOf(all.size())) return;
+  snapshot_->used = now;
+  const size_t at = chunk * kStateChunkBytes;
+  const std::span<const std::byte> bytes =
+      all.subspan(at, std::min(kStateChunkBytes, all.size() - at));
+  std::vector<std::byte> answer = Head(Kind::kChunk, kChunkBytes);
+  Put(std::span(answer), 1, snapshot_->number);
+  Put(std::span(answer), 9, chunk);
+  Put(std::span(answer), 13, Crc32c(bytes));
+  send_(peer,
+        FrameOf(
+            std::move(answer),
+            Payload(bytes, std::make_shared<const Payload>(snapshot_->bytes))));
+}
+
+void StateDonor::Offer(std::vector<std::byte> bytes, std::string hash,
+                       absl::Time now) {
+  preparing_ = false;
+  snapshot_ = Snapshot{.number = ++taken_,
+                       .bytes = Payload::FromVector(std::move(bytes)),
+                       .hash = std::move(hash),
+                       .taken = now,
+                       .used = now};
+  for (const PeerId peer : asking_) Tell(peer);
+}
+
+void StateDonor::Tell(PeerId peer) {
+  std::vector<std::byte> head = Head(Kind::kOffer, kOfferBytes);
+  Put(std::span(head), 1, snapshot_->number);
+  Put(std::span(head), 9, static_cast<uint64_t>(snapshot_->bytes.size()));
+  std::memcpy(head.data() + 17, snapshot_->hash.data(), kHashBytes);
+  send_(peer, FrameOf(std::move(head)));
+}
+
+void StateDonor::Tick(absl::Time now) {
+  if (!snapshot_ || (!joiners_.empty() && now - snapshot_->used < kForget &&
+                     now - snapshot_->taken < kTooOld)) {
+    return;
+  }
+  snapshot_.reset();
+  asking_.clear();
+}
+
+void StateCollector::SetDonors(const std::vector<PeerId>& donors,
+                               absl::Time now) {
+  now_ = now;
+  donors_ = donors;
+  begun_ = std::min(begun_, now);
+  if (verifying_) return;
+  if (download_ && std::ranges::find(donors, download_->from) == donors.end()) {
+    Fail(absl::UnavailableError("it is gone"), now);
+  }
+  if (!download_) Begin(now);
+}
+
+void StateCollector::Begin(absl::Time now) {
+  download_.reset();
+  if (enough_) return;
+  const auto next = std::ranges::find_if(
+      donors_, [this](PeerId p) { return !over_.contains(p); });
+  if (next == donors_.end()) {
+    // All have failed: they may be better now.
+    if (given() == 0) over_.clear();
+    return;
+  }
+  download_ = Download();
+  download_->from = *next;
+  download_->begun = download_->progress = now;
+  Ask(now);
+}
+
+// For the whole, or for the first chunks that are missing.
+void StateCollector::Ask(absl::Time now) {
+  Download& d = *download_;
+  d.asked = now;
+  if (d.snapshot == 0) {
+    send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
+    return;
+  }
+  d.under_way.clear();
+  d.window = kFewestUnderWay;
+  d.next = 0;
+  AskForChunks(now);
+}
+
+void StateCollector::AskForChunks(absl::Time now) {
+  Download& d = *download_;
+  for (; d.under_way.size() < d.window && d.next < d.have.size(); ++d.next) {
+    if (d.have[d.next]) continue;
+    d.under_way[d.next] = now;
+    std::vector<std::byte> head = Head(Kind::kGet, kGetBytes);
+    Put(std::span(head), 1, d.snapshot);
+    Put(std::span(head), 9, static_cast<uint32_t>(d.next));
+    send_(d.from, FrameOf(std::move(head)));
+  }
+}
+
+void StateCollector::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
+  now_ = now;
+  if (!download_ || verifying_ || peer != download_->from) return;
+  const std::span<const std::byte> head = frame.head.bytes();
+  if (Is(head, Kind::kOffer, kOfferBytes)) {
+    const absl::Status status = OnOffer(head, now);
+    if (!status.ok()) Fail(status, now);
+  } else if (Is(head, Kind::kChunk, kChunkBytes)) {
+    OnChunk(frame, now);
+  }
+}
+
+absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
+                                     absl::Time now) {
+  Download& d = *download_;
+  const auto number = Get<uint64_t>(head, 1);
+  const auto size = Get<uint64_t>(head, 9);
+  if (number == d.snapshot) return absl::OkStatus();
+  if (size == 0 || size > most_) {
+    return absl::DataLossError(absl::StrCat("its state of ", size,
+                                            " bytes cannot be: at most ", most_,
+                                            " are this run's"));
+  }
+  // It offers another one if it has forgotten the first.
+  if (++d.offers > kMostOffers) {
+    return absl::DataLossError(
+        absl::StrCat("it has offered ", d.offers, " states and given none"));
+  }
+  if (d.snapshot == 0) d.begun = now;
+  d.snapshot = number;
+  d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
+  d.size = size;
+  d.bytes.assign(size, std::byte{0});
+  d.missing = ChunksOf(size);
+  d.have.assign(d.missing, false);
+  d.progress = now;
+  Ask(now);
+  return absl::OkStatus();
+}
+
+void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
+  Download& d = *download_;
+  const std::span<const std::byte> head = frame.head.bytes();
+  const std::span<const std::byte> body = frame.body.bytes();
+  const auto chunk = Get<uint32_t>(head, 9);
+  if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size() ||
+      d.have[chunk]) {
+    return;
+  }
+  const size_t at = chunk * kStateChunkBytes;
+  if (body.size() != std::min(kStateChunkBytes, d.bytes.size() - at) ||
+      Crc32c(body) != Get<uint32_t>(head, 13)) {
+    return;  // asked for again, as what got lost, once nothing comes any more
+  }
+  std::memcpy(d.bytes.data() + at, body.data(), body.size());
+  d.have[chunk] = true;
+  d.progress = now;
+  if (--d.missing == 0) {
+    Complete();
+    return;
+  }
+  const auto asked = d.under_way.find(chunk);
+  if (asked != d.under_way.end()) {
+    const absl::Duration took = now - asked->second;
+    d.under_way.erase(asked);
+    d.fastest = std::min(d.fastest, took);
+    d.window = took <= kQueueing * d.fastest + kChunkJitter
+                   ? std::min(d.window + 1, kMostUnderWay)
+                   : std::max(d.window - 1, kFewestUnderWay);
+  }
+  AskForChunks(now);
+}
+
+void StateCollector::Complete() {
+  const auto whole = std::make_shared<Whole>();
+  verified_ = held();
+  whole->bytes = std::move(download_->bytes);
+  whole->hash = download_->hash;
+  whole->check = check_;
+  whole->middle = std::move(middle_);
+  verifying_ = true;
+  compute_([whole] { whole->Verify(); },
+           [this, whole, alive = std::weak_ptr<bool>(alive_)] {
+             if (!alive.expired()) OnVerified(*whole);
+           });
+}
+
+void StateCollector::Whole::Verify() {
+  status = [this]() -> absl::Status {
+    if (Sha256(bytes) != hash) {
+      return absl::DataLossError("its state is not what it offered");
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(Checkpoint state, DecodeSnapshot(bytes));
+    GOSSAMER_RETURN_IF_ERROR(check(state));
+    return middle.Add(std::move(state));
+  }();
+}
+
+void StateCollector::OnVerified(Whole& whole) {
+  verifying_ = false;
+  middle_ = std::move(whole.middle);
+  given_ = middle_.given();
+  if (!whole.status.ok()) {
+    Fail(whole.status, now_);
+    return;
+  }
+  if (given_ == StateMiddle::kMost) enough_ = true;
+  over_.insert(download_->from);
+  Begin(now_);
+}
+
+void StateCollector::Fail(const absl::Status& why, absl::Time now) {
+  failures_.push_back(
+      absl::StrCat("peer ", download_->from.value,
+                   " gave no state: ", std::string(why.message())));
+  over_.insert(download_->from);
+  Begin(now);
+}
+
+// Large states over slow ways take most of the whole limit; who will not be
+// done by then, at the pace so far, has a third.
+absl::Duration StateCollector::LimitOf(const Download& d,
+                                       absl::Time now) const {
+  const double chunks = static_cast<double>(d.have.size());
+  const double had = chunks - static_cast<double>(d.missing);
+  const bool in_time = had > 0 && (chunks / had) * (now - d.begun) <
+                                      kWellWithin * limit_ - (d.begun - begun_);
+  const absl::Duration least =
+      kToGive +
+      absl::Seconds(static_cast<double>(d.size) / kLeastBytesPerSecond);
+  return in_time ? least : std::min(limit_ / 3, least);
+}
+
+void StateCollector::Tick(absl::Time now) {
+  now_ = now;
+  if (given() > 0 && now - begun_ > limit_ / 2) {
+    enough_ = true;
+    if (!verifying_) download_.reset();
+  }
+  if (verifying_) return;
+  if (!download_) {
+    Begin(now);
+    return;
+  }
+  const bool offered = download_->snapshot != 0;
+  if (now - download_->progress > (offered ? kForget : kToOffer)) {
+    Fail(absl::DeadlineExceededError("no word of it for a while"), now);
+  } else if (const absl::Duration limit = LimitOf(*download_, now);
+             offered && now - download_->begun > limit) {
+    const size_t had = download_->have.size() - download_->missing;
+    Fail(absl::DeadlineExceededError(absl::StrCat(
+             "it took more than ", absl::FormatDuration(limit), " and gave ",
+             had, " of ", download_->have.size(), " chunks")),
+         now);
+  } else if (now - std::max(download_->asked, download_->progress) >
+             kAskAgain) {
+    Ask(now);
+  }
+}
+
+bool StateCollector::done() const {
+  const bool all = !donors_.empty() &&
+                   std::ranges::all_of(
+                       donors_, [this](PeerId p) { return over_.contains(p); });
+  return given() > 0 && !download_ && (enough_ || all);
+}
+
+size_t StateCollector::held() const {
+  if (verifying_) return verified_;
+  return (download_ ? download_->bytes.size() : 0) + middle_.held();
+}
+
+Checkpoint StateCollector::Take() { return middle_.Take(); }
+
+}  // namespace gossamer

@@ -1,0 +1,300 @@
+#include "runtime/cli/models_commands.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/status_macros.h"
+#include "gan_models/compute.h"
+#include "gan_models/data/dataset.h"
+#include "gan_models/evaluation/features.h"
+#include "gan_models/evaluation/gan_evaluator.h"
+#include "gan_models/evaluation/metrics.h"
+#include "gan_models/networks/network.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/safetensors.h"
+
+namespace gossamer {
+namespace {
+
+NetworkSpec NetworkOf(const GanSpec& spec) {
+  return {.model = spec.model,
+          .width = spec.width,
+          .latent = spec.latent,
+          .discriminator_batch_norm = spec.loss != "wgan-gp"};
+}
+
+// What a complete folder was made with; any difference makes it anew.
+std::string Stamp(const EmojiSpec& spec) {
+  std::error_code error;
+  const char* const backgrounds[] = {"white", "pastel", "mixed"};
+  return absl::StrCat("emoji-32 format 1\nfont ", spec.font, " of ",
+                      std::filesystem::file_size(spec.font, error),
+                      " bytes\nlist ", spec.list, " of ",
+                      std::filesystem::file_size(spec.list, error), " bytes\n",
+                      spec.train_per_class, " + ", spec.held_out_per_class,
+                      " images per class\nbackground ",
+                      backgrounds[static_cast<int>(spec.background)], "\nseed ",
+                      spec.seed, "\n");
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Adds the file's generator, of `size` floats.
+absl::Status AddGenerator(const std::string& path, bool raw,
+                          std::vector<double>& sum) {
+  GOSSAMER_ASSIGN_OR_RETURN(const Safetensors file, ReadSafetensors(path));
+  const auto ema = file.floats.find("ema");
+  const auto both = file.floats.find("parameters");
+  const bool use_ema =
+      !raw && ema != file.floats.end() && !ema->second.values.empty();
+  if (!use_ema && both == file.floats.end()) {
+    return absl::DataLossError(
+        absl::StrCat(path, " has no tensor \"", raw ? "parameters" : "ema",
+                     "\"; is it a gossamer parameter file?"));
+  }
+  const std::vector<float>& values =
+      use_ema ? ema->second.values : both->second.values;
+  if (use_ema ? values.size() != sum.size() : values.size() < sum.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " has ", values.size(), " parameters and the generator ",
+        sum.size(), "; are --model, --width and --latent those of the run?"));
+  }
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> LoadGenerator(const GeneratorFiles& files,
+                                                 size_t size) {
+  std::vector<double> sum(size);
+  for (const std::string& path : files.paths) {
+    GOSSAMER_RETURN_IF_ERROR(AddGenerator(path, files.raw, sum));
+  }
+  std::vector<float> mean(size);
+  for (size_t i = 0; i < size; ++i) {
+    mean[i] =
+        static_cast<float>(sum[i] / static_cast<double>(files.paths.size()));
+  }
+  return mean;
+}
+
+struct Loaded {
+  std::unique_ptr<GanEvaluator> evaluator;
+  std::vector<float> generator;
+};
+
+// For SampleSpec and EvaluateSpec.
+template <typename Spec>
+absl::StatusOr<Loaded> Load(const Spec& spec,
+                            std::shared_ptr<const Dataset> data) {
+  Loaded loaded;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      loaded.evaluator,
+      GanEvaluator::Create(NetworkOf(spec.gan), std::move(data),
+                           spec.gan.evaluation_samples, spec.threads));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      loaded.generator,
+      LoadGenerator(spec.files, loaded.evaluator->generator_size()));
+  return loaded;
+}
+
+struct Comparison {
+  Extracted real, fake;
+};
+
+absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
+                                   GanEvaluator& evaluator,
+                                   std::span<const float> generator) {
+  std::unique_ptr<FeatureExtractor> extractor = RandomConvolutionFeatures();
+  if (!spec.inception.empty()) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        extractor,
+        LoadTorchScriptFeatures(spec.inception, spec.inception_size));
+  }
+  Comparison c;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<float> real,
+      evaluator.HeldOut(std::numeric_limits<int64_t>::max()));
+  GOSSAMER_ASSIGN_OR_RETURN(c.real, extractor->Extract(real));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<float> fake,
+      evaluator.Generate(generator, RngKey(spec.seed).Fold("evaluate"),
+                         spec.gan.evaluation_samples));
+  GOSSAMER_ASSIGN_OR_RETURN(c.fake, extractor->Extract(fake));
+  return c;
+}
+
+absl::StatusOr<nlohmann::ordered_json> ImageScores(const EvaluateSpec& spec,
+                                                   const Comparison& c) {
+  const std::string proxy = spec.inception.empty() ? "proxy-" : "";
+  nlohmann::ordered_json scores;
+  GOSSAMER_ASSIGN_OR_RETURN(scores[proxy + "fid"],
+                            FrechetDistance(c.real.features, c.fake.features));
+  constexpr int kSubsets = 100, kSubsetSize = 1000, kSplits = 10;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      scores[proxy + "kid"],
+      KernelDistance(c.real.features, c.fake.features, kSubsets, kSubsetSize,
+                     RngKey(spec.seed).Fold("subsets")));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const PrecisionRecall pr,
+      ComputePrecisionRecall(c.real.features, c.fake.features));
+  scores[proxy + "precision"] = pr.precision;
+  scores[proxy + "recall"] = pr.recall;
+  if (c.fake.logits.dimension > 0) {
+    GOSSAMER_ASSIGN_OR_RETURN(const InceptionScore is,
+                              ComputeInceptionScore(c.fake.logits, kSplits));
+    scores["inception_score"] = is.mean;
+    scores["inception_score_deviation"] = is.deviation;
+  }
+  scores["n_real"] = c.real.features.size();
+  scores["n_fake"] = c.fake.features.size();
+  scores["features"] =
+      spec.inception.empty() ? "fixed random convolutions" : spec.inception;
+  return scores;
+}
+
+}  // namespace
+
+absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
+  const std::string stamp_path = folder + "/emoji-32.txt";
+  const std::string stamp = Stamp(spec);
+  std::error_code error;
+  if (ReadText(stamp_path) == stamp &&
+      ReadImages("emoji-32", folder, {}).ok()) {
+    std::cout << folder << " is complete\n";
+    return absl::OkStatus();
+  }
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
+  }
+  std::filesystem::remove(stamp_path, error);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto progress = [&](int done, int of) {
+    if (terminal) std::fprintf(stderr, "\rdrawing: %d of %d classes", done, of);
+  };
+  absl::StatusOr<ImageData> data = RenderEmoji(spec, progress);
+  if (terminal) std::fputc('\n', stderr);
+  GOSSAMER_RETURN_IF_ERROR(data.status());
+  GOSSAMER_RETURN_IF_ERROR(WriteCifar10(folder, *data));
+  // Last: a folder with a stamp is whole.
+  if (!(std::ofstream(stamp_path) << stamp).flush()) {
+    return absl::InternalError(absl::StrCat("cannot write ", stamp_path));
+  }
+  std::cout << folder << ": " << data->train.size() << " images to train, "
+            << data->test.size() << " held out, " << data->class_names.size()
+            << " classes\n";
+  return absl::OkStatus();
+}
+
+absl::Status Sample(const SampleSpec& spec) {
+  std::shared_ptr<const Dataset> data;
+  if (spec.gan.data.name == "gaussian-mixture") {
+    GOSSAMER_ASSIGN_OR_RETURN(data, Dataset::Open(spec.gan.data, 0, 1, 0));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
+  const auto& [evaluator, generator] = loaded;
+  GOSSAMER_RETURN_IF_ERROR(evaluator->WriteSamples(
+      generator, RngKey(spec.seed).Fold("samples"), spec.out));
+  std::cout << spec.out << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Export(const ExportSpec& spec) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const auto network,
+      Network::Create(Player::kGenerator, NetworkOf(spec.gan)));
+  const TensorTable& tensors = network->tensors();
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::vector<float> generator,
+      LoadGenerator(spec.files, tensors.parameter_count()));
+  SafetensorsView view;
+  view.metadata = {{"format", "pt"},
+                   {"model", spec.gan.model},
+                   {"width", absl::StrCat(spec.gan.width)},
+                   {"latent", absl::StrCat(spec.gan.latent)}};
+  size_t offset = 0;
+  for (const Segment& s : tensors.parameters()) {
+    size_t size = 1;
+    for (const int64_t d : s.shape) size *= static_cast<size_t>(d);
+    view.floats.push_back(
+        {s.name, s.shape, std::span(generator).subspan(offset, size)});
+    offset += size;
+  }
+  GOSSAMER_RETURN_IF_ERROR(WriteSafetensors(spec.out, view));
+  std::cout << spec.out << ": " << view.floats.size() << " tensors, "
+            << generator.size() << " parameters\n";
+  return absl::OkStatus();
+}
+
+absl::Status Evaluate(const EvaluateSpec& spec) {
+  GOSSAMER_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                            Dataset::Open(spec.gan.data, 0, 1, 0));
+  GOSSAMER_ASSIGN_OR_RETURN(const auto loaded, Load(spec, std::move(data)));
+  const auto& [evaluator, generator] = loaded;
+  nlohmann::ordered_json scores;
+  if (evaluator->images()) {
+    GOSSAMER_ASSIGN_OR_RETURN(const Comparison comparison,
+                              Extract(spec, *evaluator, generator));
+    GOSSAMER_ASSIGN_OR_RETURN(scores, ImageScores(spec, comparison));
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        scores[std::string(evaluator->score_name())],
+        evaluator->Score(generator, RngKey(spec.seed).Fold("evaluate")));
+    scores["basis"] = evaluator->score_basis();
+  }
+  if (spec.json) {
+    std::cout << scores.dump(2) << "\n";
+    return absl::OkStatus();
+  }
+  for (const auto& [name, value] : scores.items()) {
+    std::cout << absl::StrFormat("%-26s ", name) << value << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrintModel(const GanSpec& spec, bool json) {
+  nlohmann::ordered_json model;
+  for (Player player : {Player::kGenerator, Player::kDiscriminator}) {
+    GOSSAMER_ASSIGN_OR_RETURN(const auto network,
+                              Network::Create(player, NetworkOf(spec)));
+    const char* const name =
+        player == Player::kGenerator ? "generator" : "discriminator";
+    model[name]["parameters"] = network->tensors().parameter_count();
+    for (const Segment& s : network->tensors().parameters()) {
+      model[name]["tensors"].push_back({{"name", s.name}, {"shape", s.shape}});
+    }
+  }
+  if (json) {
+    std::cout << model.dump(2) << "\n";
+    return absl::OkStatus();
+  }
+  for (const auto& [name, network] : model.items()) {
+    std::cout << name << ": " << network["parameters"] << " parameters\n";
+    for (const auto& tensor : network["tensors"]) {
+      std::cout << absl::StrFormat("  %-32s ",
+                                   tensor["name"].get<std::string>())
+                << tensor["shape"] << "\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

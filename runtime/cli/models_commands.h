@@ -1,0 +1,64 @@
+// The commands of gossamer-models, as functions.
+//
+// Knows nothing of command lines.
+
+#ifndef GOSSAMER_RUNTIME_CLI_MODELS_COMMANDS_H_
+#define GOSSAMER_RUNTIME_CLI_MODELS_COMMANDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gan_models/data/emoji_renderer.h"
+#include "gan_models/make_game.h"
+
+namespace gossamer {
+
+// Renders emoji-32 into `folder` (made if missing) unless it is there already,
+// with the same settings and whole.
+absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec);
+
+struct GeneratorFiles {
+  // safetensors with "ema" (a generator) or "parameters" (both players); of
+  // several, the mean: the fleet's model.
+  std::vector<std::string> paths;
+  bool raw = false;  // "parameters" even if there is "ema"
+};
+
+struct SampleSpec {
+  GanSpec gan;
+  GeneratorFiles files;
+  std::string out;
+  uint64_t seed = 1;
+  int threads = 1;
+};
+absl::Status Sample(const SampleSpec& spec);
+
+struct ExportSpec {
+  GanSpec gan;
+  GeneratorFiles files;
+  std::string out;
+};
+// Writes the generator as safetensors, a tensor per name of PrintModel, for
+// other programs to load.
+absl::Status Export(const ExportSpec& spec);
+
+struct EvaluateSpec {
+  GanSpec gan;
+  GeneratorFiles files;
+  // TorchScript; empty: fixed random convolutions.
+  std::string inception;
+  int inception_size = 299;
+  uint64_t seed = 1;
+  int threads = 1;
+  bool json = false;
+};
+absl::Status Evaluate(const EvaluateSpec& spec);
+
+// Prints the tensors of a model's two networks.
+absl::Status PrintModel(const GanSpec& spec, bool json);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CLI_MODELS_COMMANDS_H_

@@ -1,0 +1,119 @@
+#include "runtime/config/compose.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/game/bilinear_game.h"
+#include "algorithms/game/quadratic_game.h"
+#include "algorithms/game/synthetic_game.h"
+#include "algorithms/game/tracked_game.h"
+#include "runtime/config/composition_check.h"
+#include "runtime/config/run_config.h"
+
+namespace gossamer {
+namespace {
+
+OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
+  return {.name = step.optimizer(),
+          .learning_rate = learning_rate,
+          .beta1 = step.beta1(),
+          .beta2 = step.beta2(),
+          .epsilon = step.epsilon()};
+}
+
+absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
+  using Kind = DeadlinePolicy::Kind;
+  if (text == "none") return DeadlinePolicy{Kind::kNone, {}};
+  if (text == "auto") return DeadlinePolicy{Kind::kAdaptive, {}};
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration fixed,
+                            ParsePositiveDuration(text));
+  return DeadlinePolicy{Kind::kFixed, fixed};
+}
+
+}  // namespace
+
+std::unique_ptr<Game> GameFor(const RunConfig& config,
+                              std::unique_ptr<Game> game) {
+  if (config.algorithm() != "gradient-tracking") return game;
+  return std::make_unique<TrackedGame>(std::move(game));
+}
+
+absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
+    const RunConfig& config, int shard) {
+  const int peers = static_cast<int>(config.peers());
+  const GameConfig& game = config.game();
+  if (game.has_bilinear()) {
+    return BilinearGame::Create(
+        {.dimension = static_cast<int>(game.bilinear().dimension()),
+         .noise = game.bilinear().noise()},
+        config.seed());
+  }
+  if (game.has_quadratic()) {
+    return QuadraticGame::Create(
+        {.dimension = static_cast<int>(game.quadratic().dimension()),
+         .noise = game.quadratic().noise(),
+         .heterogeneity = game.quadratic().heterogeneity()},
+        shard, peers, config.seed());
+  }
+  if (game.has_synthetic()) {
+    return SyntheticGame::Create(
+        {.parameters = static_cast<int64_t>(game.synthetic().parameters()),
+         .heterogeneity = game.synthetic().heterogeneity()},
+        shard, peers, config.seed());
+  }
+  return absl::InvalidArgumentError("the game has no closed form");
+}
+
+LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
+  const StepConfig& step = config.step();
+  LocalStepSpec spec;
+  spec.generator = OptimizerSpecOf(step, step.generator_learning_rate());
+  spec.discriminator =
+      OptimizerSpecOf(step, step.discriminator_learning_rate());
+  spec.n_critic = static_cast<int>(step.n_critic());
+  spec.gradient_clip = step.gradient_clip();
+  spec.decay_from_round = step.decay_from_round();
+  spec.last_round = config.rounds();
+  return spec;
+}
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
+    const RunConfig& config, const ParameterLayout& layout,
+    const ValueCoderMaker& coders) {
+  const std::string& method = config.mixing().gradient_codec();
+  if (method == GradientCompressor::kExact) return nullptr;
+  return GradientCompressor::Create(method, layout, HostKernels(), coders);
+}
+
+absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
+  const MixingConfig& mixing = config.mixing();
+  PeerSpec spec;
+  spec.run_id = config.name();
+  spec.seed = config.seed();
+  spec.rounds = config.rounds();
+  spec.centralized = config.algorithm() == "cp-oadam";
+  spec.all_reduce = mixing.all_reduce();
+  spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
+  spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());
+  spec.chebyshev = mixing.gossip() == "chebyshev";
+  spec.step_then_mix = mixing.order() == "step-then-mix";
+  spec.gamma = mixing.gamma();
+  spec.clip_radius = mixing.clip_radius();
+  if (spec.clip_radius > 0) spec.min_partners = kLeastClippedPartners;
+  if (mixing.largest_parameter() > 0) {
+    spec.largest_parameter = static_cast<float>(mixing.largest_parameter());
+  }
+  spec.replica_memory = mixing.replica_memory_mb() * 1'000'000;
+  GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
+  GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,
+                            ParsePositiveDuration(mixing.liveness_limit()));
+  spec.steps_per_round = static_cast<int>(config.step().steps_per_round());
+  if (config.game().has_gan()) spec.ema = config.game().gan().ema();
+  spec.evaluate_every = config.evaluation().every();
+  spec.checkpoint_every = config.checkpoint().every();
+  spec.configuration_hash = ConfigurationHash(config);
+  return spec;
+}
+
+}  // namespace gossamer

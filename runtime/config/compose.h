@@ -1,0 +1,43 @@
+// From a resolved RunConfig to the parts of a peer: the one place that knows
+// what a configuration's names stand for.
+//
+// Knows nothing of addresses, processes or the fleet, nor of networks
+// (compose_game.h).
+
+#ifndef GOSSAMER_RUNTIME_CONFIG_COMPOSE_H_
+#define GOSSAMER_RUNTIME_CONFIG_COMPOSE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "proto/run.pb.h"
+#include "runtime/peer/peer.h"
+
+namespace gossamer {
+
+// `game`, or what the algorithm makes of it.
+std::unique_ptr<Game> GameFor(const RunConfig& config,
+                              std::unique_ptr<Game> game);
+
+// The game of shard `shard` of config.peers(), as fast as it goes, without
+// GameFor.  kInvalidArgument: it is not bilinear, quadratic or synthetic.
+absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
+    const RunConfig& config, int shard);
+
+LocalStepSpec LocalStepSpecOf(const RunConfig& config);
+
+// What cp-oadam's gradients travel in; null: floats.  Without `coders` lgc is
+// refused.
+absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
+    const RunConfig& config, const ParameterLayout& layout,
+    const ValueCoderMaker& coders = nullptr);
+
+// Everything but who and where: self, epoch and folders are the caller's.
+absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CONFIG_COMPOSE_H_

@@ -1,0 +1,280 @@
+#include "runtime/config/config_text.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "algorithms/base/spelling.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace gossamer {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
+
+std::vector<std::string_view> FieldNames(const Descriptor& type) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < type.field_count(); ++i) {
+    names.push_back(type.field(i)->name());
+  }
+  return names;
+}
+
+// The part of `text` between the first pair of quotes, which is removed.
+std::string TakeQuoted(std::string& text) {
+  const size_t begin = text.find('"');
+  const size_t end = text.find('"', begin + 1);
+  if (begin == std::string::npos || end == std::string::npos) return "";
+  std::string quoted = text.substr(begin + 1, end - begin - 1);
+  text.erase(0, end + 1);
+  return quoted;
+}
+
+std::string NoSuchField(const Descriptor& type, std::string_view name) {
+  return absl::StrCat("there is no \"", std::string(name), "\" in ",
+                      type.name(), "; ", Suggestion(name, FieldNames(type)));
+}
+
+// The values of an enumeration as people write them: a value whose name ends
+// in its number, as steps_2, is written as that number.
+std::string ValuesOf(const google::protobuf::EnumDescriptor& type) {
+  std::vector<std::string> values;
+  for (int i = 0; i < type.value_count(); ++i) {
+    const std::string number = std::to_string(type.value(i)->number());
+    const std::string& name = type.value(i)->name();
+    values.push_back(absl::EndsWith(name, "_" + number) ? number : name);
+  }
+  return absl::StrJoin(values, ", ");
+}
+
+std::string NoSuchValue(const std::string& field, const std::string& value) {
+  const auto* file =
+      DescriptorPool::generated_pool()->FindFileByName("proto/run.proto");
+  for (int i = 0; file != nullptr && i < file->message_type_count(); ++i) {
+    const auto* found = file->message_type(i)->FindFieldByName(field);
+    if (found != nullptr && found->enum_type() != nullptr) {
+      return absl::StrCat(field, " is \"", value,
+                          "\"; known: ", ValuesOf(*found->enum_type()));
+    }
+  }
+  return absl::StrCat(field, " cannot be \"", value, "\"");
+}
+
+// Turns protobuf's reports into lines for people.
+class ErrorLines : public google::protobuf::io::ErrorCollector {
+ public:
+  ErrorLines(std::string_view text, std::string_view file)
+      : lines_(absl::StrSplit(std::string(text), '\n')), file_(file) {}
+
+  void AddError(int line, int column, const std::string& message) override {
+    if (out_.size() >= kMost) return;
+    std::string rest = message;
+    std::string explained = message;
+    if (absl::StartsWith(message, "Message type \"") &&
+        absl::StrContains(message, "\" has no field named \"")) {
+      const Descriptor* type =
+          DescriptorPool::generated_pool()->FindMessageTypeByName(
+              TakeQuoted(rest));
+      const std::string name = TakeQuoted(rest);
+      if (type != nullptr) explained = NoSuchField(*type, name);
+      StepBackTo(name, line, column);
+    } else if (absl::StartsWith(message, "Unknown enumeration value of")) {
+      const std::string value = TakeQuoted(rest);
+      explained = NoSuchValue(TakeQuoted(rest), value);
+    }
+    out_.push_back(
+        absl::StrCat(file_, ":", line + 1, ":", column + 1, ": ", explained));
+  }
+  void AddWarning(int, int, const std::string&) override {}
+
+  std::string Text() const { return absl::StrJoin(out_, "\n"); }
+
+ private:
+  static constexpr size_t kMost = 10;
+
+  // The parser reports an unknown key at the token after it.
+  void StepBackTo(const std::string& name, int& line, int& column) const {
+    for (int l = std::min<int>(line, lines_.size() - 1); l >= 0; --l) {
+      const size_t found = lines_[l].rfind(name);
+      if (found == std::string::npos) continue;
+      line = l;
+      column = static_cast<int>(found);
+      return;
+    }
+  }
+
+  const std::vector<std::string> lines_;
+  const std::string file_;
+  std::vector<std::string> out_;
+};
+
+std::string OriginText(std::string_view file,
+                       const TextFormat::ParseLocation& at) {
+  return absl::StrCat(std::string(file), ":", at.line + 1, ":", at.column + 1);
+}
+
+void CollectOrigins(const Message& message,
+                    const TextFormat::ParseInfoTree& tree,
+                    const std::string& prefix, std::string_view file,
+                    FieldOrigins& origins) {
+  std::vector<const FieldDescriptor*> set;
+  message.GetReflection()->ListFields(message, &set);
+  for (const FieldDescriptor* field : set) {
+    const std::string path = absl::StrCat(prefix, field->name());
+    const auto at = tree.GetLocation(field, field->is_repeated() ? 0 : -1);
+    origins[path] = OriginText(file, at);
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      CollectOrigins(message.GetReflection()->GetMessage(message, field),
+                     *tree.GetTreeForNested(field, -1), path + ".", file,
+                     origins);
+      continue;
+    }
+    for (int i = 0; i < message.GetReflection()->FieldSize(message, field);
+         ++i) {
+      const std::string element = absl::StrCat(path, "[", i, "]");
+      origins[element] = OriginText(file, tree.GetLocation(field, i));
+      CollectOrigins(
+          message.GetReflection()->GetRepeatedMessage(message, field, i),
+          *tree.GetTreeForNested(field, i), element + ".", file, origins);
+    }
+  }
+}
+
+std::string Expected(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "a whole number, 0 or more";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return absl::StrCat("one of ", ValuesOf(*field.enum_type()));
+    default:
+      return "text";
+  }
+}
+
+// Keeps protobuf's parser from writing to stderr.
+class Silent : public google::protobuf::io::ErrorCollector {
+  void AddError(int, int, const std::string&) override {}
+  void AddWarning(int, int, const std::string&) override {}
+};
+
+bool ParseValue(const std::string& value, const FieldDescriptor& field,
+                Message& message) {
+  const bool text = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  Silent silent;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&silent);
+  return parser.ParseFieldValueFromString(
+      text ? absl::StrCat("\"", absl::CEscape(value), "\"") : value, &field,
+      &message);
+}
+
+}  // namespace
+
+absl::Status ParseTextProto(std::string_view text, std::string_view file,
+                            Message& message, FieldOrigins& origins) {
+  ErrorLines errors(text, file);
+  TextFormat::ParseInfoTree tree;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(&tree);
+  if (!parser.ParseFromString(std::string(text), &message)) {
+    return absl::InvalidArgumentError(errors.Text());
+  }
+  CollectOrigins(message, tree, "", file, origins);
+  return absl::OkStatus();
+}
+
+absl::Status SetField(std::string_view assignment, Message& message,
+                      FieldOrigins& origins) {
+  const std::string origin = absl::StrCat("--set ", std::string(assignment));
+  const size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        origin, ": write path=value, for example mixing.codec=innov-int8"));
+  }
+  const std::string path(assignment.substr(0, equals));
+  const std::string value(assignment.substr(equals + 1));
+  const std::vector<std::string> names = absl::StrSplit(path, '.');
+
+  Message* owner = &message;
+  const FieldDescriptor* field = nullptr;
+  for (const std::string& name : names) {
+    if (field != nullptr) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(origin, ": ", field->name(),
+                         " is a value; it has no \"", name, "\""));
+      }
+      owner = owner->GetReflection()->MutableMessage(owner, field);
+    }
+    field = owner->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          origin, ": ", NoSuchField(*owner->GetDescriptor(), name)));
+    }
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        origin, ": ", path, " is a group; set one of its fields, as in ", path,
+        ".", field->message_type()->field(0)->name(), "=..."));
+  }
+  owner->GetReflection()->ClearField(owner, field);
+  std::vector<std::string> values = {value};
+  if (field->is_repeated()) {
+    values = absl::StrSplit(value, ',', absl::SkipEmpty());
+  }
+  for (const std::string& v : values) {
+    if (!ParseValue(v, *field, *owner)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(origin, ": \"", v, "\" is not ", Expected(*field),
+                       ", which ", path, " takes"));
+    }
+  }
+  origins[path] = origin;
+  return absl::OkStatus();
+}
+
+void FillDefaults(Message& message) {
+  const Descriptor& type = *message.GetDescriptor();
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.is_repeated()) continue;
+    const bool set = reflection.HasField(message, &field);
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (set || field.containing_oneof() == nullptr) {
+        FillDefaults(*reflection.MutableMessage(&message, &field));
+      }
+    } else if (!set && field.has_default_value()) {
+      // Text is the one form in which protobuf hands out a default of any
+      // type.
+      std::string value;
+      TextFormat::PrintFieldValueToString(message, &field, -1, &value);
+      TextFormat::Parser().ParseFieldValueFromString(value, &field, &message);
+    } else if (set && !field.has_default_value() &&
+               field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+               reflection.GetString(message, &field).empty()) {
+      reflection.ClearField(&message, &field);
+    }
+  }
+}
+
+}  // namespace gossamer

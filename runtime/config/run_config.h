@@ -1,0 +1,75 @@
+// From a configuration file to a complete, checked RunConfig.
+//
+// Load = parse, override, resolve, validate.  After that every field that
+// means something is set, and nothing later needs a default.  Knows the rules
+// between fields; nothing of processes or sockets.
+
+#ifndef GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_H_
+#define GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/run.pb.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer {
+
+// Reads `path`, applies `overrides` ("mixing.codec=innov-int8") in order,
+// resolves and validates.  kNotFound: no such file.  kInvalidArgument: one
+// line per problem with file:line:column (or the override) and what to do.
+absl::StatusOr<RunConfig> LoadRunConfig(
+    const std::string& path, std::span<const std::string> overrides = {});
+
+// The same for text at hand; `file` is what messages call it.
+absl::StatusOr<RunConfig> ParseRunConfig(
+    std::string_view text, std::string_view file,
+    std::span<const std::string> overrides = {});
+
+// Sets one field: "mixing.codec=innov-int8".  Does not resolve or validate.
+absl::Status ApplyOverride(std::string_view assignment, RunConfig& config);
+
+// Fills in what is not set: what the algorithm implies, then the defaults of
+// run.proto.  The algorithm implies, unless set:
+//   dposg          ring, fixed, osg, mix-then-step
+//   dp-oadam       ring, fixed, oadam
+//   rand-dp-oadam  ring, permuted-ring, oadam
+//   cp-oadam       complete, fixed, oadam, overlap_steps 0 (an all-reduce of
+//                  gradients: everybody is everybody's neighbour)
+// and a gradient_codec whose payloads cannot be summed implies all_reduce
+// all-gather, mixing_rounds above 1 implies overlap_steps 0.  Idempotent.
+void ResolveRunConfig(RunConfig& config);
+
+// Checks a resolved configuration: ranges, names, and what cannot go together.
+// kInvalidArgument, one line per problem, each beginning with the field.
+absl::Status ValidateRunConfig(const RunConfig& config);
+
+// What all peers of a run must agree on, as 64 bits: everything but the name,
+// evaluation, checkpoint and the data folder of this machine.  Of a resolved
+// configuration.
+uint64_t ConfigurationHash(const RunConfig& config);
+
+// What two configurations with different hashes differ in, a line per field.
+std::string ConfigurationDifference(const RunConfig& before,
+                                    const RunConfig& now);
+
+// As written to runs/<name>/config.textproto; ParseRunConfig reads it back.
+std::string ToTextProto(const RunConfig& config);
+
+// What the topology part needs, of a resolved configuration.
+ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing);
+
+// "2m30s", "40ms".  kInvalidArgument unless positive and finite.
+absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text);
+
+std::vector<std::string_view> AlgorithmNames();
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_CONFIG_RUN_CONFIG_H_

@@ -1,0 +1,140 @@
+// The files of one life of a peer process: what it decides and what it hears.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/daemon/peer_process.h"
+
+namespace gossamer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What even an empty file takes.
+constexpr uint64_t kLeastOfAFile = 4096;
+
+struct EarlierDecisions {
+  uint64_t began = 0;
+  fs::path path;
+  uint64_t bytes = 0;
+  friend bool operator<(const EarlierDecisions& a, const EarlierDecisions& b) {
+    return a.began < b.began;
+  }
+};
+
+// Of lives that resumed, but not of this one, whose file is `own`, nor where
+// the life's inputs are there: --alone needs both.
+std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
+                                                   const fs::path& own) {
+  std::vector<EarlierDecisions> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename();
+    absl::string_view number = name;
+    EarlierDecisions file{.path = it->path()};
+    std::error_code gone;
+    if (!absl::ConsumePrefix(&number, "decisions-") ||
+        !absl::ConsumeSuffix(&number, ".log") ||
+        !absl::SimpleAtoi(number, &file.began) || name == own.filename() ||
+        fs::exists(absl::StrCat(folder, "/inputs-", number, ".bin"), gone)) {
+      continue;
+    }
+    const uintmax_t size = fs::file_size(file.path, gone);
+    file.bytes = std::max<uint64_t>(gone ? 0 : size, kLeastOfAFile);
+    found.push_back(std::move(file));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Removes the oldest of `files` until those left take `limit`; what it removed.
+std::vector<std::string> KeepUnder(uint64_t limit,
+                                   const std::vector<EarlierDecisions>& files) {
+  uint64_t bytes = 0;
+  for (const EarlierDecisions& file : files) bytes += file.bytes;
+  std::vector<std::string> removed;
+  for (const EarlierDecisions& file : files) {
+    if (bytes <= limit) break;
+    std::error_code error;
+    if (!fs::remove(file.path, error)) continue;
+    bytes -= file.bytes;
+    removed.push_back(file.path);
+  }
+  return removed;
+}
+
+}  // namespace
+
+std::string PeerProcess::LifeFile(const std::string& folder,
+                                  std::string_view name,
+                                  std::string_view suffix) const {
+  std::string path = absl::StrCat(folder, "/", std::string(name));
+  if (options_.resume) {
+    absl::StrAppend(&path, "-", absl::ToUnixSeconds(loop_.Now()));
+  }
+  return absl::StrCat(path, ".", std::string(suffix));
+}
+
+absl::Status PeerProcess::OpenInputs(const std::string& folder) {
+  if (!options_.record) return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(
+      inputs_,
+      InputsWriter::Open(LifeFile(folder, "inputs", "bin"),
+                         {.self = {id_},
+                          .layout = game_->layout().fingerprint(),
+                          .view = [this] { return membership_->view(); }},
+                         [this](const absl::Status& why) {
+                           Log(absl::StrCat("--record: ", why.message()));
+                         }));
+  return absl::OkStatus();
+}
+
+absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
+  if (recorded_ != nullptr) return absl::OkStatus();
+  if (!options_.replay.empty()) {
+    std::ifstream file(options_.replay);
+    std::stringstream text;
+    text << file.rdbuf();
+    if (!file) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--replay ", options_.replay,
+          ": cannot be read; peers keep theirs in peer-N/decisions.log"));
+    }
+    absl::StatusOr<Decisions> decisions = Decisions::Replay(text.str());
+    if (!decisions.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--replay ", options_.replay, ": ", decisions.status().message()));
+    }
+    decisions_ = *std::move(decisions);
+    return absl::OkStatus();
+  }
+  const auto limit = static_cast<LogLimit>(1e6 * options_.log_limit);
+  const std::string own = LifeFile(folder, "decisions", "log");
+  if (limit != 0) {
+    for (const std::string& removed :
+         KeepUnder(limit, FindEarlierDecisions(folder, own))) {
+      Log(absl::StrCat("decisions: ", removed,
+                       " of an earlier life is removed (--log-limit)"));
+    }
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      decision_log_,
+      DecisionLog::Open(own, limit, [this](const absl::Status& why) {
+        Log(absl::StrCat("decisions: ", why.message()));
+      }));
+  decisions_ =
+      Decisions([this](const std::string& line) { decision_log_->Add(line); });
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

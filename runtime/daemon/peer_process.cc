@@ -1,0 +1,382 @@
+#include "runtime/daemon/peer_process.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/config/compose.h"
+#include "runtime/config/compose_game.h"
+#include "runtime/config/run_config.h"
+#include "runtime/membership/grpc_topology_client.h"
+#include "runtime/membership/view_signature.h"
+#include "runtime/neighborhood/frame_limits.h"
+#include "topology/fleet/sketch.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+// After the end, until the last acknowledgements have left this machine.
+constexpr absl::Duration kLinger = absl::Milliseconds(500);
+constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+// Also where no time is left: that a peer has ended takes one answer.
+constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
+// Of a call to the topology service.
+constexpr absl::Duration kCallLimit = absl::Seconds(2);
+// Of the time to leave: a checkpoint and the last words.
+constexpr absl::Duration kLastWords = absl::Seconds(2);
+
+// Differs between any two lives; never used where a run must be repeatable.
+uint64_t RandomId() {
+  std::random_device device;
+  return (uint64_t{device()} << 32 | device()) | 1;
+}
+
+}  // namespace
+
+PeerProcess::PeerProcess(PeerProcessOptions options)
+    : options_(std::move(options)),
+      boot_id_(RandomId()),
+      waiter_(&loop_),
+      compute_(&loop_),
+      id_(options_.id) {}
+
+PeerProcess::~PeerProcess() = default;
+
+absl::Status PeerProcess::Run() {
+  GOSSAMER_RETURN_IF_ERROR(Prepare());
+  absl::Status result;
+  loop_.Post([this] {
+    LookAtDoor();
+    main_ = Main();
+  });
+  // Not a part of Main(): what it returns is looked at from outside, so that
+  // everything it used can be destroyed on this thread afterwards.
+  std::function<void()> poll = [this, &poll, &result] {
+    if (!main_.done()) {
+      loop_.RunAt(loop_.Now() + absl::Milliseconds(50), [&poll] { poll(); });
+      return;
+    }
+    result = main_.value();
+    main_ = {};
+    peer_.reset();
+    client_ = nullptr;
+    membership_.reset();
+    transport_.reset();
+    if (sink_) sink_->Flush();
+    loop_.Stop();
+  };
+  loop_.Post([&poll] { poll(); });
+  loop_.Run();
+  return result;
+}
+
+void PeerProcess::RequestStop() {
+  loop_.Post([this] {
+    stop_requested_ = true;
+    waiter_.Notify();
+    if (client_ == nullptr) return;
+    Log("stopping: the fleet agrees on a last round");
+    client_->RequestStop();
+  });
+}
+
+void PeerProcess::RequestLeave() {
+  loop_.Post([this] {
+    leave_by_ =
+        std::min(leave_by_, loop_.Now() + absl::Seconds(options_.leave_within) -
+                                kLastWords);
+    waiter_.Notify();
+    if (!peer_) return;
+    Log(options_.config.algorithm() == "cp-oadam"
+            ? "leaving: the others cannot go on without this peer, so the "
+              "fleet agrees on a last round"
+            : "leaving: the others go on without this peer from a round to "
+              "come");
+    peer_->Leave(leave_by_);
+  });
+}
+
+// All that can fail without the network, before the first byte is sent.
+absl::Status PeerProcess::Prepare() {
+  if (!options_.alone.empty()) return PrepareAlone();
+  GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
+      id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
+  GOSSAMER_RETURN_IF_ERROR(
+      Codec::Create(options_.config.mixing().codec(), game_->layout())
+          .status());
+  GOSSAMER_RETURN_IF_ERROR(
+      MakeGradients(options_.config, game_->layout()).status());
+  if (id_ != 0) return Listen();
+  if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
+    return absl::InvalidArgumentError(
+        "without --id the service must learn this peer's address first: give "
+        "--listen a fixed port, or give --id");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PeerProcess::MakeGameFor(int shard) {
+  GOSSAMER_ASSIGN_OR_RETURN(game_,
+                            MakeGame(options_.config, options_.data, shard));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      step_, LocalStep::Create(LocalStepSpecOf(options_.config), game_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status PeerProcess::Listen() {
+  GrpcOptions grpc;
+  grpc.self = {id_};
+  grpc.run_id = options_.config.name();
+  grpc.listen_address = options_.listen;
+  grpc.allow_insecure_remote = options_.insecure;
+  grpc.certificates = options_.certificates;
+  grpc.lanes = static_cast<int>(options_.config.resources().connections());
+  // Random schedules and the complete graph know all others, of what the fleet
+  // may grow to; an old connection may outlast the one that replaces it.
+  const int others = std::min(
+      kMaxPeers, kMostGrowth * static_cast<int>(options_.config.peers()));
+  grpc.max_connections =
+      std::max(grpc.max_connections, 2 * others) * grpc.lanes;
+  const FrameLimits limits =
+      FrameLimitsOf(game_->layout().size(), options_.config.peers());
+  grpc.max_body_bytes = limits.body;
+  grpc.max_queued_bytes = limits.queued;
+  grpc.max_bytes_in_flight = limits.in_flight;
+  grpc.seed = boot_id_;
+  grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
+    const bool member = membership_ && membership_->view().RankOf(peer);
+    const std::string line = problems_.LineOf(peer, member, why, loop_.Now());
+    if (!line.empty()) Log(line);
+    if (ConnectionProblems::IsRefusal(peer, why)) {
+      NoteRefused("connection_refused", peer, why);
+    }
+  };
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> transport,
+                            GrpcTransport::Create(&loop_, std::move(grpc)));
+  WarnOfRoom(transport->room());
+  port_ = transport->port();
+  transport_ = std::move(transport);
+  return absl::OkStatus();
+}
+
+// The newest of those that are whole, as many as the service takes: more than
+// it goes through to find one that all have.
+absl::StatusOr<std::vector<uint64_t>> PeerProcess::WholeCheckpoints() const {
+  std::vector<uint64_t> rounds;
+  if (!options_.resume || id_ == 0) return rounds;
+  const CheckpointStore store(
+      absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> list,
+                            store.List());
+  for (const StoredCheckpoint& stored : list) {
+    if (stored.whole.ok()) {
+      rounds.push_back(stored.round);
+    } else {
+      Log(absl::StrCat("not gone on from: ", stored.whole.message()));
+    }
+  }
+  const size_t most = std::min(rounds.size(), kMaxCheckpointRounds);
+  return std::vector<uint64_t>(rounds.end() - static_cast<ptrdiff_t>(most),
+                               rounds.end());
+}
+
+TopologyClientOptions PeerProcess::Registration() const {
+  TopologyClientOptions o;
+  o.service = options_.topology;
+  o.run_id = options_.config.name();
+  o.peer_id = {id_};
+  o.boot_id = boot_id_;
+  o.events = &events_;
+  o.layout_fingerprint = game_->layout().fingerprint();
+  o.configuration_hash = ConfigurationHash(options_.config);
+  o.address = options_.advertise;
+  if (o.address.empty()) {
+    const std::string host =
+        options_.listen.substr(0, options_.listen.rfind(':'));
+    o.address = port_ != 0 ? absl::StrCat(host, ":", port_) : options_.listen;
+  }
+  if (options_.certificates != nullptr) {
+    o.check_view = [own = options_.certificates](const wire::ViewMessage& v) {
+      return CheckView(*own, v);
+    };
+  }
+  return o;
+}
+
+void PeerProcess::ListenToService() {
+  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->SetOnRefused([this](const absl::Status& why) {
+    refused_ = why;
+    Tell("service_refused", std::string(why.message()));
+    Log(absl::StrCat("refused by the topology service: ", why.message()));
+    waiter_.Notify();
+  });
+  client_->SetOnViewRefused([this](const absl::Status& why) {
+    Log(absl::StrCat("topology service: refused ", why.message(),
+                     "; going on with the last one"));
+    NoteRefused("view_refused", {}, why);
+  });
+  client_->SetOnService([this](const absl::Status& status) {
+    const std::string why(status.message());
+    if (status.ok()) {
+      Tell("service_found", "at " + options_.topology);
+      Log("topology service: connected");
+    } else {
+      Tell("service_lost", why);
+      Log(absl::StrCat("topology service: ", why, "; trying again"));
+    }
+  });
+}
+
+Task<absl::Status> PeerProcess::Register() {
+  TopologyClientOptions registration = Registration();
+  absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints();
+  GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
+  registration.checkpoint_rounds = *std::move(rounds);
+  auto client = std::make_unique<TopologyClient>(
+      std::move(registration), &loop_,
+      MakeGrpcTopologyCalls(
+          options_.topology, &loop_, options_.certificates, kCallLimit,
+          MaxAnswerBytes(kMostGrowth *
+                         static_cast<int>(options_.config.peers()))));
+  client_ = client.get();
+  membership_ = std::move(client);
+  ListenToService();
+  if (stop_requested_) client_->RequestStop();
+  client_->Start();
+  const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
+  GOSSAMER_CO_RETURN_IF_ERROR(spec.status());
+  co_await waiter_.Until(
+      [this] {
+        return client_->registered() != 0 || !refused_.ok() || ToEnd();
+      },
+      loop_.Now() + spec->liveness_limit);
+  if (!refused_.ok()) co_return refused_;
+  if (client_->registered() == 0 && ToEnd()) {
+    Log("ended before the topology service had answered");
+    co_return absl::OkStatus();
+  }
+  if (client_->registered() == 0) {
+    co_return absl::UnavailableError(absl::StrCat(
+        "no answer from the topology service at ", options_.topology, " for ",
+        absl::FormatDuration(spec->liveness_limit),
+        "; is gossamer-topology running there?"));
+  }
+  id_ = client_->peer_id().value;
+  Log(absl::StrCat("registered as peer ", id_, " (", client_->registered(),
+                   " of ", client_->expected(), ")"));
+  co_return absl::OkStatus();
+}
+
+absl::Status PeerProcess::MakePeer() {
+  GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(options_.config));
+  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", id_ - 1);
+  const std::string samples = options_.run_dir + "/samples";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && id_ == 1) std::filesystem::create_directories(samples, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder, ": ", error.message()));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      sink_, JsonlSink::Open(
+                 folder,
+                 [this](const absl::Status& status) {
+                   Log(absl::StrCat("metrics: ", status.message()));
+                 },
+                 static_cast<LogLimit>(1e6 * options_.log_limit)));
+  counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
+  door_problem_.clear();  // to be told again, where it is kept
+  GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
+  GOSSAMER_RETURN_IF_ERROR(OpenInputs(folder));
+  checkpoints_ = std::make_unique<CheckpointStore>(
+      folder + "/checkpoints",
+      static_cast<int>(options_.config.checkpoint().keep()));
+  spec.self = {id_};
+  spec.epoch = MakeEpoch(
+      static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
+  spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
+  if (id_ == 1) spec.samples_folder = samples;
+  const uint64_t seed = spec.seed;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Codec> codec,
+      Codec::Create(options_.config.mixing().codec(), game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GradientCompressor> gradients,
+                            MakeGradients(options_.config, game_->layout()));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      peer_, Peer::Create(std::move(spec),
+                          {.loop = &loop_,
+                           .compute = &compute_,
+                           .transport = transport_.get(),
+                           .membership = membership_.get(),
+                           .game = game_.get(),
+                           .step = step_.get(),
+                           .codec = std::move(codec),
+                           .gradients = std::move(gradients),
+                           .metrics = counting_.get(),
+                           .decisions = &decisions_,
+                           .checkpoints = checkpoints_.get(),
+                           .sketch = [seed](std::span<const float> x) {
+                             return CountSketch(x, seed);
+                           }}));
+  if (inputs_ != nullptr) {
+    peer_->neighborhood().AddObservers(
+        [this](PeerId peer) { return inputs_->Of(peer); });
+  }
+  return absl::OkStatus();
+}
+
+Task<absl::Status> PeerProcess::Main() {
+  if (recorded_ != nullptr) {
+    Task<absl::Status> alone = Train();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await alone.result());
+    co_return EndAlone();
+  }
+  const bool assigned = id_ == 0;
+  Task<absl::Status> registered = Register();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
+  if (client_->registered() == 0) co_return absl::OkStatus();
+  if (assigned) {
+    GOSSAMER_CO_RETURN_IF_ERROR(
+        MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
+    GOSSAMER_CO_RETURN_IF_ERROR(Listen());
+  }
+  Task<absl::Status> trained = Train();
+  const absl::Status status = co_await trained.result();
+  if (!refused_.ok()) co_return refused_;
+  GOSSAMER_CO_RETURN_IF_ERROR(status);
+  Pending<bool> told;
+  // Apart from the linger twice as much is for the process to end, on a machine
+  // that is busy; and as much again where nobody is there to be told.
+  const int lingers = client_->reachable() ? 3 : 4;
+  const absl::Duration left =
+      leave_by_ + kLastWords - lingers * kLinger - loop_.Now();
+  client_->Finish(std::clamp(left, kLeastFinish, kFinishLimit),
+                  [told]() mutable { told.Set(true); });
+  co_await told;
+  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> PeerProcess::Train() {
+  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  if (leave_by_ != absl::InfiniteFuture()) peer_->Leave(leave_by_);
+  Task<absl::Status> run = peer_->Run();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
+  if (inputs_ != nullptr) inputs_->End(peer_->round(), game_->parameters());
+  const bool early = peer_->stopped() || peer_->left();
+  Log(absl::StrCat(peer_->left()      ? "left before round "
+                   : peer_->stopped() ? "stopped before round "
+                                      : "finished at round ",
+                   peer_->round() - (early ? 0 : 1), ", ", peer_->steps(),
+                   " steps"));
+  co_return absl::OkStatus();
+}
+
+}  // namespace gossamer

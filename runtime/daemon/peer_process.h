@@ -1,0 +1,159 @@
+// A peer as a process: the parts of peer.h with real threads, sockets and
+// files, from what the command line says to an exit status.
+//
+// Knows nothing of how its command line is spelled.
+
+#ifndef GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
+#define GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "algorithms/base/sparing.h"
+#include "proto/run.pb.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/identity/certificate_folder.h"
+#include "runtime/membership/static_membership.h"
+#include "runtime/membership/topology_client.h"
+#include "runtime/neighborhood/connection_problems.h"
+#include "runtime/peer/peer.h"
+#include "runtime/peer/waiter.h"
+#include "runtime/replay/decision_log.h"
+#include "runtime/replay/decisions.h"
+#include "runtime/replay/inputs_log.h"
+#include "runtime/replay/recorded_neighbors.h"
+#include "runtime/telemetry/counting_sink.h"
+#include "runtime/telemetry/jsonl_sink.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "topology/fleet/event_tally.h"
+
+namespace gossamer {
+
+// Seconds: what the clouds leave a machine at the least.
+inline constexpr double kLeastToLeave = 10;
+
+struct PeerProcessOptions {
+  RunConfig config;      // resolved and validated
+  std::string topology;  // host:port[,host:port...] of the service
+  uint64_t id = 0;       // 0: the service assigns one
+  std::string listen = "127.0.0.1:0";
+  std::string advertise;  // host:port for neighbours; empty: where it listens
+  std::string run_dir;
+  std::string data;
+  bool resume = false;
+  std::string replay;   // file of decisions to repeat; empty: none
+  bool record = false;  // keep what neighbours send, for `alone`
+  // An InputsLog: the peer that it is of runs by itself, without a service and
+  // without neighbours, from `from_round`'s checkpoint beside it.
+  std::string alone;
+  uint64_t from_round = 0;              // 0: as that run began
+  double leave_within = kLeastToLeave;  // seconds, RequestLeave
+  // MB of metrics.jsonl, and of events.jsonl, of which the oldest lines go; and
+  // of decisions.log, which ends there.  0: none.
+  double log_limit = 0;
+  bool insecure = false;
+  std::shared_ptr<const CertificateFolder> certificates;  // null: none
+};
+
+class PeerProcess {
+ public:
+  explicit PeerProcess(PeerProcessOptions options);
+  ~PeerProcess();
+
+  // Trains; returns when the run has ended.  On the calling thread.
+  absl::Status Run();
+  // Asks the fleet to stop at an agreed round.  Any thread.
+  void RequestStop();
+  // Leaves the fleet in good order if `leave_within` is enough, else as it is
+  // then; the fleet goes on unless it cannot be without this peer, or all
+  // leave.  Any thread.
+  void RequestLeave();
+
+ private:
+  Task<absl::Status> Main();
+  Task<absl::Status> Train();
+  absl::Status MakeGameFor(int shard);
+  absl::Status Prepare();
+  absl::Status Listen();
+  Task<absl::Status> Register();
+  absl::StatusOr<std::vector<uint64_t>> WholeCheckpoints() const;
+  TopologyClientOptions Registration() const;
+  void ListenToService();
+  absl::Status MakePeer();
+  // Asked to stop or leave, of which nobody needs to know before the service
+  // knows of this peer.
+  bool ToEnd() const {
+    return stop_requested_ || leave_by_ != absl::InfiniteFuture();
+  }
+  // Files of this life (peer_files.cc).
+  //
+  // The folder's file `name.suffix`; a life that resumes has one of its own,
+  // named by its beginning.
+  std::string LifeFile(const std::string& folder, std::string_view name,
+                       std::string_view suffix) const;
+  absl::Status OpenDecisions(const std::string& folder);
+  absl::Status OpenInputs(const std::string& folder);
+  // Alone (peer_alone.cc).
+  absl::Status PrepareAlone();
+  absl::Status ReadDecisionsAlone();
+  absl::Status TakeCheckpoint();
+  absl::Status EndAlone();
+  // Log and events (peer_telling.cc).
+  //
+  // That fewer connections have room than there may be.
+  void WarnOfRoom(size_t room) const;
+  // Into events.jsonl, once there is one.
+  void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
+  // Whom or what this peer did not believe, for events.jsonl.
+  void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
+  // Tells of files that cannot be read again, and each minute of a door that
+  // has no lock.
+  void LookAtDoor();
+  // A line for the log of this process.
+  void Log(const std::string& line) const;
+
+  std::string door_problem_;
+  absl::Time reminds_at_ = absl::InfinitePast();
+  const PeerProcessOptions options_;
+  const uint64_t boot_id_;
+  RealLoop loop_;
+  Waiter waiter_;
+  ThreadCompute compute_;
+  std::unique_ptr<Game> game_;
+  std::unique_ptr<LocalStep> step_;
+  EventTally events_;  // of this process
+  std::unique_ptr<JsonlSink> sink_;
+  std::unique_ptr<CountingSink> counting_;  // into sink_
+  std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<InputsLog> recorded_;  // alone only
+  std::unique_ptr<StaticFleet> fleet_;   // the same
+  std::unique_ptr<Transport> transport_;
+  int port_ = 0;                      // of the transport; 0: none
+  TopologyClient* client_ = nullptr;  // the membership, unless alone
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<DecisionLog> decision_log_;
+  std::unique_ptr<InputsWriter> inputs_;
+  Decisions decisions_;
+  std::unique_ptr<Peer> peer_;
+  uint64_t id_ = 0;
+  bool stop_requested_ = false;
+  absl::Time leave_by_ = absl::InfiniteFuture();
+  absl::Status refused_;
+  struct Refusals {
+    uint64_t seen = 0;
+    Sparing told;
+  };
+  std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
+  ConnectionProblems problems_;
+  Task<absl::Status> main_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_DAEMON_PEER_PROCESS_H_

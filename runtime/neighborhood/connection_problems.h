@@ -1,0 +1,53 @@
+// What comes of a transport's failed attempts to connect: a line for people,
+// seldom, however often somebody tries; and which of them are refusals.
+//
+// Pure.  Knows nothing of transports or of where lines go.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_CONNECTION_PROBLEMS_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_CONNECTION_PROBLEMS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/plain_text.h"
+#include "algorithms/base/sparing.h"
+
+namespace gossamer {
+
+class ConnectionProblems {
+ public:
+  // One in so long is told of a member, and one of all others together.
+  static constexpr absl::Duration kApart = absl::Seconds(10);
+
+  // The line, or nothing if it is not to be told.
+  std::string LineOf(PeerId peer, bool member, const absl::Status& why,
+                     absl::Time now) {
+    const auto told = told_.try_emplace(member ? peer : PeerId{}, kApart).first;
+    const uint64_t times = told->second.Due(now);
+    if (times == 0) return "";
+    return absl::StrCat("connection to peer ", peer.value, ": ",
+                        PlainText(why.message(), kMostOfAReason), " (", times,
+                        " so far)");
+  }
+
+  // One end does not want the other, or cannot make out what it says; not one
+  // that has gone, is not there yet, or a neighbour that is silent.
+  static bool IsRefusal(PeerId peer, const absl::Status& why) {
+    return absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why) ||
+           absl::IsResourceExhausted(why) || absl::IsDataLoss(why) ||
+           absl::IsUnimplemented(why) ||  // what gRPC says of compression
+           (absl::IsDeadlineExceeded(why) && peer == PeerId{});
+  }
+
+ private:
+  static constexpr size_t kMostOfAReason = 1000;
+  std::map<PeerId, Seldom> told_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_CONNECTION_PROBLEMS_H_

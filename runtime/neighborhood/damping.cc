@@ -1,0 +1,46 @@
+#include "runtime/neighborhood/damping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <utility>
+
+namespace gossamer {
+namespace {
+
+// Who was away for longer is as good as new.
+constexpr uint64_t kMostLate = 16;
+
+}  // namespace
+
+void Damping::OnCorrection(ExchangeId id, const EdgeMessage& /*mine*/,
+                           const EdgeMessage& /*theirs*/, float /*c*/,
+                           std::span<const float> /*difference*/) {
+  oldest_ = std::min(oldest_.value_or(id), id);
+}
+
+void Damping::Emitted(uint64_t round) {
+  if (std::exchange(last_, round) != round) emitted_.push_back(round);
+}
+
+void Damping::Completed(ExchangeId limit) {
+  const uint64_t round = RoundOf(limit - 1);
+  for (; !emitted_.empty() && emitted_.front() <= round; emitted_.pop_front()) {
+    missed_ = static_cast<uint16_t>(missed_ << 1 | 1);
+  }
+  if (!oldest_) return;
+  missed_ &= ~uint16_t{1};
+  const uint64_t late = round - RoundOf(*oldest_);
+  oldest_.reset();
+  lateness_ = std::max(static_cast<int>(std::min(late, kMostLate)),
+                       lateness_ - (lateness_ + 3) / 4);
+}
+
+double Damping::Factor(double stable, int overlap) const {
+  if (lateness_ == 0) return 1;
+  const int age = std::max(overlap, 1) - 1 + lateness_;
+  return std::min(1.0, stable * std::sin(std::numbers::pi / (4 * age + 2)));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,60 @@
+// Keeps mixing stable on an edge whose corrections come late.
+//
+// A correction acts on what x was when its exchange began, `age` steps ago, and
+// mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
+// (mixing_matrix.h, StableStepSize).  γ is chosen for exchanges that are on
+// time.  Deadlines let peers fall rounds behind each other, and then the fleet
+// would diverge, first where partners are random.  So an end lowers its
+// coefficient by what is stable at the ages that it has seen lately; both ends
+// use the smaller one (EDGE 10), which leaves the mean where it is.  A function
+// of what was completed when, so a replay gives the same.
+//
+// Knows nothing of clocks, deadlines and other edges.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_DAMPING_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_DAMPING_H_
+
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "algorithms/base/ids.h"
+#include "algorithms/edge/codec_side.h"
+
+namespace gossamer {
+
+class Damping final : public CorrectionObserver {
+ public:
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override;
+  // This round has the edge in its row; rounds ascend, and repeat for phases.
+  void Emitted(uint64_t round);
+  // All exchanges below `limit` that could be have been completed; those of
+  // the round before `limit` are on time.
+  void Completed(ExchangeId limit);
+
+  // Rounds that corrections are late by: the most, decaying by a quarter with
+  // each.
+  int lateness() const { return lateness_; }
+  // Of the last 16 rounds that had the edge in their row and are due, those at
+  // whose end nothing was corrected.
+  int missed() const { return std::popcount(missed_); }
+  // What to multiply the coefficient by, in (0, 1]; 1 as long as nothing is
+  // late.  `stable`: the step size that is safe at age 0 over the one in use;
+  // `overlap`: h.
+  double Factor(double stable, int overlap) const;
+
+ private:
+  std::optional<ExchangeId> oldest_;  // since Completed()
+  int lateness_ = 0;
+  std::deque<uint64_t> emitted_;  // rounds that are not due yet
+  uint64_t last_ = 0;             // that was emitted
+  uint16_t missed_ = 0;           // the last round is the lowest bit
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_DAMPING_H_

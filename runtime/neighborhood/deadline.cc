@@ -1,0 +1,93 @@
+#include "runtime/neighborhood/deadline.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kFirstExchanges = 8;
+constexpr size_t kHistory = 32;
+// Where more processes run than there are cores one waits for tens of
+// milliseconds now and then.
+constexpr absl::Duration kLeast = absl::Milliseconds(50);
+constexpr int kTimesSlower = 4;
+constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);
+
+absl::Duration Median(std::vector<absl::Duration> v) {
+  std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
+  return v[v.size() / 2];
+}
+
+}  // namespace
+
+void DeadlineEstimator::Record(absl::Duration arrival) {
+  heard_.push_back(arrival);
+  if (heard_.size() > kHistory) heard_.pop_front();
+  RecordMissing(arrival);
+}
+
+void DeadlineEstimator::RecordMissing(absl::Duration age) {
+  arrivals_.push_back(age);
+  if (arrivals_.size() > kHistory) arrivals_.pop_front();
+}
+
+std::optional<absl::Duration> DeadlineEstimator::Typical() const {
+  if (arrivals_.empty()) return std::nullopt;
+  return Median({arrivals_.begin(), arrivals_.end()});
+}
+
+absl::Duration DeadlineEstimator::Limit(
+    absl::Duration round, const DeadlineEstimator& peer,
+    std::optional<absl::Duration> possible) const {
+  switch (policy_.kind) {
+    case DeadlinePolicy::Kind::kNone:
+      return absl::InfiniteDuration();
+    case DeadlinePolicy::Kind::kFixed:
+      // Rounds that wait for silent neighbours make the ages of what does not
+      // come longer, and these the deadline: it must not feed on itself.
+      return std::max(policy_.fixed,
+                      std::min(possible.value_or(policy_.fixed), Most(round)));
+    case DeadlinePolicy::Kind::kAdaptive:
+      break;
+  }
+  if (arrivals_.size() >= kFirstExchanges) {
+    const absl::Duration learnt = Learnt(round);
+    if (!possible) return learnt;
+    return std::min(learnt, std::max(kLeast, kTimesSlower * *possible));
+  }
+  const absl::Duration first = peer.ForNewEdge(round);
+  if (arrivals_.empty()) return first;
+  const absl::Duration longest = *std::ranges::max_element(arrivals_);
+  return std::max(first, std::min(longest, Most(round)));
+}
+
+absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
+  const absl::Duration median = *Typical();
+  std::vector<absl::Duration> deviations;
+  for (absl::Duration d : arrivals_) {
+    deviations.push_back(absl::AbsDuration(d - median));
+  }
+  // Ends that go in step a round apart answer within microseconds of each
+  // other, round after round, and are not late for a millisecond more.
+  const absl::Duration margin = std::max(4 * Median(deviations), round / 4);
+  const absl::Duration wanted = std::max(median + margin, kLeast);
+  return std::min(wanted, Most(round));
+}
+
+absl::Duration DeadlineEstimator::Most(absl::Duration round) const {
+  const absl::Duration most = std::max(absl::Seconds(1), round / 2);
+  return heard_.empty() ? most : most + *std::ranges::min_element(heard_);
+}
+
+// The two ends may have been apart before, and the new one's way may be the
+// longer.  A peer that no edge has taught anything is in a fleet that begins,
+// whose first steps compile and warm up for as long as they like: it waits for
+// what is certainly wrong.
+absl::Duration DeadlineEstimator::ForNewEdge(absl::Duration round) const {
+  if (arrivals_.size() < kFirstExchanges) return kFirstOfFleet + round;
+  const absl::Duration others = Learnt(round);
+  return std::max(others, std::min(4 * others, absl::Seconds(1) + round));
+}
+
+}  // namespace gossamer

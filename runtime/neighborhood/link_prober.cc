@@ -1,0 +1,200 @@
+#include "runtime/neighborhood/link_prober.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/crc32c.h"
+#include "algorithms/base/little_endian.h"
+
+namespace gossamer {
+namespace {
+
+//   0 magic "GSMP"  4 kind (4 bytes)  8 number  16 bytes  24 nanoseconds
+//   32 CRC-32C of bytes 0 to 31
+constexpr uint32_t kMagic = 0x504d5347;
+constexpr size_t kChecked = 32;
+constexpr size_t kHeadBytes = kChecked + sizeof(uint32_t);
+// Behind a payload of the training a frame may wait for long: the least of
+// several does not.
+constexpr int kPings = 8;
+// The first one finds a connection that has been idle and sends slowly.
+constexpr int kLoads = 3;
+// What a broken connection has lost is sent again.
+constexpr absl::Duration kAgain = absl::Seconds(4);
+constexpr absl::Duration kNoConnection = absl::Milliseconds(100);
+
+}  // namespace
+
+LinkProber::LinkProber(EventLoop* loop, Send send)
+    : loop_(loop), send_(std::move(send)) {}
+
+LinkProber::~LinkProber() {
+  loop_->Cancel(again_);
+  loop_->Cancel(limit_);
+}
+
+Payload LinkProber::Encode(const Head& head) {
+  std::vector<std::byte> out(kHeadBytes);
+  Put(out, 0, kMagic);
+  Put(out, 4, static_cast<uint32_t>(head.kind));
+  Put(out, 8, head.number);
+  Put(out, 16, static_cast<uint64_t>(head.transit.bytes));
+  Put(out, 24, absl::ToInt64Nanoseconds(head.transit.took));
+  Put(out, kChecked, Crc32c(std::span(out).first(kChecked)));
+  return Payload::FromVector(std::move(out));
+}
+
+std::optional<LinkProber::Head> LinkProber::Decode(const Payload& payload) {
+  const std::span<const std::byte> in = payload.bytes();
+  if (in.size() != kHeadBytes || Get<uint32_t>(in, 0) != kMagic ||
+      Crc32c(in.first(kChecked)) != Get<uint32_t>(in, kChecked)) {
+    return std::nullopt;
+  }
+  const auto kind = Get<uint32_t>(in, 4);
+  const auto nanos = Get<int64_t>(in, 24);
+  if (kind > static_cast<uint32_t>(Kind::kTold) || nanos < 0) {
+    return std::nullopt;
+  }
+  return Head{.kind = static_cast<Kind>(kind),
+              .number = Get<uint64_t>(in, 8),
+              .transit = {.bytes = Get<uint64_t>(in, 16),
+                          .took = absl::Nanoseconds(nanos)}};
+}
+
+bool LinkProber::SendHead(PeerId peer, const Head& head) {
+  return send_(peer, {.head = Encode(head), .body = {}});
+}
+
+void LinkProber::Ping(PeerId peer) { SendHead(peer, {.kind = Kind::kPing}); }
+
+void LinkProber::Remember(std::vector<Errand>& errands, PeerId target,
+                          PeerId other) {
+  const absl::Time now = loop_->Now();
+  std::erase_if(errands, [&](const Errand& e) {
+    return e.until < now || (e.target == target && e.other == other);
+  });
+  errands.push_back(
+      {.target = target, .other = other, .until = now + kErrandLimit});
+}
+
+void LinkProber::Ask(PeerId witness, PeerId target) {
+  if (SendHead(witness, {.kind = Kind::kAsk, .number = target.value})) {
+    Remember(asked_, target, witness);
+  }
+}
+
+void LinkProber::OnAsk(PeerId asker, PeerId target) {
+  std::erase_if(promised_,
+                [&](const Errand& e) { return e.until < loop_->Now(); });
+  if (asker == target || promised_.size() >= kMostErrands) return;
+  // One answer does for all who wait for it.
+  const bool asked = std::ranges::any_of(promised_, [&](const Errand& e) {
+    return e.target == target && e.other != asker;
+  });
+  if (asked || SendHead(target, {.kind = Kind::kPing})) {
+    Remember(promised_, target, asker);
+  }
+}
+
+void LinkProber::TellAskers(PeerId target) {
+  std::vector<Errand> open;
+  std::erase_if(promised_, [&](const Errand& e) {
+    if (e.target != target) return false;
+    if (e.until >= loop_->Now()) open.push_back(e);
+    return true;
+  });
+  for (const Errand& e : open) {
+    SendHead(e.other, {.kind = Kind::kTold, .number = target.value});
+  }
+}
+
+void LinkProber::OnTold(PeerId witness, PeerId target) {
+  const size_t answered = std::erase_if(asked_, [&](const Errand& e) {
+    return e.target == target && e.other == witness && e.until >= loop_->Now();
+  });
+  if (answered > 0) on_told_(target);
+}
+
+void LinkProber::Measure(PeerId peer, Done done) {
+  End();
+  peer_ = peer;
+  done_ = std::move(done);
+  answered_ = 0;
+  rtt_.reset();
+  rate_ = 0;
+  limit_ = loop_->RunAt(loop_->Now() + kLimit, [this] { End(); });
+  SendNext();
+}
+
+void LinkProber::SendNext() {
+  loop_->Cancel(again_);
+  ++number_;
+  sent_ = loop_->Now();
+  const bool load = answered_ >= kPings;
+  Frame frame{
+      .head =
+          Encode({.kind = load ? Kind::kLoad : Kind::kPing, .number = number_}),
+      .body = load ? Payload::FromVector(std::vector<std::byte>(kLoadBytes))
+                   : Payload()};
+  const bool sent = send_(peer_, std::move(frame));
+  again_ = loop_->RunAt(sent_ + (sent ? kAgain : kNoConnection),
+                        [this] { SendNext(); });
+}
+
+void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
+  const std::optional<Head> head = Decode(frame.head);
+  if (!head) return;
+  switch (head->kind) {
+    case Kind::kPing:
+      SendHead(peer, {.kind = Kind::kPong, .number = head->number});
+      return;
+    case Kind::kLoad:
+      SendHead(peer, {.kind = Kind::kLoaded,
+                      .number = head->number,
+                      .transit = frame.transit});
+      return;
+    case Kind::kAsk:
+      OnAsk(peer, PeerId{head->number});
+      return;
+    case Kind::kTold:
+      OnTold(peer, PeerId{head->number});
+      return;
+    case Kind::kPong:
+      TellAskers(peer);
+      [[fallthrough]];
+    case Kind::kLoaded:
+      if (done_ && peer == peer_ && head->number == number_) OnAnswer(*head);
+  }
+}
+
+void LinkProber::OnAnswer(const Head& head) {
+  if ((head.kind == Kind::kLoaded) != (answered_ >= kPings)) return;
+  if (head.kind == Kind::kPong) {
+    const double rtt = absl::ToDoubleSeconds(loop_->Now() - sent_);
+    rtt_ = std::min(rtt_.value_or(rtt), rtt);
+  } else if (head.transit.took > absl::ZeroDuration()) {
+    rate_ = std::max(rate_, static_cast<double>(head.transit.bytes) /
+                                absl::ToDoubleSeconds(head.transit.took));
+  }
+  if (++answered_ < kPings + kLoads) {
+    SendNext();
+  } else {
+    End();
+  }
+}
+
+void LinkProber::End() {
+  loop_->Cancel(std::exchange(again_, EventLoop::TimerId{0}));
+  loop_->Cancel(std::exchange(limit_, EventLoop::TimerId{0}));
+  if (!done_) return;
+  std::optional<LinkMeasurement> measured;
+  // One load that came through says more than none.
+  if (answered_ > kPings) {
+    measured = {.rtt_seconds = *rtt_, .bytes_per_second = rate_};
+  }
+  std::exchange(done_, nullptr)(measured);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,106 @@
+// A sign of life of another peer, straight or through a third one, and how far
+// and how wide the way to it is, measured while both train: small frames there
+// and back, then large ones whose receiver says how fast they came.
+//
+// Knows nothing of connections, channels or of why somebody wants to know.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_LINK_PROBER_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_LINK_PROBER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/transport/transport.h"
+#include "topology/fleet/membership.h"
+
+namespace gossamer {
+
+// Loop only.
+class LinkProber {
+ public:
+  // Hands a frame to the network; false: there is no connection.
+  using Send = std::function<bool(PeerId, Frame)>;
+  using Done = std::function<void(std::optional<LinkMeasurement>)>;
+
+  // A measurement takes no longer.
+  static constexpr absl::Duration kLimit = absl::Seconds(20);
+  // Of a load: several chunks, as the first one's time is not counted.
+  static constexpr size_t kLoadBytes = size_t{2} << 20;
+  static constexpr absl::Duration kErrandLimit = absl::Seconds(4);
+  // More than this many of others at once are not begun.
+  static constexpr size_t kMostErrands = 64;
+
+  // `loop` outlives it.
+  LinkProber(EventLoop* loop, Send send);
+  ~LinkProber();
+  LinkProber(const LinkProber&) = delete;
+
+  // Asks for an answer, which counts as heard wherever frames are.
+  void Ping(PeerId peer);
+  // Asks `witness` to ping `target`.  `on_told` hears of its answer, if one
+  // comes within kErrandLimit.
+  void Ask(PeerId witness, PeerId target);
+  void SetOnTold(std::function<void(PeerId target)> on_told) {
+    on_told_ = std::move(on_told);
+  }
+  // Tells `done` once; nullopt if the other did not answer enough within
+  // kLimit.  One at a time: another one ends the one before.
+  void Measure(PeerId peer, Done done);
+  // Frames of others' measurements are answered, those of this one counted;
+  // what is neither is dropped.
+  void OnFrame(PeerId peer, const Frame& frame);
+
+ private:
+  // kAsk and kTold are dropped by peers that know only the others.
+  enum class Kind : uint32_t { kPing, kPong, kLoad, kLoaded, kAsk, kTold };
+  struct Head {
+    Kind kind = Kind::kPing;
+    uint64_t number = 0;   // of kAsk and kTold: the target
+    Transit transit = {};  // of kLoaded: how the load came in
+  };
+  // Whether `target` answers, asked by or of `other`.
+  struct Errand {
+    PeerId target;
+    PeerId other;
+    absl::Time until;
+  };
+  static Payload Encode(const Head& head);
+  static std::optional<Head> Decode(const Payload& bytes);
+
+  // False if there is no connection.
+  bool SendHead(PeerId peer, const Head& head);
+  void OnAsk(PeerId asker, PeerId target);
+  void OnTold(PeerId witness, PeerId target);
+  void TellAskers(PeerId target);
+  // Adds it, or begins its time anew.
+  void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
+  void SendNext();
+  void OnAnswer(const Head& head);
+  void End();
+
+  EventLoop* const loop_;
+  const Send send_;
+  std::function<void(PeerId)> on_told_ = [](PeerId) {};
+  std::vector<Errand> asked_;     // of others
+  std::vector<Errand> promised_;  // to others
+  // Of the measurement under way.
+  PeerId peer_{0};
+  Done done_;
+  uint64_t number_ = 0;  // of the frame that is to be answered
+  int answered_ = 0;
+  absl::Time sent_;
+  std::optional<double> rtt_;
+  double rate_ = 0;
+  EventLoop::TimerId again_{0};
+  EventLoop::TimerId limit_{0};
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_LINK_PROBER_H_

@@ -1,0 +1,38 @@
+// What a peer's neighbourhood is made with, and a row as it takes it.
+//
+// Plain values; knows nothing of edges.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "algorithms/base/ids.h"
+#include "runtime/neighborhood/deadline.h"
+
+namespace gossamer {
+
+struct NeighborhoodOptions {
+  PeerId self;
+  std::string run_id;
+  uint64_t epoch = 0;  // MakeEpoch
+  int window = 1;  // the largest overlap that a view may ask for, at least 1
+  uint64_t layout = 0;
+  DeadlinePolicy deadline;
+  double clip_radius = 0;  // PeerSpec::clip_radius
+  Extent summed = {};      // CommonState::extent
+  // PeerSpec::largest_parameter, the same at all peers.
+  float largest = std::numeric_limits<float>::infinity();
+};
+
+// A neighbour in one round's row.
+struct RowEntry {
+  PeerId peer;
+  float coefficient = 0;  // γ·w
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_

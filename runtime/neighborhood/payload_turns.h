@@ -1,0 +1,46 @@
+// Lets payloads meet on an edge that has no room for one in every exchange.
+//
+// Where an exchange takes longer than its window allows, as with a deadline
+// below the latency, an end has room for a payload in every second round, say.
+// If the other end's turns are the rounds between, every payload meets a skip
+// and the edge mixes nothing for as long as rounds keep their length.  So once
+// payloads of both have met skips, the upper end lets turns go by, half of
+// them: its turns come a round later then, until they meet the other's.
+//
+// Knows nothing of clocks, deadlines and other edges.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_TURNS_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_TURNS_H_
+
+#include <span>
+
+#include "algorithms/base/ids.h"
+#include "algorithms/edge/codec_side.h"
+
+namespace gossamer {
+
+class PayloadTurns final : public CorrectionObserver {
+ public:
+  // `upper`: of the end with the larger peer id.
+  explicit PayloadTurns(bool upper) : upper_(upper) {}
+
+  void OnExchange(ExchangeId id, const EdgeMessage* mine,
+                  const EdgeMessage* theirs) override;
+  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
+                    std::span<const float>) override {}
+
+  // Asked where exchange `id` could have a payload of this end, and the other
+  // end's part is not known: it is to be a skip.  A function of what was asked
+  // and told before.
+  bool LetPass(ExchangeId id);
+
+ private:
+  const bool upper_;
+  // Since the last correction, or turn that went by: a payload met a skip.
+  bool mine_ = false, theirs_ = false;
+  ExchangeId since_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_PAYLOAD_TURNS_H_

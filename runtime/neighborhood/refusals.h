@@ -1,0 +1,46 @@
+// What the two ends of an edge have refused of each other.
+//
+// Pure; knows nothing of connections or of what was refused.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_REFUSALS_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_REFUSALS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "algorithms/base/payload.h"
+#include "algorithms/base/plain_text.h"
+#include "algorithms/base/sparing.h"
+
+namespace gossamer {
+
+struct Refusals {
+  // By this end.
+  int violations = 0;
+  absl::Time closed_until = absl::InfiniteFuture();  // if it is closed
+  absl::Duration closed_for = {};                    // the last time
+  // Why, as long as the other end has not been told.
+  std::string untold = {};
+  // By the other end, as it says.
+  uint64_t heard = 0;
+  Sparing told = {};  // in events
+};
+
+// The reason as the head of a frame of Channel::kNotice; and back, whatever the
+// bytes are, as part of a line.
+inline Payload EncodeNotice(absl::string_view why) {
+  constexpr size_t kMost = 1000;
+  const auto bytes = std::as_bytes(std::span(why.substr(0, kMost)));
+  return Payload::FromVector({bytes.begin(), bytes.end()});
+}
+inline std::string DecodeNotice(const Payload& head) {
+  const auto bytes = head.bytes();
+  return PlainText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_REFUSALS_H_

@@ -1,0 +1,113 @@
+#include "runtime/neighborhood/round_chooser.h"
+
+#include <algorithm>
+
+namespace gossamer {
+namespace {
+
+constexpr size_t kSteadyRounds = 16;
+constexpr uint64_t kJitter = 1;  // of a lead, over so many rounds
+// Than this peer; nobody is.
+constexpr uint64_t kTimesFaster = 16;
+
+// Neighbours' rounds from this peer's next one.
+uint64_t MostApart(int overlap) { return static_cast<uint64_t>(overlap) + 2; }
+
+}  // namespace
+
+void RoundChooser::Answered(uint64_t round) {
+  answered_ = {answered_[1], Answer{round, made_}};
+}
+
+// Where two are, one is believed; of the others' last reports, too, and that
+// they went on since, but not by the rounds that this peer has passed over:
+// else each jump that one peer brings about would vouch for the next.
+uint64_t RoundChooser::Believed(uint64_t round, int overlap, uint64_t since,
+                                const RoundsSeen& seen) {
+  ++made_;
+  if (seen.pair) return UINT64_MAX;
+  uint64_t sure = round;
+  if (seen.heard.size() >= 2) {
+    sure = std::max(sure, seen.heard[seen.heard.size() - 2]);
+  }
+  if (seen.second) {
+    const uint64_t made = answered_[0] ? made_ - answered_[0]->made : 0;
+    sure = std::max(sure, *seen.second + std::min(since, kTimesFaster * made));
+  }
+  sure += MostApart(overlap) + 1;  // who follows goes one round beyond
+  alone_ = seen.heard.back() >= sure ? alone_ + 1 : 0;
+  return sure + kTimesFaster * alone_;
+}
+
+std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
+                                             const RoundsSeen& seen) {
+  const uint64_t in_step = next + static_cast<uint64_t>(std::max(1, overlap));
+  uint64_t furthest = seen.heard.back();
+  if (furthest <= next + MostApart(overlap)) {
+    furthest = seen.fixed && !seen.missing.empty() ? seen.missing.back() : 0;
+    if (furthest + 1 < in_step) {
+      leads_.clear();
+      return std::nullopt;
+    }
+  }
+  leads_.push_back(furthest - next);
+  if (leads_.size() <= kSteadyRounds) return std::nullopt;
+  leads_.pop_front();
+  // Who gains runs away; who loses waits for this peer.
+  const auto [less, more] = std::minmax(leads_.front(), leads_.back());
+  if (more - less > kJitter) return std::nullopt;
+  return furthest + 1;
+}
+
+// Of as many neighbours the newest payloads.
+uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
+                            const RoundsSeen& seen) {
+  uint64_t best = target;
+  size_t most = 0;
+  for (auto at = std::ranges::lower_bound(seen.waiting, next);
+       at != seen.waiting.end() && *at <= target;) {
+    const auto end = std::upper_bound(at, seen.waiting.end(), *at);
+    const auto count = static_cast<size_t>(end - at);
+    if (count >= most) {
+      most = count;
+      best = *at;
+    }
+    at = end;
+  }
+  return best;
+}
+
+uint64_t RoundChooser::Next(uint64_t round, int overlap,
+                            const RoundsSeen& seen) {
+  const uint64_t next = round + 1;
+  if (seen.heard.empty()) return next;
+  // What the service says is up to two heartbeats old: the others' reports and
+  // its answer.  Meanwhile they went on, as this peer did.
+  const uint64_t then = answered_[0] ? answered_[0]->round : round;
+  const uint64_t since = round - std::min(round, then);
+  const uint64_t believed = Believed(round, overlap, since, seen);
+  uint64_t target = seen.heard[seen.heard.size() / 2];
+  if (!seen.fixed && seen.heard.size() >= 2) {
+    target = seen.heard[seen.heard.size() - 2];
+  }
+  const auto steady = Steady(next, overlap, seen);
+  if (steady) target = std::max(target, *steady);
+  if (seen.fleet) target = std::min(target, *seen.fleet + since);
+  if (target > believed) {
+    target = seen.heard.size() < 2 ? 0 : seen.heard[seen.heard.size() - 2];
+  }
+  // Two groups of a fleet that is not complete may be rounds apart though
+  // nobody at their border has enough neighbours ahead.
+  if (seen.second) {
+    target = std::max(target, std::min(seen.heard.back(), *seen.second));
+  }
+  target = std::min(target, seen.last);
+  if (target <= next) return next;
+  const bool far = target > next + MostApart(overlap);
+  if (!far && !steady) return next;
+  leads_.clear();
+  alone_ = 0;
+  return far ? Meet(next, target, seen) : target;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,86 @@
+// Which round a peer takes next: the one after, or its neighbours', if it was
+// left behind (the design, section 4; EDGE 4, Jump).
+//
+// Far behind, a peer would meet each payload of a faster one only when it gets
+// to that round, and the edge would starve.  Nobody may be dragged along by one
+// peer that runs away, or says so: one alone is followed no faster than were it
+// 16 times as fast as this peer.  Pure; knows nothing of edges, views or
+// clocks.
+
+#ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_
+#define GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace gossamer {
+
+// What a peer knows of the others at the end of a round.
+struct RoundsSeen {
+  std::vector<uint64_t> heard = {};  // by neighbours, ascending
+  // Of these, by neighbours with whom some of the last rounds mixed nothing.
+  std::vector<uint64_t> missing = {};
+  // Rounds that this peer has not decided and payloads have come for, one entry
+  // a neighbour, ascending.
+  std::vector<uint64_t> waiting = {};
+  bool fixed = true;  // the same neighbours every round
+  bool pair = false;  // the fleet is of two: nobody else can tell
+  // The largest and the second largest of the fleet, as of the service's last
+  // answer.
+  std::optional<uint64_t> fleet = {}, second = {};
+  uint64_t last = UINT64_MAX;  // of the run: nobody jumps beyond it
+};
+
+class RoundChooser {
+ public:
+  // The service has answered; this peer is in `round`.
+  void Answered(uint64_t round);
+
+  // After `round`: round + 1, or one that others have got to, if it is more
+  // than overlap + 2 ahead of that.
+  //
+  // It is where most neighbours are (the median; with random partners the
+  // second largest), where two peers of the fleet are and a neighbour is seen
+  // to be, or one round beyond the furthest neighbour if it has been equally
+  // far ahead for 16 rounds: it goes at this peer's speed, neither runs away
+  // nor waits, and finds this peer there.  On the way, it is where payloads of
+  // most neighbours wait: who has no room for another one mixes nothing with a
+  // peer that passes them over each time.
+  //
+  // Nearer, the furthest counts of those whose payloads this peer misses, even
+  // if only a part of a round lies between: nobody waits for who is behind, and
+  // an edge whose ends are apart mixes in every second or third round.  Among
+  // fixed neighbours only: others may be ahead of one they do not meet.
+  //
+  // Where one peer alone seems to be it goes only after a sixteenth of the lead
+  // in rounds of its own, since the number costs whoever says it nothing.
+  uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
+
+ private:
+  struct Answer {
+    uint64_t round = 0;
+    uint64_t made = 0;  // rounds by then
+  };
+
+  static uint64_t Meet(uint64_t next, uint64_t target, const RoundsSeen& seen);
+  std::optional<uint64_t> Steady(uint64_t next, int overlap,
+                                 const RoundsSeen& seen);
+
+  // The largest round that this peer would go to; counts that it was asked.
+  uint64_t Believed(uint64_t round, int overlap, uint64_t since,
+                    const RoundsSeen& seen);
+
+  // Of the furthest neighbour, in the last rounds in which it was too far.
+  std::deque<uint64_t> leads_;
+  uint64_t made_ = 0;   // rounds, not those passed over
+  uint64_t alone_ = 0;  // of these, since a jump, with one alone before all
+  // This peer's at the last answers, the older first.
+  std::array<std::optional<Answer>, 2> answered_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_

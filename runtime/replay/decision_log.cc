@@ -1,0 +1,45 @@
+#include "runtime/replay/decision_log.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+
+absl::StatusOr<std::unique_ptr<DecisionLog>> DecisionLog::Open(
+    const std::string& path, LogLimit limit, Report report) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<LineFile> file,
+                            LineFile::Open(path));
+  return std::unique_ptr<DecisionLog>(
+      new DecisionLog(path, limit, std::move(report), std::move(file)));
+}
+
+void DecisionLog::Add(const std::string& line) {
+  if (file_ == nullptr) return;
+  bytes_ += line.size() + 1;
+  const bool full = limit_ != 0 && bytes_ > limit_;
+  file_->Add(full ? absl::StrCat("full ", limit_) : line);
+  const absl::Status kept = file_->Flush();
+  if (!kept.ok()) {
+    End(kept);
+    std::error_code error;
+    std::filesystem::remove(path_, error);
+  } else if (full) {
+    End(absl::ResourceExhaustedError(
+        absl::StrCat(path_, " is full at ", limit_, " bytes (--log-limit)")));
+  }
+}
+
+void DecisionLog::End(const absl::Status& why) {
+  file_ = nullptr;
+  report_(
+      absl::Status(why.code(), absl::StrCat(why.message(),
+                                            "; no more are kept, so this run "
+                                            "cannot be replayed")));
+}
+
+}  // namespace gossamer

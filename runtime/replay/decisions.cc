@@ -1,0 +1,148 @@
+#include "runtime/replay/decisions.h"
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/collective/all_reduce.h"
+#include "topology/view.h"
+
+namespace gossamer {
+namespace {
+
+// A line is a word and whole numbers.
+template <typename... Numbers>
+std::string Line(std::string_view word, Numbers... numbers) {
+  std::string line(word);
+  ((absl::StrAppend(&line, " ", numbers)), ...);
+  return line;
+}
+
+}  // namespace
+
+absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
+  Decisions decisions;
+  decisions.replays_ = true;
+  size_t number = 0;
+  for (const absl::string_view line :
+       absl::StrSplit(absl::string_view(lines.data(), lines.size()), '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const absl::Status read =
+        decisions.Read(std::string_view(line.data(), line.size()));
+    if (read.ok()) continue;
+    if (absl::IsFailedPrecondition(read)) return read;
+    return absl::DataLossError(absl::StrCat(
+        "line ", number, " \"", line, "\" is no decision: ", read.message()));
+  }
+  return decisions;
+}
+
+absl::Status Decisions::Read(std::string_view line) {
+  const std::vector<std::string> words = absl::StrSplit(std::string(line), ' ');
+  std::vector<uint64_t> n;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (!absl::SimpleAtoi(words[i], &n.emplace_back())) {
+      return absl::DataLossError("a number is not one");
+    }
+  }
+  const std::string& word = words[0];
+  if (word == "members" && n.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "members came or went in round ", n[0],
+        " of that run, which cannot be repeated: replay a run whose members "
+        "stayed"));
+  }
+  if (word == "full" && n.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "that run's log was full at ", n[0],
+        " bytes and ends there: replay a run with a larger --log-limit"));
+  }
+  const bool two = word == "jump" || word == "overlap" || word == "skip";
+  const bool three = word == "format" || word == "done";
+  if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
+      !((word == "stop" || word == "all-reduce") && n.size() == 1)) {
+    return absl::DataLossError("another word, or not its numbers");
+  }
+  if (word == "jump") jumps_[n[0]] = n[1];
+  if (word == "overlap") {
+    if (n[1] > static_cast<uint64_t>(kMaxOverlap)) {
+      return absl::DataLossError("an overlap that is none");
+    }
+    overlaps_[n[0]] = static_cast<int>(n[1]);
+  }
+  if (word == "skip") skips_[{PeerId{n[0]}, n[1]}] = true;
+  if (word == "format") {
+    if (n[2] < 1 || n[2] > kLastWireFormat) {
+      return absl::DataLossError("a format that is none");
+    }
+    formats_[{PeerId{n[0]}, n[1]}] = static_cast<WireFormat>(n[2]);
+  }
+  if (word == "done") done_[{PeerId{n[0]}, n[1]}] = n[2];
+  if (word == "all-reduce") {
+    if (n[0] >= AllReduce::Names().size()) {
+      return absl::DataLossError("an all-reduce that is none");
+    }
+    all_reduce_ = n[0];
+  }
+  if (word == "stop") stop_ = n[0];
+  return absl::OkStatus();
+}
+
+void Decisions::TellJump(uint64_t round, uint64_t next) {
+  Tell(Line("jump", round, next));
+}
+uint64_t Decisions::Next(uint64_t round) const {
+  const auto it = jumps_.find(round);
+  return it == jumps_.end() ? round + 1 : it->second;
+}
+
+void Decisions::TellOverlap(uint64_t round, int h) {
+  Tell(Line("overlap", round, h));
+}
+std::optional<int> Decisions::Overlap(uint64_t round) const {
+  const auto it = overlaps_.find(round);
+  if (it == overlaps_.end()) return std::nullopt;
+  return it->second;
+}
+
+void Decisions::TellSkip(PeerId peer, ExchangeId id) {
+  Tell(Line("skip", peer.value, id));
+}
+bool Decisions::Skips(PeerId peer, ExchangeId id) const {
+  return skips_.contains({peer, id});
+}
+
+void Decisions::TellFormat(PeerId peer, ExchangeId id, WireFormat format) {
+  Tell(Line("format", peer.value, id, static_cast<int>(format)));
+}
+std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
+  // The last one told of this peer, up to this exchange.
+  auto it = formats_.upper_bound({peer, id});
+  if (it == formats_.begin()) return std::nullopt;
+  --it;
+  if (it->first.first != peer) return std::nullopt;
+  return it->second;
+}
+
+void Decisions::TellDone(PeerId peer, uint64_t boundary, ExchangeId done) {
+  Tell(Line("done", peer.value, boundary, done));
+}
+std::optional<ExchangeId> Decisions::Done(PeerId peer,
+                                          uint64_t boundary) const {
+  const auto it = done_.find({peer, boundary});
+  if (it == done_.end()) return std::nullopt;
+  return it->second;
+}
+
+void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
+void Decisions::TellMembers(uint64_t round) {
+  Tell(Line("members", round));
+  members_ = true;
+}
+void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }
+
+}  // namespace gossamer

@@ -1,0 +1,89 @@
+// What a peer decided by the clock, as lines of a log, and the same decisions
+// again: with them a run replays bit for bit whatever time does.
+//
+// Everything else follows from seed and configuration, so only what differs
+// from a run without deadlines, jumps and choices is written.  Knows nothing of
+// files or of how decisions are made.
+
+#ifndef GOSSAMER_RUNTIME_REPLAY_DECISIONS_H_
+#define GOSSAMER_RUNTIME_REPLAY_DECISIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/compress/codec.h"
+
+namespace gossamer {
+
+// A boundary is a call of Neighborhood::Complete, counted from 1 in a life.
+class Decisions {
+ public:
+  using Write = std::function<void(const std::string& line)>;
+
+  // Writes what it is told.
+  explicit Decisions(Write write = nullptr) : write_(std::move(write)) {}
+  // Repeats what `lines` tell.  kDataLoss names the line that is none;
+  // kFailedPrecondition: members came or went, or it was full before the end
+  // (decision_log.h).
+  static absl::StatusOr<Decisions> Replay(std::string_view lines);
+  bool replays() const { return replays_; }
+
+  // After `round` comes another than the one after it.
+  void TellJump(uint64_t round, uint64_t next);
+  uint64_t Next(uint64_t round) const;
+  // h from this round on.
+  void TellOverlap(uint64_t round, int h);
+  std::optional<int> Overlap(uint64_t round) const;
+  // An exchange of the row without a payload of this end.
+  void TellSkip(PeerId peer, ExchangeId id);
+  bool Skips(PeerId peer, ExchangeId id) const;
+  // The format of payloads from exchange `id` on.
+  void TellFormat(PeerId peer, ExchangeId id, WireFormat format);
+  std::optional<WireFormat> Format(PeerId peer, ExchangeId id) const;
+  // Exchanges with `peer` below `done` were complete after this boundary,
+  // though others were due.
+  void TellDone(PeerId peer, uint64_t boundary, ExchangeId done);
+  std::optional<ExchangeId> Done(PeerId peer, uint64_t boundary) const;
+  // Something of it counts boundaries: it is of a life's beginning only.
+  bool counts_boundaries() const { return !done_.empty(); }
+  // The all-reduce that was taken, by its place in AllReduce::Names().
+  void TellAllReduce(size_t index);
+  std::optional<size_t> all_reduce() const { return all_reduce_; }
+  // Members came or went in this round: what follows depends on what was under
+  // way then.  A log with such a line is not replayed, so it is the last one.
+  void TellMembers(uint64_t round);
+  // The run was stopped before this round.
+  void TellStop(uint64_t round);
+  uint64_t stop() const { return stop_; }
+
+ private:
+  using Place = std::pair<PeerId, uint64_t>;
+
+  absl::Status Read(std::string_view line);
+  void Tell(const std::string& line) const {
+    if (!members_ && write_) write_(line);
+  }
+
+  Write write_;
+  bool members_ = false;  // came or went
+  bool replays_ = false;
+  std::map<uint64_t, uint64_t> jumps_;
+  std::map<uint64_t, int> overlaps_;
+  std::map<Place, ExchangeId> done_;
+  std::map<Place, bool> skips_;
+  std::map<Place, WireFormat> formats_;
+  std::optional<size_t> all_reduce_;
+  uint64_t stop_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_REPLAY_DECISIONS_H_

@@ -1,0 +1,186 @@
+#include "runtime/service/etcd_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/mutex.h"
+#include "algorithms/base/status_macros.h"
+#include "proto/etcd.grpc.pb.h"
+#include "runtime/identity/certificate.h"
+#include "runtime/identity/certificate_folder.h"
+#include "runtime/transport/grpc/replicas.h"
+
+namespace gossamer {
+namespace {
+
+namespace etcd = ::etcdserverpb;
+
+// Above the record of the largest fleet.
+constexpr int kMostReceived = 4 << 20;
+
+// What is shown to etcd and whom to believe; all empty: no encryption.
+struct Pems {
+  std::string authority, certificate, key;
+  friend bool operator==(const Pems&, const Pems&) = default;
+};
+
+absl::StatusOr<Pems> ReadPems(const std::string& folder) {
+  Pems pems;
+  if (folder.empty()) return pems;
+  const std::string key = folder + "/key.pem";
+  GOSSAMER_RETURN_IF_ERROR(CheckPrivate(key));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.authority, ReadPemFile(folder + "/ca.pem"));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.certificate,
+                            ReadPemFile(folder + "/cert.pem"));
+  GOSSAMER_ASSIGN_OR_RETURN(pems.key, ReadPemFile(key));
+  if (KeyFits(pems.certificate, pems.key)) return pems;
+  return absl::InvalidArgumentError(
+      absl::StrCat(key, ": is not the private key of cert.pem beside it"));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const Pems& pems) {
+  if (pems == Pems{}) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = pems.authority;
+  options.pem_cert_chain = pems.certificate;
+  options.pem_private_key = pems.key;
+  return grpc::SslCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& endpoint,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostReceived);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
+  // Else a message may be inflated before it is refused.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return grpc::CreateCustomChannel(endpoint, credentials, arguments);
+}
+
+}  // namespace
+
+class EtcdClient::Stubs {
+ public:
+  Stubs(std::string endpoints, std::string folder, Pems pems,
+        absl::Duration limit)
+      : endpoints_(std::move(endpoints)),
+        folder_(std::move(folder)),
+        limit_(limit),
+        pems_(std::move(pems)),
+        replicas_(endpoints_, [this](const std::string& endpoint) {
+          MutexLock lock(&mu_);
+          return MakeChannel(endpoint, CredentialsOf(pems_));
+        }) {}
+
+  absl::Status Ask(const Replicas::Call& call) {
+    const absl::Status read = ReadAgain();
+    const grpc::Status status = replicas_.Ask(limit_, call);
+    if (status.ok()) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("etcd at ", endpoints_, ": ", status.error_message(),
+                     read.ok() ? "" : "; ", read.message(),
+                     read.ok() ? "" : "; what was read before is used"));
+  }
+
+ private:
+  // An open connection outlives its certificates; who connects again shows what
+  // the connection was made with, so that one is made anew when they change.
+  // Files that are being replaced are none to change to.
+  absl::Status ReadAgain() {
+    GOSSAMER_ASSIGN_OR_RETURN(Pems now, ReadPems(folder_));
+    {
+      MutexLock lock(&mu_);
+      if (now == pems_) return absl::OkStatus();
+      pems_ = std::move(now);
+    }
+    replicas_.Forget();
+    return absl::OkStatus();
+  }
+
+  const std::string endpoints_;
+  const std::string folder_;
+  const absl::Duration limit_;
+  Mutex mu_;
+  Pems pems_ ABSL_GUARDED_BY(mu_);
+  Replicas replicas_;
+};
+
+EtcdClient::EtcdClient(std::unique_ptr<Stubs> stubs)
+    : stubs_(std::move(stubs)) {}
+EtcdClient::~EtcdClient() = default;
+
+absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(
+    const std::string& endpoints, const std::string& certificates,
+    absl::Duration limit) {
+  GOSSAMER_ASSIGN_OR_RETURN(Pems pems, ReadPems(certificates));
+  return std::unique_ptr<EtcdClient>(new EtcdClient(std::make_unique<Stubs>(
+      endpoints, certificates, std::move(pems), limit)));
+}
+
+absl::StatusOr<std::optional<etcd::KeyValue>> EtcdClient::Get(
+    const std::string& key) {
+  etcd::RangeRequest request;
+  request.set_key(key);
+  etcd::RangeResponse response;
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+    return etcd::KV::Stub(channel).Range(context, request, &response);
+  }));
+  if (response.kvs().empty()) return std::nullopt;
+  return response.kvs(0);
+}
+
+absl::StatusOr<etcd::TxnResponse> EtcdClient::Commit(
+    const etcd::TxnRequest& transaction) {
+  etcd::TxnResponse response;
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+    return etcd::KV::Stub(channel).Txn(context, transaction, &response);
+  }));
+  return response;
+}
+
+absl::StatusOr<EtcdClient::Lease> EtcdClient::Grant(absl::Duration length) {
+  etcd::LeaseGrantRequest request;
+  request.set_ttl(std::max<int64_t>(1, absl::ToInt64Seconds(length)));
+  etcd::LeaseGrantResponse response;
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+    return etcd::Lease::Stub(channel).LeaseGrant(context, request, &response);
+  }));
+  return Lease{.id = response.id(), .length = absl::Seconds(response.ttl())};
+}
+
+absl::StatusOr<absl::Duration> EtcdClient::KeepAlive(int64_t lease) {
+  etcd::LeaseKeepAliveRequest request;
+  request.set_id(lease);
+  etcd::LeaseKeepAliveResponse response;
+  // etcd offers a stream for it; one turn of one serves a lease of seconds.
+  GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
+    const auto stream = etcd::Lease::Stub(channel).LeaseKeepAlive(context);
+    const bool answered = stream->Write(request) && stream->Read(&response);
+    if (answered) {
+      stream->WritesDone();
+      context->TryCancel();
+    }
+    const grpc::Status status = stream->Finish();
+    return answered ? grpc::Status::OK : status;
+  }));
+  return absl::Seconds(std::max<int64_t>(0, response.ttl()));
+}
+
+absl::Status EtcdClient::Revoke(int64_t lease) {
+  etcd::LeaseRevokeRequest request;
+  request.set_id(lease);
+  etcd::LeaseRevokeResponse response;
+  return stubs_->Ask([&](const auto& channel, auto* context) {
+    return etcd::Lease::Stub(channel).LeaseRevoke(context, request, &response);
+  });
+}
+
+}  // namespace gossamer

@@ -1,0 +1,60 @@
+// Blocking calls to etcd, each with a deadline: a key, a transaction, a lease.
+//
+// Knows nothing of what is kept there.
+
+#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_
+#define GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/etcd.pb.h"
+
+namespace gossamer {
+
+// Any thread.  Errors are kUnavailable and name the servers: none of them has
+// done what was asked, or said that it has.
+class EtcdClient {
+ public:
+  // `endpoints`: host:port[,host:port...] of one cluster.  `certificates`: a
+  // folder with ca.pem, cert.pem and key.pem, read now and again before each
+  // call, so that they may be replaced; empty: no encryption.
+  // A call takes at most `limit`.  kInvalidArgument says what is wrong with a
+  // file.
+  static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(
+      const std::string& endpoints, const std::string& certificates,
+      absl::Duration limit = absl::Seconds(1));
+  ~EtcdClient();
+
+  // Linearizable.  nullopt: there is no such key.
+  absl::StatusOr<std::optional<etcdserverpb::KeyValue>> Get(
+      const std::string& key);
+  // Atomic.
+  absl::StatusOr<etcdserverpb::TxnResponse> Commit(
+      const etcdserverpb::TxnRequest& transaction);
+
+  struct Lease {
+    int64_t id = 0;
+    absl::Duration length;
+  };
+  // Of whole seconds, at least one; etcd may give more.
+  absl::StatusOr<Lease> Grant(absl::Duration length);
+  // For how long the lease lives on; zero: it has run out.
+  absl::StatusOr<absl::Duration> KeepAlive(int64_t lease);
+  // Ends it now, with the keys that live as long.
+  absl::Status Revoke(int64_t lease);
+
+ private:
+  class Stubs;
+  explicit EtcdClient(std::unique_ptr<Stubs> stubs);
+  const std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_

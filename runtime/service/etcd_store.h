@@ -1,0 +1,88 @@
+// A Store in etcd, which several replicas of the topology service share.
+//
+// Two keys: gossamer/<run>/active says who may save and lives as long as that
+// replica's lease; gossamer/<run>/fleet is the record.  A save is a transaction
+// that compares who is active, by the revision at which that key was created:
+// whoever has lost it, and be it without noticing, can never save again.  It
+// compares the record's revision, too, so that a save whose outcome was not
+// known does not come after a later one.
+//
+// Knows nothing of what the record means.
+
+#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_
+#define GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "algorithms/base/mutex.h"
+#include "runtime/service/etcd_client.h"
+#include "runtime/service/store.h"
+
+namespace gossamer {
+
+struct EtcdStoreOptions {
+  std::string endpoints;     // host:port[,host:port...]
+  std::string certificates;  // folder, EtcdClient's; empty: none
+  std::string run_id;
+  std::string self;  // what the others are told of who is active
+  // After so long without a word from the active replica another may be;
+  // whole seconds, and etcd may take more.
+  absl::Duration lease = absl::Seconds(5);
+};
+
+class EtcdStore final : public Store {
+ public:
+  // kUnavailable: nobody answers there; kInvalidArgument: of EtcdClient.
+  static absl::StatusOr<std::unique_ptr<EtcdStore>> Open(
+      EtcdStoreOptions options);
+  // Lets another replica take over at once.
+  ~EtcdStore() override;
+
+  absl::Status Acquire() override ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Held() const override ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::optional<FleetRecord>> Load() override
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Save(const FleetRecord& record) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Times are of a clock that also runs while the machine sleeps.
+  struct Tenure {
+    EtcdClient::Lease lease;
+    int64_t created = 0;  // revision of the key; 0: none
+    absl::Duration until;
+  };
+
+  EtcdStore(EtcdStoreOptions options, std::unique_ptr<EtcdClient> client);
+  absl::Status Campaign(const EtcdClient::Lease& lease, absl::Duration asked);
+  absl::Status Write(const std::string& bytes, bool& again);
+  void Lose(const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
+  void KeepAlive() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const EtcdStoreOptions options_;
+  const std::string active_key_, fleet_key_;
+  const std::unique_ptr<EtcdClient> client_;
+  // Of the thread that saves.
+  int64_t fleet_revision_ = 0;
+  absl::Status trouble_;
+  absl::Duration retry_at_;
+
+  mutable Mutex mu_;
+  CondVar wake_;
+  Tenure tenure_ ABSL_GUARDED_BY(mu_);
+  std::string lost_ ABSL_GUARDED_BY(mu_) = "it has not been acquired";
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread keeper_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_

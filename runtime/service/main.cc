@@ -1,0 +1,188 @@
+// gossamer-topology: registers peers, hands out views, agrees on the end.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "algorithms/base/status_macros.h"
+#include "google/protobuf/stubs/logging.h"
+#include "runtime/base/descriptor_limit.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/service/options.h"
+#include "runtime/service/store.h"
+#include "runtime/service/topology_service.h"
+#include "runtime/transport/grpc/steady_deadline.h"
+
+namespace gossamer {
+namespace {
+
+// Exit codes.
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kPeersLost = 3;
+
+constexpr absl::Duration kTick = absl::Milliseconds(200);
+// Answers on their way when the service ends.
+constexpr absl::Duration kShutdown = absl::Seconds(1);
+constexpr absl::Duration kInsecureReminder = absl::Minutes(1);
+
+void Say(const std::string& line) {
+  std::cerr << absl::FormatTime("%H:%M:%S ", absl::Now(), absl::LocalTimeZone())
+            << line << std::endl;
+}
+
+// Aside and renamed: whoever sees the file sees all of it.
+absl::Status WritePortFile(const std::string& path, int port) {
+  const std::string aside = path + ".new";
+  std::ofstream(aside) << port << "\n";
+  std::error_code error;
+  std::filesystem::rename(aside, path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
+}
+
+// For whoever stands by and the people who read what it says.
+std::string NameOf(const std::string& listen) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(listen, ", process ", getpid(), " of ", host);
+}
+
+// True if SIGINT or SIGTERM came within a tick.
+bool WaitForSignal(const sigset_t& signals) {
+  const timespec tick = absl::ToTimespec(kTick);
+  return sigtimedwait(&signals, nullptr, &tick) > 0;
+}
+
+// The exit code.
+absl::StatusOr<int> Serve(const ServiceOptions& options,
+                          const sigset_t& signals, const SteadyWallClock& clock,
+                          TopologyService& service) {
+  absl::Time reminded = clock.Now();
+  // A stored run that has ended is not the one to wait for: its peers come
+  // back to go on from their checkpoints.  Nor does one end that was stood by
+  // for: it has begun.
+  bool began = false;
+  while (!WaitForSignal(signals)) {
+    GOSSAMER_ASSIGN_OR_RETURN(const TopologyService::Progress progress,
+                              service.Tick());
+    began = began || !progress.finished;
+    if (options.exposure.insecure &&
+        clock.Now() - reminded > kInsecureReminder) {
+      reminded = clock.Now();
+      Say("warning: --insecure: anybody who reaches this port can steer the "
+          "fleet");
+    }
+    if (!options.exit_when_finished || !began) continue;
+    if (progress.finished) {
+      Say("every peer has finished");
+      return 0;
+    }
+    const int lost = static_cast<int>(progress.lost.size());
+    if (progress.some_finished && lost == progress.unfinished) {
+      Say(absl::StrCat("giving up on peer ",
+                       absl::StrJoin(progress.lost, ", ",
+                                     [](std::string* out, PeerId id) {
+                                       absl::StrAppend(out, id.value);
+                                     }),
+                       ": silent for a lease, and all others have finished"));
+      return kPeersLost;
+    }
+  }
+  Say("ending; peers go on with their last view");
+  return 0;
+}
+
+// Who cannot be let in is hung up on, and tries again.
+void WarnOfRoom(const ServiceOptions& options, size_t room) {
+  const std::string shortage =
+      DescribeShortage(room,
+                       static_cast<size_t>(std::max(options.fleet.expected,
+                                                    options.fleet.max_peers)),
+                       "peers");
+  if (!shortage.empty()) Say(shortage);
+}
+
+absl::StatusOr<int> Run(const ServiceOptions& options) {
+  RaiseDescriptorLimit();
+  // Before any thread is started, so that all of them inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const CertificateFolder> certificates,
+      OpenDoor(options.exposure, options.listen));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Store> store,
+      OpenStore(options.store, options.fleet.run_id, NameOf(options.listen)));
+  const SteadyWallClock clock;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TopologyService> service,
+      TopologyService::Create(
+          options.fleet, std::move(store), [&clock] { return clock.Now(); },
+          Say, certificates));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const TopologyServer server,
+      StartTopologyServer(options.listen, service.get(), certificates));
+  const FleetOptions& fleet = options.fleet;
+  Say(absl::StrCat("run \"", fleet.run_id, "\": waiting for ", fleet.expected,
+                   " peers on ", options.listen, " (port ", server.port, "), ",
+                   fleet.schedule.schedule, " ", fleet.schedule.graph));
+  if (options.exposure.insecure) {
+    Say("warning: --insecure: traffic is neither encrypted nor authenticated");
+  }
+  WarnOfRoom(options, service->gate()->room());
+  if (!options.port_file.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
+  }
+  const absl::StatusOr<int> code = Serve(options, signals, clock, *service);
+  server.server->Shutdown(SteadyDeadline(kShutdown));
+  return code;
+}
+
+int Main(int argc, const char* const* argv) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) {
+    std::cerr << "gossamer-topology: " << line.status().message() << "\n";
+    return kUsage;
+  }
+  if (!line->text.empty()) {
+    std::cout << line->text;
+    return 0;
+  }
+  const absl::StatusOr<int> code = Run(line->options);
+  if (code.ok()) return *code;
+  std::cerr << "gossamer-topology: " << code.status().message() << "\n";
+  return code.status().code() == absl::StatusCode::kInvalidArgument ? kUsage
+                                                                    : kFailed;
+}
+
+}  // namespace
+}  // namespace gossamer
+
+int main(int argc, char** argv) {
+  // gRPC's own lines, which say worse what the errors here say; the user's
+  // setting stands.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Nor a line of protobuf's for every request that is not one.
+  google::protobuf::SetLogHandler(nullptr);
+  return gossamer::Main(argc, argv);
+}

@@ -1,0 +1,229 @@
+#include "runtime/service/options.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/base/address.h"
+#include "runtime/base/command_line.h"
+#include "runtime/config/composition_check.h"
+#include "runtime/config/run_config.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+constexpr char kAbout[] =
+    "Registers the peers of a run, hands out who mixes with whom, and agrees "
+    "on the end.\nNever on the data path: peers go on training while it is "
+    "away, and it resumes\nfrom its state folder.";
+
+constexpr char kExamples[] = R"(Examples:
+  gossamer-topology --peers 8 --graph torus
+  gossamer-topology --config cifar10.textproto --exit-when-finished
+  gossamer-topology --peers 16 --schedule permuted-ring --min-gap 0.3
+  gossamer-topology --peers 4 --graph edge-list --edges "0-1 1-2:0.3 2-3"
+  gossamer-topology --listen 127.0.0.1:0 --port-file port.txt
+  gossamer-topology --listen 10.0.0.1:7700 --certs certs/topology
+  gossamer-topology --listen 10.0.0.2:7700 --certs certs/topology \
+      --store etcd://10.0.1.1:2379,10.0.1.2:2379 --store-certs certs/etcd
+
+With --store the state is in etcd, and several gossamer-topology share it: one
+serves, the others stand by and take over once it has been silent for
+--store-lease. Peers get the addresses of all: --topology HOST:PORT,HOST:PORT.
+
+Graphs: ring torus random-regular erdos-renyi complete star hypercube
+one-peer-exponential edge-list.  Schedules: fixed permuted-ring
+random-matching one-peer-exponential locality-skewed.  Weights: metropolis
+uniform.)";
+
+// What the command line says, before the configuration's values.
+struct Flags {
+  std::string config;
+  std::optional<std::string> run;
+  std::optional<int> peers;
+  std::optional<uint64_t> seed;
+  std::optional<std::string> graph, schedule, weights, edges, sites;
+  std::optional<int> degree;
+  std::optional<double> edge_probability, variance_budget;
+  double min_gap = 0;
+  int max_peers = 0;
+  double heartbeat = 1;
+  double lease = 4;
+  std::string store;
+  int store_lease = 5;
+  ServiceOptions service;
+};
+
+void AddFlags(Command& program, Flags& f) {
+  ServiceOptions& s = f.service;
+  s.listen = "127.0.0.1:7700";
+  program.AddOption("--config", &f.config,
+                    "the run's configuration (text proto)");
+  program.AddOption("--run", &f.run, "name of the run");
+  program.AddOption("--peers", &f.peers, "how many peers the view waits for");
+  program.AddOption("--max-peers", &f.max_peers,
+                    "most members once the run is under way; 0: as many as "
+                    "the schedule allows; as --peers: nobody joins",
+                    {.show_default = true, .range = {{0, kMaxPeers}}});
+  program.AddOption("--graph", &f.graph, "who is whose neighbour");
+  program.AddOption("--schedule", &f.schedule, "how that changes by round");
+  program.AddOption("--weights", &f.weights, "how much neighbours count");
+  program.AddOption("--degree", &f.degree, "of a random-regular graph");
+  program.AddOption("--edge-probability", &f.edge_probability,
+                    "of erdos-renyi");
+  program.AddOption("--edges", &f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
+  program.AddOption("--sites", &f.sites,
+                    "of locality-skewed, as \"paris:1-8 sydney:9-16\"");
+  program.AddOption("--variance-budget", &f.variance_budget,
+                    "of locality-skewed: more is less traffic between sites");
+  program.AddOption("--seed", &f.seed, "of random graphs and schedules");
+  program.AddOption("--min-gap", &f.min_gap, "refuse a smaller spectral gap",
+                    {.range = {{0, 1}}});
+  program.AddOption("--listen", &s.listen, "host:port; port 0 takes a free one",
+                    {.show_default = true});
+  program.AddOption("--port-file", &s.port_file,
+                    "write the port here when ready");
+  program.AddOption("--state", &s.store.folder,
+                    "folder of what survives a restart "
+                    "[runs/<run>/topology]");
+  program.AddOption("--store", &f.store,
+                    "keep that in etcd instead, for several replicas",
+                    {.value_name = "etcd://HOST:PORT[,...]"});
+  program.AddOption("--store-certs", &s.store.certificates,
+                    "folder with ca.pem, cert.pem and key.pem for etcd; may be "
+                    "replaced meanwhile",
+                    {.value_name = "DIR"});
+  program.AddOption("--store-lease", &f.store_lease,
+                    "seconds of silence until another replica takes over",
+                    {.show_default = true, .range = {{1, 60}}});
+  program.AddOption("--heartbeat", &f.heartbeat, "seconds between heartbeats",
+                    {.show_default = true, .range = {{0.01, 60}}});
+  program.AddOption("--lease", &f.lease,
+                    "seconds of silence until a peer is lost; removed from the "
+                    "view if neighbours suspect it, too",
+                    {.show_default = true, .range = {{0.1, 86400}}});
+  program.AddOption("--certs", &s.exposure.certificates,
+                    "folder of certificates: all who call must show theirs",
+                    {.value_name = "DIR"});
+  program.AddOption("--insecure", &s.exposure.insecure,
+                    "serve beyond this machine without certificates");
+  program.AddOption("--exit-when-finished", &s.exit_when_finished,
+                    "end when every peer has trained to the end");
+}
+
+template <typename T, typename U>
+void Override(const std::optional<T>& flag, U& value, bool& changed) {
+  if (!flag) return;
+  changed |= value != static_cast<U>(*flag);
+  value = *flag;
+}
+
+absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
+  RunConfig config;
+  if (f.config.empty()) {
+    ResolveRunConfig(config);
+  } else {
+    GOSSAMER_ASSIGN_OR_RETURN(config, LoadRunConfig(f.config));
+  }
+  FleetOptions fleet = FleetOptionsOf(config);
+  fleet.min_gap = f.min_gap;
+  fleet.max_peers = f.max_peers;
+  // Its all-reduce needs every peer.
+  fleet.elastic = config.algorithm() != "cp-oadam";
+  fleet.heartbeat = absl::Seconds(f.heartbeat);
+  fleet.lease = absl::Seconds(f.lease);
+  bool renamed = false;
+  Override(f.run, fleet.run_id, renamed);
+  bool changed = false;
+  Override(f.peers, fleet.expected, changed);
+  Override(f.seed, fleet.seed, changed);
+  Override(f.graph, fleet.schedule.graph, changed);
+  Override(f.schedule, fleet.schedule.schedule, changed);
+  Override(f.weights, fleet.schedule.weights, changed);
+  Override(f.edges, fleet.schedule.edges, changed);
+  Override(f.degree, fleet.schedule.degree, changed);
+  Override(f.edge_probability, fleet.schedule.edge_probability, changed);
+  Override(f.sites, fleet.schedule.sites, changed);
+  Override(f.variance_budget, fleet.schedule.variance_budget, changed);
+  // Peers must have this very configuration, unless flags differ from it: then
+  // they must have the same one among themselves.
+  if (!f.config.empty() && !changed) {
+    fleet.configuration_hash = ConfigurationHash(config);
+  }
+  return fleet;
+}
+
+// Where the state is.
+absl::Status CompleteStore(const Flags& flags, ServiceOptions& service) {
+  StoreOptions& store = service.store;
+  store.lease = absl::Seconds(flags.store_lease);
+  if (flags.store.empty()) {
+    if (!store.certificates.empty()) {
+      return absl::InvalidArgumentError(
+          "--store-certs without --store etcd://HOST:PORT");
+    }
+    if (store.folder.empty()) {
+      store.folder = absl::StrCat("runs/", service.fleet.run_id, "/topology");
+    }
+    return absl::OkStatus();
+  }
+  absl::string_view endpoints = flags.store;
+  if (!absl::ConsumePrefix(&endpoints, "etcd://") || !AreAddresses(endpoints)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--store ", flags.store,
+                     " is not of the form etcd://HOST:PORT[,HOST:PORT...]"));
+  }
+  if (!store.folder.empty()) {
+    return absl::InvalidArgumentError("--state and --store exclude each other");
+  }
+  store.etcd = std::string(endpoints);
+  if (store.certificates.empty() && !IsLoopback(store.etcd) &&
+      !service.exposure.insecure) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--store ", flags.store,
+        " is not of this machine alone: give --store-certs DIR, or --insecure "
+        "where everybody who reaches it may read and steer the run"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FleetOptions FleetOptionsOf(const RunConfig& config) {
+  FleetOptions fleet;
+  fleet.run_id = config.name();
+  fleet.expected = static_cast<int>(config.peers());
+  fleet.seed = config.seed();
+  fleet.schedule = ScheduleSpecOf(config.mixing());
+  if (config.mixing().clip_radius() > 0) {
+    fleet.min_partners = kLeastClippedPartners;
+  }
+  fleet.gamma = config.mixing().gamma();
+  fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
+  return fleet;
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc,
+                                             const char* const* argv) {
+  Command program({.name = "gossamer-topology",
+                   .about = kAbout,
+                   .footer = kExamples,
+                   .version = "gossamer-topology 0.1.0"});
+  Flags flags;
+  AddFlags(program, flags);
+  GOSSAMER_ASSIGN_OR_RETURN(std::string text, program.Parse(argc, argv));
+  if (!text.empty()) {
+    return CommandLine{.options = {}, .text = std::move(text)};
+  }
+  CommandLine line{.options = flags.service, .text = {}};
+  GOSSAMER_ASSIGN_OR_RETURN(line.options.fleet, MakeFleetOptions(flags));
+  GOSSAMER_RETURN_IF_ERROR(CompleteStore(flags, line.options));
+  return line;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,53 @@
+// A Store in an SQLite file.
+//
+// A save is one transaction on a write-ahead log with synchronous=FULL: after
+// a crash or a power cut the file holds all of it or what was there before.
+// Knows nothing of what the record means.
+
+#ifndef GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
+#define GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/service/store.h"
+
+struct sqlite3;
+
+namespace gossamer {
+
+class SqliteStore final : public Store {
+ public:
+  // Opens or creates the file, which one process may hold at a time.
+  // kUnavailable: it cannot be opened, or another process has it;
+  // kDataLoss: it is no such file, or a newer program's.
+  static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(
+      const std::string& path);
+
+  // Whoever has opened the file holds it until it ends.
+  absl::Status Acquire() override { return absl::OkStatus(); }
+  absl::Status Held() const override { return absl::OkStatus(); }
+  absl::StatusOr<std::optional<FleetRecord>> Load() override;
+  absl::Status Save(const FleetRecord& record) override;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
+  SqliteStore(std::unique_ptr<sqlite3, Close> db, std::string path)
+      : db_(std::move(db)), path_(std::move(path)) {}
+  absl::Status Prepare();
+  // Appends to record.members; all of them, or an error.
+  absl::Status ReadMembers(FleetRecord& record);
+  absl::Status WriteMembers(const FleetRecord& record);
+
+  std::unique_ptr<sqlite3, Close> db_;
+  std::string path_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_

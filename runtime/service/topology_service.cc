@@ -1,0 +1,321 @@
+#include "runtime/service/topology_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/plain_text.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/membership/view_signature.h"
+#include "runtime/transport/grpc/socket_tuning.h"
+#include "runtime/transport/grpc/tls.h"
+#include "topology/fleet/protocol.h"
+
+namespace gossamer {
+namespace {
+
+// Connections, half of them of one host, on which nobody has proved yet to be
+// of the run.  A fleet on one machine opens as many at once as it has peers.
+constexpr size_t kMostStrangers = 1024;
+
+grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
+                                 const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                               std::string(status.message())));
+  return reactor;
+}
+
+}  // namespace
+
+TopologyService::TopologyService(
+    FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
+    std::shared_ptr<const CertificateFolder> certificates)
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      clock_(std::move(clock)),
+      log_(std::move(log)),
+      events_(std::make_shared<ServiceEvents>(log_)),
+      certificates_(std::move(certificates)),
+      gate_(std::make_shared<StrangerGate>(kMostStrangers)) {}
+
+absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
+    FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
+    std::shared_ptr<const CertificateFolder> certificates) {
+  if (certificates != nullptr) {
+    const Identity self{
+        .run = options.run_id, .role = Role::kTopology, .peer = {}};
+    if (certificates->identity() != self) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--certs: they are of ", ToUri(certificates->identity()),
+                       ", and this is ", ToUri(self)));
+    }
+  }
+  // Not only once this replica is needed.
+  GOSSAMER_RETURN_IF_ERROR(CheckFleetSize(options, options.expected));
+  std::unique_ptr<TopologyService> service(new TopologyService(
+      std::move(options), std::move(store), std::move(clock), std::move(log),
+      std::move(certificates)));
+  const absl::Status active = service->TakeOver();
+  if (absl::IsAlreadyExists(active)) {
+    service->StandBy(active);
+  } else if (!active.ok()) {
+    return active;
+  }
+  return service;
+}
+
+absl::Status TopologyService::TakeOver() {
+  GOSSAMER_RETURN_IF_ERROR(store_->Acquire());
+  GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, store_->Load());
+  GOSSAMER_ASSIGN_OR_RETURN(
+      std::unique_ptr<ControlPlane> plane,
+      ControlPlane::Create(
+          options_, std::move(stored),
+          [this](const FleetRecord& record) { return store_->Save(record); },
+          clock_, log_, events_));
+  MutexLock lock(&mu_);
+  if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
+  stands_by_ = absl::OkStatus();
+  plane_ = std::move(plane);
+  serials_.clear();  // another replica may have heard newer ones
+  return absl::OkStatus();
+}
+
+void TopologyService::StandBy(const absl::Status& why) {
+  MutexLock lock(&mu_);
+  plane_.reset();
+  // Why it cannot be told who is active varies from one attempt to the next.
+  const bool news = absl::IsAlreadyExists(why)
+                        ? stands_by_ != why
+                        : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
+  if (news) events_->Tell("stands_by", std::string(why.message()));
+  stands_by_ = why;
+}
+
+void TopologyService::TellTrust() {
+  if (certificates_ == nullptr) return;
+  const std::string problem = certificates_->Problem();
+  MutexLock lock(&mu_);
+  if (!problem.empty() && problem != trust_problem_) {
+    events_->Tell("trust_unread", problem);
+  }
+  trust_problem_ = problem;
+  const std::string expiry = certificates_->TakeExpiryWarning();
+  if (!expiry.empty()) events_->Tell("certificate_expires", expiry);
+}
+
+void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
+                                 const absl::StatusOr<Certificate>& caller) {
+  if (certificates_ == nullptr) return;
+  if (caller.ok()) {
+    if (caller->identity.role != Role::kPeer) return;
+    serials_[caller->identity.peer] = caller->serial;
+    return;
+  }
+  const absl::StatusOr<Certificate> shown = ShownBy(*context.auth_context());
+  if (!shown.ok() || shown->identity.role != Role::kPeer ||
+      shown->identity.run != options_.run_id) {
+    return;
+  }
+  serials_.try_emplace(shown->identity.peer, shown->serial);
+}
+
+// The others may not have the list yet, and hear it as long as a view has it.
+void TopologyService::ExpelRevoked() {
+  if (certificates_ == nullptr) return;
+  const std::vector<std::string> revoked = certificates_->Revoked();
+  MutexLock lock(&mu_);
+  if (plane_ == nullptr) return;
+  for (const auto& [peer, serial] : serials_) {
+    if (!std::ranges::binary_search(revoked, serial)) continue;
+    plane_->Expel(
+        peer, absl::StrCat("its certificate is revoked (serial ", serial, ")"));
+  }
+}
+
+absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
+  TellStrangers();
+  TellTrust();
+  ExpelRevoked();
+  const absl::Status held = store_->Held();
+  bool was_active = false;
+  {
+    MutexLock lock(&mu_);
+    was_active = plane_ != nullptr;
+    if (was_active && held.ok()) return plane_->Tick();
+  }
+  if (was_active) StandBy(held);
+  const absl::Status active = TakeOver();
+  if (active.ok()) return Progress();
+  if (!absl::IsAlreadyExists(active) && !absl::IsUnavailable(active)) {
+    return active;
+  }
+  StandBy(active);
+  return Progress();
+}
+
+absl::StatusOr<Certificate> TopologyService::CallerOf(
+    const grpc::CallbackServerContext& context) const {
+  if (certificates_ == nullptr) return Certificate{};
+  return CheckCaller(*certificates_, *context.auth_context());
+}
+
+absl::Status TopologyService::Admit(const grpc::CallbackServerContext& context,
+                                    const absl::StatusOr<Certificate>& caller,
+                                    Call call, PeerId claimed,
+                                    const std::string& run_id) {
+  if (certificates_ == nullptr) return absl::OkStatus();
+  const absl::Time now = clock_();
+  absl::Status admitted = caller.status();
+  if (caller.ok()) {
+    const auto& members = plane_->fleet().record().members;
+    const bool member =
+        std::any_of(members.begin(), members.end(), [&](const MemberRecord& m) {
+          return m.id == caller->identity.peer && InTheView(m);
+        });
+    admitted = access_.Check(
+        caller->identity,
+        {.call = call, .claimed = claimed, .run_id = run_id, .member = member},
+        now);
+  }
+  if (admitted.ok()) return admitted;
+  events_->TellSeldom("call_refused", now,
+                      absl::StrCat("from ", context.peer(), ": ",
+                                   PlainText(admitted.message())));
+  return admitted;
+}
+
+void TopologyService::TellStrangers() {
+  const uint64_t refused = gate_->refused();
+  MutexLock lock(&mu_);
+  events_->TellSparingly("strangers_refused", refused,
+                         "connections so far: as many were open as may be on "
+                         "which nobody had proved to be of the run");
+}
+
+// Signs what is to be believed even of who passes it on.
+template <typename Response>
+absl::Status TopologyService::Seal(Response& response) const {
+  if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
+    if (certificates_ != nullptr && response.has_view()) {
+      return SignView(*certificates_, response.mutable_view());
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* TopologyService::Answer(
+    grpc::CallbackServerContext* context, Call call, PeerId claimed,
+    absl::Status (ControlPlane::*answer)(const Request&, Response&),
+    const Request& request, Response& response) {
+  absl::Status status;
+  const absl::StatusOr<Certificate> caller = CallerOf(*context);
+  if (caller.ok()) {
+    gate_->Believe(context->peer(), certificates_ == nullptr
+                                        ? std::string()
+                                        : ToUri(caller->identity));
+  }
+  {
+    MutexLock lock(&mu_);
+    status = stands_by_;
+    if (status.ok()) {
+      status = Admit(*context, caller, call, claimed, request.run_id());
+    }
+    if (status.ok() || !caller.ok()) NoteSerial(*context, caller);
+    if (status.ok()) status = (plane_.get()->*answer)(request, response);
+    if (status.ok()) status = Seal(response);
+    // Asked last: up to here nobody else has decided anything.
+    const absl::Status held = stands_by_.ok() ? store_->Held() : stands_by_;
+    if (!held.ok()) {
+      status =
+          absl::UnavailableError(absl::StrCat("stands by: ", held.message()));
+    }
+  }
+  return Finish(context, status);
+}
+
+grpc::ServerUnaryReactor* TopologyService::Register(
+    grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
+    wire::RegisterResponse* response) {
+  // A view that this run's service has not signed is as good as none.
+  std::optional<wire::RegisterRequest> without;
+  if (request->has_view() && certificates_ != nullptr &&
+      !CheckView(*certificates_, request->view()).ok()) {
+    without = *request;
+    without->clear_view();
+  }
+  return Answer(context, Call::kRegister, {request->peer_id()},
+                &ControlPlane::Register, without ? *without : *request,
+                *response);
+}
+
+grpc::ServerUnaryReactor* TopologyService::Heartbeat(
+    grpc::CallbackServerContext* context, const wire::HeartbeatRequest* request,
+    wire::HeartbeatResponse* response) {
+  return Answer(context, Call::kHeartbeat, {request->peer_id()},
+                &ControlPlane::Heartbeat, *request, *response);
+}
+
+grpc::ServerUnaryReactor* TopologyService::GetStatus(
+    grpc::CallbackServerContext* context, const wire::GetStatusRequest* request,
+    wire::FleetStatus* response) {
+  return Answer(context, Call::kGetStatus, {}, &ControlPlane::GetStatus,
+                *request, *response);
+}
+
+grpc::ServerUnaryReactor* TopologyService::Stop(
+    grpc::CallbackServerContext* context, const wire::StopRequest* request,
+    wire::StopResponse* response) {
+  return Answer(context, Call::kStop, {}, &ControlPlane::Stop, *request,
+                *response);
+}
+
+grpc::ServerUnaryReactor* TopologyService::MeasureLinks(
+    grpc::CallbackServerContext* context,
+    const wire::MeasureLinksRequest* request,
+    wire::LinkSurveyStatus* response) {
+  return Answer(context, Call::kMeasure, {}, &ControlPlane::MeasureLinks,
+                *request, *response);
+}
+
+absl::StatusOr<TopologyServer> StartTopologyServer(
+    const std::string& listen, TopologyService* service,
+    std::shared_ptr<const CertificateFolder> certificates) {
+  TopologyServer started;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(
+      listen, TlsCredentials(std::move(certificates)).Server(), &started.port);
+  builder.RegisterService(service);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.SetMaxSendMessageSize(kMaxAnswerBytes);
+  // A compressed message is inflated before any limit is checked.
+  builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+                             1);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  // Two servers on one port would each see half of the fleet.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  // Who dawdles, opens too much or has gone is cut off.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  AddTuning({}, service->gate(), &builder);
+  started.server = builder.BuildAndStart();
+  if (started.server == nullptr || started.port == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", listen,
+        ": the port is in use, or the address is not one of this machine; "
+        "choose another with --listen (port 0 takes a free one)"));
+  }
+  return started;
+}
+
+}  // namespace gossamer

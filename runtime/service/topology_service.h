@@ -1,0 +1,135 @@
+// The Topology service of topology.proto over gRPC and a Store.
+//
+// A lock around the control plane, which does the work, as long as this
+// process holds the store.  Where several replicas share one, the others stand
+// by: they answer every call with UNAVAILABLE and say who is active.
+
+#ifndef GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
+#define GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "algorithms/base/mutex.h"
+#include "proto/topology.grpc.pb.h"
+#include "runtime/identity/certificate_folder.h"
+#include "runtime/service/access.h"
+#include "runtime/service/store.h"
+#include "runtime/transport/grpc/stranger_gate.h"
+#include "topology/fleet/control_plane.h"
+#include "topology/fleet/service_event.h"
+
+namespace gossamer {
+
+// Any thread.
+class TopologyService final : public wire::Topology::CallbackService {
+ public:
+  using Clock = ControlPlane::Clock;
+  using Log = ControlPlane::Log;
+  using Progress = ControlPlane::Progress;
+
+  // Takes up what `store` holds, if nobody else does.  `log` gets a line for
+  // people per event that changes the fleet, from any thread, one at a time.
+  // Errors: of Fleet::Create and of the store.  With `certificates` callers
+  // must prove who they are, and may do what access.h lets them; without,
+  // everybody may do everything.
+  static absl::StatusOr<std::unique_ptr<TopologyService>> Create(
+      FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
+      std::shared_ptr<const CertificateFolder> certificates = nullptr);
+
+  // To be called a few times a second, from one thread: notices leases that ran
+  // out, this replica's and peers', and takes over when it can.  A replica that
+  // stands by has no progress.  Errors: Create's, of what another replica left.
+  absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What a server of this service lets in before it has read a byte.
+  const std::shared_ptr<StrangerGate>& gate() const { return gate_; }
+
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
+                                     const wire::RegisterRequest* request,
+                                     wire::RegisterResponse* response) override;
+  grpc::ServerUnaryReactor* Heartbeat(
+      grpc::CallbackServerContext* context,
+      const wire::HeartbeatRequest* request,
+      wire::HeartbeatResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const wire::GetStatusRequest* request,
+                                      wire::FleetStatus* response) override;
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context,
+                                 const wire::StopRequest* request,
+                                 wire::StopResponse* response) override;
+  grpc::ServerUnaryReactor* MeasureLinks(
+      grpc::CallbackServerContext* context,
+      const wire::MeasureLinksRequest* request,
+      wire::LinkSurveyStatus* response) override;
+
+ private:
+  TopologyService(FleetOptions options, std::unique_ptr<Store> store,
+                  Clock clock, Log log,
+                  std::shared_ptr<const CertificateFolder> certificates);
+  // kAlreadyExists, kUnavailable: not now.
+  absl::Status TakeOver() ABSL_LOCKS_EXCLUDED(mu_);
+  void StandBy(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  template <typename Request, typename Response>
+  grpc::ServerUnaryReactor* Answer(
+      grpc::CallbackServerContext* context, Call call, PeerId claimed,
+      absl::Status (ControlPlane::*answer)(const Request&, Response&),
+      const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
+  template <typename Response>
+  absl::Status Seal(Response& response) const;
+  // OK if the caller may make this call; logs who may not.
+  absl::Status Admit(const grpc::CallbackServerContext& context,
+                     const absl::StatusOr<Certificate>& caller, Call call,
+                     PeerId claimed, const std::string& run_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The certificate that it has shown, if that holds; one that says nothing
+  // where nobody has to show one.
+  absl::StatusOr<Certificate> CallerOf(
+      const grpc::CallbackServerContext& context) const;
+  // Keeps what `caller` has called with.
+  void NoteSerial(const grpc::CallbackServerContext& context,
+                  const absl::StatusOr<Certificate>& caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ExpelRevoked() ABSL_LOCKS_EXCLUDED(mu_);
+  void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
+  void TellTrust() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const FleetOptions options_;
+  const std::unique_ptr<Store> store_;
+  const Clock clock_;
+  const Log log_;
+  // Told under mu_ only, which clang 14 does not check of a shared pointer.
+  const std::shared_ptr<ServiceEvents> events_;
+  const std::shared_ptr<const CertificateFolder> certificates_;
+  const std::shared_ptr<StrangerGate> gate_;
+  Mutex mu_;
+  std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
+      ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
+  absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
+  AccessPolicy access_ ABSL_GUARDED_BY(mu_);
+  std::string trust_problem_ ABSL_GUARDED_BY(mu_);
+  // Of the certificate that each peer was heard with last by this life of the
+  // plane; of one that was not, that it was refused with.
+  std::map<PeerId, std::string> serials_ ABSL_GUARDED_BY(mu_);
+};
+
+struct TopologyServer {
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+// Listens on "host:port"; port 0 takes a free one.  `certificates` as in
+// TopologyService::Create.  kUnavailable if it cannot.
+absl::StatusOr<TopologyServer> StartTopologyServer(
+    const std::string& listen, TopologyService* service,
+    std::shared_ptr<const CertificateFolder> certificates = nullptr);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_

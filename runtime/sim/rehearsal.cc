@@ -1,0 +1,129 @@
+#include "runtime/sim/rehearsal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/service/options.h"
+
+namespace gossamer {
+namespace {
+
+// As the lab's packets carry it: 52 bytes of IPv4, TCP and timestamps.
+constexpr double kHeaderBytes = 52;
+
+simulation::SimServiceOptions ServiceOf(const RehearsalSpec& spec) {
+  simulation::SimServiceOptions options;
+  options.fleet = FleetOptionsOf(spec.config);
+  options.seed = spec.config.seed();
+  // It is on the first host; the farthest peer sets the pace.
+  Nanos longest = 0;
+  for (const auto& row : spec.scenario.links) {
+    longest = std::max(longest, row[0].delay);
+  }
+  options.latency = absl::Nanoseconds(longest);
+  return options;
+}
+
+}  // namespace
+
+Rehearsal::Rehearsal(RehearsalSpec spec)
+    : spec_(std::move(spec)),
+      begin_(loop_.Now()),
+      network_(&loop_, {.seed = spec_.scenario.seed}),
+      service_(&loop_, ServiceOf(spec_), [](const std::string&) {}),
+      outages_(&loop_) {}
+
+Rehearsal::~Rehearsal() = default;
+
+absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
+    RehearsalSpec spec) {
+  const size_t size = spec.config.peers();
+  if (spec.scenario.hosts.size() < size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("network \"", spec.scenario.name, "\" has ",
+                     spec.scenario.hosts.size(), " hosts for ", size,
+                     " peers; take a larger one, or fewer with --set peers="));
+  }
+  std::unique_ptr<Rehearsal> made(new Rehearsal(std::move(spec)));
+  GOSSAMER_RETURN_IF_ERROR(made->service_.Start(/*old=*/false));
+  for (int from = 0; from < static_cast<int>(size); ++from) {
+    for (int to = 0; to < static_cast<int>(size); ++to) {
+      if (from != to) made->Connect(from, to);
+    }
+  }
+  for (int rank = 0; rank < static_cast<int>(size); ++rank) {
+    const RehearsalSpec& s = made->spec_;
+    GOSSAMER_ASSIGN_OR_RETURN(
+        auto peer,
+        RehearsedPeer::Create(
+            {.config = s.config,
+             .rank = rank,
+             .step_time =
+                 [&s, rank](uint64_t call) { return s.step_time(rank, call); },
+             .bytes_per_second = s.bytes_per_second,
+             .sink = s.sink(rank)},
+            &made->loop_, made->network_, made->service_));
+    made->peers_.push_back(std::move(peer));
+  }
+  return made;
+}
+
+void Rehearsal::Connect(int from, int to) {
+  const LinkSpec& link = spec_.scenario.links[from][to];
+  const double share = (spec_.scenario.mtu - kHeaderBytes) / spec_.scenario.mtu;
+  const auto delay = static_cast<double>(link.delay);
+  network_.SetLink(
+      RehearsedPeer::IdOf(from), RehearsedPeer::IdOf(to),
+      {.latency = absl::Nanoseconds(link.delay),
+       .jitter = delay > 0 ? static_cast<double>(link.jitter) / delay : 0,
+       .bytes_per_second = share * static_cast<double>(link.bytes_per_second)});
+  Outages(from, to);
+}
+
+// TCP holds on to what an outage keeps back, so a link that is down delays.
+void Rehearsal::Outages(int from, int to) {
+  for (const Outage& outage : spec_.scenario.links[from][to].outages) {
+    const absl::Time at = begin_ + absl::Nanoseconds(outage.from);
+    struct Again {
+      Rehearsal* self;
+      PeerId from, to;
+      absl::Duration length, every;
+      void operator()(absl::Time begin) const {
+        self->outages_.RunAt(begin, [again = *this, begin] {
+          again.self->network_.Stall(again.from, again.to,
+                                     begin + again.length);
+          if (again.every > absl::ZeroDuration()) again(begin + again.every);
+        });
+      }
+    };
+    Again{this, RehearsedPeer::IdOf(from), RehearsedPeer::IdOf(to),
+          absl::Nanoseconds(outage.to - outage.from),
+          absl::Nanoseconds(outage.every)}(at);
+  }
+}
+
+bool Rehearsal::done() const {
+  return std::ranges::all_of(peers_, [](const auto& p) { return p->ended(); });
+}
+
+absl::Status Rehearsal::Run(absl::FunctionRef<bool()> pause) {
+  while (!done()) {
+    if (pause()) return absl::OkStatus();
+    if (!loop_.Step()) {
+      return absl::DeadlineExceededError(
+          "nothing is left to happen, and peers have not ended");
+    }
+    for (const auto& peer : peers_) {
+      if (peer->ended()) GOSSAMER_RETURN_IF_ERROR(peer->status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+FleetSnapshot Rehearsal::Snapshot() const {
+  return service_.fleet()->Snapshot(loop_.Now());
+}
+
+}  // namespace gossamer

@@ -1,0 +1,82 @@
+// A run of a fleet in virtual time: what the lab does with processes and
+// namespaces, without either and without privileges.
+//
+// The real peers, codecs, edges, all-reduces, topology client and control plane
+// over a simulated network; only time is made up: a step takes what it is said
+// to take, a message what its link needs.  Knows nothing of files, terminals or
+// where step times come from.
+
+#ifndef GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
+#define GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/run.pb.h"
+#include "runtime/lab/scenario.h"
+#include "runtime/sim/rehearsed_peer.h"
+#include "runtime/sim/sim_network.h"
+#include "runtime/sim/sim_service.h"
+#include "runtime/sim/virtual_loop.h"
+#include "runtime/telemetry/metrics.h"
+#include "topology/fleet/fleet.h"
+
+namespace gossamer {
+
+struct RehearsalSpec {
+  RunConfig config;   // resolved; its game has a closed form
+  Scenario scenario;  // a host per peer
+  // Of one gradient at a rank, the call-th.
+  std::function<absl::Duration(int rank, uint64_t call)> step_time;
+  // Of memory that optimizer and codecs read and write (plan's --codec-rate);
+  // infinite where step times have them in.
+  double bytes_per_second = 15e9;
+  std::function<MetricsSink*(int rank)> sink;
+};
+
+class Rehearsal {
+ public:
+  // kInvalidArgument: a game of networks, fewer hosts than peers, or what the
+  // parts refuse.
+  static absl::StatusOr<std::unique_ptr<Rehearsal>> Create(RehearsalSpec spec);
+  ~Rehearsal();
+
+  // Goes on until every peer has ended or `pause`, asked after every event,
+  // says so.  The first error of a peer; kDeadlineExceeded if nothing is left
+  // to happen.
+  absl::Status Run(absl::FunctionRef<bool()> pause);
+  bool done() const;
+  // The fleet ends at a round that it agrees on.
+  void Stop() { service_.RequestStop(); }
+  // As the service sees it.
+  FleetSnapshot Snapshot() const;
+  // From one rank to another, so far.
+  SimNetwork::Sent SentBetween(int from, int to) const {
+    return network_.SentBetween(RehearsedPeer::IdOf(from),
+                                RehearsedPeer::IdOf(to));
+  }
+  absl::Duration elapsed() const { return loop_.Now() - begin_; }
+
+ private:
+  explicit Rehearsal(RehearsalSpec spec);
+  void Connect(int from, int to);
+  void Outages(int from, int to);
+
+  const RehearsalSpec spec_;
+  VirtualLoop loop_;
+  const absl::Time begin_;
+  SimNetwork network_;
+  simulation::SimService service_;
+  VirtualPeerLoop outages_;
+  std::vector<std::unique_ptr<RehearsedPeer>> peers_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_SIM_REHEARSAL_H_

@@ -1,0 +1,119 @@
+#include "runtime/sim/sim_endpoint.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer::sim_internal {
+
+Endpoint::Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop,
+                   std::string address)
+    : network_(network),
+      self_(self),
+      loop_(loop),
+      address_(std::move(address)),
+      alive_(std::make_shared<Endpoint*>(this)) {}
+
+Endpoint::~Endpoint() {
+  network_->endpoints_.erase(self_);
+  for (auto& [key, pair] : network_->pairs_) {
+    if (key.first != self_ && key.second != self_) continue;
+    const std::vector<ConnectionPtr> connections = pair.connections;
+    for (const ConnectionPtr& c : connections) {
+      network_->Forget(c, EndOf(*c));
+      network_->BreakConnection(c, network_->loop_.Now());
+    }
+  }
+}
+
+void Endpoint::SetListener(TransportListener* listener) {
+  listener_ = listener;
+}
+
+void Endpoint::Connect(PeerId peer, const std::string& address) {
+  wanted_.insert_or_assign(peer, address);
+  network_->MaybeDial(SimNetwork::KeyOf(self_, peer), absl::ZeroDuration());
+}
+
+void Endpoint::Disconnect(PeerId peer) {
+  wanted_.erase(peer);
+  const absl::Status why = absl::CancelledError(
+      absl::StrFormat("peer %d was disconnected by this end", peer.value));
+  const std::vector<ConnectionPtr> connections =
+      network_->pairs_[SimNetwork::KeyOf(self_, peer)].connections;
+  for (const ConnectionPtr& c : connections) EndHere(c, why);
+}
+
+bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
+  const auto it = up_.find(peer);
+  if (it == up_.end() || frame.head.size() > kMaxHeadBytes ||
+      frame.body.size() > network_->options_.max_body_bytes) {
+    return false;
+  }
+  const ConnectionPtr& newest = it->second.rbegin()->second;
+  counters_.bytes_sent += frame.head.size() + frame.body.size();
+  network_->SendFrame(newest, EndOf(*newest), channel, std::move(frame));
+  return true;
+}
+
+bool Endpoint::Idle(PeerId peer) const {
+  constexpr size_t kFewFrames = 16;
+  const auto it = up_.find(peer);
+  if (it == up_.end()) return true;
+  const Connection& newest = *it->second.rbegin()->second;
+  return newest.ends[1 - EndOf(newest)].incoming.size() < kFewFrames;
+}
+
+void Endpoint::Close(PeerId peer, ConnectionId connection,
+                     const absl::Status& why) {
+  const auto it = up_.find(peer);
+  if (it == up_.end()) return;
+  const auto c = it->second.find(connection);
+  if (c != it->second.end()) EndHere(ConnectionPtr(c->second), why);
+}
+
+// This end is done with the connection at once; the listener hears of it
+// later, the other end when what survives has arrived there.
+void Endpoint::EndHere(const ConnectionPtr& c, const absl::Status& why) {
+  const int end = EndOf(*c);
+  const ConnectionId id = c->ends[end].id;
+  const PeerId peer = c->ends[1 - end].peer;
+  network_->BreakConnection(c, network_->loop_.Now());
+  network_->Forget(c, end);
+  const auto it = up_.find(peer);
+  if (id == 0 || it == up_.end() || it->second.erase(id) == 0) return;
+  if (it->second.empty()) up_.erase(it);
+  loop_->Post([this, alive = std::weak_ptr<Endpoint*>(alive_), peer, id, why] {
+    if (!alive.expired()) listener_->OnDown(peer, id, why);
+  });
+}
+
+void Endpoint::Deliver(ConnectionPtr c, int end, Item item) {
+  loop_->Post([this, alive = std::weak_ptr<Endpoint*>(alive_), c = std::move(c),
+               end, item = std::move(item)]() mutable {
+    if (!alive.expired()) Handle(c, end, std::move(item));
+  });
+}
+
+void Endpoint::Handle(const ConnectionPtr& c, int end, Item item) {
+  Connection::End& here = c->ends[end];
+  if (here.endpoint == nullptr) return;
+  const PeerId peer = c->ends[1 - end].peer;
+  switch (item.kind) {
+    case Item::Kind::kUp:
+      here.id = ++last_id_;
+      up_[peer].emplace(here.id, c);
+      listener_->OnUp(peer, here.id);
+      break;
+    case Item::Kind::kFrame:
+      counters_.bytes_received +=
+          item.frame.head.size() + item.frame.body.size();
+      listener_->OnFrame(peer, here.id, item.channel, std::move(item.frame));
+      break;
+    case Item::Kind::kDown:
+      EndHere(c, item.why);
+      break;
+  }
+}
+
+}  // namespace gossamer::sim_internal

@@ -1,0 +1,308 @@
+#include "runtime/sim/sim_network.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "runtime/sim/sim_endpoint.h"
+
+namespace gossamer {
+namespace {
+
+using sim_internal::Connection;
+using sim_internal::Item;
+
+Payload FlipBit(const Payload& payload, uint64_t bit) {
+  std::vector<std::byte> bytes(payload.bytes().begin(), payload.bytes().end());
+  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+  return Payload::FromVector(std::move(bytes));
+}
+
+void Corrupt(Frame& frame, RngKey key) {
+  const uint64_t head_bits = 8 * frame.head.size();
+  const uint64_t bits = head_bits + 8 * frame.body.size();
+  if (bits == 0) return;
+  const uint64_t bit = key.Below(bits, 0);
+  if (bit < head_bits) {
+    frame.head = FlipBit(frame.head, bit);
+  } else {
+    frame.body = FlipBit(frame.body, bit - head_bits);
+  }
+}
+
+}  // namespace
+
+SimNetwork::SimNetwork(VirtualLoop* loop, SimOptions options)
+    : loop_(loop), options_(options), key_(RngKey(options.seed).Fold("sim")) {}
+
+SimNetwork::~SimNetwork() = default;
+
+std::unique_ptr<Transport> SimNetwork::CreateEndpoint(PeerId peer,
+                                                      VirtualPeerLoop* loop,
+                                                      std::string address) {
+  auto endpoint = std::make_unique<sim_internal::Endpoint>(this, peer, loop,
+                                                           std::move(address));
+  endpoints_[peer] = endpoint.get();
+  return endpoint;
+}
+
+void SimNetwork::SetLink(PeerId from, PeerId to, SimLink link) {
+  directions_[{from, to}].link = link;
+}
+
+void SimNetwork::Break(PeerId a, PeerId b, absl::Duration closed_for) {
+  Pair& pair = pairs_[KeyOf(a, b)];
+  pair.closed_until = std::max(pair.closed_until, loop_.Now() + closed_for);
+  const std::vector<ConnectionPtr> connections = pair.connections;
+  for (const ConnectionPtr& c : connections) BreakConnection(c, loop_.Now());
+}
+
+void SimNetwork::Stall(PeerId from, PeerId to, absl::Time until) {
+  Direction& direction = directions_[{from, to}];
+  direction.stalled_until = std::max(direction.stalled_until, until);
+}
+
+void SimNetwork::Freeze(PeerId peer, absl::Time until) {
+  const auto it = endpoints_.find(peer);
+  if (it != endpoints_.end()) it->second->loop()->Freeze(until);
+}
+
+void SimNetwork::Partition(std::set<PeerId> side, bool one_way) {
+  partitioned_ = std::move(side);
+  for (auto& [key, pair] : pairs_) {
+    if (MayConnect(key)) {
+      MaybeDial(key, options_.redial_delay);
+      continue;
+    }
+    const std::vector<ConnectionPtr> connections = pair.connections;
+    const absl::Time noticed = loop_.Now() + options_.keepalive;
+    if (one_way) {
+      const bool first = partitioned_.contains(key.first);
+      Stall(first ? key.first : key.second, first ? key.second : key.first,
+            noticed);
+    }
+    for (const ConnectionPtr& c : connections) {
+      if (one_way) {
+        loop_.RunAt(noticed, [this, c] { BreakConnection(c, loop_.Now()); });
+      } else {
+        BreakConnection(c, noticed);
+      }
+    }
+  }
+}
+
+void SimNetwork::Heal() { Partition({}); }
+
+SimNetwork::PairSet SimNetwork::Pairs() const {
+  std::set<PairKey> wanted;
+  for (const auto& [key, pair] : pairs_) {
+    const auto a = endpoints_.find(key.first);
+    const auto b = endpoints_.find(key.second);
+    if (a != endpoints_.end() && b != endpoints_.end() &&
+        a->second->Wants(key.second) && b->second->Wants(key.first)) {
+      wanted.insert(key);
+    }
+  }
+  return wanted;
+}
+
+std::set<PeerId> SimNetwork::Peers() const {
+  std::set<PeerId> peers;
+  for (const auto& [peer, endpoint] : endpoints_) peers.insert(peer);
+  return peers;
+}
+
+SimNetwork::PairKey SimNetwork::KeyOf(PeerId a, PeerId b) {
+  return std::minmax(a, b);
+}
+
+bool SimNetwork::MayConnect(PairKey key) const {
+  const auto a = endpoints_.find(key.first);
+  const auto b = endpoints_.find(key.second);
+  return a != endpoints_.end() && b != endpoints_.end() &&
+         a->second->Wants(key.second) && b->second->Wants(key.first) &&
+         partitioned_.contains(key.first) == partitioned_.contains(key.second);
+}
+
+// The smaller id dials, so it is the one that must have seen the last
+// connection end; the other may learn of the new one first.
+void SimNetwork::MaybeDial(PairKey key, absl::Duration delay) {
+  Pair& pair = pairs_[key];
+  if (pair.dialling || !MayConnect(key)) return;
+  for (const ConnectionPtr& c : pair.connections) {
+    if (c->ends[0].endpoint != nullptr) return;
+  }
+  pair.dialling = true;
+  loop_.RunAt(std::max(loop_.Now() + delay, pair.closed_until),
+              [this, key] { Dial(key); });
+}
+
+void SimNetwork::Dial(PairKey key) {
+  Pair& pair = pairs_[key];
+  pair.dialling = false;
+  if (!MayConnect(key)) return;
+  if (pair.closed_until > loop_.Now()) {
+    MaybeDial(key, absl::ZeroDuration());
+    return;
+  }
+  const std::string& there = endpoints_.at(key.second)->address();
+  if (!there.empty() &&
+      endpoints_.at(key.first)->AddressOf(key.second) != there) {
+    MaybeDial(key, options_.redial_delay);
+    return;
+  }
+  const RngKey draw =
+      key_.Fold("dial").Fold(key.first.value).Fold(key.second.value);
+  Open(key);
+  if (draw.Uniform(pair.dials++) < options_.double_dial) Open(key);
+}
+
+void SimNetwork::Open(PairKey key) {
+  auto c = std::make_shared<Connection>();
+  c->ends[0].peer = key.first;
+  c->ends[1].peer = key.second;
+  for (int end : {0, 1}) {
+    c->ends[end].endpoint = endpoints_.at(c->ends[end].peer);
+  }
+  pairs_[key].connections.push_back(c);
+  for (int end : {0, 1}) {
+    Item up;
+    up.kind = Item::Kind::kUp;
+    up.arrival = Arrival(c->ends[1 - end].peer, c->ends[end].peer, 0);
+    Enqueue(c, end, std::move(up));
+  }
+}
+
+// Each end sees a random prefix of what is under way to it, then the end of
+// the connection, not before `seen`.
+void SimNetwork::BreakConnection(const ConnectionPtr& c, absl::Time seen) {
+  if (c->broken) return;
+  c->broken = true;
+  const PairKey key = KeyOf(c->ends[0].peer, c->ends[1].peer);
+  const RngKey draw = key_.Fold("break")
+                          .Fold(key.first.value)
+                          .Fold(key.second.value)
+                          .Fold(pairs_[key].breaks++);
+  for (int end : {0, 1}) {
+    std::deque<Item>& incoming = c->ends[end].incoming;
+    const size_t up =
+        !incoming.empty() && incoming.front().kind == Item::Kind::kUp ? 1 : 0;
+    const size_t frames = incoming.size() - up;
+    incoming.resize(up + draw.Below(frames + 1, end));
+    Item down;
+    down.kind = Item::Kind::kDown;
+    down.why = absl::UnavailableError(absl::StrFormat(
+        "the connection to peer %d broke", c->ends[1 - end].peer.value));
+    down.arrival = seen;
+    Enqueue(c, end, std::move(down));
+  }
+}
+
+void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
+                           Frame frame) {
+  if (c->broken) return;  // this end has not noticed yet
+  const PeerId sender = c->ends[from].peer;
+  Connection::End& to = c->ends[1 - from];
+  const size_t bytes = frame.head.size() + frame.body.size();
+  Sent& sent = directions_[{sender, to.peer}].sent;
+  const uint64_t number = sent.frames++;
+  sent.bytes += bytes;
+  const RngKey draw =
+      key_.Fold("frame").Fold(sender.value).Fold(to.peer.value).Fold(number);
+  Item item;
+  item.channel = channel;
+  item.frame = std::move(frame);
+  item.arrival = Arrival(sender, to.peer, bytes);
+  item.frame.transit = TransitOf(sender, to.peer, item.frame.body.size());
+  if (draw.Uniform(0) < chaos_.lose) {
+    ++chaos_seen_.lost;
+    return;
+  }
+  if (draw.Uniform(1) < chaos_.corrupt) Corrupt(item.frame, draw.Fold(1));
+  const bool twice = draw.Uniform(2) < chaos_.duplicate;
+  chaos_seen_.duplicated += twice;
+  if (twice) Enqueue(c, 1 - from, item);
+  if (draw.Uniform(3) < chaos_.reorder && !to.incoming.empty() &&
+      to.incoming.back().kind == Item::Kind::kFrame) {
+    ++chaos_seen_.reordered;
+    std::swap(item.channel, to.incoming.back().channel);
+    std::swap(item.frame, to.incoming.back().frame);
+  }
+  Enqueue(c, 1 - from, std::move(item));
+}
+
+absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
+  Direction& direction = directions_[{from, to}];
+  const SimLink& link = direction.link ? *direction.link : options_.link;
+  absl::Time sent = std::max(loop_.Now(), direction.busy_until);
+  if (link.bytes_per_second > 0) {
+    sent += absl::Seconds(static_cast<double>(bytes) / link.bytes_per_second);
+  }
+  direction.busy_until = sent;
+  const double u = key_.Fold("jitter")
+                       .Fold(from.value)
+                       .Fold(to.value)
+                       .Uniform(direction.sent.frames);
+  return sent + link.latency * (1 + link.jitter * u);
+}
+
+SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
+  const auto it = directions_.find({from, to});
+  return it == directions_.end() ? Sent{} : it->second.sent;
+}
+
+Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
+  const Direction& direction = directions_[{from, to}];
+  const SimLink& link = direction.link ? *direction.link : options_.link;
+  if (link.bytes_per_second <= 0) return {};
+  return {.bytes = bytes,
+          .took = absl::Seconds(static_cast<double>(bytes) /
+                                link.bytes_per_second)};
+}
+
+void SimNetwork::Enqueue(const ConnectionPtr& c, int to, Item item) {
+  Connection::End& end = c->ends[to];
+  if (end.endpoint == nullptr) return;
+  item.arrival = std::max(item.arrival, end.last_arrival);
+  end.last_arrival = item.arrival;
+  end.incoming.push_back(std::move(item));
+  SchedulePump(c, to);
+}
+
+void SimNetwork::SchedulePump(const ConnectionPtr& c, int to) {
+  Connection::End& end = c->ends[to];
+  if (end.pumping || end.incoming.empty()) return;
+  end.pumping = true;
+  const absl::Time stalled =
+      directions_[{c->ends[1 - to].peer, end.peer}].stalled_until;
+  loop_.RunAt(std::max(end.incoming.front().arrival, stalled),
+              [this, c, to] { Pump(c, to); });
+}
+
+void SimNetwork::Pump(const ConnectionPtr& c, int to) {
+  Connection::End& end = c->ends[to];
+  end.pumping = false;
+  const absl::Time stalled =
+      directions_[{c->ends[1 - to].peer, end.peer}].stalled_until;
+  while (end.endpoint != nullptr && !end.incoming.empty() &&
+         end.incoming.front().arrival <= loop_.Now() &&
+         stalled <= loop_.Now()) {
+    Item item = std::move(end.incoming.front());
+    end.incoming.pop_front();
+    end.endpoint->Deliver(c, to, std::move(item));
+  }
+  SchedulePump(c, to);
+}
+
+void SimNetwork::Forget(const ConnectionPtr& c, int end) {
+  c->ends[end].endpoint = nullptr;
+  c->ends[end].incoming.clear();
+  const PairKey key = KeyOf(c->ends[0].peer, c->ends[1].peer);
+  if (c->ends[1 - end].endpoint == nullptr) {
+    std::erase(pairs_[key].connections, c);
+  }
+  MaybeDial(key, options_.redial_delay);
+}
+
+}  // namespace gossamer

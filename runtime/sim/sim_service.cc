@@ -1,0 +1,221 @@
+#include "runtime/sim/sim_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// As MakeGrpcTopologyCalls: one call that hangs must not cost a lease.
+constexpr absl::Duration kCallDeadline = absl::Seconds(2);
+constexpr absl::Duration kTick = absl::Milliseconds(200);
+// How many lives have a clock that is behind all others'.
+constexpr double kWrongClocks = 0.25;
+
+// Not one from before a member came or was given up: its edges are gone.  Nor,
+// where nobody is taken in under way, one from before the view: who has not
+// heard of that one yet would be refused, and the others wait for it.
+bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
+  if (backup.counts.removals != now.counts.removals ||
+      (!elastic && backup.view.epoch != now.view.epoch) ||
+      backup.members.size() != now.members.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < now.members.size(); ++i) {
+    if (backup.members[i].id != now.members[i].id ||
+        backup.members[i].standing != now.members[i].standing) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// One call at a time, as the client makes them; a new one drops the one before.
+class SimService::Calls final : public TopologyCalls {
+ public:
+  Calls(SimService* service, VirtualPeerLoop* loop, CrashPoint* crash)
+      : service_(service), loop_(loop), crash_(crash) {}
+
+  void Register(wire::RegisterRequest request,
+                Done<wire::RegisterResponse> done) override {
+    Start(&ControlPlane::Register, std::move(request), std::move(done));
+  }
+  void Heartbeat(wire::HeartbeatRequest request,
+                 Done<wire::HeartbeatResponse> done) override {
+    Start(&ControlPlane::Heartbeat, std::move(request), std::move(done));
+  }
+
+ private:
+  template <typename Request, typename Response>
+  void Start(absl::Status (ControlPlane::*method)(const Request&, Response&),
+             Request request, Done<Response> done) {
+    auto answered = std::make_shared<bool>(false);
+    const std::weak_ptr<bool> alive = alive_;
+    // Runs on the peer's loop, once.
+    auto answer = [this, alive, answered, done = std::move(done)](
+                      absl::Duration after, absl::Status status,
+                      Response response) {
+      loop_->RunAt(loop_->Now() + after,
+                   [alive, answered, done, status = std::move(status),
+                    response = std::move(response)] {
+                     if (alive.expired() || *answered) return;
+                     *answered = true;
+                     done(status, response);
+                   });
+    };
+    answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {});
+    const PeerId peer{request.peer_id()};
+    if (!crash_->Pass() || service_->Lost()) return;
+    if (service_->deaf_to_.contains(peer)) return;
+    const absl::Duration latency = service_->options_.latency;
+    service_->loop_.RunAt(
+        service_->loop_.Now() + latency,
+        [service = service_, alive, method, latency, peer,
+         request = std::move(request), answer = std::move(answer)] {
+          Response response;
+          absl::Status status = absl::UnavailableError("connection refused");
+          if (service->plane_) {
+            status = (service->plane_.get()->*method)(request, response);
+            service->Told(request, status);
+            service->Watch();
+          }
+          if (alive.expired() || service->Lost()) return;
+          if (service->mute_to_.contains(peer)) return;
+          answer(latency, std::move(status), std::move(response));
+        });
+  }
+
+  SimService* const service_;
+  VirtualPeerLoop* const loop_;
+  CrashPoint* const crash_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+SimService::SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
+                       Log violation)
+    : loop_(loop),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      violation_(std::move(violation)),
+      key_(RngKey(options_.seed).Fold("service")) {
+  loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
+}
+
+void SimService::Count(std::string_view fault) const {
+  if (options_.on_fault) options_.on_fault(fault);
+}
+
+bool SimService::Lost() {
+  if (key_.Fold("loss").Uniform(calls_++) >= loss_) return false;
+  Count("lost_calls");
+  return true;
+}
+
+// One from before the first view knows nobody who trains, and is told.
+absl::Status SimService::Start(bool old) {
+  if (old && backup_ && disk_ &&
+      (backup_->view.epoch == 0
+           ? MayForget()
+           : KnowsAll(*backup_, *disk_, options_.fleet.elastic))) {
+    log_("starts from an old disk");
+    Count("old_service_disks");
+    disk_ = backup_;
+  }
+  clock_error_ = key_.Fold("clock").Uniform(starts_++) < kWrongClocks
+                     ? -absl::Hours(24 * 365)
+                     : absl::ZeroDuration();
+  absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
+      options_.fleet, disk_,
+      [this](const FleetRecord& record) {
+        if (key_.Fold("save").Uniform(saves_++) < disk_error_) {
+          Count("service_disk_errors");
+          return absl::ResourceExhaustedError("state: no space left on device");
+        }
+        disk_ = record;
+        return absl::OkStatus();
+      },
+      [this] { return loop_.Now() + clock_error_; }, log_);
+  if (!plane.ok()) return plane.status();
+  plane_ = *std::move(plane);
+  if (options_.observer) {
+    options_.observer->Started(fleet()->record(), loop_.Now());
+  }
+  watched_version_ = fleet()->version();
+  return absl::OkStatus();
+}
+
+// Where nobody is taken in under way, not while somebody has not heard of the
+// view: it would be refused, and the others wait for it.
+bool SimService::MayForget() const {
+  if (options_.fleet.elastic || !disk_ || disk_->view.epoch == 0) return true;
+  return std::ranges::all_of(disk_->members, [this](const MemberRecord& m) {
+    const auto known = views_known_.find({m.boot_id, disk_->view.epoch});
+    return known != views_known_.end();
+  });
+}
+
+void SimService::LoseDisk() {
+  if (!MayForget()) return;
+  log_("loses its disk");
+  disk_.reset();
+}
+
+void SimService::TellMembers() const {
+  if (!plane_) return;
+  for (const MemberRecord& m : fleet()->record().members) {
+    log_(absl::StrFormat("peer %d: standing %d%s%s%s, resumes from %d",
+                         m.id.value, static_cast<int>(m.standing),
+                         m.in_view ? ", in the view" : "",
+                         m.needs_parameters ? ", needs parameters" : "",
+                         m.finished ? ", finished" : "", m.resume_round));
+  }
+}
+
+// What could not be saved was heard all the same.
+void SimService::Told(const wire::RegisterRequest& request,
+                      const absl::Status& status) {
+  if (options_.observer && (status.ok() || absl::IsUnavailable(status))) {
+    options_.observer->Registered(request, loop_.Now());
+  }
+}
+
+void SimService::Told(const wire::HeartbeatRequest& request,
+                      const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status)) {
+    if (options_.observer) options_.observer->Heard(request, loop_.Now());
+    views_known_.emplace(request.boot_id(), request.view_epoch());
+  }
+}
+
+void SimService::Watch() {
+  if (fleet()->version() == watched_version_) return;
+  watched_version_ = fleet()->version();
+  if (!options_.observer) return;
+  const std::string wrong =
+      options_.observer->Changed(fleet()->record(), loop_.Now());
+  if (!wrong.empty() && violation_) violation_(wrong);
+}
+
+void SimService::Tick() {
+  if (plane_) {
+    plane_->Tick();
+    Watch();
+  }
+  loop_.RunAt(loop_.Now() + kTick, [this] { Tick(); });
+}
+
+void SimService::RequestStop() {
+  wire::StopResponse response;
+  if (plane_) plane_->Stop({}, response).IgnoreError();
+}
+
+std::unique_ptr<TopologyCalls> SimService::Connect(VirtualPeerLoop* loop,
+                                                   CrashPoint* crash) {
+  return std::make_unique<Calls>(this, loop, crash);
+}
+
+}  // namespace gossamer::simulation

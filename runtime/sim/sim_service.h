@@ -1,0 +1,117 @@
+// The topology service in virtual time: the real control plane, its record on a
+// disk that may be old, and calls that take time and get lost.
+//
+// Knows nothing of peers but their calls.
+
+#ifndef GOSSAMER_RUNTIME_SIM_SIM_SERVICE_H_
+#define GOSSAMER_RUNTIME_SIM_SIM_SERVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/base/rng.h"
+#include "runtime/membership/topology_client.h"
+#include "runtime/sim/crash_point.h"
+#include "runtime/sim/virtual_loop.h"
+#include "topology/fleet/control_plane.h"
+
+namespace gossamer::simulation {
+
+// Judges what the service makes of the calls that reach it.
+class ServiceObserver {
+ public:
+  virtual ~ServiceObserver() = default;
+  // The service begins another life with this record.
+  virtual void Started(const FleetRecord& record, absl::Time now) = 0;
+  // A call that the service has taken in.
+  virtual void Registered(const wire::RegisterRequest& request,
+                          absl::Time now) = 0;
+  virtual void Heard(const wire::HeartbeatRequest& request, absl::Time now) = 0;
+  // Returns what is wrong with the change to `record`, "" if nothing is.
+  virtual std::string Changed(const FleetRecord& record, absl::Time now) = 0;
+};
+
+struct SimServiceOptions {
+  FleetOptions fleet;
+  absl::Duration latency;  // of a call, and of its answer
+  uint64_t seed = 0;
+  // Called with the name of each fault that happens here; may be null.
+  std::function<void(std::string_view)> on_fault;
+  std::shared_ptr<ServiceObserver> observer;  // may be null
+};
+
+class SimService {
+ public:
+  using Log = std::function<void(const std::string&)>;
+
+  // `loop` outlives it.  Down until Start().  `violation` gets what the
+  // observer finds wrong.
+  SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
+             Log violation = nullptr);
+
+  // From the record on its disk; `old`: from the one that a backup holds, if
+  // there is one that knows every life of a peer that lives.
+  absl::Status Start(bool old);
+  void Crash() { plane_.reset(); }
+  // Of one that is down: nothing is left of its record.
+  void LoseDisk();
+  bool up() const { return plane_ != nullptr; }
+  const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
+  // What it knows of each member, a line each.
+  void TellMembers() const;
+  // Keeps a copy of the record as it is.
+  void BackUp() { backup_ = disk_; }
+  void RequestStop();
+
+  void SetLoss(double loss) { loss_ = loss; }
+  // Whose calls do not arrive, and who gets no answers, from now on.
+  void Cut(std::set<PeerId> calls, std::set<PeerId> answers) {
+    deaf_to_ = std::move(calls);
+    mute_to_ = std::move(answers);
+  }
+  void SetDiskError(double rate) { disk_error_ = rate; }
+
+  // The calls of one life of a peer, to be used on `loop`.  All outlive it.
+  std::unique_ptr<TopologyCalls> Connect(VirtualPeerLoop* loop,
+                                         CrashPoint* crash);
+
+ private:
+  class Calls;
+  void Tick();
+  bool Lost();
+  void Count(std::string_view fault) const;
+  void Told(const wire::RegisterRequest& request, const absl::Status& status);
+  void Told(const wire::HeartbeatRequest& request, const absl::Status& status);
+  void Watch();
+  bool MayForget() const;
+
+  VirtualPeerLoop loop_;
+  const SimServiceOptions options_;
+  const Log log_;
+  const Log violation_;
+  const RngKey key_;
+  uint64_t watched_version_ = 0;
+  std::set<PeerId> deaf_to_, mute_to_;
+  std::optional<FleetRecord> disk_;
+  std::optional<FleetRecord> backup_;
+  std::set<std::pair<uint64_t, uint64_t>> views_known_;  // by life, epochs
+  std::unique_ptr<ControlPlane> plane_;
+  double loss_ = 0;
+  double disk_error_ = 0;
+  absl::Duration clock_error_;  // of this life
+  uint64_t starts_ = 0;
+  uint64_t calls_ = 0;
+  uint64_t saves_ = 0;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_RUNTIME_SIM_SIM_SERVICE_H_

@@ -1,0 +1,372 @@
+// Two ends of an edge, and a ring of them: both see the same difference with
+// opposite signs, and mixing keeps the mean.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/ids.h"
+#include "algorithms/base/rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/algorithms/compress/codec_testing.h"
+
+namespace gossamer {
+namespace {
+
+TEST(CodecExchangeTest, ReplicaIsTheSumOfWhatTheReceiverDecodedBitForBit) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {9, 127}, {}},
+                                {"g.b", Player::kGenerator, {9}, {}}});
+  const size_t n = layout.size();
+  for (const std::string_view name : Codec::Names()) {
+    const auto codec = Make(name, layout);
+    if (!codec->needs_replica()) continue;
+    auto x = Gaussian("x", n);
+    std::vector<float> replica(n), received(n), unused(n);
+    for (int round = 0; round < 1000; ++round) {
+      const auto step = Gaussian("step" + std::to_string(round), n);
+      for (size_t i = 0; i < n; ++i) x[i] += 0.01f * step[i];
+      const Message message(
+          *codec, round == 0 ? codec->first_format() : codec->format(), x,
+          replica, MakeExchangeId(static_cast<uint64_t>(round)));
+      const Encoded encoded = message.encoded();
+      codec->Complete(nullptr, &encoded, 1, received, unused);
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(std::bit_cast<uint32_t>(replica[i]),
+                  std::bit_cast<uint32_t>(received[i]))
+            << name << " round " << round << " at " << i;
+      }
+    }
+    // And follows x: what is left is what one step and a few before it leave;
+    // top-k keeps but one of sixty.
+    const WireFormat format = codec->format();
+    if (format == WireFormat::kUnit) continue;  // its step is long too short
+    const double left = format == WireFormat::kTopK  ? 0.2
+                        : format >= WireFormat::kLm2 ? 0.02
+                                                     : 0.01;
+    EXPECT_LT(Distance(x, replica), left * std::sqrt(n)) << name;
+  }
+}
+
+// ‖x − x̂‖ of a fixed x, as often as it takes.
+TEST(CodecExchangeTest, RepeatedInnovationsConvergeToTheParameters) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {7, 1000}, {}},
+                                {"g.b", Player::kGenerator, {9}, {}}});
+  const size_t n = layout.size();
+  const auto x = Gaussian("x", n);
+  for (const std::string_view name : Codec::Names()) {
+    const auto codec = Make(name, layout);
+    if (!codec->needs_replica() || codec->format() == WireFormat::kUnit) {
+      continue;
+    }
+    std::vector<float> replica(n);
+    double left = Norm(x);
+    int rounds = 0;
+    while (left > 1e-4 * Norm(x)) {
+      Message(*codec, codec->format(), x, replica);
+      const double now = Distance(x, replica);
+      ASSERT_LT(now, left) << name << " round " << rounds;
+      left = now;
+      ASSERT_LT(++rounds, 600) << name;
+    }
+  }
+}
+
+TEST(CodecExchangeTest, ReplicaOfHugeValuesStaysFinite) {
+  const size_t n = Layout().size();
+  for (const WireFormat format : kFormats) {
+    const auto codec = Make("innov-int4");
+    std::vector<float> x(n, std::numeric_limits<float>::max()), replica(n);
+    for (int round = 0; round < 6; ++round) {
+      for (float& v : x) v = -v;
+      const Message message(*codec, format, x, replica);
+      EXPECT_TRUE(codec->Validate(message.encoded()).ok());
+      ASSERT_TRUE(HostKernels().all_finite(replica));
+    }
+  }
+}
+
+// One end of an edge, without its protocol.
+struct End {
+  End(std::string_view name, size_t n, std::string_view start)
+      : codec(Make(name)), x(Gaussian(start, n)), difference(n), replica(n) {}
+  Message Emit(WireFormat format) {
+    return Message(*codec, format, x, replica);
+  }
+  void Complete(const Message* mine, const Message* theirs, float c) {
+    Encoded m, t;
+    if (mine != nullptr) m = mine->encoded();
+    if (theirs != nullptr) t = theirs->encoded();
+    codec->Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, difference,
+                    x);
+  }
+  std::shared_ptr<const Codec> codec;
+  std::vector<float> x, difference, replica;
+};
+
+TEST(CodecExchangeTest, DifferencesOfTheTwoEndsAreOppositeWhateverIsExchanged) {
+  const size_t n = Layout().size();
+  End a("innov-int4", n, "a"), b("innov-int8", n, "b");
+  const RngKey key(4);
+  for (uint64_t round = 0; round < 60; ++round) {
+    const WireFormat fa =
+        round == 0 ? a.codec->first_format()
+        : round == 30
+            ? a.codec->resync_format()
+            : kFormats[key.Fold("a").Below(std::size(kFormats), round)];
+    const WireFormat fb =
+        kFormats[key.Fold("b").Below(std::size(kFormats), round)];
+    const uint64_t skips = key.Fold("skip").Below(4, round);
+    const bool from_a = skips != 1, from_b = skips != 2;
+    Message ma, mb;
+    if (from_a) ma = a.Emit(fa);
+    if (from_b) mb = b.Emit(fb);
+    const auto xa = a.x, xb = b.x;
+    a.Complete(from_a ? &ma : nullptr, from_b ? &mb : nullptr, 0.4f);
+    b.Complete(from_b ? &mb : nullptr, from_a ? &ma : nullptr, 0.4f);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(a.difference[i], -b.difference[i]) << round << " " << i;
+      const bool both = from_a && from_b;
+      ASSERT_EQ(a.x[i], both ? xa[i] + 0.4f * a.difference[i] : xa[i]);
+      ASSERT_EQ(b.x[i], both ? xb[i] + 0.4f * b.difference[i] : xb[i]);
+    }
+  }
+}
+
+TEST(CodecExchangeTest, StatelessCorrectionsAreOppositeAndNeedBothPayloads) {
+  const size_t n = Layout().size();
+  for (const std::string_view name : Codec::Names()) {
+    const auto codec = Make(name);
+    if (codec->needs_replica() || codec->memory() == EdgeMemory::kShared) {
+      continue;
+    }
+    const Message ma(*codec, codec->format(), Gaussian("a", n));
+    const Message mb(*codec, codec->format(), Gaussian("b", n));
+    const Encoded a = ma.encoded(), b = mb.encoded();
+    std::vector<float> here(n), there(n);
+    codec->Complete(&a, nullptr, 0.5f, {}, here);
+    codec->Complete(nullptr, &a, 0.5f, {}, here);
+    EXPECT_THAT(here, testing::Each(0.0f));
+    codec->Complete(&a, &b, 0.5f, {}, here);
+    codec->Complete(&b, &a, 0.5f, {}, there);
+    for (size_t i = 0; i < n; ++i) ASSERT_EQ(here[i], -there[i]);
+    EXPECT_GT(Norm(here), 1);
+  }
+}
+
+// Eight peers in a ring, who exchange vectors without changing them otherwise.
+class Ring {
+ public:
+  static constexpr int kPeers = 8;
+
+  // With `own_draws`, peers that round at random do not draw alike.
+  Ring(std::shared_ptr<const Codec> codec, size_t n, bool own_draws = false)
+      : codec_(std::move(codec)), n_(n), own_draws_(own_draws), start_mean_(n) {
+    const bool memory = codec_->memory() != EdgeMemory::kNone;
+    const bool replicas = codec_->needs_replica();
+    for (int p = 0; p < kPeers; ++p) {
+      x_[p] = Gaussian("peer" + std::to_string(p), n);
+      for (size_t i = 0; i < n; ++i)
+        start_mean_[i] += x_[p][i] / double{kPeers};
+      for (int side : {0, 1}) {
+        replica_[p][side].resize(memory ? n : 0);
+        difference_[p][side].resize(replicas ? n : 0);
+      }
+    }
+  }
+
+  void Mix(int round) {
+    const WireFormat format =
+        round == 0 ? codec_->first_format() : codec_->format();
+    Message sent[kPeers][2];
+    for (int p = 0; p < kPeers; ++p) {
+      for (int side : {0, 1}) {
+        sent[p][side] =
+            Message(*codec_, format, x_[p], replica_[p][side],
+                    MakeExchangeId(static_cast<uint64_t>(round),
+                                   own_draws_ ? static_cast<uint32_t>(p) : 0));
+      }
+    }
+    for (int p = 0; p < kPeers; ++p) {
+      for (int side : {0, 1}) {
+        const int q = (p + (side == 0 ? kPeers - 1 : 1)) % kPeers;
+        const Encoded mine = sent[p][side].encoded();
+        const Encoded theirs = sent[q][1 - side].encoded();
+        codec_->Complete(&mine, &theirs, codec_->gamma() / 3,
+                         difference_[p][side], x_[p]);
+      }
+    }
+  }
+
+  // Root mean square over peers and parameters of x_p − x̄.
+  double ConsensusDistance() const {
+    double sum = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      for (int p = 0; p < kPeers; ++p) sum += std::pow(x_[p][i] - Mean(i), 2);
+    }
+    return std::sqrt(sum / (kPeers * static_cast<double>(n_)));
+  }
+
+  double DriftOfTheMean() const {
+    double drift = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      drift = std::max(drift, std::abs(Mean(i) - start_mean_[i]));
+    }
+    return drift;
+  }
+
+ private:
+  double Mean(size_t i) const {
+    double mean = 0;
+    for (int p = 0; p < kPeers; ++p) mean += x_[p][i] / double{kPeers};
+    return mean;
+  }
+
+  const std::shared_ptr<const Codec> codec_;
+  const size_t n_;
+  const bool own_draws_;
+  std::vector<float> x_[kPeers];
+  std::vector<double> start_mean_;
+  // [p][0] and [p][1]: peer p's edges to its left and its right.
+  std::vector<float> replica_[kPeers][2], difference_[kPeers][2];
+};
+
+TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {3, 1000}, {}},
+                                {"g.b", Player::kGenerator, {8}, {}}});
+  // Consensus distance after as many rounds, as a share of that at the start,
+  // at each codec's own γ.  Stateless ones have a floor.
+  struct Case {
+    std::string_view name;
+    int rounds;
+    double share;
+  };
+  const std::vector<Case> cases = {
+      {"dense-f32", 120, 1e-6},
+      {"dense-bf16", 120, 1e-3},
+      {"diff-int8", 120, 4e-3},
+      {"diff-int4", 120, 0.08},
+      {"innov-int8", 120, 1e-6},
+      {"innov-int4", 120, 1e-6},
+      {"auto", 120, 1e-6},
+      {"innov-lm2", 240, 1e-4},
+      {"innov-sign", 1200, 1e-3},
+      {"innov-topk", 2400, 1e-3},
+      {"innov-topk:k=512", 250, 1e-4},
+      {"innov-topk:k=2048", 120, 1e-6},
+      {"qsgd", 250, 0.04},
+      {"qsgd:levels=127", 120, 4e-3},
+      {"qsgd:norm=l2", 400, 0.2},
+      {"qsgd:levels=1,bucket=128", 400, 0.1},
+      {"dyna", 1200, 1e-3},
+      {"moniqua:theta=8", 120, 0.05},
+      {"moniqua:theta=8,bits=4", 120, 0.5},
+      {"squeeze-int4", 240, 0.05},
+      {"squeeze-sign", 1200, 0.3},
+      {"squeeze-topk", 2400, 0.3},
+  };
+  for (const std::string_view name : Codec::Names()) {
+    if (Make(name)->memory() == EdgeMemory::kShared) continue;
+    EXPECT_TRUE(std::ranges::any_of(cases, [&](const Case& c) {
+      return c.name.starts_with(name);
+    })) << name;
+  }
+  for (const auto& [name, rounds, share] : cases) {
+    Ring ring(Make(name, layout), layout.size());
+    const double start = ring.ConsensusDistance();
+    for (int round = 0; round < rounds; ++round) ring.Mix(round);
+    EXPECT_LT(ring.ConsensusDistance(), share * start) << name;
+    EXPECT_LT(ring.DriftOfTheMean(), rounds <= 400 ? 3e-6 : 6e-6) << name;
+  }
+}
+
+// Dyna-COLD, equation 9: |x − x̂| stays within the step s_k while that shrinks
+// no faster than one bit per value can follow.
+TEST(CodecExchangeTest, OneBitFollowsWithinTheShrinkingStep) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {7, 1000}, {}}});
+  const size_t n = layout.size();
+  const auto codec = Make("dyna:scale=8,decay=0.98,floor=1e-3", layout);
+  EXPECT_EQ(codec->EncodedSize(codec->format()), 4 * ((n + 31) / 32));
+  const auto x = Gaussian("x", n);
+  std::vector<float> replica(n);
+  double step = 8;
+  for (uint64_t round = 1; round <= 600; ++round) {
+    step = std::max(step * 0.98, 1e-3);
+    Message(*codec, codec->format(), x, replica, MakeExchangeId(round));
+    double worst = 0;
+    for (size_t i = 0; i < n; ++i) {
+      worst = std::max(worst, std::abs(double{x[i]} - replica[i]));
+    }
+    ASSERT_LE(worst, 1.01 * step) << round;
+  }
+}
+
+// Moniqua, theorem 1: differences within θ come out right to half a step at
+// each end, however large the values are; those beyond wrap around.
+TEST(CodecExchangeTest, ModuloRecoversDifferencesWithinTheta) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {4, 500}, {}}});
+  const size_t n = layout.size();
+  for (const auto& [name, levels] : {std::pair("moniqua:theta=0.25", 127.0),
+                                     {"moniqua:theta=0.25,bits=4", 7.0}}) {
+    const auto codec = Make(name, layout);
+    const double step = 0.25 / (levels - 0.5) * 1.01;
+    auto a = Gaussian("a", n), b = a;
+    for (size_t i = 0; i < n; ++i) {
+      a[i] *= 3;
+      b[i] = a[i] + 0.25f * (static_cast<float>(i % 101) / 50 - 1);
+    }
+    const Message ma(*codec, codec->format(), a),
+        mb(*codec, codec->format(), b);
+    const Encoded ea = ma.encoded(), eb = mb.encoded();
+    std::vector<float> moved(n);
+    codec->Complete(&ea, &eb, 1, {}, moved);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_NEAR(moved[i], double{b[i]} - a[i], 1.01 * step) << i;
+    }
+  }
+}
+
+// DeepSqueeze: what was rounded away is sent later, so that what has been sent
+// in all is what was to be sent, but for the last error.
+TEST(CodecExchangeTest, ErrorFeedbackSendsInTheEndWhatItLeftOut) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {9, 500}, {}}});
+  const size_t n = layout.size();
+  for (const char* name : {"squeeze-int4", "squeeze-sign", "squeeze-topk"}) {
+    const auto codec = Make(name, layout);
+    std::vector<float> error(n), sent(n), wanted(n);
+    for (int round = 0; round < 300; ++round) {
+      const auto x = Gaussian("x", n);
+      const Message message(*codec, codec->format(), x, error);
+      codec->Add(message.encoded(), sent);
+      for (size_t i = 0; i < n; ++i) wanted[i] += x[i];
+    }
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_NEAR(sent[i], wanted[i] + error[i], 5e-3) << name;
+    }
+    EXPECT_LT(Distance(sent, wanted),
+              (name[8] == 'i' ? 0.03 : 0.4) * Norm(wanted))
+        << name;
+  }
+}
+
+TEST(CodecExchangeTest, PeersThatDrawAlikeComeNearer) {
+  const ParameterLayout layout({{"g.w", Player::kGenerator, {3, 1000}, {}}});
+  for (const char* const name : {"qsgd", "qsgd:levels=1,bucket=128"}) {
+    double floor[2];
+    for (const bool own : {false, true}) {
+      Ring ring(Make(name, layout), layout.size(), own);
+      for (int round = 0; round < 200; ++round) ring.Mix(round);
+      floor[own] = ring.ConsensusDistance();
+    }
+    EXPECT_LT(floor[0], 0.75 * floor[1]) << name;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,321 @@
+// What codecs are.
+
+#include "algorithms/compress/codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/algorithms/compress/codec_testing.h"
+
+namespace gossamer {
+namespace {
+
+TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
+  for (const std::string_view name : Codec::Names()) {
+    EXPECT_GE(Make(name)->largest_gamma(), Make(name)->gamma()) << name;
+    EXPECT_LE(Make(name)->largest_gamma(), 1) << name;
+  }
+  const auto largest = [](const char* name) {
+    return Make(name)->largest_gamma();
+  };
+  EXPECT_EQ(largest("innov-int4"), 1);
+  EXPECT_EQ(largest("innov-sign"), 1);
+  EXPECT_EQ(largest("innov-topk:k=256"), 512.0f / 4096);
+  EXPECT_EQ(largest("innov-topk:k=256,fragments=3"), 512.0f / 4096);
+  EXPECT_EQ(largest("innov-topk:k=4096"), 1);
+  EXPECT_NEAR(largest("qsgd:levels=1,norm=l2"), 1 / std::sqrt(512.0), 1e-6);
+  EXPECT_EQ(largest("squeeze-topk:k=256"), 256.0f / 4096);
+  EXPECT_EQ(largest("squeeze-sign"), 0.3f);
+  EXPECT_EQ(largest("dyna"), 0.2f);
+}
+
+TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
+  size_t named = 0;
+  const auto expect = [&](const char* name, float gamma, bool replica,
+                          WireFormat format, WireFormat first,
+                          WireFormat resync) {
+    const auto codec = Make(name);
+    EXPECT_EQ(codec->name(), name);
+    EXPECT_EQ(codec->needs_replica(), replica) << name;
+    EXPECT_NEAR(codec->gamma(), gamma, 1e-6) << name;
+    EXPECT_EQ(codec->format(), format) << name;
+    EXPECT_EQ(codec->first_format(), first) << name;
+    EXPECT_EQ(codec->resync_format(), resync) << name;
+    named += testing::Value(Codec::Names(), testing::Contains(name));
+  };
+  using enum WireFormat;
+  expect("dense-f32", 1, false, kDenseF32, kDenseF32, kDenseF32);
+  expect("dense-bf16", 1, false, kDenseBf16, kDenseBf16, kDenseBf16);
+  expect("diff-int8", 1, false, kInt8, kInt8, kInt8);
+  expect("diff-int4", 1, false, kInt4, kInt4, kInt4);
+  expect("innov-int8", 1, true, kInt8, kInt8, kDenseF32);
+  expect("innov-int4", 1, true, kInt4, kInt8, kDenseF32);
+  expect("innov-lm2", 1, true, kLm2, kInt8, kDenseF32);
+  expect("innov-sign", 0.6f, true, kSign, kInt8, kDenseF32);
+  expect("innov-topk", 0.03125f, true, kTopK, kInt8, kDenseF32);
+  expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
+  expect("auto", 1, true, kInt4, kInt8, kDenseF32);
+  expect("dyna", 0.05f, true, kUnit, kInt8, kDenseF32);
+  expect("moniqua", 1, false, kModulo, kModulo, kModulo);
+  expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
+  expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
+  expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
+  expect("power-gossip", 1, false, kPowerColumns, kPowerColumns, kPowerColumns);
+  expect("masked", 1, false, kMaskedLead, kMaskedLead, kMaskedLead);
+  EXPECT_EQ(named, Codec::Names().size());
+  expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
+  expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
+  expect("qsgd:levels=1,bucket=128,norm=l2", 0.088388f, false, kQsgd, kQsgd,
+         kQsgd);
+  expect("qsgd:levels=127,bucket=1024,norm=l2", 0.984376f, false, kQsgd, kQsgd,
+         kQsgd);
+}
+
+TEST(CodecTest, AutoChoosesAmongInnovationsWithTheirOwnGamma) {
+  const auto codec = Make("auto");
+  EXPECT_THAT(codec->choices(),
+              testing::ElementsAre(WireFormat::kInt8, WireFormat::kInt4,
+                                   WireFormat::kLm2, WireFormat::kSign));
+  for (size_t i = 1; i < codec->choices().size(); ++i) {
+    EXPECT_LT(codec->EncodedSize(codec->choices()[i]),
+              codec->EncodedSize(codec->choices()[i - 1]));
+  }
+  const std::pair<WireFormat, const char*> same[] = {
+      {WireFormat::kInt8, "innov-int8"},
+      {WireFormat::kInt4, "innov-int4"},
+      {WireFormat::kLm2, "innov-lm2"},
+      {WireFormat::kSign, "innov-sign"}};
+  for (const auto& [format, name] : same) {
+    EXPECT_EQ(codec->gamma() * codec->RelativeGamma(format),
+              Make(name)->gamma());
+  }
+  EXPECT_TRUE(Make("innov-int4")->choices().empty());
+}
+
+TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
+  const auto refused = [](const char* name, const std::string& said) {
+    const auto made = Codec::Create(name, Layout());
+    EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(made.status().message()),
+                testing::AllOf(testing::HasSubstr(said)));
+  };
+  refused("zip", "zip");
+  refused("zip", "diff-int8, diff-int4, innov-int8");
+  refused("zip:k=1", "\"zip\"; known: dense-f32");
+  refused("auto:k=1", "no option \"k\"; known: least");
+  refused("innov-int4:k=1", "no option \"k\"; known: zstd, fragments");
+  for (const char* p : {"0", "65", "", "-1"}) {
+    refused(("innov-int4:fragments=" + std::string(p)).c_str(), "1 to 64");
+  }
+  for (const char* n : {"0", "-1", "", "1k", "1073741825"}) {
+    refused(("innov-int4:least=" + std::string(n)).c_str(), "1 to 1073741824");
+    refused(("power-gossip:least=" + std::string(n)).c_str(),
+            "1 to 1073741824");
+  }
+  refused("dense-f32:least=1", "no option \"least\"; known: fragments");
+  refused("dense-f32:fragments=64", "a fragment has 128 at least");
+  for (const char* level : {"0", "10", "", "1x"}) {
+    refused(("innov-int4:zstd=" + std::string(level)).c_str(), "1 to 9");
+  }
+  refused("qsgd:zstd=1,coding=omega", "left out next to zstd");
+  refused("qsgd:coding=omega,zstd=1", "left out next to coding");
+  refused("innov-topk:64", "no option \"64\"; known: k, zstd, fragments");
+  refused("innov-topk:levels=7",
+          "no option \"levels\"; known: k, zstd, fragments");
+  refused("qsgd:s=7", "coding, zstd, fragments");
+  refused("qsgd:raw=int8", "bf16 or f32");
+  refused("qsgd:coding=huffman", "fixed, gamma or omega");
+  refused("qsgd:levels=7,,norm=max", "no option \"\"");
+  for (const char* k : {"", "=", "=0", "=4097", "=-1", "=64x", "= 64"}) {
+    refused(("innov-topk:k" + std::string(k)).c_str(), "1 to 4096");
+  }
+  refused("qsgd:levels=8", "1, 7 or 127");
+  refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
+  refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
+  refused("qsgd:norm=l1", "max or l2");
+  for (const char* decay : {"0.949", "1", "-0.5", "nan", "", "0.99x"}) {
+    refused(("dyna:decay=" + std::string(decay)).c_str(),
+            "0.95 to 0.999999, such as 0.99");
+  }
+  refused("dyna:scale=0", "1e-6 to 1e20");
+  for (const char* floor : {"inf", "nan", "1e-12", "9e-7"}) {
+    refused(("dyna:floor=" + std::string(floor)).c_str(), "1e-6 to 1e20");
+  }
+  refused("dyna:scale=1e-5", "above the floor, 1e-05");
+  refused("dyna:floor=2,scale=2", "above the floor, 2");
+  refused("dyna:floor=1", "option scale of codec \"dyna\" is 1;");
+  EXPECT_EQ(Make("dyna:scale=2e-6,floor=1e-6,decay=0.95")->gamma(), 0.05f);
+  for (const char* theta : {"-1", "1e-30", "9e-5"}) {
+    refused(("moniqua:theta=" + std::string(theta)).c_str(), "1e-4 to 1e20");
+  }
+  EXPECT_EQ(Make("moniqua:theta=1e-4")->gamma(), 1);
+  refused("qsgd:levels=0", "1, 7 or 127");
+  refused("moniqua:bits=2", "4 or 8");
+}
+
+TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {
+  const ParameterLayout layout = Layout();
+  const auto x = Gaussian("x", layout.size());
+  for (const char* const name :
+       {"dense-f32", "diff-int8", "innov-int4", "innov-topk", "qsgd"}) {
+    const auto whole = Make(name, layout);
+    EXPECT_EQ(whole->fragments(), 1);
+    EXPECT_EQ(&whole->fragment(0), whole.get());
+    EXPECT_EQ(whole->extent(), (Extent{0, layout.size()}));
+    for (const int p : {2, 3, 7, 51}) {
+      const auto codec =
+          Make(std::string(name) + ":fragments=" + std::to_string(p), layout);
+      ASSERT_EQ(codec->fragments(), p);
+      EXPECT_EQ(codec->gamma(), whole->gamma());
+      size_t next = 0, largest = 0;
+      for (int i = 0; i < p; ++i) {
+        const Codec& part = codec->fragment(i);
+        EXPECT_EQ(part.fragments(), 1);
+        const auto [offset, size] = part.extent();
+        EXPECT_EQ(offset, next);
+        EXPECT_GE(size, kBlockSize);
+        next += size;
+        largest = std::max(largest, part.EncodedSize(part.format()));
+        const auto mine = std::span(x).subspan(offset, size);
+        const Message message(part, part.format(), mine);
+        EXPECT_TRUE(part.Validate(message.encoded()).ok());
+        const auto y = Decoded(part, message, size);
+        const std::vector<float> v(mine.begin(), mine.end());
+        EXPECT_LT(Distance(v, y), 0.99 * Norm(v)) << name << " " << i;
+      }
+      EXPECT_EQ(next, layout.size());
+      EXPECT_EQ(codec->EncodedSize(codec->format()), largest);
+    }
+  }
+}
+
+TEST(CodecTest, SizesFollowTheLayout) {
+  const auto codec = Make("innov-int4");
+  // 33·41 = 10 blocks and 73; 1152 = 9 blocks; 1024 = 8; 1025 = 8 and 1.
+  const size_t scales = 2 * (11 + 9 + 8 + 9);
+  const size_t raw = 2 * (41 + 2000 + 35);
+  const size_t values = 1353 + 1152 + 1024 + 1025 + raw / 2;
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kDenseF32), 4 * values);
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kDenseBf16), 2 * values);
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kInt8),
+            scales + (1280 + 76) + 1152 + 1024 + (1024 + 4) + raw);
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kInt4),
+            scales + (640 + 40) + 576 + 512 + (512 + 4) + raw);
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kLm2),
+            scales + (320 + 24) + 288 + 256 + (256 + 8) + raw);
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kSign),
+            scales + (160 + 12) + 144 + 128 + (128 + 4) + raw);
+  // 64 of 4096 are 22 of 1353, 18 of 1152, 16 of 1024 and 17 of 1025, at 20
+  // bits each.
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kTopK),
+            2 * 4 + 55 + 45 + 40 + (17 + 26) + raw);
+  // Buckets of 512.
+  EXPECT_EQ(codec->EncodedSize(WireFormat::kQsgd),
+            2 * (3 + 3 + 2 + 3) + (640 + 40) + 576 + 512 + (512 + 4) + raw);
+  const auto ternary = Make("qsgd:levels=1,bucket=128");
+  EXPECT_EQ(ternary->EncodedSize(WireFormat::kQsgd),
+            codec->EncodedSize(WireFormat::kLm2));
+  const auto bytes = Make("qsgd:levels=127,bucket=128");
+  EXPECT_EQ(bytes->EncodedSize(WireFormat::kQsgd),
+            codec->EncodedSize(WireFormat::kInt8));
+}
+
+// 20 bits a kept value and a scale per chunk; a bucket's scale.
+TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
+  const size_t n = 4096 * 32;
+  const ParameterLayout layout({{"g", Player::kGenerator, {32, 4096}, {}}});
+  for (const auto& [name, bits] : {std::pair("dense-f32", 32.0),
+                                   {"dense-bf16", 16.0},
+                                   {"diff-int8", 8.125},
+                                   {"diff-int4", 4.125},
+                                   {"innov-lm2", 2.125},
+                                   {"innov-sign", 1.125},
+                                   {"innov-topk", 0.31640625},
+                                   {"innov-topk:k=1024", 5.00390625},
+                                   {"qsgd", 4.03125},
+                                   {"qsgd:levels=1,bucket=128", 2.125},
+                                   {"qsgd:levels=127", 8.03125},
+                                   {"innov-int8", 8.125},
+                                   {"innov-int4", 4.125},
+                                   {"squeeze-int4", 4.125},
+                                   {"squeeze-sign", 1.125},
+                                   {"moniqua", 8.0},
+                                   {"moniqua:bits=4", 4.0},
+                                   {"dyna", 1.0}}) {
+    const auto codec = Make(name, layout);
+    EXPECT_EQ(codec->EncodedSize(codec->format()), n * bits / 8) << name;
+  }
+}
+
+TEST(CodecTest, EmptyLayoutAndSingleParameterWork) {
+  for (const std::string_view name : Codec::Names()) {
+    if (Make(name)->memory() == EdgeMemory::kShared) continue;
+    const auto empty = Make(name, ParameterLayout());
+    EXPECT_EQ(empty->EncodedSize(empty->format()), 0u);
+    EXPECT_TRUE(empty->Validate({empty->format(), {}}).ok());
+    const auto scalar =
+        Make(name, ParameterLayout({{"g", Player::kGenerator, {}, {}}}));
+    const Message message(*scalar, scalar->format(), std::vector{0.5f});
+    EXPECT_EQ(Decoded(*scalar, message, 1)[0], 0.5f);
+  }
+}
+
+TEST(CodecTest, SmallAndOneDimensionalSegmentsAreBf16InQuantizedFormats) {
+  const ParameterLayout layout = Layout();
+  const auto x = Gaussian("x", layout.size());
+  for (const auto& [name, least] :
+       {std::pair("diff-int8", 1024u), {"diff-int8:least=16", 16u}}) {
+    const auto codec = Make(name, layout);
+    for (const WireFormat format : kFormats) {
+      if (format <= WireFormat::kDenseBf16) continue;
+      const auto y = Decoded(*codec, Message(*codec, format, x), layout.size());
+      for (const Segment& segment : layout.segments()) {
+        const bool raw =
+            segment.shape.size() < 2 || segment.extent.size < least;
+        bool bf16 = true;
+        for (size_t i = 0; i < segment.extent.size; ++i) {
+          const float a = x[segment.extent.offset + i];
+          const float b = y[segment.extent.offset + i];
+          bf16 &= std::abs(a - b) <= std::abs(a) * 0x1p-8f;
+        }
+        EXPECT_EQ(bf16, raw) << name << " " << segment.name;
+      }
+    }
+  }
+}
+
+TEST(CodecTest, TablesGiveTheSameBytesAndBits) {
+  const size_t n = Layout().size();
+  for (const WireFormat format : kFormats) {
+    std::vector<std::vector<std::byte>> payloads;
+    std::vector<std::vector<float>> results;
+    for (const Kernels* kernels : AvailableKernels()) {
+      const auto codec = Make("innov-int4", Layout(), *kernels);
+      std::vector<float> replica(n), difference(n);
+      auto x = Gaussian("x", n);
+      for (int round = 0; round < 3; ++round) {
+        Message mine(*codec, format, x, replica);
+        const Message theirs(*codec, kFormats[round + 3],
+                             Gaussian("y" + std::to_string(round), n));
+        const Encoded m = mine.encoded(), t = theirs.encoded();
+        codec->Complete(&m, &t, 0.3f, difference, x);
+        if (round == 2) {
+          payloads.emplace_back(m.bytes.begin(), m.bytes.end());
+        }
+      }
+      results.push_back(x);
+      EXPECT_EQ(payloads.front(), payloads.back()) << kernels->name;
+      EXPECT_EQ(results.front(), results.back()) << kernels->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

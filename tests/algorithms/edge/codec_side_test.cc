@@ -1,0 +1,435 @@
+#include "algorithms/edge/codec_side.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "gtest/gtest.h"
+#include "tests/algorithms/edge/edge_pair.h"
+
+namespace gossamer {
+namespace {
+
+constexpr uint64_t kResync = 65536;
+
+std::vector<float> Gaussian(RngKey key) {
+  std::vector<float> x(PairLayout().size());
+  key.FillGaussian(x);
+  return x;
+}
+
+// The two sides of one edge, without a protocol between them.
+struct Sides {
+  explicit Sides(std::string_view codec, uint64_t hash = 0)
+      : x{Gaussian(RngKey(1)), Gaussian(RngKey(2))} {
+    for (int e : {0, 1}) {
+      side.emplace_back(PairCodec(codec), x[e],
+                        std::make_shared<SnapshotCache>(), hash);
+      side[e].set_coefficient(0.25f);
+    }
+  }
+  void Exchange(ExchangeId id) {
+    const EdgeMessage a = side[0].OnEmit(id), b = side[1].OnEmit(id);
+    side[0].OnComplete(id, &a, &b);
+    side[1].OnComplete(id, &b, &a);
+  }
+  std::vector<float> x[2];
+  std::vector<CodecSide> side;
+};
+
+TEST(CodecSideTest, InnovationsBeginInInt8AndGoOnInInt4) {
+  Sides s("innov-int4");
+  EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(1)).format, WireFormat::kInt8);
+  for (uint64_t round = 2; round < 10; ++round) {
+    const EdgeMessage m = s.side[0].OnEmit(MakeExchangeId(round));
+    EXPECT_EQ(m.format, WireFormat::kInt4);
+    EXPECT_EQ(m.bytes.size(), PairCodec("innov-int4")->EncodedSize(m.format));
+    EXPECT_EQ(m.c, 0.25f);
+  }
+  s.side[0].OnZero();
+  EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(10)).format, WireFormat::kInt8);
+}
+
+TEST(CodecSideTest, EveryCodecBeginsAndGoesOnAsItSays) {
+  for (const std::string_view name : Codec::Names()) {
+    if (PairCodec(name)->memory() == EdgeMemory::kShared) continue;
+    Sides s(name);
+    const auto codec = PairCodec(name);
+    for (uint64_t round = 1; round < 6; ++round) {
+      const EdgeMessage m = s.side[0].OnEmit(MakeExchangeId(round));
+      EXPECT_EQ(m.format, round == 1 ? codec->first_format() : codec->format());
+      EXPECT_EQ(m.bytes.size(), codec->EncodedSize(m.format));
+    }
+  }
+}
+
+// So that a replay gives the same, and peers that agree have nothing to
+// correct.
+TEST(CodecSideTest, RandomRoundingIsAFunctionOfTheExchange) {
+  std::vector<float> x = Gaussian(RngKey(4)), y = x;
+  CodecSide here(PairCodec("qsgd"), x, std::make_shared<SnapshotCache>(), 1);
+  CodecSide there(PairCodec("qsgd"), y, std::make_shared<SnapshotCache>(), 1);
+  const EdgeMessage a = here.OnEmit(MakeExchangeId(1));
+  const EdgeMessage b = there.OnEmit(MakeExchangeId(1));
+  const EdgeMessage c = there.OnEmit(MakeExchangeId(2));
+  EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+  EXPECT_FALSE(std::ranges::equal(b.bytes.bytes(), c.bytes.bytes()));
+  here.OnComplete(MakeExchangeId(1), &a, &b);
+  EXPECT_EQ(x, y);
+}
+
+TEST(CodecSideTest, ReplicaApproachesTheParameters) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 12; ++round) {
+    s.side[0].OnEmit(MakeExchangeId(round));
+  }
+  const std::vector<float> replica = s.side[0].Save().replica;
+  for (size_t i = 0; i < replica.size(); ++i) {
+    EXPECT_NEAR(replica[i], s.x[0][i], 1e-5f);
+  }
+}
+
+TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 200; ++round) {
+    s.Exchange(MakeExchangeId(round));
+    const auto a = s.side[0].Save(), b = s.side[1].Save();
+    for (size_t i = 0; i < a.difference.size(); ++i) {
+      ASSERT_EQ(a.difference[i], -b.difference[i]) << round;
+      // The drift of rounding, at most an ulp a round.
+      ASSERT_NEAR(a.difference[i], b.replica[i] - a.replica[i],
+                  1e-6 * std::sqrt(round));
+    }
+  }
+  EXPECT_EQ(s.side[0].corrections(), 200u);
+}
+
+// Of a neighbour whose parameters explode, and come back.
+TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
+  for (const char* const codec :
+       {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
+        "diff-int8", "innov-topk", "qsgd", "squeeze-int4", "auto",
+        "power-gossip"}) {
+    SCOPED_TRACE(codec);
+    Sides s(codec);
+    Sides same(codec);  // that nobody looks at
+    for (CodecSide& side : s.side) side.set_largest(1000);
+    uint64_t round = 0;
+    const auto exchange = [&](int times) {
+      for (int i = 0; i < times; ++i) s.Exchange(MakeExchangeId(++round));
+    };
+    exchange(30);
+    for (uint64_t r = 1; r <= 30; ++r) same.Exchange(MakeExchangeId(r));
+    EXPECT_EQ(s.x[0], same.x[0]);
+    EXPECT_EQ(s.x[1], same.x[1]);
+    EXPECT_EQ(s.side[0].clipping().left_out, 0u);
+    const std::vector<float> sound = s.x[0];
+    for (const float lie : {1e30f, -5e4f}) {
+      s.x[1].assign(s.x[1].size(), lie);
+      exchange(12);
+      EXPECT_EQ(s.x[0], sound) << lie;
+      EXPECT_TRUE(
+          std::ranges::all_of(s.x[1], [&](float v) { return v == lie; }));
+    }
+    const uint64_t left_out = s.side[0].clipping().left_out;
+    EXPECT_GE(left_out, 20u);
+    EXPECT_EQ(s.side[1].clipping().left_out, left_out);
+  }
+}
+
+struct LostLog final : CorrectionObserver {
+  void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
+                    std::span<const float>) override {}
+  void OnLost(std::span<const float> sum) override {
+    lost.assign(sum.begin(), sum.end());
+    ++times;
+  }
+  std::vector<float> lost;
+  int times = 0;
+};
+
+// With a codec of each kind of memory, and in fragments.
+TEST(CodecSideTest, AnEdgeThatEndsSaysWhatItHasBrought) {
+  for (const char* const codec :
+       {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip"}) {
+    Sides s(codec);
+    const Extent part = {7, s.x[0].size() - 20};
+    const std::vector<float> before = s.x[0];
+    LostLog log;
+    s.side[0].add_observer(&log);
+    s.side[0].set_summed(part);
+    for (uint64_t round = 1; round <= 20; ++round) {
+      s.Exchange(MakeExchangeId(round));
+    }
+    // A checkpoint keeps it.
+    CodecSide again(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
+                    0);
+    again.set_summed(part);
+    again.add_observer(&log);
+    ASSERT_TRUE(again.Restore(s.side[0].Save()));
+    for (CodecSide* side : {&s.side[0], &again}) {
+      log.lost.clear();
+      side == &again ? side->OnEnd() : side->OnZero();
+      ASSERT_EQ(log.lost.size(), part.size) << codec;
+      for (size_t i = 0; i < part.size; ++i) {
+        ASSERT_NEAR(log.lost[i],
+                    s.x[0][part.offset + i] - before[part.offset + i], 1e-5)
+            << codec << " " << i;
+      }
+      side->OnZero();
+    }
+    EXPECT_EQ(log.times, 2) << codec << ": once";
+    CodecSide other(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
+                    0);
+    other.set_summed({0, 3});
+    CodecSide::Saved foreign = other.Save();
+    foreign.sum = {1, 2};
+    EXPECT_FALSE(other.Restore(foreign));
+  }
+}
+
+TEST(CodecSideTest, ASkippedExchangeCountsInDAndCorrectsNothing) {
+  Sides s("innov-int8");
+  s.Exchange(MakeExchangeId(1));
+  const std::vector<float> x = s.x[0];
+  const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(2));
+  s.side[0].OnComplete(MakeExchangeId(2), &a, nullptr);
+  s.side[1].OnComplete(MakeExchangeId(2), nullptr, &a);
+  EXPECT_EQ(s.x[0], x);
+  EXPECT_EQ(s.side[0].corrections(), 1u);
+  const auto p = s.side[0].Save(), q = s.side[1].Save();
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(p.difference[i], -q.difference[i]);
+    ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-6);
+  }
+}
+
+TEST(CodecSideTest, ResyncStartsFromZeroWithADensePayload) {
+  for (const uint64_t hash : {uint64_t{0}, uint64_t{1000}}) {
+    Sides s("innov-int4", hash);
+    const uint64_t boundary = kResync - hash;
+    for (uint64_t round = boundary - 5; round < boundary; ++round) {
+      s.Exchange(MakeExchangeId(round));
+    }
+    // The first of the new interval: dense-f32, so that x̂ is x to the bit.
+    const std::vector<float> x[2] = {s.x[0], s.x[1]};
+    const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(boundary));
+    const EdgeMessage b = s.side[1].OnEmit(MakeExchangeId(boundary));
+    EXPECT_EQ(a.format, WireFormat::kDenseF32);
+    EXPECT_EQ(s.side[0].Save().replica, x[0]);
+    s.side[0].OnComplete(MakeExchangeId(boundary), &a, &b);
+    s.side[1].OnComplete(MakeExchangeId(boundary), &b, &a);
+    const auto saved = s.side[0].Save();
+    for (size_t i = 0; i < x[0].size(); ++i) {
+      ASSERT_EQ(saved.difference[i], x[1][i] - x[0][i]);
+    }
+    EXPECT_EQ(s.side[0].OnEmit(MakeExchangeId(boundary + 1)).format,
+              WireFormat::kInt4);
+  }
+}
+
+TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
+  for (const int p : {1, 2, 3, 4, 8}) {
+    for (uint64_t cycle = 0; cycle < 50; ++cycle) {
+      std::vector<int> times(p);
+      for (int k = 0; k < p; ++k) {
+        const ExchangeId id = MakeExchangeId(cycle * p + k);
+        ++times[FragmentOf(id, p)];
+        EXPECT_EQ(FragmentOf(id, p), FragmentOf(id | 3, p)) << "phases";
+      }
+      EXPECT_EQ(times, std::vector<int>(p, 1));
+    }
+    // An edge that is used in every second round, or every eighth.
+    for (const uint64_t period : {2, 4, 8}) {
+      std::vector<int> times(p);
+      for (uint64_t round = 1; round < 64 * period; round += period) {
+        ++times[FragmentOf(MakeExchangeId(round), p)];
+      }
+      EXPECT_GT(*std::ranges::min_element(times), 0) << p << " " << period;
+    }
+  }
+}
+
+// Every fragment is an edge's state of its own: begins in int8, goes on in
+// int4, and changes its part of x only.
+TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
+  const auto codec = PairCodec("innov-int4:fragments=4");
+  Sides s("innov-int4:fragments=4");
+  std::vector<int> times(4);
+  for (uint64_t round = 1; round < 60; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    const int f = FragmentOf(id, 4);
+    const auto [offset, size] = codec->fragment(f).extent();
+    const std::vector<float> x = s.x[0];
+    const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
+    EXPECT_EQ(a.format, times[f] == 0 ? WireFormat::kInt8 : WireFormat::kInt4);
+    EXPECT_EQ(a.bytes.size(), codec->fragment(f).EncodedSize(a.format));
+    EXPECT_TRUE(s.side[1].Validate(id, a.encoded(id)).ok());
+    ++times[f];
+    s.side[0].OnComplete(id, &a, &b);
+    s.side[1].OnComplete(id, &b, &a);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (i >= offset && i < offset + size) continue;
+      ASSERT_EQ(s.x[0][i], x[i]);
+    }
+    const auto p = s.side[0].Save(), q = s.side[1].Save();
+    for (size_t i = 0; i < p.difference.size(); ++i) {
+      ASSERT_EQ(p.difference[i], -q.difference[i]);
+      ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-5);
+    }
+  }
+  for (size_t i = 0; i < s.x[0].size(); ++i) {
+    EXPECT_NEAR(s.x[0][i], s.x[1][i], 0.02);
+  }
+}
+
+// At the first exchange of each fragment after a boundary, that fragment alone
+// travels dense: x̂ is x to the bit there, and as it was elsewhere.
+TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
+  const auto codec = PairCodec("innov-int4:fragments=4");
+  Sides s("innov-int4:fragments=4");
+  for (uint64_t round = kResync - 12; round < kResync; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  for (uint64_t round = kResync; round < kResync + 8; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    const auto [offset, size] = codec->fragment(FragmentOf(id, 4)).extent();
+    std::vector<float> expected = s.side[0].Save().replica;
+    const EdgeMessage a = s.side[0].OnEmit(id), b = s.side[1].OnEmit(id);
+    if (round < kResync + 4) {
+      EXPECT_EQ(a.format, WireFormat::kDenseF32);
+      EXPECT_EQ(a.bytes.size(), 4 * size);
+      std::copy_n(s.x[0].begin() + offset, size, expected.begin() + offset);
+      EXPECT_EQ(s.side[0].Save().replica, expected);
+      const std::vector<float> x[2] = {s.x[0], s.x[1]};
+      s.side[0].OnComplete(id, &a, &b);
+      s.side[1].OnComplete(id, &b, &a);
+      const auto difference = s.side[0].Save().difference;
+      for (size_t i = offset; i < offset + size; ++i) {
+        ASSERT_EQ(difference[i], x[1][i] - x[0][i]);
+      }
+    } else {
+      EXPECT_EQ(a.format, WireFormat::kInt4);
+    }
+  }
+}
+
+TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
+  Sides s("innov-int4:fragments=4");
+  for (uint64_t round = 1; round <= 3; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  const CodecSide::Saved saved = s.side[0].Save();
+  ASSERT_EQ(saved.fragments.size(), 4u);
+  std::vector<float> x = s.x[0];
+  CodecSide again(PairCodec("innov-int4:fragments=4"), x,
+                  std::make_shared<SnapshotCache>(), 0);
+  ASSERT_TRUE(again.Restore(saved));
+  for (uint64_t round = 4; round <= 6; ++round) {
+    const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(round));
+    const EdgeMessage b = again.OnEmit(MakeExchangeId(round));
+    EXPECT_EQ(a.format, b.format);
+    EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+  }
+  CodecSide other(PairCodec("innov-int4:fragments=2"), x,
+                  std::make_shared<SnapshotCache>(), 0);
+  EXPECT_FALSE(other.Restore(saved));
+}
+
+// D is for a while no difference of two replicas, but then only one end pays.
+TEST(CodecSideTest, ResyncThatOneEndMissesIsExactOnceBothPay) {
+  Sides s("innov-int4");
+  s.Exchange(MakeExchangeId(kResync - 1));
+  const ExchangeId missed = MakeExchangeId(kResync);
+  const EdgeMessage a = s.side[0].OnEmit(missed);
+  s.side[0].OnComplete(missed, &a, nullptr);
+  s.side[1].OnComplete(missed, nullptr, &a);
+  s.Exchange(MakeExchangeId(kResync + 1));
+  const auto p = s.side[0].Save(), q = s.side[1].Save();
+  for (size_t i = 0; i < p.difference.size(); ++i) {
+    ASSERT_EQ(p.difference[i], -q.difference[i]);
+    ASSERT_NEAR(p.difference[i], q.replica[i] - p.replica[i], 1e-6);
+  }
+}
+
+TEST(CodecSideTest, TheSmallerCoefficientCounts) {
+  for (const std::string_view codec : {"dense-f32", "innov-int8"}) {
+    Sides s(codec);
+    s.side[1].set_coefficient(0.125f);
+    const std::vector<float> x[2] = {s.x[0], s.x[1]};
+    s.Exchange(MakeExchangeId(1));
+    for (size_t i = 0; i < x[0].size(); ++i) {
+      ASSERT_NEAR(s.x[0][i], x[0][i] + 0.125f * (x[1][i] - x[0][i]), 0.02);
+      ASSERT_NEAR(s.x[0][i] - x[0][i], x[1][i] - s.x[1][i], 1e-6);
+    }
+  }
+}
+
+// What travels is shorter; what is kept, applied and saved is as without.
+TEST(CodecSideTest, PackedMessagesCorrectAsThoseThatAreNot) {
+  Sides plain("qsgd:levels=1"), packed("qsgd:levels=1,coding=gamma");
+  for (uint64_t round = 1; round <= 5; ++round) {
+    const ExchangeId id = MakeExchangeId(round);
+    plain.Exchange(id);
+    EdgeMessage sent[2];
+    for (int e : {0, 1}) {
+      sent[e] = packed.side[e].OnEmit(id);
+      EXPECT_EQ(sent[e].packing, Packing::kGamma);
+      EXPECT_LT(sent[e].wire().size(), sent[e].bytes.size());
+    }
+    for (int e : {0, 1}) {
+      const EdgeMessage& from = sent[1 - e];
+      const auto got = packed.side[e].Receive(id, from.format, from.packing,
+                                              from.c, from.wire());
+      ASSERT_TRUE(got.ok()) << got.status();
+      EXPECT_TRUE(std::ranges::equal(got->bytes.bytes(), from.bytes.bytes()));
+      packed.side[e].OnComplete(id, &sent[e], &*got);
+    }
+    EXPECT_EQ(packed.x[0], plain.x[0]);
+    EXPECT_EQ(packed.x[1], plain.x[1]);
+  }
+}
+
+TEST(CodecSideTest, AStatelessSnapshotIsEncodedOnceForAllEdges) {
+  const auto codec = PairCodec("diff-int8");
+  std::vector<float> x = Gaussian(RngKey(4));
+  const auto cache = std::make_shared<SnapshotCache>();
+  CodecSide left(codec, x, cache, 1), right(codec, x, cache, 2);
+  const EdgeMessage a = left.OnEmit(MakeExchangeId(1));
+  const EdgeMessage b = right.OnEmit(MakeExchangeId(1));
+  EXPECT_EQ(a.bytes.bytes().data(), b.bytes.bytes().data());
+  x[0] += 1;
+  const EdgeMessage c = right.OnEmit(MakeExchangeId(2));
+  EXPECT_FALSE(std::ranges::equal(b.bytes.bytes(), c.bytes.bytes()));
+  EXPECT_TRUE(left.Save().replica.empty());
+}
+
+TEST(CodecSideTest, RestoresWhatItSavedAndRefusesAnotherSize) {
+  Sides s("innov-int4");
+  for (uint64_t round = 1; round <= 5; ++round) {
+    s.Exchange(MakeExchangeId(round));
+  }
+  const CodecSide::Saved saved = s.side[0].Save();
+  std::vector<float> x = s.x[0];
+  CodecSide again(PairCodec("innov-int4"), x, std::make_shared<SnapshotCache>(),
+                  0);
+  ASSERT_TRUE(again.Restore(saved));
+  const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(6));
+  const EdgeMessage b = again.OnEmit(MakeExchangeId(6));
+  EXPECT_EQ(b.format, WireFormat::kInt4);
+  EXPECT_TRUE(std::ranges::equal(a.bytes.bytes(), b.bytes.bytes()));
+
+  CodecSide::Saved wrong = saved;
+  wrong.difference.pop_back();
+  EXPECT_FALSE(again.Restore(wrong));
+  EXPECT_EQ(again.Save().difference, saved.difference);
+  CodecSide stateless(PairCodec("diff-int8"), x,
+                      std::make_shared<SnapshotCache>(), 0);
+  EXPECT_FALSE(stateless.Restore(saved));
+}
+
+}  // namespace
+}  // namespace gossamer

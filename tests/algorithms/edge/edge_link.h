@@ -1,0 +1,134 @@
+// Two ends of an edge and an unreliable wire between them, in ticks.
+//
+// The wire breaks connections and loses a random suffix each way, delivers what
+// survives at once or long after, stalls, dials twice, and tells the two ends
+// of all this at different times.  It knows nothing of rounds; what both ends
+// applied is logged and compared.
+
+#ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_LINK_H_
+#define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_LINK_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <list>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/edge/edge.h"
+
+namespace gossamer {
+
+// A stream of random values from one key.
+class Draws {
+ public:
+  explicit Draws(RngKey key) : key_(key) {}
+  uint64_t Below(uint64_t n) { return key_.Below(n, next_++); }
+  bool Chance(double p) { return key_.Uniform(next_++) < p; }
+
+ private:
+  RngKey key_;
+  uint64_t next_ = 0;
+};
+
+// Corrections that one end applied: how often, and a hash of the bits of c·D,
+// negated at the upper end and with zeros made one, so that opposite
+// corrections hash alike.
+class CorrectionLog final : public CorrectionObserver {
+ public:
+  CorrectionLog(const Codec& codec, bool negate)
+      : codec_(codec), negate_(negate) {}
+
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override;
+
+  struct Entry {
+    uint64_t hash = 0;
+    int times = 0;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  const std::map<ExchangeId, Entry>& entries() const { return entries_; }
+
+ private:
+  const Codec& codec_;
+  bool negate_;
+  std::map<ExchangeId, Entry> entries_;
+};
+
+class EdgeLink {
+ public:
+  // End 0 has the lower peer id.  The ends live as long as the link.  `repeat`,
+  // `swap`: of frames, FaultRates.
+  EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
+           RngKey key, double repeat = 0, double swap = 0);
+  EdgeLink(const EdgeLink&) = delete;
+
+  Edge& end(int e) { return *ends_[e]; }
+  // Puts what end `e` wants to send on the connection that it sends on.
+  void Collect(int e, int64_t now);
+  // Dials, delivers and breaks what is due; an end that is not `awake` gets
+  // nothing.
+  void Tick(int64_t now, std::array<bool, 2> awake);
+  // Faults.  Break: ends every connection; none is dialled before `closed`.
+  void Break(int64_t now, int64_t closed);
+  // What end `e` sends arrives no earlier than `until`.
+  void Stall(int e, int64_t until);
+  // Opens a connection, beside others that are open; which one is the newest,
+  // the ends may see differently.
+  void Dial(int64_t now);
+  // Ends one connection of several.
+  void BreakOne(int64_t now);
+  // What was swapped comes again on another connection only (EDGE 11).
+  void Heal(int64_t now);
+
+  // What must hold at any time, and once everything is complete; empty if it
+  // does.
+  const std::string& failure() const { return failure_; }
+  void CheckDifferences();
+  // Everything below `end` is complete at both ends, and nothing is retained.
+  bool Settled(ExchangeId end) const;
+  void CheckSettled(ExchangeId end);
+
+ private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  struct Flight {
+    int64_t due = 0;
+    Edge::OutFrame frame;
+  };
+  struct Connection {
+    bool alive = true;
+    std::array<uint64_t, 2> id{};  // as each end names it once it is up
+    std::array<int64_t, 2> up_at{};
+    std::array<int64_t, 2> down_at{kNever, kNever};
+    std::array<bool, 2> up{};
+    std::array<std::deque<Flight>, 2> queue;  // by sender
+  };
+
+  void Kill(Connection& c, int64_t now);
+  void TellUps(int64_t now, std::array<bool, 2> awake);
+  void TellDowns(int64_t now, std::array<bool, 2> awake);
+  void Deliver(Connection& c, int sender, int64_t now);
+  int Alive() const;
+  void CheckBounds();
+  void Fail(std::string what);
+
+  std::array<Edge*, 2> ends_;
+  std::array<CorrectionLog, 2> logs_;
+  Draws draws_;
+  double repeat_, swap_;
+  std::list<Connection> connections_;
+  std::array<uint64_t, 2> last_id_{};
+  int64_t closed_until_ = 0;
+  std::array<int64_t, 2> stalled_until_{};
+  std::string failure_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_LINK_H_

@@ -1,0 +1,280 @@
+// Sealed records: what a checkpoint keeps of an edge, and what resumes from it.
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "algorithms/edge/edge.h"
+#include "gtest/gtest.h"
+#include "tests/algorithms/edge/edge_pair.h"
+
+namespace gossamer {
+namespace {
+
+constexpr float kC = 0.2f;
+constexpr uint64_t kCutRound = 20;
+constexpr ExchangeId kCut = MakeExchangeId(kCutRound);
+
+EdgePair::Vectors Start() {
+  EdgePair::Vectors x;
+  for (int e : {0, 1}) {
+    x[e].resize(PairLayout().size());
+    RngKey(40 + e).FillGaussian(x[e]);
+  }
+  return x;
+}
+
+// A round at h = `window`: the exchange of `round` is emitted, that of round −
+// h + 1 is due after a local step.
+void Round(EdgePair& pair, uint64_t round, int window) {
+  for (auto& edge : pair.edge) edge->Emit(MakeExchangeId(round), kC, true);
+  pair.Pump();
+  for (int e : {0, 1}) {
+    const RngKey key = RngKey(50 + e).Fold(round);
+    for (size_t i = 0; i < pair.x[e].size(); ++i) {
+      pair.x[e][i] += 0.01f * static_cast<float>(key.Gaussian(i));
+    }
+    pair.edge[e]->Complete(MakeExchangeId(round + 2 - window));
+  }
+  pair.Pump();
+}
+
+struct Cut {
+  EdgePair::Vectors x;
+  std::array<SavedEdge, 2> saved;
+};
+
+// Runs to the cut, with the exchanges of the last window − 1 rounds pending.
+Cut RunToCut(EdgePair& pair, int window) {
+  pair.Connect(1);
+  for (uint64_t round = 1; round < kCutRound; ++round) {
+    Round(pair, round, window);
+  }
+  Cut cut;
+  cut.x = pair.x;
+  for (auto& edge : pair.edge) {
+    edge->Pass(kCut);
+    edge->BeginRecord(kCut);
+    edge->Announce();
+  }
+  pair.Pump();
+  for (int e : {0, 1}) {
+    EXPECT_TRUE(pair.edge[e]->sealed());
+    cut.saved[e] = pair.edge[e]->TakeRecord().value();
+    EXPECT_FALSE(pair.edge[e]->TakeRecord().has_value()) << "taken once";
+    EXPECT_EQ(cut.saved[e].record.mine.size(), window - 1);
+    EXPECT_EQ(cut.saved[e].record.theirs.size(), window - 1);
+  }
+  return cut;
+}
+
+EdgeOptions LaterLife(int e, int window) {
+  EdgeOptions options = PairOptions(e, window);
+  options.epoch += (5 + e) * kEpochLevel + 3;
+  return options;
+}
+
+void ResumeEnd(EdgePair& pair, int e, const Cut& cut, std::string_view codec,
+               int window) {
+  pair.x[e] = cut.x[e];
+  pair.edge[e] = Edge::Resume(LaterLife(e, window), PairCodec(codec), pair.x[e],
+                              std::make_shared<SnapshotCache>(), cut.saved[e])
+                     .value();
+}
+
+class RecordTest
+    : public testing::TestWithParam<std::tuple<std::string_view, int>> {};
+
+TEST_P(RecordTest, ResumesToTheBitWithExchangesPending) {
+  const auto [codec, window] = GetParam();
+  EdgePair pair(PairCodec(codec), Start(), window);
+  const Cut cut = RunToCut(pair, window);
+  EdgePair again(PairCodec(codec), Start(), window);
+  for (int e : {0, 1}) ResumeEnd(again, e, cut, codec, window);
+  again.Connect(1);
+  for (uint64_t round = kCutRound; round < kCutRound + 10; ++round) {
+    Round(pair, round, window);
+    Round(again, round, window);
+    ASSERT_EQ(pair.x, again.x) << round;
+  }
+  EXPECT_EQ(pair.edge[0]->side().Save().difference,
+            again.edge[0]->side().Save().difference);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Edge, RecordTest,
+    testing::Combine(testing::Values("dense-f32", "diff-int8", "innov-int4",
+                                     "innov-int4:fragments=3"),
+                     testing::Values(1, 2, 4)),
+    [](const auto& info) {
+      std::string name(std::get<0>(info.param));
+      std::erase_if(name, [](char c) { return !std::isalnum(c); });
+      return name + "Window" + std::to_string(std::get<1>(info.param));
+    });
+
+TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
+  EdgePair pair(PairCodec("innov-int4"), Start(), 2);
+  const Cut cut = RunToCut(pair, 2);
+  // One end comes back from the record, the other one lives.
+  pair.Disconnect();
+  ResumeEnd(pair, 0, cut, "innov-int4", 2);
+  pair.Connect(2);
+  for (auto& edge : pair.edge) {
+    EXPECT_TRUE(edge->settled());
+    EXPECT_EQ(edge->state().basis,
+              edge == pair.edge[0] ? pair.edge[0]->state().basis : 0u);
+    for (const float v : edge->side().Save().difference) ASSERT_EQ(v, 0.0f);
+  }
+}
+
+// What diff-int8 sends could be the first payload of an innovation.
+TEST(EdgeRecordTest, ARecordIsOfItsCodecAlone) {
+  EdgePair pair(PairCodec("diff-int8"), Start(), 2);
+  const Cut cut = RunToCut(pair, 2);
+  const auto resumed = [&](std::string_view codec) {
+    return Edge::Resume(LaterLife(0, 2), PairCodec(codec), pair.x[0],
+                        std::make_shared<SnapshotCache>(), cut.saved[0])
+        .status();
+  };
+  EXPECT_TRUE(resumed("diff-int8").ok());
+  EXPECT_EQ(resumed("innov-int4").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(EdgeRecordTest, AnUnsealedRecordIsGivenUp) {
+  EdgePair pair(PairCodec("innov-int4"), Start());
+  pair.Connect(1);
+  for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
+  Edge& edge = *pair.edge[0];
+  edge.Pass(MakeExchangeId(5));
+  edge.BeginRecord(MakeExchangeId(5));
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+  // Nor does a later frame seal what was given up.
+  pair.edge[1]->Pass(MakeExchangeId(5));
+  pair.edge[1]->Announce();
+  pair.Pump();
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+}
+
+TEST(EdgeRecordTest, ARecordWaitsForWhatIsUnderway) {
+  EdgePair pair(PairCodec("diff-int8"), Start());
+  pair.Connect(1);
+  for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
+  Edge &a = *pair.edge[0], &b = *pair.edge[1];
+  a.Emit(MakeExchangeId(5), kC, true);
+  a.Pass(MakeExchangeId(6));
+  a.BeginRecord(MakeExchangeId(6));
+  EXPECT_FALSE(a.sealed());
+  b.Emit(MakeExchangeId(5), kC, true);
+  pair.Pump();
+  EXPECT_FALSE(a.sealed()) << "the other end may pay for more below the cut";
+  b.Pass(MakeExchangeId(6));
+  b.Announce();
+  pair.Pump();
+  ASSERT_TRUE(a.sealed());
+  const SavedEdge saved = a.TakeRecord().value();
+  EXPECT_EQ(saved.record.mine.size(), 1);
+  EXPECT_EQ(saved.record.theirs.size(), 1);
+}
+
+// Payloads below the cut that are complete here leave the edge, not the record.
+TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
+  EdgePair pair(PairCodec("diff-int8"), Start());
+  pair.Connect(1);
+  Edge& edge = *pair.edge[1];
+  const ExchangeId cut = MakeExchangeId(1000);
+  edge.Pass(cut);
+  edge.BeginRecord(cut);
+  pair.edge[0]->Emit(MakeExchangeId(1), kC, true);
+  const Edge::OutFrame frame = pair.edge[0]->TakeFrames().at(0);
+  EdgeHeader h = DecodeHeader(frame.head).value();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), frame.body).ok());
+    edge.Complete(cut);
+    h.prev = h.to - 1;
+    h.to += 1;
+  }
+  h.kind = FrameKind::kSkip;
+  h.payload_bytes = 0;
+  h.to = cut;
+  ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), {}).ok());
+  EXPECT_EQ(edge.heard(), cut);
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+}
+
+// The record that it resumed from may have left it as much as a window, on top
+// of which comes what the other end may send anew.
+TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
+  EdgePair pair(PairCodec("diff-int8"), Start(), 8);
+  const Cut cut = RunToCut(pair, 8);
+  EdgePair again(PairCodec("diff-int8"), Start(), 8);
+  for (int e : {0, 1}) ResumeEnd(again, e, cut, "diff-int8", 8);
+  again.Connect(1);
+  Edge& edge = *again.edge[1];
+  again.edge[0]->Emit(kCut, kC, true);
+  const Edge::OutFrame frame = again.edge[0]->TakeFrames().at(0);
+  EdgeHeader h = DecodeHeader(frame.head).value();
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_TRUE(edge.OnFrame(1, EncodeHeader(h), frame.body).ok()) << i;
+    h.prev = h.to - 1;
+    h.to += 1;
+  }
+  const ExchangeId next = MakeExchangeId(kCutRound + 1);
+  edge.Pass(next);
+  edge.BeginRecord(next);
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+}
+
+// The other end's new life does not know of the cut: nobody may wait for it.
+TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
+  EdgePair pair(PairCodec("innov-int4"), Start());
+  pair.Connect(1);
+  for (uint64_t round = 1; round < 5; ++round) Round(pair, round, 1);
+  Edge& edge = *pair.edge[0];
+  edge.Pass(MakeExchangeId(6));
+  edge.BeginRecord(MakeExchangeId(6));
+  EXPECT_FALSE(edge.Unsealable());
+  pair.Disconnect();
+  EXPECT_FALSE(edge.Unsealable()) << "it may come back as it was";
+  EdgeOptions again = PairOptions(1);
+  again.epoch = MakeEpoch(5000, 18);
+  pair.edge[1] =
+      std::make_unique<Edge>(again, PairCodec("innov-int4"), pair.x[1],
+                             std::make_shared<SnapshotCache>());
+  pair.Connect(2);
+  EXPECT_TRUE(edge.Unsealable());
+  pair.edge[1]->Pass(MakeExchangeId(6));
+  pair.edge[1]->Announce();
+  pair.Pump();
+  EXPECT_EQ(edge.heard(), MakeExchangeId(6));
+  EXPECT_FALSE(edge.sealed());
+  EXPECT_FALSE(edge.TakeRecord().has_value());
+  EXPECT_FALSE(edge.Unsealable()) << "there is none any more";
+}
+
+TEST(EdgeRecordTest, RefusesReplicasAndPayloadsThatDoNotFit) {
+  for (const std::string_view codec : {"diff-int8", "innov-int4"}) {
+    EdgePair pair(PairCodec(codec), Start(), 2);
+    const Cut cut = RunToCut(pair, 2);
+    std::vector<Segment> segments(1);
+    segments[0].name = "bias";
+    segments[0].shape = {7};
+    const ParameterLayout small(segments);
+    std::vector<float> x(small.size());
+    EXPECT_EQ(Edge::Resume(LaterLife(0, 2), Codec::Create(codec, small).value(),
+                           x, std::make_shared<SnapshotCache>(), cut.saved[0])
+                  .status()
+                  .code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,539 @@
+// Every table against the scalar reference, bit for bit, and the reference
+// against what the contracts say.
+
+#include "algorithms/kernels/kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "algorithms/kernels/reference_kernels.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gossamer {
+namespace {
+
+constexpr Coding kCodings[] = {
+    Coding::kF32,
+    Coding::kBf16,
+    Coding::kInt8,
+    Coding::kInt4,
+    Coding::kLm2,
+    Coding::kSign,
+    Coding::TopK(1),
+    Coding::TopK(64),
+    Coding::TopK(1365),
+    Coding::TopK(kChunkSize),
+    Coding::Qsgd(1, 128, Coding::kMax),
+    Coding::Qsgd(7, 256, Coding::kEuclidean),
+    Coding::Qsgd(127, 512, Coding::kMax),
+    Coding::Unit(0.25f),
+    Coding::Modulo(7, 0.125f),
+    Coding::Modulo(127, 0x1p-9f),
+};
+constexpr uint64_t kKey = 0x0123456789abcdefu;
+constexpr AdamStep kStep = {.beta1 = 0.5f,
+                            .gain1 = 0.5f,
+                            .beta2 = 0.9f,
+                            .gain2 = 0.1f,
+                            .correction1 = 1.25f,
+                            .correction2 = 2.5f,
+                            .epsilon = 1e-8f,
+                            .rate = 1e-3f};
+
+// Around every vector length and block boundary, and long enough for several
+// blocks with a tail.
+const std::vector<size_t>& Sizes() {
+  static const auto& sizes = *new std::vector<size_t>{
+      0,   1,   2,   3,    4,    5,    7,    8,    9,    15,  16,
+      17,  31,  32,  33,   63,   64,   65,   127,  128,  129, 255,
+      256, 257, 300, 1000, 1024, 1151, 4095, 4096, 4097, 9000};
+  return sizes;
+}
+
+std::vector<float> Gaussian(std::string_view name, size_t n) {
+  std::vector<float> values(n);
+  RngKey(7).Fold(name).Fold(n).FillGaussian(values);
+  return values;
+}
+
+// Gaussians with every kind of difficult value sprinkled in.
+std::vector<float> Difficult(std::string_view name, size_t n) {
+  std::vector<float> values = Gaussian(name, n);
+  constexpr float kSpecial[] = {0.0f,
+                                -0.0f,
+                                1e-45f,
+                                -1e-40f,
+                                0x1p-126f,
+                                0x1p-133f,
+                                1e-30f,
+                                1e30f,
+                                -0x1p100f,
+                                0x1p101f,
+                                std::numeric_limits<float>::max(),
+                                -std::numeric_limits<float>::max(),
+                                0.5f,
+                                -127.0f,
+                                3.5f,
+                                1e-20f};
+  const RngKey key = RngKey(11).Fold(name);
+  for (size_t i = 0; i < n; ++i) {
+    // Whole blocks of one kind, and blocks of all kinds.
+    const uint64_t kind = key.Fold("block").Below(4, i / kBlockSize);
+    if (kind == 1) values[i] = kSpecial[key.Below(6, i)];
+    if (kind == 2) values[i] = kSpecial[key.Below(std::size(kSpecial), i)];
+    if (kind == 3 && i % 37 == 5) values[i] *= 1e6f;
+  }
+  return values;
+}
+
+testing::AssertionResult SameBits(const std::vector<float>& a,
+                                  const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) {
+      return testing::AssertionFailure()
+             << "element " << i << " of " << a.size() << ": " << a[i] << " and "
+             << b[i];
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+struct CodedArray {
+  CodedArray(Coding c, size_t n)
+      : coding(c), scales(ScaleBytes(c, n)), codes(CodeBytes(c, n)) {}
+  CodedSpan span() const { return {coding, scales.data(), codes.data()}; }
+  friend bool operator==(const CodedArray&, const CodedArray&) = default;
+  Coding coding;
+  std::vector<std::byte> scales, codes;
+};
+
+CodedArray Encoded(const Kernels& kernels, Coding coding,
+                   const std::vector<float>& x) {
+  CodedArray coded(coding, x.size());
+  kernels.encode(coding, x, {}, kKey, coded.scales.data(), coded.codes.data());
+  return coded;
+}
+
+std::string Name(Coding coding) {
+  return std::to_string(coding.kind) + " of " +
+         std::to_string(coding.kept + coding.bucket) + " with " +
+         std::to_string(coding.levels);
+}
+
+class KernelsTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& tested() const { return *GetParam(); }
+  const Kernels& reference() const { return ReferenceKernels(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tables, KernelsTest,
+                         testing::ValuesIn(AvailableKernels()),
+                         [](const auto& info) {
+                           return std::string(info.param->name);
+                         });
+
+TEST(KernelsTableTest, HostIsTheFirstAndReferenceTheLast) {
+  const auto tables = AvailableKernels();
+  ASSERT_GE(tables.size(), 2u);
+  EXPECT_EQ(&HostKernels(), tables.front());
+  EXPECT_EQ(&ReferenceKernels(), tables.back());
+}
+
+TEST_P(KernelsTest, ElementwiseBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    SCOPED_TRACE(n);
+    const auto y = Gaussian("y", n);
+    const auto run = [&](const Kernels& k) {
+      auto x = Gaussian("x", n);
+      auto previous = Gaussian("previous", n);
+      k.add(y, x);
+      k.scale(0.3f, x);
+      k.axpy(-1.7f, y, x);
+      auto rest = Gaussian("rest", n);
+      k.scale(1e-8f, rest);
+      k.compensated_axpy(1e-6f, y, x, rest);
+      k.ema(0.005f, y, x);
+      k.optimistic(0.02f, 0.01f, y, previous, x);
+      x.insert(x.end(), previous.begin(), previous.end());
+      x.insert(x.end(), rest.begin(), rest.end());
+      return x;
+    };
+    EXPECT_TRUE(SameBits(run(tested()), run(reference())));
+  }
+}
+
+TEST_P(KernelsTest, OptimizerBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    SCOPED_TRACE(n);
+    const auto run = [&](const Kernels& k) {
+      auto x = Gaussian("x", n), m = Gaussian("m", n), p = Gaussian("p", n);
+      std::vector<float> v(n, 0.01f);
+      for (int step = 0; step < 3; ++step) {
+        auto g = Gaussian("g" + std::to_string(step), n);
+        if (n > 4) g[3] = 0, g[4] = 1e-25f;
+        k.oadam(kStep, g, m, v, p, x);
+        k.adam(kStep, g, m, v, x);
+      }
+      for (const auto* state : {&m, &v, &p}) {
+        x.insert(x.end(), state->begin(), state->end());
+      }
+      return x;
+    };
+    EXPECT_TRUE(SameBits(run(tested()), run(reference())));
+  }
+}
+
+TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const Coding coding : kCodings) {
+      SCOPED_TRACE(testing::Message() << n << " coding " << Name(coding));
+      const auto x = Difficult("x", n);
+      EXPECT_EQ(Encoded(tested(), coding, x), Encoded(reference(), coding, x));
+      if (n == 0) continue;
+
+      auto mine = Difficult("replica", n);
+      auto expected = mine;
+      CodedArray coded(coding, n), wanted(coding, n);
+      for (int round = 0; round < 3; ++round) {
+        tested().encode(coding, x, mine, kKey, coded.scales.data(),
+                        coded.codes.data());
+        reference().encode(coding, x, expected, kKey, wanted.scales.data(),
+                           wanted.codes.data());
+        EXPECT_EQ(coded, wanted);
+        EXPECT_TRUE(SameBits(mine, expected));
+      }
+      EXPECT_TRUE(tested().all_finite(mine));
+    }
+  }
+}
+
+// Each chunk is searched from where the last one's k-th largest was.
+TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
+  constexpr size_t kChunks = 24;
+  auto x = Gaussian("x", kChunks * kChunkSize - 100);
+  const RngKey key(12);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t chunk = i / kChunkSize;
+    const uint64_t kind = key.Fold("kind").Below(6, chunk);
+    if (kind == 0) x[i] = 0;
+    if (kind == 1) x[i] = i % 3 == 0 ? -1.5f : 1.5f;  // ties
+    if (kind == 2) x[i] *= x[i] * x[i];
+    if (kind == 3) x[i] = static_cast<float>(key.Uniform(i));
+    x[i] *= std::ldexp(1.0f, static_cast<int>(key.Below(30, chunk)) - 15);
+  }
+  for (const uint16_t k : {1, 7, 64, 700, 4095}) {
+    EXPECT_EQ(Encoded(tested(), Coding::TopK(k), x),
+              Encoded(reference(), Coding::TopK(k), x))
+        << k;
+  }
+}
+
+TEST_P(KernelsTest, ApplyBitsAreThoseOfTheReferenceForEveryPairOfCodings) {
+  for (const size_t n : {size_t{5}, size_t{300}, size_t{4097}}) {
+    const auto a = Difficult("a", n), b = Difficult("b", n);
+    for (const Coding theirs : kCodings) {
+      const CodedArray t = Encoded(reference(), theirs, a);
+      const CodedSpan ts = t.span();
+      for (const Coding mine : kCodings) {
+        const CodedArray m = Encoded(reference(), mine, b);
+        const CodedSpan ms = m.span();
+        for (const int given : {0, 1, 2, 3, 4}) {
+          const auto run = [&](const Kernels& k) {
+            auto x = Gaussian("x", n), d = Gaussian("d", n);
+            k.apply(given & 1 || given == 4 ? &ts : nullptr,
+                    given & 2 || given == 4 ? &ms : nullptr, 0.3f,
+                    given == 4 ? std::span<float>() : d, x);
+            x.insert(x.end(), d.begin(), d.end());
+            return x;
+          };
+          EXPECT_TRUE(SameBits(run(tested()), run(reference())))
+              << Name(theirs) << " and " << Name(mine) << " given " << given
+              << " n " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ExchangedRolesNegateEveryIncrement) {
+  constexpr size_t kSize = 4500;
+  const auto a = Gaussian("a", kSize), b = Gaussian("b", kSize);
+  for (const Coding first : kCodings) {
+    for (const Coding second : kCodings) {
+      const CodedArray at = Encoded(tested(), first, a);
+      const CodedArray bt = Encoded(tested(), second, b);
+      const CodedSpan as = at.span(), bs = bt.span();
+      std::vector<float> here(kSize), there(kSize), x(kSize), y(kSize);
+      for (const auto& [p, q] :
+           {std::pair(&as, &bs),
+            std::pair<const CodedSpan*, const CodedSpan*>(&as, nullptr),
+            std::pair(&bs, &as)}) {
+        tested().apply(p, q, 0.3f, here, x);
+        tested().apply(q, p, 0.3f, there, y);
+      }
+      for (size_t i = 0; i < kSize; ++i) {
+        ASSERT_EQ(here[i], -there[i]) << i;
+        ASSERT_EQ(x[i], -y[i]) << i;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, AllWithinSeesOneLargeValueAnywhere) {
+  for (const size_t n : Sizes()) {
+    std::vector<float> x(n, -2.5f);
+    EXPECT_TRUE(tested().all_within(2.5f, x)) << n;
+    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+      for (const float bad :
+           {2.5000002f, -1e30f, std::numeric_limits<float>::quiet_NaN()}) {
+        const float good = std::exchange(x[i], bad);
+        EXPECT_FALSE(tested().all_within(2.5f, x)) << n << " at " << i;
+        x[i] = good;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, AllFiniteSeesOneBadValueAnywhere) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const size_t n : Sizes()) {
+    auto x = Difficult("x", n);
+    EXPECT_TRUE(tested().all_finite(x)) << n;
+    for (size_t i = 0; i<n; i += n> 300 ? 61 : 1) {
+      for (const float bad :
+           {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
+            -std::numeric_limits<float>::signaling_NaN()}) {
+        const float good = std::exchange(x[i], bad);
+        EXPECT_FALSE(tested().all_finite(x)) << n << " at " << i;
+        x[i] = good;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, LargestOfChunksIsThatOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const size_t chunk : {2, 3, 8, 16, 50, 65, 100, 500, 65536}) {
+      SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
+      auto x = Difficult("x", n), y = Difficult("y", n);
+      for (size_t i = 0; i < n; i += 3) x[i] = i % 2 == 0 ? 9.0f : -9.0f;
+      const auto places = [&](const Kernels& k, std::span<const float> other) {
+        std::vector<uint32_t> p((n + chunk - 1) / chunk);
+        k.largest(chunk, x, other, p);
+        return p;
+      };
+      EXPECT_EQ(places(tested(), {}), places(reference(), {}));
+      EXPECT_EQ(places(tested(), y), places(reference(), y));
+      for (const uint32_t p : places(tested(), {})) {
+        for (size_t i = p / chunk * chunk;
+             i < std::min(n, p / chunk * chunk + chunk); ++i) {
+          EXPECT_TRUE(std::abs(x[i]) < std::abs(x[p]) ||
+                      (std::abs(x[i]) == std::abs(x[p]) && i >= p));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, MostChangedIsThatOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const size_t chunk : {2, 3, 8, 16, 17, 50, 64, 256}) {
+      SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
+      auto x = Difficult("x", n);
+      const auto last = Gaussian("last", n);
+      for (size_t i = 0; i < n; i += 3) {  // ties
+        x[i] = i % 2 == 0 ? last[i] + 4096 : last[i] - 4096;
+      }
+      for (size_t i = 0; i < n; i += 7) x[i] = last[i];
+      if (n > 40) x[40] = std::numeric_limits<float>::quiet_NaN();
+      const size_t chunks = (n + chunk - 1) / chunk;
+      std::vector<std::byte> except(chunks);
+      for (size_t i = 0; i < chunks; ++i) {
+        const size_t size = std::min(chunk, n - i * chunk);
+        except[i] = static_cast<std::byte>(RngKey(3).Below(size, i));
+      }
+      const auto places = [&](const Kernels& k) {
+        auto p = except;
+        k.most_changed(chunk, x, last, p);
+        return p;
+      };
+      const auto found = places(tested());
+      EXPECT_EQ(found, places(reference()));
+      for (size_t i = 0; i < chunks; ++i) {
+        const auto change = [&](size_t k) {
+          return std::abs(x[i * chunk + k] - last[i * chunk + k]);
+        };
+        const size_t size = std::min(chunk, n - i * chunk);
+        const auto place = std::to_integer<size_t>(found[i]);
+        ASSERT_LT(place, size);
+        if (place == std::to_integer<size_t>(except[i])) {
+          EXPECT_TRUE(size == 1 ||
+                      (size == 2 && std::isnan(change(1 - place))));
+          continue;
+        }
+        for (size_t k = 0; k < size; ++k) {
+          if (k == std::to_integer<size_t>(except[i])) continue;
+          EXPECT_FALSE(change(k) > change(place) ||
+                       (change(k) == change(place) && k < place));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
+  for (const size_t n : Sizes()) {
+    for (const size_t chunk : {1, 3, 8, 50, 65, 500}) {
+      SCOPED_TRACE(testing::Message() << n << " in chunks of " << chunk);
+      const auto x = Difficult("x", n), y = Gaussian("y", n);
+      std::vector<float> bounds((n + chunk - 1) / chunk);
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        bounds[i] = static_cast<float>(i % 4);
+        // What is reached exactly counts.
+        if (i % 4 == 3) bounds[i] = std::abs(x[i * chunk] + y[i * chunk]);
+      }
+      const auto run = [&](const Kernels& k) {
+        std::vector<uint32_t> p(n);
+        p.resize(k.reaching(chunk, x, y, bounds, p));
+        return p;
+      };
+      const auto places = run(tested());
+      EXPECT_EQ(places, run(reference()));
+      size_t count = 0;
+      for (size_t i = 0; i < n; ++i) {
+        count += std::abs(x[i] + y[i]) >= bounds[i / chunk];
+      }
+      EXPECT_EQ(places.size(), count);
+      EXPECT_TRUE(std::ranges::is_sorted(places));
+    }
+  }
+}
+
+TEST_P(KernelsTest, SquaredNormHasOneOrderOfSummation) {
+  for (const size_t n : Sizes()) {
+    const auto x = Gaussian("x", n);
+    const double got = tested().squared_norm(x);
+    EXPECT_EQ(std::bit_cast<uint64_t>(got),
+              std::bit_cast<uint64_t>(reference().squared_norm(x)));
+    long double exact = 0;
+    for (const float v : x) exact += static_cast<long double>(v) * v;
+    EXPECT_NEAR(got, static_cast<double>(exact), 1e-12 * (1 + n));
+  }
+  const std::vector<float> huge(100, std::numeric_limits<float>::max());
+  EXPECT_TRUE(std::isfinite(tested().squared_norm(huge)));
+}
+
+TEST_P(KernelsTest, ValidSeesOneBadCodeAnywhere) {
+  for (const size_t n : {size_t{1}, size_t{7}, size_t{128}, size_t{300}}) {
+    for (const Coding coding : kCodings) {
+      CodedArray coded = Encoded(tested(), coding, Difficult("x", n));
+      EXPECT_TRUE(tested().valid(coding, n, coded.codes));
+      for (size_t i = 0; i < coded.codes.size(); ++i) {
+        const std::byte good = coded.codes[i];
+        for (int value = 0; value < 256; value += i % 13 == 0 ? 1 : 8) {
+          coded.codes[i] = static_cast<std::byte>(value);
+          ASSERT_EQ(tested().valid(coding, n, coded.codes),
+                    reference().valid(coding, n, coded.codes))
+              << "byte " << i << " = " << value;
+        }
+        coded.codes[i] = good;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, ValidRefusesWhatTheEncoderNeverWrites) {
+  std::vector<std::byte> codes(512);
+  codes[300] = std::byte{0x80};
+  EXPECT_FALSE(tested().valid(Coding::kInt8, 512, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, 1024, codes));
+  codes[300] = std::byte{0x08};
+  EXPECT_TRUE(tested().valid(Coding::kInt8, 512, codes));
+  EXPECT_FALSE(tested().valid(Coding::kInt4, 1024, codes));
+  for (const float bad : {0x1.000002p100f, -0x1.000002p100f,
+                          std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<std::byte> values(512);
+    std::memcpy(&values[64], &bad, 4);
+    EXPECT_FALSE(tested().valid(Coding::kF32, 128, values)) << bad;
+  }
+}
+
+TEST_P(KernelsTest, ValidWithinSeesOneValueAnywhere) {
+  constexpr size_t kSize = 300;
+  for (const Coding coding : {Coding::kF32, Coding::kBf16}) {
+    const size_t bytes = CodeBytes(coding, kSize) / kSize;
+    for (size_t i = 0; i < kSize; i += 7) {
+      for (const float value : {-2.5f, 2.5f, 2.0f}) {
+        std::vector<std::byte> values(CodeBytes(coding, kSize));
+        const uint32_t bits =
+            std::bit_cast<uint32_t>(value) >> (32 - 8 * bytes);
+        std::memcpy(&values[i * bytes], &bits, bytes);
+        EXPECT_EQ(tested().valid_within(coding, kSize, values, 2.0f),
+                  value == 2.0f);
+        EXPECT_TRUE(tested().valid_within(coding, kSize, values, 2.5f));
+      }
+    }
+  }
+}
+
+TEST(BlockScaleTest, IsBf16RoundedUpAndNeverTooSmall) {
+  for (const float levels : {7.0f, 127.0f}) {
+    for (uint64_t i = 0; i < 20000; ++i) {
+      const auto absmax = static_cast<float>(
+          std::ldexp(1 + RngKey(3).Uniform(i),
+                     static_cast<int>(RngKey(4).Below(219, i)) - 119));
+      const float scale = BlockScale(absmax, levels);
+      EXPECT_EQ(std::bit_cast<uint32_t>(scale) & 0xffff, 0u);
+      EXPECT_LE(absmax / scale, levels);
+      EXPECT_LE(scale, absmax / levels * (1 + 0x1p-7f));
+    }
+    EXPECT_EQ(BlockScale(0, levels), 0);
+    EXPECT_EQ(BlockScale(1e-38f, levels), 0);
+    EXPECT_EQ(BlockScale(std::numeric_limits<float>::infinity(), levels),
+              BlockScale(kMaxMagnitude, levels));
+  }
+}
+
+TEST(NearestScaleTest, IsBf16HalfToEvenAndBounded) {
+  EXPECT_EQ(NearestScale(1, 1), 1);
+  EXPECT_EQ(NearestScale(0x1.01p0f, 1), 0x1.00p0f);
+  EXPECT_EQ(NearestScale(0x1.03p0f, 1), 0x1.04p0f);
+  EXPECT_EQ(NearestScale(0x1.010002p0f, 1), 0x1.02p0f);
+  EXPECT_EQ(NearestScale(1e-39f, 1), 0);
+  EXPECT_EQ(NearestScale(0x1p-126f, 1), 0x1p-126f);
+  for (const float largest : {1.0f, 10.0f}) {
+    EXPECT_EQ(NearestScale(std::numeric_limits<float>::infinity(), largest),
+              BlockScale(kMaxMagnitude, largest));
+  }
+}
+
+TEST(DitherTest, IsUniformAndAFunctionOfKeyAndPlace) {
+  constexpr uint32_t kDraws = 1 << 18;
+  for (const uint64_t key : {uint64_t{0}, uint64_t{1}, RngKey(5).Bits(0)}) {
+    double sum = 0, squares = 0, lagged = 0;
+    for (uint32_t i = 0; i < kDraws; ++i) {
+      const double u = Dither(key, i);
+      ASSERT_GE(u, 0);
+      ASSERT_LT(u, 1);
+      sum += u, squares += u * u,
+          lagged += (u - 0.5) * (Dither(key, i + 1) - 0.5);
+    }
+    // Four standard errors.
+    EXPECT_NEAR(sum / kDraws, 0.5, 4 * 0.2887 / 512);
+    EXPECT_NEAR(squares / kDraws, 1.0 / 3, 4 * 0.2981 / 512);
+    EXPECT_NEAR(lagged / kDraws, 0, 4 / 12.0 / 512);
+  }
+  EXPECT_NE(Dither(1, 7), Dither(2, 7));
+  EXPECT_NE(Dither(1, 7), Dither(uint64_t{1} << 32 | 1, 7));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,272 @@
+// `gossamer lab --rehearse` and `gossamer compare --rehearse`: runs predicted
+// in virtual time, against what arithmetic says of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/testing/cli_program.h"
+
+namespace gossamer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+constexpr char kNetwork[] = "name: \"far\"\nlink { rtt: \"100ms\" ";
+
+class Rehearse : public Cli {
+ protected:
+  void SetUp() override {
+    Write("far.textproto", absl::StrCat(kNetwork, "}\n"));
+    Write("c.textproto",
+          "name: \"r\" peers: 4 rounds: 100 mixing { codec: \"dense-f32\" } "
+          "game { synthetic { parameters: 20000 step_time: \"40ms\" } }");
+  }
+  // Of a run with these changes, on far.textproto.
+  ordered_json Summary(const std::string& more) {
+    const Result r =
+        Run("lab --rehearse --scenario far.textproto --config c.textproto "
+            "--overwrite --json " +
+            more);
+    if (r.code != 0) throw std::runtime_error(r.err);
+    return ordered_json::parse(r.out)["summary"];
+  }
+};
+
+TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
+  // h = 0: step + L; h = 1: max(step, L); h = 2: the step alone.
+  for (const auto& [h, seconds] :
+       {std::pair(0, 0.090), {1, 0.050}, {2, 0.040}}) {
+    const ordered_json s =
+        Summary(absl::StrCat("--set mixing.overlap_steps=", h));
+    EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), seconds,
+                0.03 * seconds)
+        << h;
+    // Of four peers' two edges; the last round does not wait for what is due
+    // after it.
+    EXPECT_GE(s["corrections"], 4 * 2 * (h > 1 ? 101 - h : 100));
+  }
+}
+
+TEST_F(Rehearse, ARateCountsPackets) {
+  // 80 kB at 8 Mbit/s of 1500-byte packets on each of two links of a host.
+  Write("far.textproto", absl::StrCat(kNetwork, "rate: \"8mbit\" }\n"));
+  const ordered_json s = Summary("--set mixing.overlap_steps=0");
+  const double transfer = 8e4 / 1e6 * 1500 / 1448;
+  EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(),
+              0.040 + 0.050 + transfer, 0.005);
+}
+
+// Two sites of four: the exact share of far pairs, of what is counted by link.
+TEST_F(Rehearse, SkewedPairsCrossRarely) {
+  const auto far_bytes = [this](const std::string& schedule) {
+    const Result r =
+        Run("lab --rehearse --scenario far.textproto --config c.textproto "
+            "--overwrite --out sites --set peers=8 --set rounds=300 "
+            "--set mixing.schedule=" +
+            schedule);
+    if (r.code != 0) throw std::runtime_error(r.err);
+    const auto network =
+        ordered_json::parse(ReadAll(folder_.path() + "/sites/network.json"));
+    double bytes = 0;
+    for (const auto& link : network["links"]) {
+      if ((link["from"] < 4) != (link["to"] < 4)) {
+        bytes += link["bytes"].get<double>();
+      }
+    }
+    return bytes;
+  };
+  // 300 rounds of 16/7 far pairs, 80 kB each way.
+  const double plain = far_bytes("random-matching");
+  EXPECT_NEAR(plain, 300 * 16 / 7.0 * 2 * 8e4, 0.1 * plain);
+  const double skewed = far_bytes(
+      "locality-skewed --set mixing.sites='a:1-4 b:5-8' "
+      "--set mixing.variance_budget=1");
+  // L = 3/7 and D = 1 make s* = 5.9 and Z = 3.1.
+  EXPECT_NEAR(plain / skewed, 3.1, 0.4);
+}
+
+// The setting of deploy/configs/two_sites.textproto: what crosses between the
+// sites, and how far apart peers are from round 100 on.
+TEST_F(Rehearse, TwoSitesSaveTwoThirdsOfWhatCrosses) {
+  Write("sites.textproto",
+        "name: \"s\" peers: 16 rounds: 600 step { optimizer: \"sgd\" "
+        "generator_learning_rate: 0.05 discriminator_learning_rate: 0.05 } "
+        "mixing { variance_budget: 1.15 codec: \"innov-int4\" "
+        "overlap_steps: 1 } "
+        "game { quadratic { dimension: 5000 heterogeneity: 1 } }");
+  const auto run = [this](const std::string& more) {
+    const Result r =
+        Run("lab --rehearse --step-time 40ms --scenario far.textproto "
+            "--config sites.textproto --overwrite --out two " +
+            more);
+    if (r.code != 0) throw std::runtime_error(r.err);
+    double bytes = 0, distance = 0;
+    int samples = 0;
+    const auto network =
+        ordered_json::parse(ReadAll(folder_.path() + "/two/network.json"));
+    for (const auto& link : network["links"]) {
+      if ((link["from"] < 8) != (link["to"] < 8)) {
+        bytes += link["bytes"].get<double>();
+      }
+    }
+    std::istringstream lines(ReadAll(folder_.path() + "/two/consensus.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const ordered_json sample = ordered_json::parse(line);
+      if (sample["round"] < 100) continue;
+      distance += sample["consensus_distance"].get<double>();
+      ++samples;
+    }
+    return std::pair(bytes, distance / samples);
+  };
+  double farther = 0;
+  for (const int seed : {1, 2, 3}) {
+    const std::string set = absl::StrCat("--set seed=", seed);
+    const auto plain = run(set + " --set mixing.schedule=random-matching");
+    const auto skewed = run(set +
+                            " --set mixing.schedule=locality-skewed "
+                            "--set mixing.sites='a:1-8 b:9-16'");
+    EXPECT_GE(plain.first / skewed.first, 3) << seed;
+    farther += skewed.second / plain.second / 3;
+  }
+  EXPECT_LE(farther, 1.5);
+}
+
+TEST_F(Rehearse, OutagesHoldRoundsUp) {
+  const double calm = Summary("")["training_seconds"];
+  Write("far.textproto",
+        absl::StrCat(kNetwork,
+                     "}\nlink { a: \"host-0\" b: \"host-1\" "
+                     "outage { from: \"2s\" to: \"3s\" } }\n"));
+  const double held = Summary("")["training_seconds"];
+  EXPECT_NEAR(held - calm, 1, 0.1);
+}
+
+TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
+  const ordered_json s = Summary(
+      "--set rounds=400 --set mixing.overlap_steps=auto "
+      "--set mixing.deadline=none");
+  EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // 20 with h = 1
+}
+
+TEST_F(Rehearse, TheSameAgainIsTheSame) {
+  const auto left = [this] {
+    Summary("--set mixing.schedule=permuted-ring");
+    const std::string run = folder_.path() + "/runs/r/";
+    return std::pair(ReadAll(run + "peer-2/metrics.jsonl"),
+                     ReadAll(run + "consensus.jsonl"));
+  };
+  const auto first = left();
+  EXPECT_FALSE(first.first.empty());
+  EXPECT_FALSE(first.second.empty());
+  EXPECT_EQ(first, left());
+}
+
+TEST_F(Rehearse, CentralizedTrainingIsAStepAndAnAllReduce) {
+  const ordered_json s = Summary(
+      "--set algorithm=cp-oadam --set mixing.all_reduce=mesh "
+      "--set mixing.overlap_steps=0");
+  // Two messages one after the other: reduce-scatter, then all-gather.
+  EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), 0.140, 0.005);
+}
+
+TEST_F(Rehearse, StepsOfARunStandForNetworks) {
+  Summary("");
+  Write("gan.textproto", "name: \"g\" peers: 4 rounds: 50");
+  const Result r =
+      Run("lab --rehearse --scenario far.textproto --config gan.textproto "
+          "--steps-of runs/r --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const double rate =
+      ordered_json::parse(r.out)["summary"]["rounds_per_second"];
+  EXPECT_NEAR(rate, 20, 0.6);
+  const auto told =
+      ordered_json::parse(ReadAll(folder_.path() + "/runs/g/conditions.json"));
+  EXPECT_EQ(told["step_times"], "measured in runs/r");
+}
+
+TEST_F(Rehearse, ComparisonsNeedNoLab) {
+  const Result r =
+      Run("compare --config c.textproto --rehearse --rtt 0ms,100ms "
+          "--algorithms dp-oadam,cp-oadam --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto settings = ordered_json::parse(r.out)["games"][0]["settings"];
+  ASSERT_EQ(settings.size(), 4u);
+  EXPECT_EQ(settings[2]["network"], "100ms, rehearsed");
+  EXPECT_GT(settings[2]["rounds_per_second_mean"].get<double>(),
+            2 * settings[3]["rounds_per_second_mean"].get<double>());
+}
+
+// What is kept is what the command stands for.
+TEST_F(Rehearse, AComparisonOfOtherConditionsIsRefused) {
+  const std::string compare =
+      "compare --config c.textproto --rehearse --scenarios far.textproto "
+      "--algorithms dp-oadam --step-time ";
+  ASSERT_EQ(Run(compare + "10ms").code, 0);
+  const Result again = Run(compare + "10ms");
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, HasSubstr("kept, it has finished"));
+
+  const auto refused = [&](const std::string& command,
+                           const std::string& difference) {
+    const Result r = Run(command);
+    EXPECT_EQ(r.code, 2) << command;
+    EXPECT_THAT(r.err, HasSubstr(difference + "\n")) << command;
+    EXPECT_THAT(r.err, HasSubstr("choose another --name")) << command;
+  };
+  refused(compare + "50ms", "step_times: \"10ms\" -> \"50ms\"");
+  refused(compare + "10ms --set evaluation.samples=64",
+          "modified: evaluation.samples: 1024 -> 64");
+  Write("far.textproto",
+        "name: \"far\"\nlink { rtt: \"100ms\" rate: \"8mbit\" }");
+  refused(compare + "10ms",
+          "scenario/links/0/bits_per_second: null -> 8000000");
+  fs::remove(folder_.path() +
+             "/runs/compare-r/far--rehearsed/dp-oadam-seed-1/conditions.json");
+  refused(compare + "10ms", "place: none -> \"rehearsal\"");
+}
+
+TEST_F(Rehearse, WhatIsMissingIsAskedFor) {
+  Write("gan.textproto", "name: \"g\" peers: 4");
+  Write("q.textproto", "name: \"q\" game { quadratic { dimension: 64 } }");
+  Write("two.textproto", "name: \"two\" hosts: 2 link { rtt: \"1ms\" }");
+  const std::string lab = "lab --rehearse --scenario far.textproto --config ";
+  const struct {
+    std::string command, says;
+  } wrong[] = {
+      {lab + "gan.textproto", "--steps-of a run"},
+      {lab + "gan.textproto --step-time 40ms", "--parameters"},
+      {lab + "c.textproto --step-time 40", "with its unit"},
+      {lab + "gan.textproto --steps-of nowhere", "--steps-of: nowhere: not a"},
+      {lab + "c.textproto --step-time 1ms --steps-of x", "give one"},
+      {lab + "c.textproto --resume", "no checkpoints"},
+      {"lab --scenario far.textproto --config c.textproto --step-time 1ms",
+       "are of --rehearse"},
+      {"lab --rehearse --scenario far.textproto", "exactly one of"},
+      {"lab --rehearse --scenario two.textproto --config c.textproto",
+       "2 hosts"},
+      {"compare --config c.textproto --rehearse", "give --scenarios or --rtt"},
+      {"compare --config q.textproto --rehearse --rtt 1ms",
+       "how long does a step take"},
+      {"compare --config gan.textproto --rehearse --rtt 1ms",
+       "no networks are trained"},
+  };
+  for (const auto& w : wrong) {
+    const Result r = Run(w.command);
+    EXPECT_EQ(r.code, 2) << w.command << "\n" << r.err;
+    EXPECT_THAT(r.err, HasSubstr(w.says)) << w.command;
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

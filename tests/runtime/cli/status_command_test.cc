@@ -1,0 +1,90 @@
+// gossamer status, asked of a service whose peers are in trouble.
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "nlohmann/json.hpp"
+#include "proto/topology.grpc.pb.h"
+#include "runtime/service/sqlite_store.h"
+#include "runtime/service/topology_service.h"
+#include "tests/testing/cli_program.h"
+#include "topology/fleet/protocol.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class StatusCommandTest : public Cli {
+ protected:
+  StatusCommandTest() {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = 3;
+    service_ = *TopologyService::Create(
+        options, *SqliteStore::Open(folder_.path() + "/fleet.sqlite"),
+        [] { return absl::Now(); }, [](const std::string&) {});
+    server_ = *StartTopologyServer("127.0.0.1:0", service_.get());
+    stub_ = wire::Topology::NewStub(
+        grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+    for (const uint64_t id : {1, 2}) {
+      wire::RegisterRequest request;
+      request.set_protocol_version(kControlVersions.newest);
+      request.set_run_id("run");
+      request.set_peer_id(id);
+      request.set_boot_id(id);
+      request.set_address(absl::StrCat("127.0.0.1:", id));
+      grpc::ClientContext context;
+      wire::RegisterResponse response;
+      EXPECT_TRUE(stub_->Register(&context, request, &response).ok());
+    }
+  }
+  ~StatusCommandTest() override {
+    server_.server->Shutdown(std::chrono::system_clock::now());
+  }
+  std::string address() const {
+    return absl::StrCat("127.0.0.1:", server_.port);
+  }
+
+  std::unique_ptr<TopologyService> service_;
+  TopologyServer server_;
+  std::unique_ptr<wire::Topology::Stub> stub_;
+};
+
+TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
+  wire::HeartbeatRequest request;
+  request.set_run_id("run");
+  request.set_peer_id(2);
+  request.set_boot_id(2);
+  (*request.mutable_events())["edge_refused"] = 3;
+  (*request.mutable_events())["checkpoint_failed"] = 12;
+  (*request.mutable_events())["of_a_later_release"] = 1;
+  grpc::ClientContext context;
+  wire::HeartbeatResponse response;
+  ASSERT_TRUE(stub_->Heartbeat(&context, request, &response).ok());
+
+  const Result text = Run("status --topology " + address());
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      HasSubstr("peer 2 has told of checkpoint_failed 12, edge_refused 3\n"));
+  EXPECT_THAT(text.out, Not(HasSubstr("peer 1 has told")));
+  const Result result = Run("status --json --topology " + address());
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json peers = Json::parse(result.out)["peers"];
+  EXPECT_EQ(peers[0]["events"], Json::object());
+  EXPECT_EQ(peers[1]["events"],
+            Json({{"checkpoint_failed", 12}, {"edge_refused", 3}}));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,96 @@
+#include "runtime/membership/static_membership.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/sim/virtual_loop.h"
+
+namespace gossamer {
+namespace {
+
+View ViewOf(int peers) {
+  View view;
+  view.run_id = "run";
+  for (int i = 1; i <= peers; ++i) {
+    view.members.push_back({.id = {static_cast<uint64_t>(i)}, .address = "a"});
+  }
+  return view;
+}
+
+PeerReport AtRound(uint64_t round) {
+  PeerReport report;
+  report.round = round;
+  return report;
+}
+
+TEST(StaticMembershipTest, ShowsTheViewAndTheFurthestRound) {
+  VirtualLoop loop;
+  StaticFleet fleet(ViewOf(2));
+  const auto one = fleet.Join({1}, &loop);
+  const auto two = fleet.Join({2}, &loop);
+  EXPECT_EQ(one->view().epoch, 1);
+  EXPECT_EQ(one->view().RankOf({2}), 1);
+  EXPECT_FALSE(one->fleet_round());
+  two->Report(AtRound(9));
+  one->Report(AtRound(4));
+  EXPECT_EQ(one->fleet_round(), 9);
+  EXPECT_EQ(fleet.reports().at({1}).round, 4);
+}
+
+TEST(StaticMembershipTest, StopsWhenAllHaveAcknowledged) {
+  VirtualLoop loop;
+  StaticFleet fleet(ViewOf(2), 5);
+  const auto one = fleet.Join({1}, &loop);
+  const auto two = fleet.Join({2}, &loop);
+  int changes = 0;
+  one->SetOnChange([&changes] { ++changes; });
+  two->Report(AtRound(10));
+  one->RequestStop();
+  EXPECT_EQ(one->stop().round, 15);
+  EXPECT_EQ(changes, 0);  // never inline
+  loop.Run();
+  EXPECT_EQ(changes, 1);
+  one->AcknowledgeStop(15);
+  EXPECT_FALSE(one->stop().committed);
+  two->AcknowledgeStop(15);
+  EXPECT_TRUE(two->stop().committed);
+  loop.Run();
+  EXPECT_EQ(changes, 2);
+}
+
+TEST(StaticMembershipTest, WhoeverHasBegunTheProposedRoundGetsALaterOne) {
+  VirtualLoop loop;
+  StaticFleet fleet(ViewOf(2), 5);
+  const auto one = fleet.Join({1}, &loop);
+  const auto two = fleet.Join({2}, &loop);
+  one->RequestStop();
+  EXPECT_EQ(one->stop().round, 6);
+  one->AcknowledgeStop(6);
+  two->BeginRound(6);
+  EXPECT_EQ(one->stop().round, 11);
+  two->AcknowledgeStop(11);
+  EXPECT_FALSE(one->stop().committed);
+  one->AcknowledgeStop(11);
+  EXPECT_TRUE(one->stop().committed);
+}
+
+TEST(StaticMembershipTest, WhoHasLeftIsNotWaitedForNorNotified) {
+  VirtualLoop loop;
+  StaticFleet fleet(ViewOf(2), 5);
+  auto one = fleet.Join({1}, &loop);
+  const auto two = fleet.Join({2}, &loop);
+  bool called = false;
+  one->SetOnChange([&called] { called = true; });
+  two->RequestStop();
+  two->AcknowledgeStop(two->stop().round);
+  EXPECT_FALSE(two->stop().committed);
+  one.reset();
+  EXPECT_TRUE(two->stop().committed);
+  loop.Run();
+  EXPECT_FALSE(called);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,583 @@
+// The client against a real service on a loopback port.
+
+#include "runtime/membership/topology_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "algorithms/base/mutex.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/cli/fleet_client.h"
+#include "runtime/membership/grpc_topology_client.h"
+#include "runtime/service/sqlite_store.h"
+#include "runtime/service/topology_service.h"
+#include "tests/runtime/transport/hostile_server.h"
+#include "tests/testing/peak_memory.h"
+#include "tests/testing/temporary_folder.h"
+#include "topology/fleet/protocol.h"
+#include "topology/fleet/sketch.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The longest that a test waits for something that will happen.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+class Service {
+ public:
+  Service(const std::string& state, int peers, int port = 0) {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = peers;
+    options.heartbeat = absl::Milliseconds(20);
+    auto store = SqliteStore::Open(state);
+    EXPECT_TRUE(store.ok()) << store.status();
+    auto service = TopologyService::Create(
+        options, *std::move(store), [this] { return clock_.Now(); },
+        [](const std::string&) {});
+    EXPECT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    auto server = StartTopologyServer("127.0.0.1:" + std::to_string(port),
+                                      service_.get());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  ~Service() { server_.server->Shutdown(std::chrono::system_clock::now()); }
+
+  int port() const { return server_.port; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
+  TopologyService& service() { return *service_; }
+
+ private:
+  SteadyWallClock clock_;
+  std::unique_ptr<TopologyService> service_;
+  TopologyServer server_;
+};
+
+// A client on the loop of its own, driven from the test's thread.
+class Peer {
+ public:
+  Peer(const std::string& service, uint64_t id, uint64_t boot,
+       uint64_t layout = 1,
+       std::function<absl::Status(const wire::ViewMessage&)> check_view = {},
+       std::vector<uint64_t> checkpoint_rounds = {}) {
+    TopologyClientOptions options;
+    options.check_view = std::move(check_view);
+    options.service = service;
+    options.run_id = "run";
+    options.peer_id = {id};
+    options.boot_id = boot;
+    options.address = "127.0.0.1:" + std::to_string(boot);
+    options.layout_fingerprint = layout;
+    options.configuration_hash = 1;
+    options.events = &events_;
+    options.checkpoint_rounds = std::move(checkpoint_rounds);
+    client_ = std::make_unique<TopologyClient>(
+        options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
+    client_->SetOnChange([this] { Copy(); });
+    client_->SetOnRefused([this](const absl::Status& s) {
+      MutexLock lock(&mu_);
+      refused_ = s;
+      changed_.SignalAll();
+    });
+    client_->SetOnViewRefused([this](const absl::Status&) {
+      MutexLock lock(&mu_);
+      ++views_refused_;
+    });
+    client_->SetOnService([this](const absl::Status& s) {
+      MutexLock lock(&mu_);
+      service_changes_.push_back(s);
+      changed_.SignalAll();
+    });
+    loop_.Start();
+    Do([](TopologyClient& c) { c.Start(); });
+  }
+  ~Peer() {
+    loop_.PostAndWait([this] { client_.reset(); }, kPatience);
+  }
+
+  void Do(std::function<void(TopologyClient&)> action) {
+    EXPECT_TRUE(
+        loop_.PostAndWait([this, action] { action(*client_); }, kPatience));
+  }
+  void CountEvent(EventKind kind, uint64_t times) {
+    Do([=, this](TopologyClient&) { events_.Add(kind, times); });
+  }
+  // True once `condition` holds of what the client last told.
+  bool Wait(std::function<bool(const Peer&)> condition) {
+    MutexLock lock(&mu_);
+    return changed_.AwaitFor(&mu_, kPatience, [&] { return condition(*this); });
+  }
+  bool WaitForView(uint64_t epoch) {
+    return Wait([epoch](const Peer& p) { return p.view_.epoch >= epoch; });
+  }
+
+  // Under mu_, in Wait().
+  View view_;
+  StopState stop_;
+  std::optional<uint64_t> fleet_round_;
+  uint32_t registered_ = 0;
+  absl::Status refused_;
+  std::vector<absl::Status> service_changes_;
+  size_t donors_ = 0;
+  int views_refused_ = 0;
+
+ private:
+  void Copy() {
+    MutexLock lock(&mu_);
+    view_ = client_->view();
+    stop_ = client_->stop();
+    fleet_round_ = client_->fleet_round();
+    registered_ = client_->registered();
+    donors_ = client_->donors().size();
+    changed_.SignalAll();
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  EventTally events_;  // on the loop
+  std::unique_ptr<TopologyClient> client_;
+  RealLoop loop_;
+};
+
+wire::FleetStatus StatusOf(const Service& service) {
+  auto stub = wire::Topology::NewStub(grpc::CreateChannel(
+      service.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(gpr_time_from_millis(10'000, GPR_TIMESPAN));
+  wire::FleetStatus status;
+  EXPECT_TRUE(stub->GetStatus(&context, {}, &status).ok());
+  return status;
+}
+
+TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 0, 11);
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.registered_ == 1; }));
+  Peer two(service.address(), 0, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  two.Do([](TopologyClient& c) {
+    EXPECT_EQ(c.view().RankOf(c.peer_id()), 1);
+    PeerReport report;
+    report.round = 42;
+    c.Report(report);
+  });
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+}
+
+// As after a crash that lost the disk, in one process; and status says so.
+TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer unknown("127.0.0.1:1", 1, 10);  // nobody answers there
+  unknown.Do([](TopologyClient& c) { EXPECT_FALSE(c.BeginAnew()); });
+  Peer one(service.address(), 1, 11), two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  PeerReport report;
+  report.round = 42;
+  for (Peer* peer : {&one, &two}) {
+    peer->Do([&](TopologyClient& c) { c.Report(report); });
+  }
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
+  report.spoilt = 1;
+  one.Do([&](TopologyClient& c) {
+    c.Report(report);
+    EXPECT_TRUE(c.BeginAnew());
+    EXPECT_EQ(c.view().epoch, 0u);
+  });
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.donors_ == 1; }));
+  one.Do([](TopologyClient& c) { c.SetReady(); });
+  ASSERT_TRUE(one.WaitForView(1));
+  EXPECT_EQ(StatusOf(service).peers(0).spoilt(), 1u);
+}
+
+TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  two.CountEvent("checkpoint_failed", 1);
+  two.CountEvent("checkpoint_failed", 10);
+  two.CountEvent("checkpoint", 5);  // nothing is wrong: it does not travel
+  wire::FleetStatus status = StatusOf(service);
+  const auto failed = [&status] {
+    const auto& events = status.peers(1).events();
+    const auto it = events.find("checkpoint_failed");
+    return it == events.end() ? 0 : it->second;
+  };
+  for (int i = 0; i < 10000 && failed() < 11; ++i) status = StatusOf(service);
+  EXPECT_EQ(status.peers(1).events_size(), 1);
+  EXPECT_EQ(failed(), 11u);
+  EXPECT_TRUE(status.peers(0).events().empty());
+}
+
+TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 1);
+  std::atomic<int> checked = 0;
+  Peer doubter(service.address(), 1, 11, 1, [&checked](const auto& view) {
+    // The first few are forged, or so it thinks.
+    return ++checked < 3 ? absl::UnauthenticatedError("forged")
+                         : absl::OkStatus();
+  });
+  ASSERT_TRUE(doubter.WaitForView(1));
+  doubter.Wait([](const Peer& p) {
+    EXPECT_EQ(p.views_refused_, 2);
+    EXPECT_TRUE(p.refused_.ok());
+    return true;
+  });
+}
+
+// A fleet of eight takes no more than 64 KiB, of whatever the service likes to
+// say besides; one of more takes more.
+TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
+  static_assert(MaxAnswerBytes(8 * kMostGrowth) == 64 << 10);
+  static_assert(MaxAnswerBytes(kMaxPeers) == kMaxAnswerBytes);
+  wire::FleetStatus status;  // of which a registration knows no field
+  status.set_run_id(std::string((64 << 10) + 1, 'x'));
+  const HostileServer talkative(status.SerializeAsString());
+  const auto answer = [&](int peers) {
+    RealLoop loop;
+    auto calls =
+        MakeGrpcTopologyCalls(talkative.address(), &loop, nullptr, kPatience,
+                              MaxAnswerBytes(kMostGrowth * peers));
+    loop.Start();
+    absl::Notification heard;
+    absl::Status answered;
+    loop.Post([&] {
+      calls->Register({}, [&](const absl::Status& s, const auto&) {
+        answered = s;
+        heard.Notify();
+      });
+    });
+    heard.WaitForNotification();
+    loop.PostAndWait([&] { calls.reset(); }, kPatience);
+    return answered;
+  };
+  EXPECT_TRUE(absl::IsResourceExhausted(answer(8))) << answer(8);
+  EXPECT_TRUE(answer(64).ok()) << answer(64);
+  FleetClient small(talkative.address(), nullptr, MaxAnswerBytes(8));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(small.GetStatus("run", kPatience).status()));
+  EXPECT_TRUE(
+      FleetClient(talkative.address()).GetStatus("run", kPatience).ok());
+}
+
+TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {
+  const HostileServer hostile;
+  RealLoop loop;
+  auto calls =
+      MakeGrpcTopologyCalls(hostile.address(), &loop, nullptr, kPatience);
+  loop.Start();
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  absl::Notification heard;
+  absl::Status answer;
+  loop.Post([&] {
+    calls->Register({}, [&](const absl::Status& status, const auto&) {
+      answer = status;
+      heard.Notify();
+    });
+  });
+  heard.WaitForNotification();
+  EXPECT_TRUE(absl::IsUnimplemented(answer)) << answer;
+  loop.PostAndWait([&] { calls.reset(); }, kPatience);
+  // Nor by whom people ask.
+  FleetClient client(hostile.address());
+  const auto status = client.GetStatus("run", kPatience);
+  EXPECT_TRUE(absl::IsUnimplemented(status.status())) << status.status();
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
+}
+
+TEST(TopologyClientTest, WaitsForAServiceThatIsNotThereYet) {
+  TemporaryFolder folder;
+  int port = 0;
+  { port = Service(folder.path() + "/a.sqlite", 1).port(); }
+  Peer peer("127.0.0.1:" + std::to_string(port), 1, 11);
+  ASSERT_TRUE(
+      peer.Wait([](const Peer& p) { return !p.service_changes_.empty(); }));
+  Service service(folder.path() + "/b.sqlite", 1, port);
+  ASSERT_TRUE(peer.WaitForView(1));
+  EXPECT_TRUE(peer.Wait([](const Peer& p) {
+    return p.service_changes_.size() == 2 && p.service_changes_[1].ok();
+  }));
+  peer.Wait([](const Peer& p) {
+    EXPECT_THAT(std::string(p.service_changes_[0].message()),
+                HasSubstr("waiting for it"));
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, KeepsItsViewOverARestartOfTheService) {
+  TemporaryFolder folder;
+  const std::string state = folder.path() + "/fleet.sqlite";
+  auto service = std::make_unique<Service>(state, 2);
+  const int port = service->port();
+  Peer one(service->address(), 1, 11);
+  Peer two(service->address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  uint64_t generation = 0;
+  one.Wait([&](const Peer& p) {
+    generation = p.view_.generation;
+    return true;
+  });
+  service.reset();
+  ASSERT_TRUE(
+      one.Wait([](const Peer& p) { return p.service_changes_.size() == 1; }));
+  ASSERT_TRUE(
+      two.Wait([](const Peer& p) { return p.service_changes_.size() == 1; }));
+  service = std::make_unique<Service>(state, 2, port);
+  ASSERT_TRUE(
+      one.Wait([](const Peer& p) { return p.service_changes_.size() == 2; }));
+  ASSERT_TRUE(
+      two.Wait([](const Peer& p) { return p.service_changes_.size() == 2; }));
+  two.Do([](TopologyClient& c) {
+    PeerReport report;
+    report.round = 77;
+    c.Report(report);
+  });
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 77; }));
+  one.Wait([&](const Peer& p) {
+    EXPECT_EQ(p.view_.epoch, 1);
+    EXPECT_EQ(p.view_.generation, generation);
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, TheFleetAgreesOnItsEnd) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  one.Do([](TopologyClient& c) { c.RequestStop(); });
+  for (Peer* peer : {&one, &two}) {
+    ASSERT_TRUE(peer->Wait([](const Peer& p) { return p.stop_.round != 0; }));
+    peer->Do([](TopologyClient& c) { c.AcknowledgeStop(c.stop().round); });
+  }
+  for (Peer* peer : {&one, &two}) {
+    ASSERT_TRUE(peer->Wait([](const Peer& p) { return p.stop_.committed; }));
+  }
+  for (Peer* peer : {&one, &two}) {
+    absl::Notification finished;
+    peer->Do([&finished](TopologyClient& c) {
+      c.Finish(kPatience, [&finished] { finished.Notify(); });
+    });
+    ASSERT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+  }
+  EXPECT_TRUE(service.service().Tick()->finished);
+}
+
+TEST(TopologyClientTest, FinishDoesNotWaitForAServiceThatIsGone) {
+  TemporaryFolder folder;
+  auto service = std::make_unique<Service>(folder.path() + "/fleet.sqlite", 1);
+  Peer one(service->address(), 1, 11);
+  ASSERT_TRUE(one.WaitForView(1));
+  service.reset();
+  absl::Notification finished;
+  one.Do([&finished](TopologyClient& c) {
+    c.Finish(absl::Milliseconds(50), [&finished] { finished.Notify(); });
+  });
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience));
+}
+
+// The fleet has ended, and its service is that of another one by now.
+TEST(TopologyClientTest, WhoHasTrainedToTheEndIsNotRefused) {
+  TemporaryFolder folder;
+  std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite", 1);
+  const int port = service->port();
+  Peer one(service->address(), 1, 11);
+  ASSERT_TRUE(one.WaitForView(1));
+  service.reset();
+  service.emplace(folder.path() + "/b.sqlite", 1, port);
+  absl::Notification finished;
+  one.Do([&finished](TopologyClient& c) {
+    c.Finish(kPatience, [&finished] { finished.Notify(); });
+  });
+  EXPECT_TRUE(finished.WaitForNotificationWithTimeout(kPatience / 2));
+  EXPECT_TRUE(one.Wait([](const Peer& p) { return p.refused_.ok(); }));
+}
+
+TEST(TopologyClientTest, ARefusedPeerLearnsWhy) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11, 0xaaaa);
+  ASSERT_TRUE(one.Wait([](const Peer& p) { return p.registered_ == 1; }));
+  Peer two(service.address(), 2, 12, 0xbbbb);
+  ASSERT_TRUE(two.Wait([](const Peer& p) { return !p.refused_.ok(); }));
+  two.Wait([](const Peer& p) {
+    EXPECT_THAT(
+        std::string(p.refused_.message()),
+        testing::AllOf(HasSubstr("00000000bbbb"), HasSubstr("00000000aaaa")));
+    return true;
+  });
+}
+
+TEST(TopologyClientTest, AnOldLifeIsToldThatItWasReplaced) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 1);
+  Peer old_life(service.address(), 1, 11);
+  ASSERT_TRUE(old_life.WaitForView(1));
+  Peer new_life(service.address(), 1, 12);
+  ASSERT_TRUE(old_life.Wait([](const Peer& p) {
+    return p.refused_.code() == absl::StatusCode::kAborted;
+  }));
+  EXPECT_TRUE(new_life.WaitForView(2));
+}
+
+// A copy of the state from before the peer was started again: it goes on with
+// the view of that service.
+TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
+  TemporaryFolder folder;
+  const std::string state = folder.path() + "/fleet.sqlite";
+  const std::string copy = folder.path() + "/copy.sqlite";
+  std::optional<Service> service(std::in_place, state, 2);
+  const int port = service->port();
+  const std::string address = service->address();
+  Peer other(address, 2, 12);
+  {
+    Peer first(address, 1, 11);
+    ASSERT_TRUE(first.WaitForView(1));
+    ASSERT_TRUE(other.WaitForView(1));
+    service.reset();
+    std::filesystem::copy_file(state, copy);
+    service.emplace(state, 2, port);
+  }
+  Peer second(address, 1, 21);
+  ASSERT_TRUE(second.Wait([](const Peer& p) { return p.donors_ > 0; }));
+  second.Do([](TopologyClient& c) { c.SetReady(); });
+  ASSERT_TRUE(second.WaitForView(1));
+  second.Do([](TopologyClient& c) { c.TookUpView(); });
+  service.reset();
+  uint64_t epoch = 0;
+  second.Wait([&](const Peer& p) {
+    epoch = p.view_.epoch;
+    return true;
+  });
+  service.emplace(copy, 2, port);
+  EXPECT_TRUE(second.Wait([](const Peer& p) {
+    return (p.service_changes_.size() >= 2 && p.service_changes_.back().ok()) ||
+           !p.refused_.ok();
+  }));
+  EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
+  EXPECT_EQ(StatusOf(*service).view_epoch(), epoch) << "not the copy's";
+}
+
+TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
+  TemporaryFolder folder;
+  std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite", 2);
+  const int port = service->port();
+  Peer first(service->address(), 1, 11);
+  Peer second(service->address(), 2, 12);
+  ASSERT_TRUE(first.WaitForView(1));
+  ASSERT_TRUE(second.WaitForView(1));
+  for (Peer* p : {&first, &second}) {
+    p->Do([](TopologyClient& c) { c.TookUpView(); });
+  }
+  service.reset();
+  service.emplace(folder.path() + "/b.sqlite", 2, port);
+  for (Peer* p : {&first, &second}) {
+    EXPECT_TRUE(p->Wait([](const Peer& p) {
+      return (p.service_changes_.size() >= 2 &&
+              p.service_changes_.back().ok()) ||
+             !p.refused_.ok();
+    }));
+    EXPECT_TRUE(p->Wait([](const Peer& p) { return p.refused_.ok(); }));
+  }
+  const wire::FleetStatus status = StatusOf(*service);
+  EXPECT_EQ(status.view_epoch(), 1u);
+  ASSERT_EQ(status.peers_size(), 2);
+  // Nobody was sent back to where it began.
+  Peer third(service->address(), 2, 13);
+  EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
+}
+
+// Were it taken for one that trains, its first random parameters would go into
+// the mean: no view would send it to its checkpoint again.
+TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
+  for (const bool other_trains : {false, true}) {
+    SCOPED_TRACE(other_trains);
+    TemporaryFolder folder;
+    std::optional<Service> service(std::in_place, folder.path() + "/a.sqlite",
+                                   2);
+    const int port = service->port();
+    Peer first(service->address(), 1, 11, 1, {}, {5});
+    Peer second(service->address(), 2, 12, 1, {}, {5});
+    ASSERT_TRUE(first.WaitForView(1));
+    ASSERT_TRUE(second.WaitForView(1));
+    uint64_t generation = 0;
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      generation = p.view_.generation;
+      return p.view_.resume_round == 5;
+    }));
+    if (other_trains) {
+      first.Do([](TopologyClient& c) {
+        c.TookUpView();
+        c.BeginRound(6);
+        PeerReport report;
+        report.round = 6;
+        c.Report(report);
+      });
+    }
+    service.reset();
+    service.emplace(folder.path() + "/b.sqlite", 2, port);
+    ASSERT_TRUE(second.Wait([&](const Peer& p) {
+      return p.view_.generation > generation && p.view_.RankOf({2});
+    }));
+    EXPECT_TRUE(
+        second.Wait([](const Peer& p) { return p.view_.resume_round == 5; }));
+    EXPECT_TRUE(second.Wait([](const Peer& p) { return p.refused_.ok(); }));
+  }
+}
+
+TEST(TopologyClientTest, HeartbeatsAtDifferentMomentsShareSketchedRounds) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 2);
+  Peer one(service.address(), 1, 11);
+  Peer two(service.address(), 2, 12);
+  ASSERT_TRUE(one.WaitForView(1));
+  ASSERT_TRUE(two.WaitForView(1));
+  // Between two heartbeats one peer sketches rounds 5 to 9, the other 7 to 11.
+  uint64_t first = 5;
+  for (Peer* peer : {&one, &two}) {
+    peer->Do([first](TopologyClient& c) {
+      for (uint64_t round = first; round < first + 5; ++round) {
+        PeerReport report;
+        report.round = round;
+        report.sketch.assign(kSketchBuckets, first == 5 ? 1.0 : 3.0);
+        report.sketch_round = round;
+        c.Report(report);
+      }
+    });
+    first += 2;
+  }
+  wire::FleetStatus status = StatusOf(service);
+  for (int i = 0; i < 10000 && status.consensus_round() == 0; ++i) {
+    status = StatusOf(service);
+  }
+  EXPECT_EQ(status.consensus_round(), 8);
+  EXPECT_EQ(status.consensus_distance(), kSketchBuckets);
+  EXPECT_EQ(status.peers_size(), 2);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,149 @@
+// Codec "auto": each link gets the format that it carries within a round.
+
+#include <memory>
+
+#include "algorithms/game/synthetic_game.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/neighborhood/format_chooser.h"
+#include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+constexpr int64_t kParameters = 163840;
+
+SimFleetOptions Fleet() {
+  SimFleetOptions o = QuadraticFleet(4, 120);
+  o.codec = "auto";
+  o.game = [](int rank) -> std::unique_ptr<Game> {
+    return *SyntheticGame::Create({.parameters = kParameters}, rank, 4, 7);
+  };
+  o.step_jitter = 0;
+  return o;
+}
+
+// Bytes a second that take `bits` of every parameter in a round of 10 ms.
+double RateFor(double bits) { return bits / 8 * kParameters / 0.010; }
+
+WireFormat FormatTo(SimFleet& fleet, int rank, int other) {
+  return fleet.peer(rank).neighborhood().edge(SimFleet::IdOf(other))->format();
+}
+
+TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  const absl::Duration busy = absl::Milliseconds(10);
+  const auto choose = [&](FormatChooser& chooser, double bits) {
+    for (size_t i = 0; i < Recent::kMost; ++i) {
+      chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                      .took = absl::Seconds(1)});
+    }
+    return chooser.Choose(*codec, busy);
+  };
+  FormatChooser chooser;
+  EXPECT_EQ(chooser.Choose(*codec, busy), std::nullopt);
+  EXPECT_EQ(choose(chooser, 5), WireFormat::kInt4);   // 0.83 of the time: stays
+  EXPECT_EQ(choose(chooser, 4.5), WireFormat::kLm2);  // 0.92
+  EXPECT_EQ(choose(chooser, 5.5), WireFormat::kLm2);  // 0.75
+  EXPECT_EQ(choose(chooser, 6), WireFormat::kInt4);   // 0.69
+  EXPECT_EQ(choose(chooser, 100), WireFormat::kInt8);
+  EXPECT_EQ(choose(chooser, 0.1), WireFormat::kSign);
+  EXPECT_EQ(chooser.Choose(*codec, absl::ZeroDuration()), std::nullopt);
+}
+
+TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  // Payloads until the choice changes.
+  const auto until_change = [&](double bits) {
+    const auto before = chooser.Choose(*codec, absl::Milliseconds(10));
+    for (int n = 1; n < 5000; ++n) {
+      chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                      .took = absl::Seconds(1)});
+      const auto now = chooser.Choose(*codec, absl::Milliseconds(10));
+      if (now && now != before) return n;
+    }
+    return 0;
+  };
+  EXPECT_LE(until_change(3.5), 8);  // to lm2, at once
+  int last = 0;
+  for (int times = 0; times < 4; ++times) {
+    const int widens = until_change(6);
+    EXPECT_GT(widens, last);
+    last = widens;
+    EXPECT_LE(until_change(3.5), 32);
+  }
+  EXPECT_GE(last, 100);
+}
+
+TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
+  const ParameterLayout layout(
+      {{"g", Player::kGenerator, {kParameters, 1}, {}}});
+  const auto codec = *Codec::Create("auto", layout);
+  FormatChooser chooser;
+  for (int n = 0; n < 500; ++n) {
+    // Six of ten payloads had queued up here and seem to come ten times as
+    // fast; what is left of a small one seems to take no time at all.
+    const double bits = n % 10 < 6 ? 45 : 4.5;
+    chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
+                    .took = absl::Seconds(1)});
+    chooser.Record({.bytes = 1000, .took = absl::Nanoseconds(1)});
+    const auto chosen = chooser.Choose(*codec, absl::Milliseconds(10));
+    if (n > 20) {
+      EXPECT_EQ(chosen, WireFormat::kLm2);
+    }
+  }
+}
+
+TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {
+  SimFleet fleet(Fleet());
+  const auto link = [&](int from, int to, double bits) {
+    fleet.network().SetLink(
+        SimFleet::IdOf(from), SimFleet::IdOf(to),
+        {.latency = absl::Milliseconds(1), .bytes_per_second = RateFor(bits)});
+  };
+  link(0, 1, 40);
+  link(1, 0, 8);  // int4 in 0.8 of a round
+  link(1, 2, 3.5);
+  link(2, 1, 2);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(FormatTo(fleet, 0, 1), WireFormat::kInt8);
+  EXPECT_EQ(FormatTo(fleet, 1, 0), WireFormat::kInt4);
+  EXPECT_EQ(FormatTo(fleet, 1, 2), WireFormat::kLm2);
+  EXPECT_EQ(FormatTo(fleet, 2, 1), WireFormat::kSign);
+  // Nothing is known of the others, as nothing limits them.
+  EXPECT_EQ(FormatTo(fleet, 2, 3), WireFormat::kInt4);
+  EXPECT_GT(fleet.recorder(2).Count("codec"), 0);
+  for (int r = 0; r < 4; ++r) {
+    EXPECT_EQ(fleet.peer(r).last_metrics().skipped, 0);
+    EXPECT_EQ(fleet.recorder(r).Count("edge_refused"), 0);
+  }
+}
+
+// Every payload holds the rounds up at first; then none does.
+TEST(CodecChoiceTest, ASlowLinkNoLongerHoldsUpRounds) {
+  SimFleetOptions o = Fleet();
+  o.network.link.bytes_per_second = RateFor(2.1);
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  const std::vector<RoundMetrics>& rounds = fleet.recorder(0).rounds;
+  EXPECT_GT(rounds[4].seconds_waiting, 0.005);
+  EXPECT_EQ(rounds.back().seconds_waiting, 0);
+}
+
+TEST(CodecChoiceTest, WishesOfOtherKindsAreIgnored) {
+  SimFleetOptions o = Fleet();
+  o.codec = "innov-int4";
+  o.network.link.bytes_per_second = RateFor(2);
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(FormatTo(fleet, 0, 1), WireFormat::kInt4);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,163 @@
+// What a prober says of simulated links, whose numbers are known.
+
+#include "runtime/neighborhood/link_prober.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/sim/sim_network.h"
+
+namespace gossamer {
+namespace {
+
+// Peers that do nothing but measure and ask.
+class LinkProberTest : public ::testing::Test {
+ protected:
+  struct End final : TransportListener {
+    End(VirtualLoop* shared, SimNetwork& network, PeerId self)
+        : loop(shared),
+          transport(network.CreateEndpoint(self, &loop)),
+          prober(&loop, [this](PeerId to, Frame frame) {
+            sent = frame;
+            return transport->Send(to, Channel::kState, std::move(frame));
+          }) {
+      transport->SetListener(this);
+    }
+    void OnUp(PeerId, ConnectionId) override {}
+    void OnDown(PeerId, ConnectionId, const absl::Status&) override {}
+    void OnFrame(PeerId peer, ConnectionId, Channel, Frame frame) override {
+      prober.OnFrame(peer, frame);
+    }
+    VirtualPeerLoop loop;
+    std::unique_ptr<Transport> transport;
+    Frame sent;  // the last one
+    LinkProber prober;
+  };
+
+  void Connect() {
+    a_.transport->Connect(kB, "");
+    b_.transport->Connect(kA, "");
+  }
+  // From a to b.
+  std::optional<LinkMeasurement> Measure() {
+    std::optional<LinkMeasurement> result;
+    bool told = false;
+    a_.prober.Measure(kB, [&](std::optional<LinkMeasurement> measured) {
+      EXPECT_FALSE(told);
+      told = true;
+      result = measured;
+    });
+    loop_.RunFor(LinkProber::kLimit + absl::Seconds(1));
+    EXPECT_TRUE(told);
+    return result;
+  }
+
+  // How often c is told to answer, as a hears it from b.
+  int AskAboutC() {
+    a_.prober.Ask(kB, kC);
+    loop_.RunFor(LinkProber::kErrandLimit);
+    return told_;
+  }
+
+  const PeerId kA{1}, kB{2}, kC{3};
+  VirtualLoop loop_;
+  SimNetwork network_{&loop_, {}};
+  End a_{&loop_, network_, kA};
+  End b_{&loop_, network_, kB};
+  End c_{&loop_, network_, kC};
+  int told_ = 0;
+};
+
+TEST_F(LinkProberTest, SaysWhatTheLinkIs) {
+  network_.SetLink(
+      kA, kB, {.latency = absl::Milliseconds(70), .bytes_per_second = 12.5e6});
+  network_.SetLink(
+      kB, kA, {.latency = absl::Milliseconds(30), .bytes_per_second = 1e9});
+  Connect();
+  const auto measured = Measure();
+  ASSERT_TRUE(measured);
+  EXPECT_NEAR(measured->rtt_seconds, 0.1, 0.001);
+  EXPECT_NEAR(measured->bytes_per_second, 12.5e6, 0.05 * 12.5e6);
+}
+
+TEST_F(LinkProberTest, WaitsForAConnectionAndOutlivesItsLoss) {
+  network_.SetLink(kA, kB, {.latency = absl::Milliseconds(50)});
+  loop_.RunFor(absl::Milliseconds(10));
+  a_.loop.RunAt(a_.loop.Now() + absl::Seconds(3), [this] { Connect(); });
+  a_.loop.RunAt(a_.loop.Now() + absl::Milliseconds(3300),
+                [this] { network_.Break(kA, kB, absl::Seconds(2)); });
+  const auto measured = Measure();
+  ASSERT_TRUE(measured);
+  EXPECT_NEAR(measured->rtt_seconds, 0.051, 0.002);
+}
+
+TEST_F(LinkProberTest, SilenceIsNoMeasurement) { EXPECT_FALSE(Measure()); }
+
+TEST_F(LinkProberTest, AsksAThirdOne) {
+  a_.prober.SetOnTold([&](PeerId target) {
+    EXPECT_EQ(target, kC);
+    ++told_;
+  });
+  Connect();
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(AskAboutC(), 0) << "b has no connection with c";
+  b_.transport->Connect(kC, "");
+  c_.transport->Connect(kB, "");
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(AskAboutC(), 1);
+  // What nobody asked is not heard, were it true or not.
+  b_.transport->Send(kA, Channel::kState, b_.sent);
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(told_, 1);
+  network_.Freeze(kC, absl::InfiniteFuture());
+  EXPECT_EQ(AskAboutC(), 1);
+}
+
+TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
+  Connect();
+  b_.transport->Connect(kC, "");
+  c_.transport->Connect(kB, "");
+  loop_.RunFor(absl::Seconds(1));
+  a_.prober.Ask(kB, kC);
+  loop_.RunFor(absl::Seconds(1));
+  const Frame asked = a_.sent;
+  const Frame pong = c_.sent;
+  // One ping does for all who ask; of too many the last are not answered.
+  int pings = 0, told = 0;
+  LinkProber witness(&b_.loop, [&](PeerId to, const Frame&) {
+    ++(to == kC ? pings : told);
+    return true;
+  });
+  for (uint64_t asker = 10; asker < 10 + 2 * LinkProber::kMostErrands;
+       ++asker) {
+    witness.OnFrame({asker}, asked);
+  }
+  EXPECT_EQ(pings, 1);
+  witness.OnFrame(kC, pong);
+  EXPECT_EQ(told, LinkProber::kMostErrands);
+  // What nobody has answered in time is forgotten.
+  witness.OnFrame({10}, asked);
+  EXPECT_EQ(pings, 2);
+  loop_.RunFor(LinkProber::kErrandLimit + absl::Seconds(1));
+  witness.OnFrame(kC, pong);
+  EXPECT_EQ(told, LinkProber::kMostErrands);
+}
+
+TEST_F(LinkProberTest, DropsWhatIsNoProbe) {
+  Connect();
+  loop_.RunFor(absl::Seconds(1));
+  for (size_t size : {0u, 1u, 35u, 36u, 37u}) {
+    a_.transport->Send(
+        kB, Channel::kState,
+        {.head = Payload::FromVector(std::vector<std::byte>(size)),
+         .body = {}});
+  }
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(Measure());
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,448 @@
+// What bad input and faults leave behind: one event each, and a fleet that goes
+// on.
+
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/game/wrapped_game.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/neighborhood/neighborhood.h"
+#include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+#include "tests/testing/temporary_folder.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Frame Garbage() {
+  return {Payload::FromVector(std::vector<std::byte>(64, std::byte{0x5a})),
+          Payload()};
+}
+
+std::string DetailOf(const EventRecorder& recorder, EventKind kind) {
+  for (const Event& e : recorder.events) {
+    if (e.kind == kind) return e.detail;
+  }
+  return "";
+}
+
+void ExpectFinite(SimFleet& fleet) {
+  for (int rank = 0; rank < fleet.size(); ++rank) {
+    for (const float v : fleet.game(rank).parameters()) {
+      ASSERT_TRUE(std::isfinite(v)) << rank;
+    }
+  }
+}
+
+// Until a peer has told `kind` so often.
+bool RunUntilTold(SimFleet& fleet, int rank, EventKind kind, int times = 1) {
+  return fleet.loop().RunUntil(
+      [&] { return fleet.recorder(rank).Count(kind) >= times; },
+      absl::Minutes(1));
+}
+
+TEST(EventsTest, ALostConnectionIsToldAtBothEndsAndCostsNothing) {
+  SimFleet whole(QuadraticFleet());
+  ASSERT_TRUE(whole.Run());
+  SimFleet fleet(QuadraticFleet());
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(1));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (const auto& [rank, other] :
+       {std::pair(0, "peer 2: "), {1, "peer 1: "}}) {
+    EXPECT_EQ(fleet.recorder(rank).Count("edge_down"), 1);
+    EXPECT_THAT(DetailOf(fleet.recorder(rank), "edge_down"), HasSubstr(other));
+  }
+  EXPECT_EQ(fleet.Hash(), whole.Hash());
+}
+
+// Its bytes change nothing; after the fifth time it is not heard any more.
+TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
+  SimFleetOptions o = QuadraticFleet(4, 400);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  SimFleet fleet(o);
+  fleet.Start();
+  Transport& rogue = fleet.peer(0).neighborhood().transport();
+  for (int times = 1; times <= 5; ++times) {
+    fleet.loop().RunFor(absl::Milliseconds(200));
+    ASSERT_TRUE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
+    ASSERT_TRUE(RunUntilTold(fleet, 1, "edge_refused", times));
+  }
+  EXPECT_EQ(fleet.recorder(1).Count("edge_closed"), 1);
+  EXPECT_THAT(DetailOf(fleet.recorder(1), "edge_refused"),
+              HasSubstr("peer 1: "));
+  fleet.loop().RunFor(absl::Seconds(1));
+  EXPECT_FALSE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
+  // Whose they were is told at its first, which it may not know of itself.
+  ASSERT_EQ(fleet.recorder(0).Count("payloads_refused"), 1);
+  const std::string refused = DetailOf(fleet.recorder(1), "edge_refused");
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "payloads_refused"),
+              AllOf(HasSubstr("peer 2 has refused"), HasSubstr("1 times"),
+                    HasSubstr(refused.substr(std::string("peer 1: ").size()))));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  EXPECT_EQ(fleet.peer(1).round(), 401u);
+  EXPECT_EQ(fleet.recorder(1).Count("edge_refused"), 5);
+  ExpectFinite(fleet);
+}
+
+// Whoever was started anew meanwhile mixes again after a minute; whoever has
+// not changed is closed at once, for two.
+TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
+  SimFleetOptions o = QuadraticFleet(4, 30000);
+  o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
+  SimFleet fleet(o);
+  fleet.Start();
+  Transport& rogue = fleet.peer(0).neighborhood().transport();
+  const auto offend = [&](int until) {
+    fleet.loop().RunUntil(
+        [&] {
+          rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage());
+          return fleet.recorder(1).Count("edge_closed") == until;
+        },
+        absl::Minutes(5));
+  };
+  const auto mixed = [&] {
+    return fleet.peer(1).neighborhood().edge(SimFleet::IdOf(0))->corrections();
+  };
+  offend(1);
+  fleet.loop().RunFor(absl::Seconds(50));
+  const uint64_t before = mixed();
+  fleet.loop().RunFor(absl::Seconds(5));
+  EXPECT_EQ(mixed(), before);
+  fleet.loop().RunFor(absl::Seconds(20));
+  EXPECT_GT(mixed(), before + 100);
+
+  offend(2);
+  const absl::Time closed = fleet.loop().Now();
+  offend(3);
+  EXPECT_GE(fleet.loop().Now() - closed, absl::Minutes(2));
+  EXPECT_EQ(fleet.recorder(1).Count("edge_refused"), 7);
+  ExpectFinite(fleet);
+}
+
+TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
+  SimFleetOptions o = QuadraticFleet();
+  o.peer.centralized = true;
+  o.peer.all_reduce = "ring";
+  o.peer.overlap_steps = 0;
+  o.schedule.graph = "complete";
+  SimFleet whole(o);
+  ASSERT_TRUE(whole.Run()) << whole.StatusOf(0);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+      SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  EXPECT_EQ(fleet.recorder(1).Count("collective_refused"), 1);
+  EXPECT_EQ(fleet.Hash(), whole.Hash());
+}
+
+// Nor may who is none of an all-reduce fill a log.
+TEST(EventsTest, MessagesOfNoAllReduceAreToldOnceInAWhile) {
+  SimFleetOptions o = QuadraticFleet(4, 4000);
+  SimFleet fleet(o);
+  fleet.Start();
+  fleet.loop().RunFor(absl::Milliseconds(200));
+  constexpr int kTimes = 1000;
+  for (int i = 0; i < kTimes; ++i) {
+    ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+        SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+    fleet.loop().RunFor(absl::Milliseconds(15));
+  }
+  fleet.loop().RunFor(absl::Seconds(10));
+  ASSERT_TRUE(fleet.peer(0).neighborhood().transport().Send(
+      SimFleet::IdOf(1), Channel::kCollective, Garbage()));
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(1);
+  uint64_t told = 0;
+  for (const Event& e : fleet.recorder(1).events) {
+    if (e.kind == EventKind("collective_refused")) told += e.times;
+  }
+  EXPECT_EQ(told, kTimes + 1u);
+  EXPECT_LE(fleet.recorder(1).Count("collective_refused"), 3);
+}
+
+TEST(EventsTest, AConnectionThatFlapsIsToldOnceInAWhile) {
+  SimFleet fleet(QuadraticFleet(4, 4000));
+  fleet.Start();
+  for (int i = 0; i < 150; ++i) {
+    fleet.loop().RunFor(absl::Milliseconds(100));
+    fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(1));
+  }
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_GE(fleet.recorder(0).Count("edge_down"), 1);
+  EXPECT_LE(fleet.recorder(0).Count("edge_down"), 2);
+}
+
+// Two ends as they are before any round loop.
+class EdgeEventsTest : public testing::Test {
+ protected:
+  struct End {
+    VirtualPeerLoop loop;
+    std::unique_ptr<Transport> transport;
+    std::vector<float> x;
+    std::unique_ptr<Neighborhood> neighborhood;
+    EventRecorder recorder;
+    explicit End(VirtualLoop* shared) : loop(shared) {}
+    ~End() {
+      transport.reset();
+      neighborhood.reset();
+    }
+  };
+
+  void Make(std::optional<End>& end, uint64_t self, uint64_t life,
+            uint64_t layout) {
+    end.emplace(&loop_);
+    End* const e = &*end;
+    e->x.assign(layout_->size(), static_cast<float>(self));
+    e->transport = network_.CreateEndpoint({self}, &e->loop);
+    e->neighborhood = std::make_unique<Neighborhood>(
+        NeighborhoodOptions{.self = {self},
+                            .run_id = "run",
+                            .epoch = MakeEpoch(1'000'000'000 + life, life),
+                            .layout = layout,
+                            .deadline = {}},
+        &e->loop, e->transport.get(), e->x);
+    e->neighborhood->SetOnEvent(
+        [e](EventKind kind, const std::string& detail, uint64_t times) {
+          e->recorder.OnEvent({e->loop.Now(), 0, kind, detail, times});
+        });
+  }
+  void AddEdge(End& end, uint64_t self) {
+    ASSERT_TRUE(end.neighborhood
+                    ->Add({.peer = {3 - self},
+                           .address = "",
+                           .codec = *Codec::Create("dense-f32", *layout_)})
+                    .ok());
+  }
+  void Begin(std::optional<End>& end, uint64_t self, uint64_t life,
+             uint64_t layout = 1) {
+    Make(end, self, life, layout);
+    AddEdge(*end, self);
+  }
+  static void Emit(End& end, uint64_t other, ExchangeId id) {
+    end.neighborhood->Emit(std::vector<RowEntry>{{{other}, 0.25f}}, id, true);
+  }
+
+  const std::unique_ptr<Game> game_ = Quadratic(0, 2, 0.1, 0.5);
+  const ParameterLayout* const layout_ = &game_->layout();
+  VirtualLoop loop_;
+  SimNetwork network_{&loop_, {}};
+  std::optional<End> one_, two_;
+};
+
+// Whatever somebody says to have refused, and however often, is a few lines.
+TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  for (int times = 0; times < 25; ++times) {
+    ASSERT_TRUE(one_->transport->Send(
+        {2}, Channel::kNotice,
+        {EncodeNotice("a\nline\x1b" + std::string(5000, 'x')),
+         Garbage().head}));
+    loop_.RunFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(two_->recorder.Count("payloads_refused"), 2);
+  const std::string detail = DetailOf(two_->recorder, "payloads_refused");
+  EXPECT_THAT(detail, HasSubstr("a\\x0aline\\x1b"));
+  EXPECT_LT(detail.size(), 400u);
+  EXPECT_EQ(two_->recorder.Count("edge_refused"), 0);
+  EXPECT_TRUE(two_->neighborhood->Connected({1}));
+}
+
+// What differs will not get better: once is enough.
+TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
+  Begin(one_, 1, 1, /*layout=*/1);
+  Begin(two_, 2, 2, /*layout=*/2);
+  loop_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 1);
+  EXPECT_EQ(one_->recorder.Count("edge_closed"), 1);
+  EXPECT_THAT(DetailOf(one_->recorder, "edge_closed"),
+              HasSubstr("does not fit this run"));
+}
+
+// The connection was opened for something else, and its hello was kept.
+TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
+  Make(one_, 1, 1, /*layout=*/1);
+  one_->transport->Connect({2}, "");
+  Begin(two_, 2, 2, /*layout=*/2);
+  loop_.RunFor(absl::Seconds(1));
+  ASSERT_TRUE(one_->neighborhood->Connected({2}));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 0);
+  AddEdge(*one_, 1);
+  loop_.RunFor(absl::Seconds(50));
+  EXPECT_EQ(one_->recorder.Count("edge_refused"), 1);
+  EXPECT_EQ(one_->recorder.Count("edge_closed"), 1);
+  EXPECT_FALSE(one_->neighborhood->Connected({2}));
+}
+
+// What it had brought duals has been given back: neither a record nor a view to
+// come goes on with it.
+TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  Neighborhood& n = *one_->neighborhood;
+  const uint64_t epoch = n.edge({2})->state().epoch;
+  n.BeginRecord(MakeExchangeId(1));
+  two_->neighborhood->BeginRecord(MakeExchangeId(1));
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(n.TakeRecords(), testing::SizeIs(1));
+  n.Rest({2}, MakeExchangeId(1), /*gone=*/true);
+  n.Emit({}, MakeExchangeId(1), true);
+  ASSERT_TRUE(n.edge({2})->ended());
+  n.BeginRecord(MakeExchangeId(1));
+  EXPECT_THAT(n.TakeRecords(), testing::IsEmpty());
+  AddEdge(*one_, 1);
+  EXPECT_FALSE(n.edge({2})->ended());
+  EXPECT_GT(n.edge({2})->state().epoch, epoch);
+  loop_.RunFor(absl::Seconds(1));
+  Emit(*one_, 2, MakeExchangeId(2));
+  Emit(*two_, 1, MakeExchangeId(2));
+  loop_.RunFor(absl::Seconds(1));
+  n.Complete(MakeExchangeId(3));
+  EXPECT_EQ(n.edge({2})->corrections(), 1u);
+}
+
+TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
+  Begin(one_, 1, 1);
+  Begin(two_, 2, 2);
+  loop_.RunFor(absl::Seconds(1));
+  Emit(*one_, 2, MakeExchangeId(1));
+  Emit(*two_, 1, MakeExchangeId(1));
+  loop_.RunFor(absl::Seconds(1));
+  // Applied there, and nobody knows.
+  two_->neighborhood->Complete(MakeExchangeId(2));
+  two_.reset();
+  loop_.RunFor(absl::Seconds(1));
+  Begin(two_, 2, 3);
+  loop_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(one_->recorder.Count("edge_lost"), 1);
+  EXPECT_THAT(DetailOf(one_->recorder, "edge_lost"),
+              AllOf(HasSubstr("peer 2 began anew"), HasSubstr("round 1 ")));
+}
+
+TEST(EventsTest, CheckpointsAreToldAndGoneOnFrom) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  SimFleet first(o);
+  ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+  EXPECT_EQ(first.recorder(0).Count("checkpoint"), 2);
+  EXPECT_EQ(first.recorder(0).Count("checkpoint_failed"), 0);
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
+  }
+  EXPECT_EQ(second.Hash(), first.Hash());
+}
+
+TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  ASSERT_TRUE(SimFleet(o).Run());
+  o.boot = 2;  // and begins anew
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.recorder(0).Count("checkpoint_aside"), 1);
+  EXPECT_TRUE(
+      std::filesystem::exists(folder.path() + "/peer-0/set-aside-round-41"));
+}
+
+TEST(EventsTest, ADamagedCheckpointIsToldOf) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 20;
+  ASSERT_TRUE(SimFleet(o).Run());
+  const std::string state =
+      folder.path() + "/peer-0/round-41/state.safetensors";
+  std::fstream file(state, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('x');
+  file.close();
+  ASSERT_TRUE(file) << state;
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  ASSERT_EQ(second.recorder(0).Count("checkpoint_damaged"), 1);
+  EXPECT_EQ(second.recorder(1).Count("checkpoint_damaged"), 0);
+}
+
+TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  SimFleet without(o);
+  ASSERT_TRUE(without.Run());
+  // A file where the folders would be.
+  o.checkpoints = folder.path() + "/file";
+  std::ofstream(o.checkpoints) << "not a folder";
+  o.peer.checkpoint_every = 20;
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(fleet.recorder(rank).Count("checkpoint_failed"), 2);
+    EXPECT_EQ(fleet.recorder(rank).Count("checkpoint"), 0);
+  }
+  EXPECT_EQ(fleet.Hash(), without.Hash());
+}
+
+// A game whose evaluator fails.
+class Unscored final : public WrappedGame, private Evaluator {
+ public:
+  explicit Unscored(std::unique_ptr<Game> game)
+      : WrappedGame(std::move(game)) {}
+  Evaluator* evaluator() override { return this; }
+
+ private:
+  std::string_view score_name() const override { return "none"; }
+  absl::StatusOr<double> Score(std::span<const float>, RngKey) override {
+    return absl::DataLossError("a feature is not finite");
+  }
+  absl::Status WriteSamples(std::span<const float>, RngKey,
+                            const std::string& path) override {
+    return absl::UnavailableError(path + ": no space left");
+  }
+};
+
+TEST(EventsTest, AScoreOrAPictureThatFailsStopsNobody) {
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  SimFleet without(o);
+  ASSERT_TRUE(without.Run());
+  o.peer.evaluates = true;
+  o.peer.evaluate_every = 20;
+  o.peer.samples_folder = "samples";
+  o.game = [game = o.game](int rank) {
+    return std::make_unique<Unscored>(game(rank));
+  };
+  SimFleet fleet(o);
+  ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+  EXPECT_EQ(fleet.recorder(0).Count("score_failed"), 2);
+  EXPECT_EQ(fleet.recorder(0).Count("samples_failed"), 2);
+  EXPECT_THAT(DetailOf(fleet.recorder(0), "samples_failed"),
+              HasSubstr("samples/round-20.png: no space left"));
+  EXPECT_EQ(fleet.Hash(), without.Hash());
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,286 @@
+// Checkpoints of a whole fleet, and going on from them.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/testing/forwarding_membership.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+class ResumeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gossamer_resume_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  // Of all parameters at the end of a run that nothing interrupts.
+  static uint64_t HashOfWhole(const SimFleetOptions& o) {
+    SimFleet fleet(o);
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    return fleet.Hash();
+  }
+  // The round at which a fleet has stopped after 200 ms.
+  static uint64_t StopEarly(const SimFleetOptions& o) {
+    SimFleet fleet(o);
+    fleet.Start();
+    fleet.loop().RunFor(absl::Milliseconds(200));
+    fleet.fleet().RequestStop();
+    EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
+    for (int rank = 0; rank < fleet.size(); ++rank) {
+      EXPECT_TRUE(fleet.peer(rank).stopped());
+      EXPECT_EQ(fleet.peer(rank).round(), fleet.peer(0).round());
+    }
+    return fleet.peer(0).round();
+  }
+  std::filesystem::path folder_;
+};
+
+// run 2N equals run N, stop, resume N: bit for bit.
+TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
+  for (const char* codec : {"dense-f32", "innov-int4"}) {
+    for (int overlap : {0, 1, 2, 5}) {
+      for (const char* schedule : {"fixed", "permuted-ring"}) {
+        SimFleetOptions o = QuadraticFleet(4, 50);
+        o.codec = codec;
+        o.schedule.schedule = schedule;
+        o.peer.overlap_steps = overlap;
+        o.peer.ema = 0.9;
+        const uint64_t whole = HashOfWhole(o);
+
+        std::filesystem::remove_all(folder_);
+        o.checkpoints = folder_;
+        o.resume_round = StopEarly(o);
+        ASSERT_LT(o.resume_round, 50u);
+        o.boot = 2;
+        SimFleet second(o);
+        ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+        EXPECT_EQ(second.Hash(), whole)
+            << codec << " h=" << overlap << " " << schedule;
+      }
+    }
+  }
+}
+
+// Checkpoints taken while running: the fleet is killed, and goes on from them.
+TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  const uint64_t whole = HashOfWhole(o);
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 10;
+  {
+    SimFleet killed(o);
+    killed.Start();
+    killed.loop().RunFor(absl::Milliseconds(450));
+    EXPECT_GT(killed.peer(0).round(), 25u);
+    EXPECT_LT(killed.peer(0).round(), 60u);
+  }
+  CheckpointStore store(folder_ / "peer-0", 2);
+  ASSERT_FALSE(store.Rounds().empty());
+  o.resume_round = store.Rounds().front();
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole);
+}
+
+// Two of four go on from where the whole fleet stopped.  What was under way
+// with the others is in the records, and is added as it was there.
+TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
+  SimFleetOptions o = QuadraticFleet(4, 50);
+  o.schedule.graph = "complete";
+  o.peer.overlap_steps = 3;
+  o.checkpoints = folder_;
+  const auto sum_of_two = [](SimFleet& fleet) {
+    std::vector<double> sum(fleet.game(0).layout().size());
+    for (const int rank : {0, 1}) {
+      for (size_t k = 0; k < sum.size(); ++k) {
+        sum[k] += fleet.game(rank).parameters()[k];
+      }
+    }
+    return sum;
+  };
+  std::vector<double> before;
+  {
+    SimFleet first(o);
+    first.Start();
+    first.loop().RunFor(absl::Milliseconds(200));
+    first.fleet().RequestStop();
+    ASSERT_TRUE(first.Run()) << first.StatusOf(0);
+    before = sum_of_two(first);
+    o.resume_round = first.peer(0).round();
+  }
+  o.peers = 2;
+  o.boot = 2;
+  o.step.generator.learning_rate = o.step.discriminator.learning_rate = 1e-12;
+  const std::vector<double> saved = [&] {
+    SimFleetOptions none = o;
+    none.peer.rounds = o.resume_round;
+    SimFleet still(none);
+    still.Start();
+    // It has read them, and steps.
+    still.loop().RunFor(1.2 * o.step_time);
+    return sum_of_two(still);
+  }();
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  const std::vector<double> after = sum_of_two(second);
+  double owed = 0;
+  for (size_t k = 0; k < before.size(); ++k) {
+    EXPECT_NEAR(after[k], before[k], 1e-5);
+    owed = std::max(owed, std::abs(saved[k] - before[k]));
+  }
+  EXPECT_GT(owed, 1e-3);  // else there was nothing to show
+}
+
+// One of them may only not have been able to read its own for a moment: what
+// the others have saved later is kept for people, and is no hindrance.
+TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  const uint64_t whole = HashOfWhole(o);
+  o.checkpoints = folder_;
+  o.peer.checkpoint_every = 20;
+  const auto store_of = [this](int rank) {
+    return CheckpointStore(folder_ / ("peer-" + std::to_string(rank)), 2);
+  };
+  {
+    SimFleet killed(o);
+    killed.Start();
+    for (int rank = 0; rank < 4; ++rank) {
+      while (store_of(rank).Rounds().size() < 2) {
+        killed.loop().RunFor(absl::Milliseconds(10));
+      }
+    }
+  }
+  o.resume_round = 21;
+  o.boot = 2;
+  SimFleet second(o);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+  EXPECT_EQ(second.Hash(), whole);
+  for (int rank = 0; rank < 4; ++rank) {
+    SCOPED_TRACE(rank);
+    EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
+    EXPECT_EQ(second.recorder(rank).Count("checkpoint_aside"), 1);
+    // The same round has been saved again beside it.
+    const auto path = folder_ / ("peer-" + std::to_string(rank));
+    const CheckpointStore store = store_of(rank);
+    EXPECT_EQ(store.Rounds(), (std::vector<uint64_t>{41, 61}));
+    std::filesystem::remove_all(path / "round-41");
+    std::filesystem::rename(path / "set-aside-round-41", path / "round-41");
+    EXPECT_TRUE(store.Load(41).ok()) << store.Load(41).status();
+  }
+}
+
+// Of gigabytes, say: longer than a lease.  The loop goes on meanwhile.
+TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.codec = "innov-int4";
+  const uint64_t whole = HashOfWhole(o);
+  o.checkpoints = folder_;
+  o.resume_round = StopEarly(o);
+  o.boot = 2;
+  o.first_step[1] = absl::Seconds(4);
+  SimFleet second(o);
+  second.Start();
+  second.loop().RunFor(absl::Seconds(3));
+  EXPECT_EQ(second.recorder(0).Count("resumed"), 1);
+  EXPECT_EQ(second.recorder(1).Count("resumed"), 0);
+  ASSERT_TRUE(second.Run()) << second.StatusOf(1);
+  EXPECT_EQ(second.recorder(1).Count("resumed"), 1);
+  EXPECT_EQ(second.Hash(), whole);
+}
+
+// While it reads, or while it sets later ones aside.
+TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
+  SimFleetOptions o = QuadraticFleet(4, 60);
+  o.checkpoints = folder_;
+  o.resume_round = StopEarly(o);
+  o.boot = 2;
+  o.first_step[1] = absl::Seconds(4);
+  SimFleet second(o);
+  second.Start();
+  second.peer(1).Leave(second.loop().Now() + absl::Seconds(1));
+  second.loop().RunFor(absl::Seconds(5));
+  EXPECT_TRUE(second.peer(1).left());
+  EXPECT_TRUE(second.StatusOf(1).ok()) << second.StatusOf(1);
+  EXPECT_EQ(second.recorder(1).Count("checkpoint_failed"), 0);
+  // With all its edges.
+  const auto kept = CheckpointStore(folder_ / "peer-1", 2).Load(o.resume_round);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->bytes.contains("edge.1"));
+  EXPECT_TRUE(kept->bytes.contains("edge.3"));
+}
+
+// A stop that has been agreed on, and whether this member hears of it.
+class StoppedFleet final : public ForwardingMembership {
+ public:
+  StoppedFleet(std::unique_ptr<Membership> fleet, uint64_t round, bool hears)
+      : ForwardingMembership(std::move(fleet)), round_(round), hears_(hears) {}
+  StopState stop() const override {
+    return hears_ ? StopState{.round = round_, .committed = true} : StopState();
+  }
+
+ private:
+  const uint64_t round_;
+  const bool hears_;
+};
+
+// It has begun the round at which the others stand, waits for their gradients,
+// and they for its farewell: theirs tell it.
+TEST_F(ResumeTest, WhoDoesNotHearThatACentralizedFleetStopsEndsWithIt) {
+  constexpr uint64_t kStop = 20;
+  for (const std::string method : {"dense-f32", "qsgd", "top-k:rate=10"}) {
+    SCOPED_TRACE(method);
+    std::filesystem::remove_all(folder_);
+    SimFleetOptions o = FarCentralizedFleet();
+    o.gradient_codec = method;
+    o.peer.all_reduce = "all-gather";
+    o.peer.ema = 0.9;
+    SimFleet whole(o);
+    ASSERT_TRUE(whole.Run()) << whole.StatusOf(0);
+
+    o.checkpoints = folder_;
+    o.peer.checkpoint_every = 15;
+    int members = 0;
+    o.membership = [&](std::unique_ptr<Membership> fleet) {
+      return std::make_unique<StoppedFleet>(std::move(fleet), kStop,
+                                            ++members != 3);
+    };
+    {
+      SimFleet first(o);
+      ASSERT_TRUE(first.Run(absl::Minutes(1))) << first.StatusOf(2);
+      EXPECT_EQ(first.peer(2).round(), kStop);
+      EXPECT_TRUE(first.peer(2).stopped());
+    }
+    // Where the compressor remembers, an earlier round is the newest common
+    // one.
+    const bool remembers = method == "top-k:rate=10";
+    o.membership = {};
+    o.resume_round = remembers ? 16 : kStop;
+    o.boot = 2;
+    EXPECT_EQ(CheckpointStore(folder_ / "peer-2", 2).Rounds().back(),
+              o.resume_round);
+    SimFleet second(o);
+    ASSERT_TRUE(second.Run()) << second.StatusOf(0);
+    EXPECT_EQ(second.Hash(), whole.Hash());
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_TRUE(std::ranges::equal(second.peer(rank).generator(),
+                                     whole.peer(rank).generator()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gossamer

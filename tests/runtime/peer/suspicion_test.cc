@@ -1,0 +1,67 @@
+// Who suspects whom, and when: of a peer that is only cut off from another, the
+// others know that it lives.
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/peer/quadratic_fleet.h"
+#include "tests/testing/sim_fleet.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kSuspectAfter = absl::Seconds(2);
+
+SimFleetOptions WatchfulFleet(const std::string& graph) {
+  SimFleetOptions o = QuadraticFleet(5, 2000);
+  o.schedule.graph = graph;
+  o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(40)};
+  o.peer.suspect_after = kSuspectAfter;
+  return o;
+}
+
+class SuspicionTest : public ::testing::Test {
+ protected:
+  // Peers 0 and 1 do not hear each other for so long.  Says how many suspect.
+  int SuspectersAfterCut(const std::string& graph, absl::Duration cut) {
+    SimFleet fleet(WatchfulFleet(graph));
+    fleet.Start();
+    fleet.loop().RunFor(absl::Seconds(1));
+    fleet.network().Break(SimFleet::IdOf(0), SimFleet::IdOf(1), cut);
+    fleet.loop().RunFor(cut);
+    return Suspecters(fleet);
+  }
+  static int Suspecters(SimFleet& fleet) {
+    int suspecters = 0;
+    for (int rank = 0; rank < fleet.size(); ++rank) {
+      suspecters += fleet.recorder(rank).Count("member_suspected");
+    }
+    return suspecters;
+  }
+};
+
+TEST_F(SuspicionTest, WhomAThirdOneReachesIsBorneForLonger) {
+  EXPECT_EQ(SuspectersAfterCut("complete", 1.75 * kSuspectAfter), 0);
+  EXPECT_EQ(SuspectersAfterCut("complete", 2.25 * kSuspectAfter), 2);
+}
+
+// Nobody else on a ring of five has a connection with both.
+TEST_F(SuspicionTest, WhomNobodyElseReachesIsNot) {
+  EXPECT_EQ(SuspectersAfterCut("ring", 0.9 * kSuspectAfter), 0);
+  EXPECT_EQ(SuspectersAfterCut("ring", 1.25 * kSuspectAfter), 2);
+}
+
+TEST_F(SuspicionTest, WhoIsFrozenIsSuspectedByAllAtOnce) {
+  SimFleet fleet(WatchfulFleet("complete"));
+  fleet.Start();
+  fleet.loop().RunFor(absl::Seconds(1));
+  fleet.network().Freeze(SimFleet::IdOf(1),
+                         fleet.loop().Now() + absl::Hours(1));
+  fleet.loop().RunFor(0.9 * kSuspectAfter);
+  EXPECT_EQ(Suspecters(fleet), 0);
+  fleet.loop().RunFor(0.35 * kSuspectAfter);
+  EXPECT_EQ(Suspecters(fleet), 4);
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,215 @@
+#include "tests/runtime/transport/backend.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/sim/sim_network.h"
+#include "runtime/sim/virtual_loop.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/inproc/inproc_network.h"
+
+namespace gossamer {
+
+void Recorder::OnUp(PeerId peer, ConnectionId connection) {
+  MutexLock lock(&mu_);
+  EXPECT_FALSE(in_call) << "an event came inline";
+  EXPECT_TRUE(seen_.ups.empty() || seen_.ups.back() < connection)
+      << "a later connection has a larger id";
+  seen_.ups.push_back(connection);
+  seen_.open.insert(connection);
+  seen_.log.push_back("up");
+  changed_.SignalAll();
+}
+
+void Recorder::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
+                       Frame frame) {
+  MutexLock lock(&mu_);
+  EXPECT_FALSE(in_call) << "an event came inline";
+  EXPECT_TRUE(seen_.open.contains(connection)) << "a frame of no connection";
+  seen_.frames.push_back({connection, channel, std::move(frame)});
+  seen_.log.push_back("frame");
+  changed_.SignalAll();
+}
+
+void Recorder::OnDown(PeerId peer, ConnectionId connection,
+                      const absl::Status& why) {
+  MutexLock lock(&mu_);
+  EXPECT_FALSE(in_call) << "an event came inline";
+  EXPECT_FALSE(why.ok());
+  EXPECT_EQ(seen_.open.erase(connection), 1u) << "down without up";
+  seen_.downs.push_back(connection);
+  seen_.reasons.push_back(why);
+  seen_.log.push_back("down");
+  changed_.SignalAll();
+}
+
+bool Recorder::Await(absl::FunctionRef<bool(const Seen&)> condition,
+                     absl::Duration limit) const {
+  MutexLock lock(&mu_);
+  return changed_.AwaitFor(&mu_, limit, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return condition(seen_);
+  });
+}
+
+namespace {
+
+class SimBackend : public Backend {
+ public:
+  SimBackend() : network_(&loop_, SimOptions{}) {}
+  void Start(PeerId peer) override {
+    Peer& p = peers_[peer];
+    p.loop = std::make_unique<VirtualPeerLoop>(&loop_);
+    p.recorder = std::make_unique<Recorder>();
+    p.transport = network_.CreateEndpoint(peer, p.loop.get());
+    p.transport->SetListener(p.recorder.get());
+  }
+  void Kill(PeerId peer) override { peers_.at(peer).transport.reset(); }
+  void On(PeerId peer, absl::FunctionRef<void(Transport&)> fn) override {
+    Peer& p = peers_.at(peer);
+    p.recorder->in_call = true;
+    fn(*p.transport);
+    p.recorder->in_call = false;
+  }
+  Recorder& recorder(PeerId peer) override { return *peers_.at(peer).recorder; }
+  std::string address(PeerId peer) override { return "sim"; }
+  bool Await(
+      PeerId peer,
+      absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
+    const Recorder& r = recorder(peer);
+    return loop_.RunUntil([&] { return r.With(condition); }, kLimit);
+  }
+
+ private:
+  struct Peer {
+    std::unique_ptr<VirtualPeerLoop> loop;
+    std::unique_ptr<Recorder> recorder;
+    std::unique_ptr<Transport> transport;
+  };
+  VirtualLoop loop_;
+  SimNetwork network_;
+  std::map<PeerId, Peer> peers_;
+};
+
+// Each peer on a loop with a thread.
+class ThreadBackend : public Backend {
+ public:
+  ~ThreadBackend() override { StopAll(); }
+  void Start(PeerId peer) override {
+    Peer& p = peers_[peer];
+    p.loop = std::make_unique<RealLoop>();
+    p.recorder = std::make_unique<Recorder>();
+    p.transport = Create(peer, p.loop.get());
+    p.transport->SetListener(p.recorder.get());
+    p.loop->Start();
+  }
+  void Kill(PeerId peer) override { Stop(peers_.at(peer)); }
+  void On(PeerId peer, absl::FunctionRef<void(Transport&)> fn) override {
+    Peer& p = peers_.at(peer);
+    const bool ran = p.loop->PostAndWait(
+        [&] {
+          p.recorder->in_call = true;
+          fn(*p.transport);
+          p.recorder->in_call = false;
+        },
+        kLimit);
+    if (!ran) {
+      ADD_FAILURE() << "the loop of peer " << peer.value << " hangs";
+      std::abort();
+    }
+  }
+  Recorder& recorder(PeerId peer) override { return *peers_.at(peer).recorder; }
+  bool Await(
+      PeerId peer,
+      absl::FunctionRef<bool(const Recorder::Seen&)> condition) override {
+    return recorder(peer).Await(condition, kLimit);
+  }
+
+ protected:
+  void StopAll() {
+    for (auto& [id, peer] : peers_) Stop(peer);
+  }
+  virtual std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) = 0;
+
+ private:
+  struct Peer {
+    std::unique_ptr<RealLoop> loop;
+    std::unique_ptr<Recorder> recorder;
+    std::unique_ptr<Transport> transport;
+  };
+  static void Stop(Peer& p) {
+    if (p.loop == nullptr) return;
+    p.loop->PostAndWait([&p] { p.transport.reset(); }, kLimit);
+    p.loop.reset();
+  }
+  std::map<PeerId, Peer> peers_;
+};
+
+class InprocBackend : public ThreadBackend {
+ public:
+  ~InprocBackend() override { StopAll(); }  // before the network
+  std::string address(PeerId peer) override { return "inproc"; }
+
+ protected:
+  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
+    return network_.CreateEndpoint(peer, loop);
+  }
+
+ private:
+  InprocNetwork network_;
+};
+
+class GrpcBackend : public ThreadBackend {
+ public:
+  GrpcBackend(bool both, int lanes) : both_(both), lanes_(lanes) {}
+  std::string address(PeerId peer) override {
+    return absl::StrCat("127.0.0.1:", ports_.at(peer));
+  }
+
+ protected:
+  // A peer keeps its port over its lives.
+  std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
+    GrpcOptions options;
+    options.self = peer;
+    options.run_id = "conformance";
+    options.listen_address = absl::StrCat("127.0.0.1:", ports_[peer]);
+    options.dial_from_both_ends = both_;
+    options.lanes = lanes_;
+    options.initial_backoff = absl::Milliseconds(5);
+    options.max_backoff = absl::Milliseconds(100);
+    auto transport = GrpcTransport::Create(loop, std::move(options));
+    if (!transport.ok()) {
+      ADD_FAILURE() << transport.status();
+      std::abort();
+    }
+    ports_[peer] = (*transport)->port();
+    return *std::move(transport);
+  }
+
+ private:
+  const bool both_;
+  const int lanes_;
+  std::map<PeerId, int> ports_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeSimBackend() {
+  return std::make_unique<SimBackend>();
+}
+std::unique_ptr<Backend> MakeInprocBackend() {
+  return std::make_unique<InprocBackend>();
+}
+std::unique_ptr<Backend> MakeGrpcBackend() {
+  return std::make_unique<GrpcBackend>(false, 1);
+}
+std::unique_ptr<Backend> MakeGrpcBothDialBackend() {
+  return std::make_unique<GrpcBackend>(true, 1);
+}
+std::unique_ptr<Backend> MakeGrpcLanesBackend() {
+  return std::make_unique<GrpcBackend>(false, 3);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,111 @@
+// Somebody sets the machine's date while connections are open.
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/runtime/transport/grpc_node.h"
+
+namespace {
+
+std::atomic<int64_t> date_is_off_by{0};  // seconds
+
+}  // namespace
+
+// In the place of the C library's, for all of this program.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) {
+  const auto result =
+      static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_REALTIME) time->tv_sec += date_is_off_by.load();
+  return result;
+}
+
+namespace gossamer {
+namespace {
+
+// Sets the date for its life.
+class DateOffBy {
+ public:
+  explicit DateOffBy(absl::Duration d) {
+    const absl::Time before = absl::Now();
+    date_is_off_by = absl::ToInt64Seconds(d);
+    // Else nothing here would show anything.
+    EXPECT_GT(absl::AbsDuration(absl::Now() - before),
+              absl::AbsDuration(d) / 2);
+  }
+  ~DateOffBy() { date_is_off_by = 0; }
+};
+
+class ClockJumpTest : public testing::TestWithParam<int> {
+ protected:
+  static absl::Duration Jump() { return absl::Hours(GetParam()); }
+};
+
+ByteVector BytesOf(const Chunk& chunk) {
+  ByteVector bytes;
+  for (const auto part : {chunk.header(), chunk.head, chunk.body}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
+
+// So that the node has read what was written, and looked at its connections.
+void LetItLook(Node& node) {
+  auto looked = std::make_shared<absl::Notification>();
+  node.loop.PostAndWait(
+      [&node, looked] {
+        node.loop.RunAt(node.loop.Now() + absl::Milliseconds(50),
+                        [looked] { looked->Notify(); });
+      },
+      kLimit);
+  ASSERT_TRUE(looked->WaitForNotificationWithTimeout(kLimit));
+}
+
+TEST_P(ClockJumpTest, WhatIsUnderWayGoesOnAndItsRateIsTrue) {
+  GrpcOptions options = OptionsOf(kA);
+  options.lanes = 2;
+  options.check_again = absl::Milliseconds(5);
+  Node node(options);
+  node.Connect(kB, "");
+  RawClient client(node.address());
+  ASSERT_TRUE(client.Write(EncodeHello(HelloOfB())));
+  ASSERT_TRUE(client.Read());
+  const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
+  {
+    FrameChunker whole(Channel::kEdge, frame, 1 << 10);
+    ASSERT_TRUE(client.Write(BytesOf(whole.Next())));
+    LetItLook(node);
+    const DateOffBy jump(Jump());
+    LetItLook(node);
+    while (!whole.done()) ASSERT_TRUE(client.Write(BytesOf(whole.Next())));
+    ASSERT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  }
+  const Transit transit = node.recorder.With(
+      [](const Seen& s) { return s.frames[0].frame.transit; });
+  EXPECT_EQ(transit.bytes, 3u << 10);
+  EXPECT_GT(transit.took, absl::ZeroDuration());
+  EXPECT_LT(transit.took, absl::Minutes(30));
+  // One of two parts, of which the other is to come on another lane.
+  FrameChunker half(Channel::kEdge, frame, 1 << 10, 2);
+  while (!half.done()) ASSERT_TRUE(client.Write(BytesOf(half.Next())));
+  LetItLook(node);
+  const DateOffBy jump(Jump());
+  LetItLook(node);
+  EXPECT_EQ(node.CountProblems(), 0u);
+  EXPECT_TRUE(
+      node.recorder.With([](const Seen& s) { return s.downs.empty(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Hours, ClockJumpTest, testing::Values(1, -1));
+
+}  // namespace
+}  // namespace gossamer

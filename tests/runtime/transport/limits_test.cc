@@ -1,0 +1,342 @@
+// What an end that means harm can make a peer hold, and for how long.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/transport/grpc/chunking.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/runtime/identity/test_run.h"
+#include "tests/runtime/transport/grpc_node.h"
+#include "tests/runtime/transport/hostile_server.h"
+#include "tests/runtime/transport/raw_socket.h"
+#include "tests/runtime/transport/tcp_relay.h"
+#include "tests/testing/peak_memory.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kShort = absl::Milliseconds(300);
+
+// An HTTP/2 connection's first bytes, and settings that set nothing.
+const std::string kPreface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") +
+                             std::string("\0\0\0\4\0\0\0\0\0", 9);
+
+ByteVector BytesOf(const Chunk& chunk) {
+  ByteVector bytes;
+  for (const auto part : {chunk.header(), chunk.head, chunk.body}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return bytes;
+}
+
+GrpcOptions Hasty() {
+  GrpcOptions options = OptionsOf(kA);
+  options.hello_timeout = kShort;
+  return options;
+}
+
+TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
+  Node node(OptionsOf(kA));
+  node.Connect(kB, "");
+  grpc::ChannelArguments arguments;
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+  RawClient client(node.address(), "/gossamer.Edge/Exchange",
+                   grpc::InsecureChannelCredentials(), arguments);
+  const grpc::ByteBuffer bomb = Bomb(256);
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  client.Write(bomb);
+  const grpc::Status status = client.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
+      << status.error_message();
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
+  EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+// gRPC refuses both itself.  It tells the end that sent; the one that was
+// spared hears that the stream is over, as of any other end, and not why: of a
+// stranger that its connection failed, of a neighbour that it is down.
+TEST(LimitsTest, WhatGrpcRefusesIsToldToItsSenderOnly) {
+  constexpr size_t kTooMuch = (size_t{4} << 20) + kMaxChunkOverhead + 1;
+  for (const bool compressed : {false, true}) {
+    for (const bool greets : {false, true}) {
+      SCOPED_TRACE(testing::Message() << compressed << greets);
+      Node node(OptionsOf(kA));
+      node.Connect(kB, "");
+      grpc::ChannelArguments arguments;
+      if (compressed) {
+        arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
+      }
+      RawClient client(node.address(), "/gossamer.Edge/Exchange",
+                       grpc::InsecureChannelCredentials(), arguments);
+      if (greets && !compressed) {
+        ASSERT_TRUE(client.Write(EncodeHello(HelloOfB())));
+        ASSERT_TRUE(client.Read());
+      }
+      client.Write(ByteVector(kTooMuch));
+      EXPECT_EQ(client.Finish().error_code(),
+                compressed ? grpc::StatusCode::UNIMPLEMENTED
+                           : grpc::StatusCode::RESOURCE_EXHAUSTED);
+      if (greets && !compressed) {
+        ASSERT_TRUE(
+            node.Await([](const Seen& s) { return s.downs.size() == 1; }));
+        EXPECT_TRUE(absl::IsUnavailable(
+            node.recorder.With([](const Seen& s) { return s.reasons[0]; })));
+        EXPECT_EQ(node.CountProblems(), 0u);
+      } else {
+        EXPECT_TRUE(absl::IsUnavailable(node.AwaitProblem()));
+      }
+    }
+  }
+}
+
+TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
+  const HostileServer hostile;
+  GrpcOptions options = OptionsOf(kA);
+  options.initial_backoff = options.max_backoff = kLimit;
+  ForgetPeakMemory();
+  const int64_t before = PeakMemory();
+  Node node(options);
+  node.Connect(kB, hostile.address());
+  const absl::Status problem = node.AwaitProblem();
+  // Whichever is first: that it is compressed, or the bytes as they came.
+  EXPECT_TRUE(absl::IsUnimplemented(problem) || absl::IsDataLoss(problem))
+      << problem;
+  EXPECT_LT(PeakMemory() - before, kBombRefusal);
+  EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+// Its machine has lost its network: nobody says that the connection ended.
+TEST(LimitsTest, ANeighbourThatVanishesIsNoticedAtBothEnds) {
+  GrpcOptions a_options = OptionsOf(kA), b_options = OptionsOf(kB);
+  for (GrpcOptions* options : {&a_options, &b_options}) {
+    options->keepalive_time = options->keepalive_timeout = kShort;
+  }
+  Node b(b_options);
+  TcpRelay relay(PortOf(b.address()));
+  Node a(a_options);
+  b.Connect(kA, "");
+  a.Connect(kB, relay.address());
+  const auto up = [](const Seen& s) { return s.ups.size() == 1; };
+  ASSERT_TRUE(a.Await(up) && b.Await(up));
+  relay.StandStill();
+  const auto down = [](const Seen& s) { return s.downs.size() == 1; };
+  EXPECT_TRUE(a.Await(down));
+  EXPECT_TRUE(b.Await(down));
+}
+
+TEST(LimitsTest, WhoSaysNothingIsCutOff) {
+  Node node(Hasty());
+  RawSocket silent(PortOf(node.address()));
+  EXPECT_TRUE(silent.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, WhoDripsIsCutOff) {
+  Node node(Hasty());
+  RawSocket slow(PortOf(node.address()));
+  // It never gets to the end of the preface.
+  EXPECT_LT(slow.Drip(kPreface, kShort / 5), kPreface.size());
+}
+
+TEST(LimitsTest, AConnectionWithoutAStreamIsCutOff) {
+  Node node(Hasty());
+  RawSocket idle(PortOf(node.address()));
+  ASSERT_TRUE(idle.Send(kPreface));
+  EXPECT_TRUE(idle.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, AHandshakeThatNeverEndsIsCutOff) {
+  const TestRun run;
+  GrpcOptions options = Hasty();
+  options.certificates = run.Certificates(run.Peer(1));
+  Node node(options);
+  RawSocket silent(PortOf(node.address()));
+  EXPECT_TRUE(silent.EndsWithin(kLimit));
+  RawSocket half(PortOf(node.address()));
+  ASSERT_TRUE(half.Send(kHalfHandshake));
+  EXPECT_TRUE(half.EndsWithin(kLimit));
+}
+
+TEST(LimitsTest, StrangersAreBoundedInNumber) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_strangers = 8;  // four of one host
+  Node node(options);
+  node.Connect(kB, "");
+  const int port = PortOf(node.address());
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 4; ++i) {
+    silent.push_back(std::make_unique<RawSocket>(port));
+  }
+  // Connections are accepted in their order.
+  RawSocket one_too_many(port);
+  EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
+  EXPECT_EQ(node.StrangersRefused(), 1u);
+  for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
+  // Who leaves makes room.
+  silent.pop_back();
+  GrpcOptions dialling = OptionsOf(kB);
+  dialling.dial_from_both_ends = true;
+  Node peer(dialling);
+  peer.Connect(kA, node.address());
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.ups.size() == 1; }));
+  // And a peer is no stranger: its place is free again.
+  silent.push_back(std::make_unique<RawSocket>(port));
+  RawSocket again(port);
+  EXPECT_TRUE(again.EndsWithin(kLimit));
+  for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
+  EXPECT_TRUE(node.Send(kB, 1000));
+}
+
+TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
+  GrpcOptions options = OptionsOf(kA);
+  options.max_bytes_in_flight = 1 << 20;
+  options.max_body_bytes = 2 << 20;
+  Node node(options);
+  constexpr PeerId kC{3};
+  node.Connect(kB, "");
+  node.Connect(kC, "");
+  // The first chunk of a frame of 700 KiB each, and no more for now.
+  const auto begin = [&](RawClient& client, PeerId self,
+                         FrameChunker& chunker) {
+    TransportHello hello = HelloOfB();
+    hello.self = self;
+    ASSERT_TRUE(client.Write(EncodeHello(hello)));
+    ASSERT_TRUE(client.Read());
+    client.Write(BytesOf(chunker.Next()));
+  };
+  const Frame frame{Payload(), Payload::FromVector(ByteVector(700 << 10))};
+  FrameChunker first(Channel::kEdge, frame, 512 << 10);
+  FrameChunker second(Channel::kEdge, frame, 512 << 10);
+  RawClient b(node.address());
+  RawClient c(node.address());
+  begin(b, kB, first);
+  begin(c, kC, second);
+  // Whichever is read second finds no place.
+  ASSERT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
+  const bool b_stays =
+      node.recorder.With([](const Seen& s) { return s.downs[0] == s.ups[1]; });
+  RawClient& refused = b_stays ? c : b;
+  const grpc::Status status = refused.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << status.error_message();
+  // It has cost the other nothing.
+  RawClient& other = b_stays ? b : c;
+  FrameChunker& rest = b_stays ? first : second;
+  while (!rest.done()) other.Write(BytesOf(rest.Next()));
+  EXPECT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  // What waits to go out counts as well.
+  EXPECT_FALSE(node.Send(b_stays ? kB : kC, (1 << 20) + 1));
+}
+
+// It answers keepalives, and holds what all connections share.
+TEST(LimitsTest, WhoBeginsAFrameEndsIt) {
+  GrpcOptions options = OptionsOf(kA);
+  options.lanes = 2;
+  options.frame_slack = kShort;
+  options.check_again = kShort / 10;
+  Node node(options);
+  node.Connect(kB, "");
+  const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
+  // Who has nothing to say stays.
+  constexpr PeerId kC{3};
+  node.Connect(kC, "");
+  RawClient idle(node.address());
+  TransportHello hello = HelloOfB();
+  hello.self = kC;
+  idle.Write(EncodeHello(hello));
+  ASSERT_TRUE(idle.Read());
+  for (const size_t parts : {0u, 2u}) {
+    RawClient client(node.address());
+    client.Write(EncodeHello(HelloOfB()));
+    ASSERT_TRUE(client.Read());
+    FrameChunker whole(Channel::kEdge, frame, 1 << 10);
+    while (!whole.done()) client.Write(BytesOf(whole.Next()));
+    // Half of a frame's bytes, or of its parts.
+    FrameChunker half(Channel::kEdge, frame, 2 << 10, parts);
+    client.Write(BytesOf(half.Next()));
+    if (parts != 0) client.Write(BytesOf(half.Next()));
+    const grpc::Status status = client.Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED)
+        << status.error_message();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(node.AwaitProblem()));
+  }
+  EXPECT_TRUE(node.Await([](const Seen& s) {
+    return s.frames.size() == 2 && s.downs.size() == 2;
+  }));
+  FrameChunker last(Channel::kEdge, frame, 4 << 10);
+  EXPECT_TRUE(idle.Write(BytesOf(last.Next())));
+  EXPECT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 3; }));
+}
+
+TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
+  Node node(OptionsOf(kA));
+  node.Connect(kB, "");
+  // Streams past the first of a connection wait at the client's end.
+  const auto channel =
+      grpc::CreateChannel(node.address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  constexpr int kCalls = 8;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::GenericClientAsyncReaderWriter>> calls;
+  for (int i = 0; i < kCalls; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    calls.push_back(stub.PrepareCall(contexts.back().get(),
+                                     "/gossamer.Edge/Exchange", &queue));
+    calls.back()->StartCall(nullptr);
+  }
+  int started = 0;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = [&](std::chrono::milliseconds limit) {
+    return queue.AsyncNext(&tag, &ok,
+                           std::chrono::system_clock::now() + limit) ==
+           grpc::CompletionQueue::GOT_EVENT;
+  };
+  // The connection takes one; that no more come is what a wait shows.
+  if (next(std::chrono::seconds(60))) ++started;
+  while (next(std::chrono::milliseconds(300))) ++started;
+  EXPECT_EQ(started, 1);
+  for (auto& context : contexts) context->TryCancel();
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
+// Nor does one take more that never says to have seen what it is told.
+TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
+  GrpcOptions options = OptionsOf(kA);
+  options.hello_timeout = kLimit;
+  Node node(options);
+  const auto text = [](const std::string& s) {
+    return std::string(1, static_cast<char>(s.size())) + s;
+  };
+  std::string fields;
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{
+           {":method", "POST"},
+           {":scheme", "http"},
+           {":path", "/gossamer.Edge/Exchange"},
+           {":authority", "localhost"},
+           {"te", "trailers"},
+           {"content-type", "application/grpc"}}) {
+    fields += std::string(1, '\0') + text(name) + text(value);
+  }
+  constexpr char kHeaders = 1, kEndHeaders = 4;
+  RawSocket rude(PortOf(node.address()));
+  std::string bytes = kPreface;
+  for (const char stream : {1, 3}) {
+    bytes += std::string(2, '\0') + static_cast<char>(fields.size()) +
+             kHeaders + kEndHeaders + std::string(3, '\0') + stream + fields;
+  }
+  ASSERT_TRUE(rude.Send(bytes));
+  const absl::Status problem = node.AwaitProblem();
+  EXPECT_TRUE(absl::IsResourceExhausted(problem)) << problem;
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,290 @@
+// Who gets in where certificates are demanded, and who stays in.
+
+#include "runtime/transport/grpc/tls.h"
+
+#include <openssl/ssl.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/runtime/identity/test_run.h"
+#include "tests/runtime/transport/grpc_node.h"
+#include "tests/runtime/transport/raw_socket.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  GrpcOptions OptionsWith(PeerId self,
+                          std::shared_ptr<CertificateFolder> certificates) {
+    GrpcOptions options = OptionsOf(self);
+    options.certificates = std::move(certificates);
+    options.check_again = absl::Milliseconds(20);
+    return options;
+  }
+  GrpcOptions LockedOptions(PeerId self) {
+    return OptionsWith(self, run_.Certificates(run_.Peer(self.value)));
+  }
+  // What peer A says to a client with these credentials that calls itself B.
+  grpc::Status Refusal(std::shared_ptr<grpc::ChannelCredentials> credentials) {
+    Node a(LockedOptions(kA));
+    a.Connect(kB, "");
+    RawClient client(a.address(), "/gossamer.Edge/Exchange", credentials);
+    client.Write(EncodeHello(HelloOfB()));
+    const grpc::Status status = client.Finish();
+    EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+    return status;
+  }
+  static std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
+      std::shared_ptr<CertificateFolder> folder) {
+    return TlsCredentials(std::move(folder)).Channel(Role::kPeer);
+  }
+
+  const TestRun run_;
+};
+
+TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
+  Node a(LockedOptions(kA));
+  Node b(LockedOptions(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.open.empty(); }));
+  ASSERT_TRUE(a.Send(kB, 100'000));
+  ASSERT_TRUE(b.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  ASSERT_TRUE(b.Send(kA, 100'000));
+  ASSERT_TRUE(a.Await([](const Seen& s) { return s.frames.size() == 1; }));
+}
+
+// More than all lanes need, old and new; each has said a hello that is
+// believed.
+TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
+  constexpr size_t kMost = 32;
+  GrpcOptions options = LockedOptions(kA);
+  options.max_connections_per_peer = kMost + 8;  // the streams in them
+  Node a(options);
+  a.Connect(kB, "");
+  const auto credentials = CredentialsOf(run_.Certificates(run_.Peer(2)));
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (size_t i = 0; i <= kMost; ++i) {
+    EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
+    clients.push_back(std::make_unique<RawClient>(
+        a.address(), "/gossamer.Edge/Exchange", credentials));
+    ASSERT_TRUE(clients.back()->Write(EncodeHello(HelloOfB())));
+    ASSERT_TRUE(clients.back()->Read()) << i;
+  }
+  // Before the clients' own deadline ends them.
+  ASSERT_TRUE(a.recorder.Await(
+      [](const Seen& s) { return s.downs.size() == 1; }, kLimit / 4));
+  EXPECT_TRUE(a.recorder.With([](const Seen& s) {
+    return s.downs[0] == s.ups[0] && s.open.size() == kMost;
+  }));
+}
+
+TEST_F(TlsTest, NobodyWithoutACertificateGetsIn) {
+  EXPECT_FALSE(Refusal(grpc::InsecureChannelCredentials()).ok());
+  Node a(LockedOptions(kA));
+  a.Connect(kB, "");
+  Node open(OptionsOf(kB));
+  open.Connect(kA, "");
+  a.Connect(kB, open.address());
+  EXPECT_FALSE(a.AwaitProblem().ok());
+  EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+  EXPECT_TRUE(open.recorder.With([](const Seen& s) { return s.ups.empty(); }));
+}
+
+TEST_F(TlsTest, AnotherAuthorityIsNotBelieved) {
+  const TestRun impostor;
+  EXPECT_FALSE(
+      Refusal(CredentialsOf(impostor.Certificates(impostor.Peer(2)))).ok());
+}
+
+TEST_F(TlsTest, AnotherPeersCertificateDoesNotDo) {
+  const grpc::Status status =
+      Refusal(CredentialsOf(run_.Certificates(run_.Peer(3))));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("who says to be peer 2 has the certificate of peer 3"));
+}
+
+TEST_F(TlsTest, AnOperatorIsNoPeer) {
+  const grpc::Status status =
+      Refusal(CredentialsOf(run_.Certificates(run_.Other(Role::kOperator))));
+  EXPECT_THAT(status.error_message(), HasSubstr("an operator"));
+}
+
+TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
+  const Identity b = run_.Peer(2);
+  const absl::Time then = absl::Now() - absl::Minutes(30);
+  const std::string path = run_.Issue(b, then, absl::Minutes(10));
+  // Only by its own clock is it still good.
+  const auto folder = CertificateFolder::Open(path, [then] { return then; });
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_FALSE(Refusal(CredentialsOf(*folder)).ok());
+}
+
+TEST_F(TlsTest, ARevokedCertificateIsToldSo) {
+  const auto b = run_.Certificates(run_.Peer(2));
+  run_.Revoke(run_.Peer(2), {});
+  const grpc::Status status = Refusal(CredentialsOf(b));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(status.error_message(), HasSubstr("revoked"));
+}
+
+TEST_F(TlsTest, RevocationEndsWhatIsOpen) {
+  Node a(LockedOptions(kA));
+  Node b(LockedOptions(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.open.empty(); }));
+  run_.Revoke(run_.Peer(2), {run_.Peer(1)});
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.downs.empty(); }));
+  a.recorder.With([](const Seen& s) {
+    EXPECT_THAT(s.reasons.front().message(), HasSubstr("revoked"));
+    return 0;
+  });
+}
+
+// Whoever has a peer's old key may be faster than that peer at a further lane.
+TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
+  GrpcOptions two = LockedOptions(kA);
+  two.lanes = 2;
+  Node a(two);
+  a.Connect(kB, "");
+  const std::string own = run_.Issue(run_.Peer(2));
+  const std::string stolen = absl::StrCat(own, "-stolen");
+  std::filesystem::copy(own, stolen);
+  const std::string serial = run_.authority().List()->back().certificate.serial;
+  run_.Issue(run_.Peer(2));
+  const auto open = [](const std::string& path) {
+    return CredentialsOf(CertificateFolder::Open(path).value());
+  };
+  RawClient first(a.address(), "/gossamer.Edge/Exchange", open(own));
+  first.Write(EncodeHello(HelloOfB()));
+  ASSERT_TRUE(first.Read()) << "the answer";
+  RawClient lane(a.address(), "/gossamer.Edge/Exchange", open(stolen));
+  TransportHello hello = HelloOfB();
+  hello.lane = 1;
+  lane.Write(EncodeHello(hello));
+  ASSERT_TRUE(lane.Read()) << "the answer";
+  ASSERT_TRUE(run_.authority().Revoke({serial}, absl::Now()).ok());
+  ASSERT_TRUE(run_.authority().Publish(run_.PathOf(run_.Peer(1))).ok());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.downs.empty(); }));
+  a.recorder.With([](const Seen& s) {
+    EXPECT_THAT(s.reasons.front().message(), HasSubstr("revoked"));
+    return 0;
+  });
+}
+
+TEST_F(TlsTest, RenewedFilesAreUsedAndWhatIsOpenStays) {
+  Node a(LockedOptions(kA));
+  Node b(LockedOptions(kB));
+  b.Connect(kA, "");
+  a.Connect(kB, b.address());
+  ASSERT_TRUE(a.Await([](const Seen& s) { return !s.open.empty(); }));
+  const auto shown = [&] {
+    RawClient client(b.address(), "/gossamer.Edge/Exchange",
+                     CredentialsOf(run_.Certificates(run_.Peer(3))));
+    client.Write(ByteVector(10));
+    client.Finish();
+    const auto pem = client.context().auth_context()->FindPropertyValues(
+        GRPC_X509_PEM_CERT_PROPERTY_NAME);
+    return pem.empty() ? "" : std::string(pem[0].data(), pem[0].size());
+  };
+  const std::string before = shown();
+  ASSERT_NE(before, "");
+  run_.Issue(run_.Peer(2));
+  const absl::Time limit = absl::Now() + kLimit;
+  std::string after = before;
+  while ((after == before || after.empty()) && absl::Now() < limit) {
+    after = shown();
+  }
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after, *ReadPemFile(run_.PathOf(run_.Peer(2)) + "/cert.pem"));
+  ASSERT_TRUE(b.Send(kA, 1000));
+  ASSERT_TRUE(a.Await([](const Seen& s) { return s.frames.size() == 1; }));
+  EXPECT_TRUE(a.recorder.With([](const Seen& s) { return s.downs.empty(); }));
+}
+
+TEST_F(TlsTest, TheOptionsMustBeOfTheCertificate) {
+  RealLoop loop;
+  const absl::Status status =
+      GrpcTransport::Create(&loop,
+                            OptionsWith(kB, run_.Certificates(run_.Peer(1))))
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("gossamer://run/1"));
+}
+
+int Threads() {
+  int threads = 0;
+  for (const auto& t : std::filesystem::directory_iterator("/proc/self/task")) {
+    threads += t.exists();
+  }
+  return threads;
+}
+
+// Every folder that is watched has a thread, and lives as long as what uses it.
+TEST_F(TlsTest, WhatWasDialledLeavesNothingBehind) {
+  Node a(LockedOptions(kA));
+  const auto folder = run_.Certificates(run_.Peer(3));
+  const auto dial = [&] {
+    RawClient client(a.address(), "/gossamer.Edge/Exchange",
+                     CredentialsOf(folder));
+    client.Write(ByteVector(10));
+    client.Finish();
+  };
+  dial();
+  const int before = Threads();
+  for (int i = 0; i < 20; ++i) dial();
+  // gRPC lets go of a connection a little after its last user does.
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (Threads() > before + 4 && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_LE(Threads(), before + 4);
+}
+
+// The version that is agreed on; empty if there is none.
+std::string Handshake(int port, const std::string& folder, int version) {
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL_CTX_clear_options(context, SSL_OP_NO_TLSv1_2);
+  SSL_CTX_set_min_proto_version(context, version);
+  SSL_CTX_set_max_proto_version(context, version);
+  SSL_CTX_use_certificate_chain_file(context, (folder + "/cert.pem").c_str());
+  SSL_CTX_use_PrivateKey_file(context, (folder + "/key.pem").c_str(),
+                              SSL_FILETYPE_PEM);
+  const unsigned char h2[] = {2, 'h', '2'};
+  SSL_CTX_set_alpn_protos(context, h2, sizeof h2);
+  RawSocket socket(port);
+  SSL* const ssl = SSL_new(context);
+  SSL_set_fd(ssl, socket.fd());
+  std::string agreed;
+  // With TLS 1.3 the other end's verdict comes with the first bytes.
+  char byte = 0;
+  if (SSL_connect(ssl) == 1 && SSL_read(ssl, &byte, 1) == 1) {
+    agreed = SSL_get_version(ssl);
+  }
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  return agreed;
+}
+
+TEST_F(TlsTest, OlderVersionsOfTlsAreRefused) {
+  Node a(LockedOptions(kA));
+  const int port = PortOf(a.address());
+  const std::string folder = run_.Issue(run_.Peer(2));
+  EXPECT_EQ(Handshake(port, folder, TLS1_3_VERSION), "TLSv1.3");
+  EXPECT_EQ(Handshake(port, folder, TLS1_2_VERSION), "");
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,155 @@
+#include "tests/simulation/correction_ledger.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace gossamer::simulation {
+
+CorrectionLedger::Key CorrectionLedger::KeyOf(const EdgeEndName& end) {
+  if (end.self < end.other) {
+    return {end.self.value, end.other.value, end.epoch, end.peer_epoch};
+  }
+  return {end.other.value, end.self.value, end.peer_epoch, end.epoch};
+}
+
+const CorrectionLedger::Past* CorrectionLedger::PastOf(const EdgeEndName& end,
+                                                       uint64_t life) const {
+  const auto it = resumed_.find({end.self.value, end.other.value, life});
+  return it == resumed_.end() ? nullptr : &it->second;
+}
+
+const CorrectionLedger::Past* CorrectionLedger::PastOf(
+    const EdgeEndName& end, const Past& later) const {
+  const int side = end.self < end.other ? 0 : 1;
+  const auto life = life_of_.find({end.self, later.key[2 + side]});
+  return life == life_of_.end() ? nullptr : PastOf(end, life->second);
+}
+
+const uint64_t* CorrectionLedger::Find(const Applied& applied, ExchangeId id) {
+  const auto it = std::lower_bound(applied.begin(), applied.end(), id,
+                                   [](const auto& entry, ExchangeId wanted) {
+                                     return entry.first < wanted;
+                                   });
+  return it != applied.end() && it->first == id ? &it->second : nullptr;
+}
+
+uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
+  const auto it = newest_.find(std::minmax(a, b));
+  return it == newest_.end() ? 0 : RoundOf(it->second);
+}
+
+void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
+  const auto life_of = [this](PeerId id) { return std::pair(id, lives_[id]); };
+  if (event.kind == "member_removed") {
+    // "peer 3 is in no view any more"
+    const PeerId other{std::stoull(event.detail.substr(5))};
+    removed_.insert(life_of(other));
+  } else if (event.kind == "edge_lost" && removed_.contains(life_of(peer))) {
+    crashed_.insert(life_of(peer));
+  }
+}
+
+std::string CorrectionLedger::Own(PeerId peer, uint64_t epoch) {
+  const uint64_t life = lives_.at(peer);
+  const auto [it, fresh] = life_of_.emplace(std::pair(peer, epoch), life);
+  if (fresh || it->second == life) return "";
+  return absl::StrFormat("peer %d: lives %d and %d have the same epoch %d",
+                         peer.value, it->second, life, epoch);
+}
+
+std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
+                                    uint64_t hash) {
+  ++corrections_;
+  ExchangeId& newest = newest_[std::minmax(end.self, end.other)];
+  newest = std::max(newest, id);
+  const int side = end.self < end.other ? 0 : 1;
+  // What was pending at a cut belongs to the incarnation that was cut, and may
+  // have been pending there already.
+  Key key = KeyOf(end);
+  for (const Past* past = PastOf(end, lives_.at(end.self));
+       past != nullptr && id < past->cut; past = PastOf(end, *past)) {
+    key = past->key;
+  }
+  Incarnation& in = incarnations_[key];
+  Applied& mine = in.applied[side];
+  const auto where = [&] {
+    return absl::StrFormat(
+        "peer %d: the correction with peer %d of round %d.%d", end.self.value,
+        end.other.value, RoundOf(id), id % kMaxPhases);
+  };
+  if (!mine.empty() && mine.back().first >= id) {
+    return absl::StrCat(where(), " was applied twice, or out of order");
+  }
+  mine.emplace_back(id, hash);
+  const uint64_t* other = Find(in.applied[1 - side], id);
+  if (other != nullptr && *other != hash) {
+    return absl::StrCat(where(), " is not the opposite of the other end's");
+  }
+  return "";
+}
+
+void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
+                              ExchangeId cut) {
+  const int side = before.self < before.other ? 0 : 1;
+  Past& now =
+      resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
+  now = {KeyOf(before), cut, done};
+  cuts_[now.key][static_cast<size_t>(side)].insert(cut);
+  // Back to where it went on from, what was pending there included; but a life
+  // that has closed such an edge may have begun one anew, of which nothing was
+  // complete yet.
+  for (const Past* past = &now; past != nullptr && past->done <= done;) {
+    std::erase_if(incarnations_[past->key].applied[side],
+                  [done](const auto& entry) { return entry.first >= done; });
+    past = done < past->cut ? PastOf(before, *past) : nullptr;
+  }
+}
+
+bool CorrectionLedger::Excused(const Key& key, int side) const {
+  const PeerId self{key[side]};
+  const auto life = life_of_.find({self, key[2 + side]});
+  if (life == life_of_.end()) return true;  // it never had this epoch itself
+  // The lives that went on with it, one after the other.
+  for (uint64_t on = life->second;; ++on) {
+    if (crashed_.contains({self, on})) return true;
+    if (lives_.at(self) == on) return false;
+    const auto next = resumed_.find({self.value, key[1 - side], on + 1});
+    if (next != resumed_.end() && next->second.key == key) continue;
+    return on == life->second;
+  }
+}
+
+// A member that a service with an old disk takes for one that returns goes on
+// from its own newest checkpoint.
+bool CorrectionLedger::CutApart(const Key& key) const {
+  const auto it = cuts_.find(key);
+  if (it == cuts_.end()) return false;
+  const auto& [lower, upper] = it->second;
+  return !lower.empty() && !upper.empty() && lower != upper;
+}
+
+std::string CorrectionLedger::Finish() const {
+  for (const auto& [key, in] : incarnations_) {
+    const bool excused = Excused(key, 0) || Excused(key, 1) || CutApart(key);
+    if (excused && cuts_.contains(key)) continue;
+    for (const int side : {0, 1}) {
+      const Applied& other = in.applied[1 - side];
+      // What is lost with a life is the last of what it would have applied.
+      const ExchangeId lost = other.empty() ? 0 : other.back().first + 1;
+      for (const auto& [id, hash] : in.applied[side]) {
+        if (Find(other, id) != nullptr || (excused && id >= lost)) continue;
+        return absl::StrFormat(
+            "peer %d applied the correction with peer %d of round %d.%d, which "
+            "the other end never did, though %s (epochs %d, %d)",
+            key[side], key[1 - side], RoundOf(id), id % kMaxPhases,
+            excused ? "it applied later ones" : "neither crashed",
+            key[2 + side], key[3 - side]);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace gossamer::simulation

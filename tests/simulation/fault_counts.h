@@ -1,0 +1,24 @@
+// How often each kind of fault has happened: in one seed, or in many.
+//
+// Of what really happened, not of what was drawn.  Knows nothing of faults.
+
+#ifndef GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
+#define GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace gossamer::simulation {
+
+// By name, in the plural.
+using FaultCounts = std::map<std::string, uint64_t, std::less<>>;
+
+inline void Add(const FaultCounts& more, FaultCounts& counts) {
+  for (const auto& [name, n] : more) counts[name] += n;
+}
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_

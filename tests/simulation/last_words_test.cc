@@ -1,0 +1,141 @@
+#include "tests/simulation/last_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <latch>
+#include <string>
+#include <thread>
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::ExitedWithCode;
+using ::testing::HasSubstr;
+using ::testing::KilledBySignal;
+using ::testing::Not;
+
+// Another thread that has said something and waits.
+class Bystander {
+ public:
+  explicit Bystander(const std::string& words)
+      : thread_([this, words] {
+          LastWords last;
+          last.Set(words);
+          said_.count_down();
+          over_.wait();
+        }) {
+    said_.wait();
+  }
+  ~Bystander() {
+    over_.count_down();
+    thread_.join();
+  }
+
+ private:
+  std::latch said_{1}, over_{1};
+  std::thread thread_;
+};
+
+class LastWordsDeathTest : public ::testing::Test {
+ protected:
+  LastWordsDeathTest() {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const rlimit none = {};
+    ::setrlimit(RLIMIT_CORE, &none);
+  }
+};
+
+// Each call keeps its part of the stack.
+int Descend(int depth) {
+  std::array<volatile char, 4096> page;
+  page[depth % 4096] = static_cast<char>(depth);
+  return depth < 0 ? 0 : Descend(depth + 1) + page[depth % 4096];
+}
+
+TEST_F(LastWordsDeathTest, WhoAbortsSaysWhatItWasAtLast) {
+  EXPECT_EXIT(
+      {
+        LastWords last;
+        last.Set("seed 6");
+        last.Set("seed 7\n  replay: it");
+        std::abort();
+      },
+      KilledBySignal(SIGABRT), EndsWith("SIGABRT in seed 7\n  replay: it\n"));
+}
+
+TEST_F(LastWordsDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
+  EXPECT_EXIT(
+      {
+        Bystander other("seed 8");
+        LastWords last;
+        last.Set("seed 7");
+        std::abort();
+      },
+      KilledBySignal(SIGABRT),
+      AllOf(HasSubstr("SIGABRT in seed 7\n"), Not(HasSubstr("seed 8"))));
+}
+
+// A fault dies of the fault, or of what a sanitizer makes of it.
+TEST_F(LastWordsDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
+  EXPECT_DEATH(
+      {
+        LastWords last;
+        last.Set("seed 7");
+        std::exit(Descend(0));
+      },
+      HasSubstr("SIGSEGV in seed 7\n"));
+}
+
+// As a timeout ends what hangs in one of them: the signal comes to a thread
+// that has none.
+TEST_F(LastWordsDeathTest, FromOutsideEveryThreadsWordsAreTold) {
+  EXPECT_EXIT(
+      {
+        Bystander one("seed 7");
+        Bystander two("seed 8");
+        std::raise(SIGTERM);
+      },
+      KilledBySignal(SIGTERM),
+      AllOf(HasSubstr("SIGTERM in seed 7\n"),
+            HasSubstr("SIGTERM in seed 8\n")));
+}
+
+TEST_F(LastWordsDeathTest, WordsAreCutAndEndWithTheirThread) {
+  EXPECT_EXIT(
+      {
+        { Bystander gone("seed 9"); }
+        LastWords last;
+        last.Set(std::string(2 * LastWords::kMostBytes, 'x'));
+        std::abort();
+      },
+      KilledBySignal(SIGABRT),
+      EndsWith("SIGABRT in " + std::string(LastWords::kMostBytes, 'x') + "\n"));
+  EXPECT_EXIT(
+      {
+        { Bystander gone("seed 9"); }
+        std::raise(SIGTERM);
+      },
+      KilledBySignal(SIGTERM), Not(HasSubstr("seed 9")));
+}
+
+TEST_F(LastWordsDeathTest, WhatIsIgnoredStaysSo) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGINT, SIG_IGN);
+        LastWords last;
+        last.Set("seed 7");
+        std::raise(SIGINT);
+        std::exit(3);
+      },
+      ExitedWithCode(3), Not(HasSubstr("seed 7")));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,188 @@
+#include "tests/simulation/member_watch.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "topology/fleet/fleet.h"
+#include "topology/mixing_schedule.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// After which one need not be silent to be removed.
+constexpr int kShortLives = 3;
+
+bool OfTheFleet(Standing standing) {
+  return standing == Standing::kMember || standing == Standing::kLeaving;
+}
+
+}  // namespace
+
+void MemberWatch::Started(const FleetRecord& record, absl::Time now) {
+  started_ = now;
+  Keep(record);
+}
+
+void MemberWatch::Keep(const FleetRecord& record) {
+  view_ = record.view;
+  known_.clear();
+  for (const MemberRecord& m : record.members) {
+    known_[m.id] = {m.boot_id, m.in_view, m.standing, m.removals};
+  }
+}
+
+// Who was away, or has no checkpoint, begins with what it was born with.
+void MemberWatch::Registered(const wire::RegisterRequest& request,
+                             absl::Time now) {
+  const PeerId id{request.peer_id()};
+  Life& life = lives_[id];
+  life.heard = now;
+  const auto known = known_.find(id);
+  const bool member =
+      known != known_.end() && known->second.standing == Standing::kMember;
+  const bool has_parameters = request.has_parameters() || request.trains() ||
+                              (member && request.checkpoint_rounds_size() > 0);
+  // The same life again: the service has forgotten it.
+  if (life.boot_id == request.boot_id()) {
+    life.has_parameters = life.has_parameters || has_parameters;
+    return;
+  }
+  const int short_lives =
+      life.trained || life.boot_id == 0 ? 0 : life.short_lives + 1;
+  life = {.boot_id = request.boot_id(),
+          .heard = now,
+          .suspects = {},
+          .has_parameters = has_parameters,
+          .saved = {request.checkpoint_rounds().begin(),
+                    request.checkpoint_rounds().end()},
+          .short_lives = short_lives};
+}
+
+void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
+  Life& life = lives_[{request.peer_id()}];
+  if (life.boot_id != request.boot_id()) return;
+  life.heard = now;
+  const auto known = known_.find({request.peer_id()});
+  life.trained |= known != known_.end() && known->second.in_view &&
+                  known->second.boot_id == life.boot_id &&
+                  OfTheFleet(known->second.standing) &&
+                  request.round_begun() >= view_.from_round;
+  life.suspects = {request.suspected().begin(), request.suspected().end()};
+  // Who has a view trains, whatever this service knows of it.
+  life.has_parameters =
+      life.has_parameters || request.ready() || request.view_epoch() != 0;
+}
+
+std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
+  int under_way = 0;  // lives that were in the view, and still are
+  for (const MemberRecord& m : record.members) {
+    const auto before = known_.find(m.id);
+    under_way += before != known_.end() && before->second.in_view &&
+                 before->second.boot_id == m.boot_id && m.in_view &&
+                 OfTheFleet(m.standing);
+  }
+  std::string wrong;
+  bool begins = false;
+  for (const MemberRecord& m : record.members) {
+    const Known& before = known_[m.id];
+    if (m.removals > before.removals && wrong.empty()) {
+      wrong = CheckRemoval(m, record.view, now);
+    }
+    const bool entered =
+        m.in_view && (!before.in_view || before.boot_id != m.boot_id);
+    begins |= entered && under_way == 0;
+    const auto life = lives_.find(m.id);
+    if (entered && under_way > 0 && life != lives_.end() &&
+        life->second.boot_id == m.boot_id && !life->second.has_parameters) {
+      wrong = absl::StrFormat(
+          "peer %d is let into a fleet under way and has no parameters of it",
+          m.id.value);
+    }
+  }
+  if (begins && wrong.empty()) wrong = CheckBeginning(record);
+  Keep(record);
+  return wrong;
+}
+
+std::string MemberWatch::CheckBeginning(const FleetRecord& record) const {
+  std::map<uint64_t, size_t> holders;
+  size_t members = 0;
+  for (const MemberRecord& m : record.members) {
+    if (m.standing != Standing::kMember) continue;
+    ++members;
+    const auto life = lives_.find(m.id);
+    if (life == lives_.end() || life->second.boot_id != m.boot_id) return "";
+    for (const uint64_t round : life->second.saved) ++holders[round];
+  }
+  uint64_t shared = 0;
+  for (const auto& [round, count] : holders) {
+    if (count == members) shared = round;
+  }
+  if (record.view.from_round >= shared) return "";
+  return absl::StrFormat(
+      "the fleet begins at round %d, though all have the checkpoint of round "
+      "%d",
+      record.view.from_round, shared);
+}
+
+bool MemberWatch::HeardWithinLease(PeerId id, absl::Time now) const {
+  const auto life = lives_.find(id);
+  return life != lives_.end() && now - life->second.heard <= lease_;
+}
+
+bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
+  const std::optional<int> rank = view.RankOf(id);
+  const auto schedule = view.MakeSchedule();
+  std::set<PeerId> neighbors;
+  if (rank && schedule.ok() && (*schedule)->fixed()) {
+    for (const Neighbor& n :
+         (*schedule)->Row(*rank, view.from_round).neighbors) {
+      neighbors.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+  } else {
+    for (const auto& [other, known] : known_) neighbors.insert(other);
+    neighbors.erase(id);
+  }
+  int heard = 0, suspecting = 0;
+  for (const PeerId neighbor : neighbors) {
+    const auto known = known_.find(neighbor);
+    if (known == known_.end() || !known->second.in_view ||
+        !OfTheFleet(known->second.standing) ||
+        !HeardWithinLease(neighbor, now)) {
+      continue;
+    }
+    ++heard;
+    suspecting += lives_.at(neighbor).suspects.contains(id.value);
+  }
+  return suspecting >= (rank ? std::clamp(heard, 1, 2) : 1);
+}
+
+// The view may have become another one in the same call, before it was left by
+// `m`: that one has those of the next and who was removed.
+std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
+                                      absl::Time now) const {
+  const std::string who = absl::StrCat("peer ", m.id.value, " is removed");
+  const auto own = lives_.find(m.id);
+  if (own != lives_.end() && own->second.short_lives >= kShortLives) return "";
+  if (HeardWithinLease(m.id, now)) {
+    return absl::StrCat(who, " though it has renewed its lease");
+  }
+  if (now - started_ <= lease_) {
+    return absl::StrCat(who, " by a service that has not been up for a lease");
+  }
+  if (own != lives_.end() && now - own->second.heard > Fleet::kAbsent &&
+      now - started_ > Fleet::kAbsent) {
+    return "";
+  }
+  View between = after;
+  for (const Member& member : view_.members) {
+    if (!after.RankOf(member.id)) between.members.push_back(member);
+  }
+  std::ranges::sort(between.members, {}, &Member::id);
+  if (Suspected(m.id, view_, now) || Suspected(m.id, between, now)) return "";
+  return absl::StrCat(who, " though too few of its neighbours suspect it");
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,74 @@
+// Whether members come and go as they may, from what the service was told.
+//
+// Follows the calls that reach the service and the members of its record, and
+// judges each change by the rules alone: who is removed had missed its lease
+// and was suspected, or had died again and again before it trained; who enters
+// a fleet under way has parameters; where all begin again it is from what all
+// have.  Knows nothing of how the service decides, so that a mistake there
+// shows.
+
+#ifndef GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_
+#define GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "proto/topology.pb.h"
+#include "runtime/sim/sim_service.h"
+#include "topology/fleet/fleet_record.h"
+#include "topology/view.h"
+
+namespace gossamer::simulation {
+
+class MemberWatch final : public ServiceObserver {
+ public:
+  explicit MemberWatch(absl::Duration lease) : lease_(lease) {}
+
+  // The service has begun another life with this record.
+  void Started(const FleetRecord& record, absl::Time now) override;
+  // A call that the service has taken in.
+  void Registered(const wire::RegisterRequest& request,
+                  absl::Time now) override;
+  void Heard(const wire::HeartbeatRequest& request, absl::Time now) override;
+  // What is wrong with the members' change to `record`, "" if nothing is.
+  std::string Changed(const FleetRecord& record, absl::Time now) override;
+
+ private:
+  struct Life {
+    uint64_t boot_id = 0;
+    absl::Time heard = absl::InfinitePast();
+    std::set<uint64_t> suspects;
+    bool has_parameters = false;
+    std::set<uint64_t> saved;  // rounds
+    bool trained = false;      // by a view that has it
+    int short_lives = 0;       // in a row before it that had not
+  };
+  struct Known {
+    uint64_t boot_id = 0;
+    bool in_view = false;
+    Standing standing = Standing::kMember;
+    uint64_t removals = 0;
+  };
+  void Keep(const FleetRecord& record);
+  std::string CheckRemoval(const MemberRecord& m, const View& after,
+                           absl::Time now) const;
+  // Two of the neighbours that `id` has by `view`, or all that are heard,
+  // suspect it.
+  bool Suspected(PeerId id, const View& view, absl::Time now) const;
+  bool HeardWithinLease(PeerId id, absl::Time now) const;
+  // All lives are new: what they share is not given up.
+  std::string CheckBeginning(const FleetRecord& record) const;
+
+  const absl::Duration lease_;
+  absl::Time started_ = absl::InfinitePast();
+  std::map<PeerId, Life> lives_;
+  std::map<PeerId, Known> known_;
+  View view_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_

@@ -1,0 +1,109 @@
+// A peer's disk in memory: what a process crash leaves, and what a power cut
+// does.
+//
+// A written file's bytes are durable when the write returns; its name, and what
+// renames and removals change, only once the folder is synced.  A power cut
+// keeps a prefix of what was not.  Knows nothing of checkpoints.
+// Source of the model: Pillai et al., "All File Systems Are Not Created Equal",
+// OSDI 2014, on file systems with ordered metadata.
+
+#ifndef GOSSAMER_TESTS_SIMULATION_MEMORY_DISK_H_
+#define GOSSAMER_TESTS_SIMULATION_MEMORY_DISK_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/base/rng.h"
+#include "runtime/checkpoint/file_ops.h"
+#include "runtime/sim/crash_point.h"
+#include "tests/simulation/fault_counts.h"
+
+namespace gossamer::simulation {
+
+// Paths are relative, with '/' between names.
+class MemoryDisk {
+ public:
+  using Content = std::shared_ptr<const std::string>;  // null: a folder
+
+  void Write(const std::string& path, Content content);
+  void Rename(const std::string& from, const std::string& to);
+  void Remove(const std::string& path);
+  void Sync(const std::string& folder);
+  const std::map<std::string, Content>& names() const { return now_; }
+
+  void CutPower(RngKey draw);
+  // One byte of one file in `folder` is another one now.  False: there is none.
+  bool Damage(const std::string& folder, RngKey draw);
+  void Wipe();
+
+ private:
+  struct Change {
+    enum class Kind { kWrite, kRename, kRemove };
+    Kind kind = Kind::kWrite;
+    std::string path;
+    std::string to;   // of a rename
+    Content content;  // of a write
+  };
+  using Names = std::map<std::string, Content>;
+  static void Apply(Names& names, const Change& change);
+  void Do(Change change);
+
+  Names now_;
+  Names durable_;
+  std::vector<Change> pending_;  // in now_ and not in durable_, in order
+};
+
+// The file operations of one life of a peer.
+class DiskSession final : public FileOps {
+ public:
+  // Of all operations that write, and of all that read, these shares fail.
+  struct Errors {
+    double write = 0;  // no space is left
+    double read = 0;   // EIO; another try may read it
+    FaultCounts* counts = nullptr;
+    // What a life ends with that meets them may be of these.
+    bool Explain(const absl::Status& status) const;
+  };
+  // All outlive it.  Errors are drawn by `key`.
+  DiskSession(MemoryDisk* disk, CrashPoint* crash, const Errors* errors,
+              RngKey key)
+      : disk_(disk), crash_(crash), errors_(errors), key_(key) {}
+
+  absl::Status MakeFolder(const std::string& path) override;
+  absl::Status WriteText(const std::string& path,
+                         std::string_view text) override;
+  absl::Status WriteTensors(const std::string& path,
+                            const SafetensorsView& tensors) override;
+  absl::Status SyncFolder(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  bool Exists(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> Entries(
+      const std::string& folder) override;
+  absl::StatusOr<uint64_t> Size(const std::string& path) override;
+  absl::StatusOr<std::string> ReadText(const std::string& path) override;
+  absl::StatusOr<Safetensors> ReadTensors(const std::string& path) override;
+  absl::StatusOr<std::string> Sha256(const std::string& path) override;
+
+ private:
+  // An error if this operation fails.
+  absl::Status Begin(const std::string& path);
+  void Count(std::string_view fault) const;
+  absl::Status BeginRead(const std::string& path);
+  absl::Status Write(const std::string& path, std::string content);
+  absl::StatusOr<MemoryDisk::Content> Find(const std::string& path);
+
+  MemoryDisk* const disk_;
+  CrashPoint* const crash_;
+  const Errors* const errors_;
+  const RngKey key_;
+  uint64_t operations_ = 0, reads_ = 0;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TESTS_SIMULATION_MEMORY_DISK_H_

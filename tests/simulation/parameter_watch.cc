@@ -1,0 +1,40 @@
+#include "tests/simulation/parameter_watch.h"
+
+#include <bit>
+#include <cstring>
+
+namespace gossamer::simulation {
+
+bool ParameterWatch::Same() const {
+  return std::memcmp(x_.data(), copy_.data(), x_.size_bytes()) == 0;
+}
+
+uint64_t ParameterWatch::Correct(const Codec& whole, ExchangeId id,
+                                 const EdgeMessage& mine,
+                                 const EdgeMessage& theirs, float c,
+                                 std::span<const float> difference,
+                                 bool negate) {
+  const Codec& codec = whole.fragment(FragmentOf(id, whole.fragments()));
+  const auto [offset, size] = codec.extent();
+  const std::span<float> changed = std::span(copy_).subspan(offset, size);
+  increment_.assign(size, 0.0f);
+  if (difference.empty()) {
+    const Encoded m = mine.encoded(id), t = theirs.encoded(id);
+    codec.Complete(&m, &t, c, {}, increment_);
+    codec.Complete(&m, &t, c, {}, changed);
+  } else {
+    for (size_t i = 0; i < size; ++i) {
+      increment_[i] = c * difference[i];
+      changed[i] += increment_[i];
+    }
+  }
+  uint64_t hash = 0;
+  for (const float v : increment_) {
+    const float same_sign = (negate ? -v : v) + 0.0f;  // one zero
+    hash = (hash ^ std::bit_cast<uint32_t>(same_sign)) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,387 @@
+#include "tests/simulation/sim_life.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/linear_coder.h"
+#include "algorithms/game/wrapped_game.h"
+#include "tests/simulation/composition.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// As in peer_process.cc.
+constexpr absl::Duration kLinger = absl::Milliseconds(500);
+constexpr absl::Duration kFinishLimit = absl::Seconds(2);
+constexpr uint64_t kConfiguration = 1;
+// Leaving waits for a view that all can hear of before it begins.
+constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
+constexpr int kRoundsToLeave = 100;
+// Of a life; as many as a peer bears in a row (Peer::Heal).
+constexpr int kMostSpoils = 3;
+constexpr float kLargestParameter = 1e6f;
+
+// COLD's dual goes on pushing while a calm game stands still.
+bool MayGrow(const Scenario& s) { return s.optimizer.name == "cold"; }
+
+// A game that stands still once the fleet is calm.
+class CalmingGame final : public WrappedGame {
+ public:
+  CalmingGame(std::unique_ptr<Game> game, const bool* calm)
+      : WrappedGame(std::move(game)), calm_(calm), zeros_(layout().size()) {}
+  std::span<const float> gradients() const override {
+    return *calm_ ? zeros_ : WrappedGame::gradients();
+  }
+  absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
+    if (*calm_) return Losses{};
+    return WrappedGame::Gradient(players, key);
+  }
+
+ private:
+  const bool* const calm_;
+  const std::vector<float> zeros_;
+};
+
+}  // namespace
+
+// Between two pieces of work, nothing but corrections may change parameters.
+class SimLife::Compute final : public ComputeEngine {
+ public:
+  Compute(SimLife* life, VirtualCompute::DurationOf duration)
+      : life_(life), compute_(&life->loop_, std::move(duration)) {}
+
+  void Run(EventLoop::Callback work, EventLoop::Callback done) override {
+    // Chebyshev's extrapolation is neither.
+    if (life_->world_.scenario.chebyshev) life_->watch_->Accept();
+    if (!life_->crash_.dead() && !life_->watch_->Same()) {
+      life_->Violation(
+          "parameters changed by something but steps and corrections");
+    }
+    compute_.Run(
+        [this, work = std::move(work)]() mutable {
+          std::move(work)();
+          life_->watch_->Accept();
+        },
+        std::move(done));
+  }
+
+ private:
+  SimLife* const life_;
+  VirtualCompute compute_;
+};
+
+struct SimLife::Observer final : public CorrectionObserver {
+  Observer(SimLife* l, PeerId o) : life(l), other(o) {}
+
+  void OnCorrection(ExchangeId id, const EdgeMessage& mine,
+                    const EdgeMessage& theirs, float c,
+                    std::span<const float> difference) override {
+    if (life->crash_.dead()) return;
+    const PeerId self = life->machine_.id;
+    const Edge& edge = *life->edge(other);
+    const uint64_t hash = life->watch_->Correct(
+        edge.side().codec(), id, mine, theirs, c, difference, other < self);
+    if (life->world_.scenario.chebyshev) life->watch_->Accept();
+    if (!life->watch_->Same()) {
+      life->Violation(absl::StrFormat(
+          "the correction with peer %d of round %d is not what was added",
+          other.value, RoundOf(id)));
+    }
+    const auto& s = edge.state();
+    life->world_.note(hash ^ id);
+    const std::string wrong = life->world_.ledger.Apply(
+        {self, other, s.epoch, s.peer_epoch}, id, hash);
+    if (!wrong.empty()) life->Violation(wrong);
+  }
+
+  SimLife* const life;
+  const PeerId other;
+};
+
+SimLife::SimLife(SimWorld& world, SimMachine& machine, bool resume)
+    : world_(world),
+      machine_(machine),
+      number_(++machine.lives),
+      key_(RngKey(world.scenario.seed)
+               .Fold("life")
+               .Fold(machine.id.value)
+               .Fold(number_)),
+      resume_(resume),
+      loop_(&world.loop),
+      waiter_(&loop_),
+      files_(&machine.disk, &crash_, &world.disk_errors, key_.Fold("disk")) {
+  const Scenario& s = world_.scenario;
+  const auto within = [](double u, double most) { return most * (2 * u - 1); };
+  loop_.SetClock(absl::Seconds(within(key_.Uniform(0), s.swarm.clock_jump)),
+                 1 + within(key_.Uniform(1), s.swarm.clock_drift));
+  const int rank = static_cast<int>(machine_.id.value) - 1;
+  game_ = std::make_unique<CalmingGame>(MakeGame(s, rank), &world_.calm);
+  step_ = *LocalStep::Create(
+      {.generator = s.optimizer, .discriminator = s.optimizer}, game_.get());
+  watch_ = std::make_unique<ParameterWatch>(game_->parameters());
+  compute_ = std::make_unique<Compute>(
+      this,
+      VirtualCompute::Around(key_.Fold("duration"),
+                             (rank == 0 ? s.slowness : 1) * s.TimeOfCompute(),
+                             s.step_jitter));
+  transport_ = std::make_unique<MortalTransport>(
+      world_.network.CreateEndpoint(machine_.id, &loop_, Address()), &crash_);
+  world_.tell(machine_.id, absl::StrCat("starts life ", number_));
+  world_.ledger.Begin(machine_.id, number_);
+  CheckSaved();
+  loop_.Post([this] { main_ = Main(); });
+}
+
+SimLife::~SimLife() {
+  const auto x = game_->parameters();
+  machine_.last.assign(x.begin(), x.end());
+  machine_.brought = Brought();
+  main_ = {};
+  peer_.reset();
+  client_.reset();
+  transport_.reset();
+}
+
+bool SimLife::may_fail() const {
+  return missed_end_ ||
+         (spoilt_ && absl::StrContains(status().message(), "begins anew"));
+}
+
+// Members' resting edges give back what they have brought when they are
+// forgotten, at one end before the other.
+std::vector<float> SimLife::Brought() {
+  std::vector<float> brought = step_->Brought();
+  if (!peer_ || brought.empty()) return brought;
+  const std::set<PeerId> watched = peer_->neighborhood().Watched();
+  peer_->neighborhood().VisitEdges([&](const Edge& edge) {
+    if (watched.contains(edge.other()) || !view().RankOf(edge.other())) return;
+    const std::vector<float> sum = edge.side().Save().sum;
+    for (size_t i = 0; i < sum.size(); ++i) brought[i] -= sum[i];
+  });
+  return brought;
+}
+
+void SimLife::Violation(const std::string& what) {
+  world_.violation(absl::StrCat("peer ", machine_.id.value, ", life ", number_,
+                                ", round ", round(), ": ", what));
+}
+
+std::string SimLife::Address() const {
+  const uint64_t home = world_.scenario.swarm.moves ? number_ : 1;
+  return absl::StrCat("peer-", machine_.id.value, "-", home);
+}
+
+Task<absl::Status> SimLife::Register() {
+  TopologyClientOptions o;
+  o.service = "the service";
+  o.run_id = "sim";
+  o.peer_id = machine_.id;
+  o.boot_id = key_.Fold("boot").Bits(0) | 1;
+  o.address = Address();
+  o.layout_fingerprint = game_->layout().fingerprint();
+  o.configuration_hash = kConfiguration;
+  if (resume_) {
+    o.checkpoint_rounds = CheckpointStore(kCheckpoints, 1, files_).Rounds();
+  }
+  client_ = std::make_unique<TopologyClient>(
+      std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
+  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->SetOnRefused([this](const absl::Status& why) {
+    refused_ = why;
+    missed_end_ =
+        !world_.calm && absl::StrContains(why.message(), "has ended without");
+    if (!crash_.dead() && !missed_end_) {
+      Violation(
+          absl::StrCat("the service refuses it: ", std::string(why.message())));
+    }
+    waiter_.Notify();
+  });
+  client_->Start();
+  co_await waiter_.Until(
+      [this] { return client_->registered() != 0 || !refused_.ok(); },
+      loop_.Now() + absl::Minutes(10));
+  if (!refused_.ok()) co_return refused_;
+  if (client_->registered() == 0) {
+    co_return absl::UnavailableError("no answer from the service");
+  }
+  co_return absl::OkStatus();
+}
+
+uint64_t SimLife::NewEpoch() const {
+  return MakeEpoch(static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())),
+                   key_.Fold("boot").Bits(0) >> 1);
+}
+
+// Of so many edges, two vectors each.
+uint64_t SimLife::ReplicaMemory() const {
+  return static_cast<uint64_t>(world_.scenario.replica_edges) * 2 *
+         game_->parameters().size_bytes();
+}
+
+absl::Status SimLife::MakePeer() {
+  const Scenario& s = world_.scenario;
+  checkpoints_ = std::make_unique<CheckpointStore>(kCheckpoints,
+                                                   s.checkpoints_kept, files_);
+  PeerSpec spec;
+  spec.self = machine_.id;
+  spec.run_id = "sim";
+  spec.epoch = NewEpoch();
+  spec.seed = s.seed;
+  spec.rounds = s.rounds();
+  spec.overlap_steps = s.overlap;
+  spec.mixing_rounds = s.mixing_rounds;
+  spec.chebyshev = s.chebyshev;
+  spec.centralized = s.centralized();
+  if (s.centralized()) spec.all_reduce = s.all_reduce;
+  spec.step_then_mix = s.step_then_mix;
+  spec.deadline = s.deadline;
+  spec.clip_radius = s.clip_radius;
+  spec.replica_memory = ReplicaMemory();
+  if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
+  spec.suspect_after = s.suspect_after;
+  spec.liveness_limit = s.LivenessLimit();
+  spec.steps_per_round = s.steps_per_round;
+  spec.checkpoint_every = s.checkpoint_every;
+  spec.configuration_hash = kConfiguration;
+  std::unique_ptr<GradientCompressor> gradients;
+  if (s.centralized()) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        gradients, GradientCompressor::Create(s.gradient_codec, game_->layout(),
+                                              HostKernels(), MakeLinearCoder));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(
+      peer_, Peer::Create(std::move(spec), {.loop = &loop_,
+                                            .compute = compute_.get(),
+                                            .transport = transport_.get(),
+                                            .membership = client_.get(),
+                                            .game = game_.get(),
+                                            .step = step_.get(),
+                                            .codec = world_.codec,
+                                            .gradients = std::move(gradients),
+                                            .metrics = this,
+                                            .decisions = nullptr,
+                                            .checkpoints = checkpoints_.get(),
+                                            .sketch = nullptr}));
+  peer_->neighborhood().AddObservers([this](PeerId other) {
+    auto& observer = observers_[other];
+    // Made again, with what the other end has begun with, say.
+    if (observer != nullptr) excused_.insert(other);
+    observer = std::make_unique<Observer>(this, other);
+    return observer.get();
+  });
+  return absl::OkStatus();
+}
+
+Task<absl::Status> SimLife::Main() {
+  Task<absl::Status> registered = Register();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
+  GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  Task<absl::Status> run = peer_->Run();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
+  if (!refused_.ok()) co_return refused_;
+  Pending<bool> told;
+  client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
+  co_await told;
+  co_await waiter_.Until([] { return false; }, loop_.Now() + kLinger);
+  co_return absl::OkStatus();
+}
+
+void SimLife::OnRound(const RoundMetrics& metrics) {
+  if (crash_.dead()) return;
+  ++machine_.rounds_done;
+  CheckReplicas();
+  world_.note(metrics.round);
+  const StopState stop = client_->stop();
+  if (stop.committed && client_->acknowledged_stop() == stop.round &&
+      metrics.round >= stop.round) {
+    Violation(absl::StrFormat(
+        "it has trained in round %d, before which all have agreed to stop",
+        stop.round));
+  }
+}
+
+// The others have given it up: what they did not complete with it counts as
+// after a crash.
+void SimLife::BeginAnotherLife() {
+  world_.ledger.Crash(machine_.id, number_);
+  number_ = ++machine_.lives;
+  world_.ledger.Begin(machine_.id, number_);
+  seen_.clear();
+  seen_view_.epoch = 0;
+  views_.clear();
+}
+
+void SimLife::OnEvent(const Event& event) {
+  if (crash_.dead()) return;
+  const std::string what = std::string(event.kind.name()) + ": " + event.detail;
+  world_.tell(machine_.id, absl::StrCat("round ", event.round, ": ", what));
+  world_.ledger.OnEvent(machine_.id, event);
+  const bool sick =
+      event.kind == "nonfinite_parameters" || event.kind == "step_skipped";
+  if (sick && spoilt_) return;
+  if (event.kind == "outside" || event.kind == "spoilt") {
+    BeginAnotherLife();
+  } else if (event.kind == "left") {
+    machine_.unsaved.insert(number_);
+  } else if (event.kind == "left_late") {
+    if (world_.scenario.polite) Violation(event.detail);
+    world_.ledger.Crash(machine_.id, number_);
+  } else if (event.kind == "state_offered") {
+    NoteGiven();
+  } else if (event.kind == "state_received") {
+    watch_->Accept();
+    CheckReceived();
+    spoilt_ = false;
+  } else if (event.kind == "checkpoint") {
+    machine_.saved_round = std::stoull(event.detail.substr(6));
+    machine_.unsaved.erase(number_);
+  } else if (event.kind == "checkpoint_failed") {
+    machine_.unsaved.insert(number_);
+    if (event.round < machine_.saved_round) {
+      machine_.saved_round = 0;  // of a past that may be set aside by now
+    }
+  } else if (event.kind == "checkpoint_aside") {
+    CheckSetAside(event.detail);
+  } else if (event.kind == "resumed") {
+    watch_->Accept();
+    machine_.saved_round = std::min(machine_.saved_round, event.round);
+    NotePast(event.round);
+    // A service with an old disk takes up again who has left, or whose last
+    // checkpoint is missing: what others have completed with it since is not in
+    // what it saved.
+    for (const uint64_t life : std::exchange(machine_.unsaved, {})) {
+      world_.ledger.Crash(machine_.id, life);
+    }
+  } else if (event.kind == "edge_refused" || event.kind == "edge_closed" ||
+             sick || (event.kind == "not_settled" && world_.calm)) {
+    Violation(what);
+  }
+}
+
+void SimLife::Spoil() {
+  if (!joined() || crash_.dead() || spoils_ == kMostSpoils) return;
+  ++spoils_;
+  spoilt_ = true;
+  world_.tell(machine_.id, "its parameters are spoilt");
+  game_->parameters()[0] = spoils_ % 2 != 0 || MayGrow(world_.scenario)
+                               ? std::numeric_limits<float>::quiet_NaN()
+                               : 10 * kLargestParameter;
+  watch_->Accept();
+}
+
+void SimLife::Leave(std::optional<absl::Duration> limit) {
+  if (!joined() || crash_.dead()) return;
+  leaving_ = true;
+  peer_->Leave(loop_.Now() +
+               limit.value_or(kLeaveLimit +
+                              kRoundsToLeave * world_.scenario.interval()));
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,187 @@
+// One life of a peer's process in virtual time: the parts of peer_process.h
+// with a simulated network, disk and service, and everything it does looked at.
+//
+// Registers, trains and leaves as gossamer-peer does.  Knows nothing of faults
+// but where it dies, and nothing of other peers.
+
+#ifndef GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
+#define GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/base/task.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/membership/topology_client.h"
+#include "runtime/peer/peer.h"
+#include "runtime/peer/waiter.h"
+#include "runtime/sim/sim_service.h"
+#include "runtime/sim/virtual_loop.h"
+#include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/memory_disk.h"
+#include "tests/simulation/parameter_watch.h"
+#include "tests/simulation/scenario.h"
+
+namespace gossamer::simulation {
+
+// Every view that a life of now has had, by generation and epoch.  Of two lives
+// of the service whose clocks are wrong the second may number its views as the
+// first did, if neither its old disk nor anybody alive knows of those.
+using KnownViews =
+    std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>;
+
+// What all lives of a run share.
+struct SimWorld {
+  const Scenario& scenario;
+  VirtualLoop& loop;
+  SimNetwork& network;
+  SimService& service;
+  CorrectionLedger& ledger;
+  const std::shared_ptr<const Codec>& codec;
+  const DiskSession::Errors& disk_errors;
+  KnownViews& views;
+  const bool& calm;  // nothing but mixing moves parameters
+  // Of every parameter, between what it was in the states that members gave.
+  std::vector<std::pair<float, float>>& given;
+  // Something that must never be.
+  std::function<void(const std::string&)> violation;
+  // For the trace; `what` of a peer.
+  std::function<void(PeerId, const std::string& what)> tell;
+  // Folded into the trace's hash.
+  std::function<void(uint64_t)> note;
+};
+
+// What stays of a peer when its process ends.
+struct SimMachine {
+  PeerId id;
+  MemoryDisk disk;
+  uint64_t lives = 0;
+  // The newest checkpoint that was said to be saved and not given up since.
+  uint64_t saved_round = 0;
+  // Lives that ended well and left no record to the next: they have left the
+  // fleet, or the disk did not take their last checkpoint.
+  std::set<uint64_t> unsaved;
+  uint64_t rounds_done = 0;    // peer-rounds, over all lives
+  std::vector<float> last;     // parameters at the end of the last life
+  std::vector<float> brought;  // LocalStep::Brought, without resting edges
+};
+
+class SimLife final : private MetricsSink {
+ public:
+  static constexpr char kCheckpoints[] = "checkpoints";
+  // Both outlive it.  Starts at once; `resume` as --resume.
+  SimLife(SimWorld& world, SimMachine& machine, bool resume);
+  ~SimLife() override;
+  SimLife(const SimLife&) = delete;
+
+  uint64_t number() const { return number_; }
+  CrashPoint& crash() { return crash_; }
+  VirtualPeerLoop& loop() { return loop_; }
+  bool ended() const { return main_.done(); }
+  const absl::Status& status() const { return main_.value(); }
+  bool stopped() const { return peer_ && peer_->stopped(); }
+  bool left() const { return peer_ && peer_->left(); }
+  // As a signal that the machine is to be taken away.
+  // Within `limit`, else a time that is enough under the scenario's faults.
+  void Leave(std::optional<absl::Duration> limit = std::nullopt);
+  // As by a bit that memory lost; not so often in one life that it gives up.
+  void Spoil();
+  bool spoilt() const { return spoilt_; }
+  // If it ends with an error somebody starts it again: it was away until its
+  // run was over, or has no parameters in a fleet that begins anew.
+  bool may_fail() const;
+  // A member of its view that trains by it, and knows of no stop: a service
+  // with an old disk may not know of one that is coming.
+  bool joined() const {
+    return peer_ && !leaving_ && !spoilt_ && !client_->outside() &&
+           client_->stop().round == 0 && client_->view().RankOf(machine_.id) &&
+           peer_->round() >= client_->view().from_round;
+  }
+  uint64_t round() const { return peer_ ? peer_->round() : 0; }
+  const View& view() const { return client_->view(); }
+  std::span<const float> parameters() const { return game_->parameters(); }
+  const Edge* edge(PeerId other) const {
+    return peer_ ? peer_->neighborhood().edge(other) : nullptr;
+  }
+
+  // After each event of this life: what must hold of its edges.
+  void Check();
+  // The state of its edges, for people.
+  void TellEdges();
+
+ private:
+  class Compute;
+  struct Observer;
+  struct Seen {  // of an edge, at the last look
+    uint64_t epoch = 0, peer_epoch = 0;
+    ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
+    int mine = 0, theirs = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+
+  Task<absl::Status> Main();
+  Task<absl::Status> Register();
+  absl::Status MakePeer();
+  uint64_t NewEpoch() const;
+  std::vector<float> Brought();
+  DiskSession SoundDisk();
+  void CheckEdges();
+  void CheckEdge(const Edge& edge, Seen& seen);
+  void CheckMemory(const Edge& edge);
+  void CheckReplicas();
+  uint64_t ReplicaMemory() const;
+  void CheckView();
+  void NoteGiven();
+  void CheckReceived();
+  std::string Address() const;
+  void CheckSaved();
+  void CheckSetAside(const std::string& told);
+  void NotePast(uint64_t round);
+  void BeginAnotherLife();
+  void Violation(const std::string& what);
+  void OnRound(const RoundMetrics& metrics) override;
+  void OnEvent(const Event& event) override;
+
+  SimWorld& world_;
+  SimMachine& machine_;
+  uint64_t number_;
+  const RngKey key_;
+  const bool resume_;
+  CrashPoint crash_;
+  VirtualPeerLoop loop_;
+  Waiter waiter_;
+  DiskSession files_;
+  std::unique_ptr<Game> game_;
+  std::unique_ptr<LocalStep> step_;
+  std::unique_ptr<ParameterWatch> watch_;
+  std::unique_ptr<Compute> compute_;
+  std::unique_ptr<CheckpointStore> checkpoints_;
+  std::unique_ptr<MortalTransport> transport_;
+  std::unique_ptr<TopologyClient> client_;
+  std::map<PeerId, std::unique_ptr<Observer>> observers_;
+  std::unique_ptr<Peer> peer_;
+  absl::Status refused_;
+  bool leaving_ = false;
+  bool spoilt_ = false;  // and not healed yet
+  bool missed_end_ = false;
+  int spoils_ = 0;
+  std::map<PeerId, Seen> seen_;
+  std::set<PeerId> excused_;  // edges whose codec this view has not chosen
+  View seen_view_;
+  std::vector<std::shared_ptr<const View>> views_;  // all since it began
+  Task<absl::Status> main_;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_

@@ -1,0 +1,260 @@
+// What must hold of a life after each of its events.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "algorithms/edge/saved_edge.h"
+#include "tests/simulation/sim_life.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// Of the liveness limit: what a clock that is off makes of it.
+constexpr double kLongestWait = 1.1;
+// A payload is no wider than float32, a state no more than so many vectors; and
+// names and numbers around them.
+constexpr size_t kVectorsOfAState = 8;
+constexpr size_t kAround = 8192;
+
+}  // namespace
+
+// What lies there, whether or not a read of it fails.
+DiskSession SimLife::SoundDisk() {
+  static constexpr DiskSession::Errors kNone;
+  return {&machine_.disk, &crash_, &kNone, key_};
+}
+
+// Whatever happened to the disk, a checkpoint that was saved is there.
+void SimLife::CheckSaved() {
+  DiskSession sound = SoundDisk();
+  const CheckpointStore store(kCheckpoints, 1, sound);
+  const std::vector<uint64_t> rounds = store.Rounds();
+  if (machine_.saved_round == 0) return;
+  if (rounds.empty() || rounds.back() < machine_.saved_round) {
+    Violation(absl::StrFormat(
+        "the checkpoint of round %d was saved and is lost; the newest is %d",
+        machine_.saved_round, rounds.empty() ? 0 : rounds.back()));
+  }
+}
+
+// What people are told to look for is there.
+void SimLife::CheckSetAside(const std::string& told) {
+  for (const absl::string_view word : absl::StrSplit(told, ' ')) {
+    if (!absl::StartsWith(word, "set-aside-")) continue;
+    const std::string path = absl::StrCat(kCheckpoints, "/", word);
+    if (SoundDisk().Exists(path + "/manifest.textproto")) return;
+  }
+  Violation(absl::StrCat("it is not there: ", told));
+}
+
+void SimLife::Check() {
+  if (!peer_ || crash_.dead()) return;
+  if (peer_->next_look() >
+      loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
+    Violation("it waits without a deadline");
+  }
+  // A snapshot that is given; one that comes, and two that have come.
+  if (peer_->state_bytes() >
+      4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
+    Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
+  }
+  CheckView();
+  // What comes of a peer moves its edge alone; all else may move any.
+  const std::optional<PeerId> heard = transport_->TakeHeard();
+  if (!heard) {
+    CheckEdges();
+  } else if (const Edge* e = edge(*heard); e != nullptr) {
+    CheckEdge(*e, seen_[*heard]);
+  }
+}
+
+void SimLife::CheckEdges() {
+  // Side by side, as both are by peer; edges that were given up begin anew if
+  // they come back.
+  auto seen = seen_.begin();
+  peer_->neighborhood().VisitEdges([&](const Edge& e) {
+    while (seen != seen_.end() && seen->first < e.other()) {
+      seen = seen_.erase(seen);
+    }
+    if (seen == seen_.end() || e.other() < seen->first) {
+      seen = seen_.emplace_hint(seen, e.other(), Seen{});
+    }
+    CheckEdge(e, seen->second);
+    ++seen;
+  });
+  seen_.erase(seen, seen_.end());
+}
+
+void SimLife::CheckView() {
+  const View& view = client_->view();
+  if (view.epoch == 0) {
+    // It had not begun by it, and begins as at first.
+    if (!client_->took_up()) {
+      seen_view_ = {};
+      views_.clear();
+    }
+    return;
+  }
+  if (view.generation == seen_view_.generation &&
+      view.epoch == seen_view_.epoch) {
+    return;
+  }
+  if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
+  // It will give up what it has saved later, and owns nothing yet of what it
+  // begins with if others give it.
+  if (seen_view_.epoch == 0) {
+    machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
+  }
+  seen_view_ = view;
+  for (const auto& [peer, seen] : seen_) excused_.insert(peer);
+  auto& known = world_.views[{view.generation, view.epoch}];
+  std::shared_ptr<const View> same = known.lock();
+  if (!same) known = same = std::make_shared<const View>(view);
+  views_.push_back(same);
+  if (same->from_round != view.from_round ||
+      same->overlap_steps != view.overlap_steps ||
+      same->members != view.members) {
+    Violation(absl::StrFormat(
+        "view %d of generation %d is not the one that others have", view.epoch,
+        view.generation));
+  }
+}
+
+void SimLife::TellEdges() {
+  if (!peer_) return;
+  peer_->neighborhood().VisitEdges([this](const Edge& edge) {
+    const auto& s = edge.state();
+    world_.tell(
+        machine_.id,
+        absl::StrFormat("round %d: edge to peer %d: decided %d.%d heard %d.%d "
+                        "done %d.%d peer_done %d.%d told %d.%d, %d mine, %d "
+                        "theirs, epoch %d peer_epoch %d%s%s%s",
+                        round(), edge.other().value, RoundOf(s.decided),
+                        s.decided % kMaxPhases, RoundOf(s.heard),
+                        s.heard % kMaxPhases, RoundOf(s.done),
+                        s.done % kMaxPhases, RoundOf(s.peer_done),
+                        s.peer_done % kMaxPhases, RoundOf(s.told),
+                        s.told % kMaxPhases, s.mine.size(), s.theirs.size(),
+                        s.epoch, s.peer_epoch, s.connected ? " connected" : "",
+                        s.ready ? " ready" : "", s.owes ? " owes" : ""));
+  });
+}
+
+void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
+  const auto& s = edge.state();
+  const Seen now = {s.epoch, s.peer_epoch, s.decided,     s.heard,
+                    s.done,  s.peer_done,  s.mine.size(), s.theirs.size()};
+  if (now == seen) return;
+  const auto wrong = [&](const char* what) {
+    Violation(absl::StrFormat("edge to peer %d: %s", edge.other().value, what));
+  };
+  if (s.epoch != seen.epoch) {
+    if (s.epoch < seen.epoch) wrong("the epoch fell");
+    const std::string shared = world_.ledger.Own(machine_.id, s.epoch);
+    if (!shared.empty()) Violation(shared);
+  }
+  // An edge in place of one that was over has not met the other end yet.
+  const bool anew = s.epoch > seen.epoch && s.peer_epoch == 0;
+  if (s.peer_epoch < seen.peer_epoch && !anew) {
+    wrong("the other end's epoch fell");
+  }
+  if (s.decided < seen.decided) wrong("what was decided is not any more");
+  if (s.epoch == seen.epoch && s.peer_epoch == seen.peer_epoch &&
+      (s.heard < seen.heard || s.done < seen.done ||
+       s.peer_done < seen.peer_done)) {
+    wrong("what was heard or complete is not any more");
+  }
+  if (s.done > s.decided || s.done > s.heard) {
+    wrong("complete beyond what both ends decided");
+  }
+  if (s.mine.size() > 2 * s.window) wrong("retains more than 2W payloads");
+  if (s.Waiting() > 2 * s.peer_window) wrong("holds more than 2W payloads");
+  CheckMemory(edge);
+  seen = now;
+}
+
+void SimLife::CheckMemory(const Edge& edge) {
+  const auto& s = edge.state();
+  const size_t payload = game_->parameters().size_bytes() + 64;
+  size_t mine = 0, theirs = 0;
+  for (const auto& held : s.mine) {
+    mine += held.token.bytes.size() + held.token.packed.size();
+  }
+  for (const auto& held : s.theirs) theirs += held.token.bytes.size();
+  if (mine > 4 * s.window * payload || theirs > 4 * s.peer_window * payload) {
+    Violation(absl::StrFormat(
+        "edge to peer %d: retains %d bytes of its own and %d of the other end",
+        edge.other().value, mine, theirs));
+  }
+}
+
+// The one limit of memory that a peer is given.  It goes by ranks, and an edge
+// keeps what it was made with though they are others in a later view; so does
+// one of a checkpoint, or whose other end has it from such a view.  Only edges
+// that this view has made, to its members, count, and as much again is let pass
+// for ends that met in different views.
+void SimLife::CheckReplicas() {
+  if (world_.scenario.replica_edges == 0) return;
+  uint64_t bytes = 0;
+  peer_->neighborhood().VisitEdges([&](const Edge& edge) {
+    if (!edge.side().codec().needs_replica()) return;
+    if (excused_.contains(edge.other()) || !view().RankOf(edge.other())) return;
+    const CodecSide::Saved saved = edge.side().Save();
+    bytes += sizeof(float) * (saved.replica.size() + saved.difference.size());
+  });
+  if (bytes <= 2 * ReplicaMemory()) return;
+  Violation(absl::StrFormat(
+      "holds %d bytes of replicas of one view's edges, of %d that it may",
+      bytes, ReplicaMemory()));
+}
+
+void SimLife::NoteGiven() {
+  const std::span<const float> x = parameters();
+  if (world_.given.empty()) {
+    for (const float v : x) world_.given.emplace_back(v, v);
+  }
+  for (size_t i = 0; i < x.size(); ++i) {
+    auto& [low, high] = world_.given[i];
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+}
+
+// An average of states is between them.
+void SimLife::CheckReceived() {
+  const std::span<const float> x = parameters();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto& [low, high] = world_.given.at(i);
+    const float slack = 1e-5f * std::max(std::abs(low), std::abs(high));
+    if (x[i] >= low - slack && x[i] <= high + slack) continue;
+    Violation(
+        absl::StrFormat("got %g as parameter %d of members that gave %g to %g",
+                        x[i], i, low, high));
+    return;
+  }
+}
+
+// A checkpoint has just been restored: what it holds counts as applied.
+void SimLife::NotePast(uint64_t round) {
+  DiskSession sound = SoundDisk();
+  const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);
+  if (!saved.ok()) return;
+  for (const auto& [name, bytes] : saved->bytes) {
+    if (!absl::StartsWith(name, kEdgePrefix)) continue;
+    const auto edge = DecodeSavedEdge(bytes);
+    if (!edge.ok()) continue;
+    const PeerId other{std::stoull(name.substr(kEdgePrefix.size()))};
+    excused_.insert(other);
+    world_.ledger.Resume(
+        {machine_.id, other, edge->record.epoch, edge->record.peer_epoch},
+        edge->record.done, edge->record.cut);
+  }
+}
+
+}  // namespace gossamer::simulation

@@ -1,0 +1,270 @@
+#include "tests/simulation/simulation.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/simulation/balance.h"
+#include "tests/simulation/composition.h"
+#include "tests/simulation/end_checks.h"
+#include "tests/simulation/simulation_run.h"
+
+namespace gossamer::simulation {
+namespace {
+
+// Faults last no longer than this many intervals, however slow they make the
+// fleet; then every phase must end within so much virtual time.
+constexpr int kLongestFaults = 400;
+constexpr absl::Duration kPatience = absl::Minutes(3);
+constexpr uint64_t kRoundsToGather = 150;
+constexpr uint64_t kRoundsToEnd = 10;
+
+}  // namespace
+
+Simulation::Simulation(const Scenario& scenario,
+                       std::function<void(const std::string&)> trace)
+    : scenario_(scenario),
+      trace_(std::move(trace)),
+      key_(RngKey(scenario.seed).Fold("simulation")),
+      control_(&loop_),
+      network_(&loop_, NetworkOf(scenario_)),
+      service_(
+          &loop_, ServiceOf(scenario_, &outcome_.faults),
+          [this](const std::string& line) { Tell("service", line); },
+          [this](const std::string& what) { Violation(what); }),
+      codec_(*Codec::Create(scenario_.codec, MakeGame(scenario_, 0)->layout())),
+      disk_errors_{.write = scenario_.swarm.disk_error,
+                   .read = scenario_.swarm.read_error,
+                   .counts = &outcome_.faults},
+      world_{scenario_,
+             loop_,
+             network_,
+             service_,
+             ledger_,
+             codec_,
+             disk_errors_,
+             views_,
+             calm_,
+             given_,
+             [this](const std::string& what) { Violation(what); },
+             [this](PeerId id, const std::string& what) {
+               if (trace_) Tell(absl::StrCat("peer ", id.value), what);
+             },
+             [this](uint64_t value) { Note(value); }},
+      seats_(static_cast<size_t>(scenario_.peers)) {
+  for (size_t i = 0; i < seats_.size(); ++i) seats_[i].machine.id = {i + 1};
+  if (scenario_.swarm.fleet_stop) {
+    stop_at_ = 5 + key_.Fold("stop").Below(scenario_.fault_rounds / 2, 0);
+  }
+}
+
+Simulation::~Simulation() {
+  swarm_.reset();
+  for (Seat& seat : seats_) seat.life.reset();
+}
+
+void Simulation::Tell(const std::string& who, const std::string& what) {
+  if (!trace_) return;
+  trace_(absl::StrFormat(
+      "%9.3f %s: %s",
+      absl::ToDoubleSeconds(loop_.Now() - absl::FromUnixSeconds(1'000'000'000)),
+      who, what));
+}
+
+void Simulation::Violation(const std::string& what) {
+  Tell("VIOLATION", what);
+  if (!outcome_.violation.empty()) return;
+  outcome_.violation = what;
+  if (!trace_) return;
+  service_.TellMembers();
+  for (const Seat& seat : seats_) {
+    if (seat.life) seat.life->TellEdges();
+  }
+}
+
+void Simulation::Enter(Phase phase, uint64_t rounds) {
+  phase_ = phase;
+  give_up_ = loop_.Now() + kPatience + rounds * scenario_.LongestRound();
+  Tell("fleet", absl::StrCat("phase ", static_cast<int>(phase), " at round ",
+                             MaxRound(seats_)));
+}
+
+void Simulation::StopFaults() {
+  swarm_.reset();
+  disk_errors_.write = disk_errors_.read = 0;
+  if (!service_.up()) {
+    const absl::Status started = service_.Start(/*old=*/false);
+    if (!started.ok()) Violation(absl::StrCat("service: ", started.ToString()));
+  }
+  for (Seat& seat : seats_) {
+    if (seat.life) seat.life->crash().Disarm();
+    if (seat.down) StartLife(seat);
+  }
+}
+
+void Simulation::Advance() {
+  if (stopping_ == absl::InfiniteFuture() && phase_ <= Phase::kGathering &&
+      std::ranges::any_of(seats_, &Seat::ended)) {
+    stopping_ = loop_.Now();
+  }
+  if (stopping_ != absl::InfiniteFuture()) RestartStopped();
+  switch (phase_) {
+    case Phase::kFaults:
+      if (stop_at_ != 0 && MaxRound(seats_) >= stop_at_ && service_.up()) {
+        stop_at_ = 0;
+        Tell("fleet", "is asked to stop");
+        service_.RequestStop();
+      }
+      if (MaxRound(seats_) < scenario_.fault_rounds && loop_.Now() < give_up_)
+        return;
+      StopFaults();
+      // The last view may begin many slow rounds from now.
+      Enter(Phase::kGathering, kRoundsToGather);
+      return;
+    case Phase::kGathering:
+      if (!AllJoined(seats_, *service_.fleet(), loop_.Now())) break;
+      calm_ = true;
+      calm_from_ = MaxRound(seats_);
+      outcome_.distance_before = 0;
+      SettleInCalm();
+      // Slow ones may be far from where faults were to end.
+      Enter(Phase::kCalm, scenario_.ends_by_stop
+                              ? scenario_.calm_rounds
+                              : scenario_.rounds() + 1 - MinRound(seats_));
+      return;
+    case Phase::kCalm:
+      SettleInCalm();
+      if (scenario_.ends_by_stop
+              ? MinRound(seats_) < calm_from_ + scenario_.calm_rounds
+              : !AllEnded(seats_)) {
+        break;
+      }
+      if (scenario_.ends_by_stop) service_.RequestStop();
+      Enter(Phase::kEnding, kRoundsToEnd);
+      return;
+    case Phase::kEnding:
+      if (!AllEnded(seats_)) break;
+      CheckEnd();
+      phase_ = Phase::kDone;
+      return;
+    case Phase::kDone:
+      return;
+  }
+  if (loop_.Now() < give_up_) return;
+  Violation(absl::StrCat("the fleet does not get on in phase ",
+                         static_cast<int>(phase_),
+                         "; rounds: ", DescribeRounds(seats_)));
+}
+
+// What is left of the last gradients (the optimistic half, momentum) moves
+// parameters apart before nothing but mixing moves them.
+void Simulation::SettleInCalm() {
+  if (MinRound(seats_) > calm_from_ + scenario_.calm_rounds / 4) return;
+  std::vector<std::span<const float>> all;
+  for (const Seat& seat : seats_) {
+    if (!seat.life) return;
+    all.push_back(seat.life->parameters());
+  }
+  outcome_.distance_before =
+      std::max(outcome_.distance_before, ConsensusDistance(all));
+}
+
+void Simulation::CheckEnd() {
+  std::vector<std::span<const float>> all, brought;
+  for (const Seat& seat : seats_) {
+    all.push_back(seat.machine.last);
+    brought.push_back(seat.machine.brought);
+    for (const float v : seat.machine.last) Note(std::bit_cast<uint32_t>(v));
+  }
+  for (const std::string& wrong :
+       {ledger_.Finish(), FindImbalance(brought, all),
+        FindSilence(scenario_, service_.fleet()->record().view, ledger_,
+                    calm_from_ + scenario_.calm_rounds / 2)}) {
+    if (!wrong.empty()) Violation(wrong);
+  }
+  CheckDistance(all);
+  CountMembers();
+}
+
+void Simulation::CountMembers() {
+  const FleetCounts& counts = service_.fleet()->record().counts;
+  Add({{"joins", counts.joins},
+       {"leaves", counts.leaves},
+       {"removals", counts.removals},
+       {"returns", counts.returns}},
+      outcome_.faults);
+}
+
+void Simulation::CheckDistance(const std::vector<std::span<const float>>& all) {
+  outcome_.mixing = NameOf(MixingOf(scenario_, *codec_));
+  outcome_.distance = ConsensusDistance(all);
+  outcome_.distance_bound =
+      DistanceBound(scenario_, *codec_, outcome_.distance_before, all);
+  if (!(outcome_.distance <= outcome_.distance_bound)) {
+    Violation(absl::StrFormat(
+        "the consensus distance is %.3g, was %.3g before %d calm rounds, and "
+        "may be %.3g",
+        outcome_.distance, outcome_.distance_before, scenario_.calm_rounds,
+        outcome_.distance_bound));
+  }
+}
+
+Outcome Simulation::Run() {
+  Tell("fleet", Describe(scenario_));
+  const absl::Status up = service_.Start(/*old=*/false);
+  if (!up.ok()) Violation(absl::StrCat("service: ", up.ToString()));
+  for (Seat& seat : seats_) {
+    const bool joins = seat.machine.id.value >
+                       static_cast<uint64_t>(scenario_.peers - scenario_.late);
+    const absl::Duration late =
+        scenario_.interval() * (joins ? 20 : 1) *
+        key_.Fold("start").Uniform(seat.machine.id.value);
+    control_.RunAt(control_.Now() + late, [this, &seat] { StartLife(seat); });
+  }
+  swarm_ = std::make_unique<FaultSwarm>(
+      &loop_, &network_, &service_, scenario_,
+      [this](PeerId id, const Death& death) { Kill(id, death); },
+      [this](PeerId id) {
+        if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
+      },
+      [this](PeerId id) {
+        // One at a time: a fleet without any parameters cannot go on.
+        const bool other = std::ranges::any_of(seats_, [](const auto& seat) {
+          return seat.life && seat.life->spoilt();
+        });
+        const auto& life = seats_[id.value - 1].life;
+        if (!life || other) return;
+        life->Spoil();
+        outcome_.faults["spoils"] += life->spoilt();
+      },
+      [this](const std::string& what) { Tell("swarm", what); },
+      &outcome_.faults);
+  const absl::Time begin = loop_.Now();
+  give_up_ = begin + kLongestFaults * scenario_.interval();
+  while (phase_ != Phase::kDone && outcome_.violation.empty()) {
+    if (!loop_.Step()) Violation("nothing is left to happen");
+    AfterEvent();
+    Advance();
+    if (outcome_.events > scenario_.most_events) {
+      Violation(absl::StrCat("does not end within ", scenario_.most_events,
+                             " events"));
+    }
+  }
+  for (const Seat& seat : seats_) {
+    outcome_.peer_rounds += seat.machine.rounds_done;
+    outcome_.lives += seat.machine.lives;
+  }
+  outcome_.corrections = ledger_.corrections();
+  outcome_.trace_hash = hash_;
+  outcome_.virtual_seconds = absl::ToDoubleSeconds(loop_.Now() - begin);
+  return outcome_;
+}
+
+Outcome Simulate(const Scenario& scenario,
+                 std::function<void(const std::string&)> trace) {
+  return Simulation(scenario, std::move(trace)).Run();
+}
+
+}  // namespace gossamer::simulation

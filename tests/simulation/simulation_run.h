@@ -1,0 +1,93 @@
+// One seed under way: its fleet, its phases, and what it comes to.
+//
+// Simulate() of simulation.h is all that others need.  The phases are in
+// simulation.cc, the lives of peers in simulation_lives.cc.
+
+#ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
+#define GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/codec.h"
+#include "runtime/sim/sim_network.h"
+#include "runtime/sim/sim_service.h"
+#include "runtime/sim/virtual_loop.h"
+#include "tests/simulation/correction_ledger.h"
+#include "tests/simulation/fault_counts.h"
+#include "tests/simulation/fault_swarm.h"
+#include "tests/simulation/memory_disk.h"
+#include "tests/simulation/seats.h"
+#include "tests/simulation/sim_life.h"
+#include "tests/simulation/simulation.h"
+
+namespace gossamer::simulation {
+
+class Simulation {
+ public:
+  Simulation(const Scenario& scenario,
+             std::function<void(const std::string&)> trace);
+  ~Simulation();
+  Outcome Run();
+
+ private:
+  enum class Phase { kFaults, kGathering, kCalm, kEnding, kDone };
+
+  void StartLife(Seat& seat);
+  void EndLife(Seat& seat);
+  void Bury(Seat& seat);
+  void ComeBack(Seat& seat);
+  void Kill(PeerId id, const Death& death);
+  void AfterEvent();
+  void Advance();
+  void StopFaults();
+  // Which may take so many of the longest rounds.
+  void Enter(Phase phase, uint64_t rounds);
+  void RestartStopped();
+  void SettleInCalm();
+  void CheckEnd();
+  void CheckDistance(const std::vector<std::span<const float>>& all);
+  void CountMembers();
+  void Violation(const std::string& what);
+  void Tell(const std::string& who, const std::string& what);
+  void Note(uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9e3779b97f4a7c15u;
+    hash_ ^= hash_ >> 29;
+  }
+
+  const Scenario scenario_;
+  const std::function<void(const std::string&)> trace_;
+  const RngKey key_;
+  Outcome outcome_;
+  VirtualLoop loop_;
+  VirtualPeerLoop control_;
+  SimNetwork network_;
+  SimService service_;
+  CorrectionLedger ledger_;
+  const std::shared_ptr<const Codec> codec_;
+  DiskSession::Errors disk_errors_;
+  KnownViews views_;
+  bool calm_ = false;
+  std::vector<std::pair<float, float>> given_;
+  SimWorld world_;
+  std::vector<Seat> seats_;
+  std::unique_ptr<FaultSwarm> swarm_;
+  Phase phase_ = Phase::kFaults;
+  absl::Time give_up_;
+  uint64_t calm_from_ = 0;
+  uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
+  absl::Time stopping_ = absl::InfiniteFuture();
+  uint64_t hash_ = 0;
+};
+
+}  // namespace gossamer::simulation
+
+#endif  // GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_

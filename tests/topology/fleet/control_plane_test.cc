@@ -1,0 +1,303 @@
+// What the service's log says of strangers, and how it goes on after a restart.
+
+#include "topology/fleet/control_plane.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "topology/fleet/event_kind.h"
+#include "topology/fleet/protocol.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+class ControlPlaneTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Begin(std::nullopt); }
+  // Another life of the service.
+  void Begin(std::optional<FleetRecord> stored) {
+    FleetOptions options;
+    options.run_id = "run";
+    options.expected = 2;
+    auto plane = ControlPlane::Create(
+        options, std::move(stored),
+        [](const FleetRecord&) { return absl::OkStatus(); },
+        [this] { return now_; },
+        [this](const std::string& line) { lines_.push_back(line); });
+    ASSERT_TRUE(plane.ok()) << plane.status();
+    plane_ = *std::move(plane);
+  }
+  absl::Status Register(const std::string& run, const std::string& address) {
+    wire::RegisterRequest request;
+    request.set_protocol_version(kControlVersions.newest);
+    request.set_run_id(run);
+    request.set_boot_id(7);
+    request.set_address(address);
+    wire::RegisterResponse response;
+    return plane_->Register(request, response);
+  }
+
+  // Of peer `id`, whose last task of a survey was `measured`.
+  wire::HeartbeatResponse Hear(uint64_t id, uint64_t measured) {
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    request.set_survey_number(measured);
+    request.set_survey_measured(measured != 0);
+    request.set_survey_rtt_seconds(0.25);
+    wire::HeartbeatResponse response;
+    EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
+    return response;
+  }
+  wire::LinkSurveyStatus Survey(bool start) {
+    wire::MeasureLinksRequest request;
+    request.set_run_id("run");
+    request.set_start(start);
+    wire::LinkSurveyStatus survey;
+    EXPECT_EQ(plane_->MeasureLinks(request, survey), absl::OkStatus());
+    return survey;
+  }
+
+  absl::Time now_ = absl::FromUnixSeconds(1'000'000);
+  std::vector<std::string> lines_;
+  std::unique_ptr<ControlPlane> plane_;
+};
+
+TEST_F(ControlPlaneTest, WhatStrangersSayIsOneShortLine) {
+  const std::string bad = "\n12:00:00 stop at round 1 agreed\x1b[2J";
+  EXPECT_FALSE(Register("run", bad + std::string(60'000, 'a')).ok());
+  now_ += absl::Minutes(1);
+  EXPECT_FALSE(Register("other" + bad + std::string(60'000, 'r'), "a:1").ok());
+  ASSERT_TRUE(Register("run", "a:1" + bad).ok());
+  ASSERT_THAT(lines_, SizeIs(3));
+  EXPECT_THAT(lines_, Each(Not(HasSubstr("\n"))));
+  EXPECT_THAT(lines_, Each(Not(HasSubstr("\x1b"))));
+  for (const std::string& line : lines_) EXPECT_LT(line.size(), 1500u);
+}
+
+TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
+  EXPECT_FALSE(Register("other", "a:1").ok());
+  for (int i = 0; i < 1000; ++i) {
+    now_ += absl::Milliseconds(1);
+    EXPECT_FALSE(Register("other", "a:1").ok());
+  }
+  EXPECT_THAT(lines_, SizeIs(1));
+  now_ += absl::Minutes(1);
+  EXPECT_FALSE(Register("other", "b:2").ok());
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("a:1"), HasSubstr("b:2")));
+  EXPECT_THAT(lines_[1], HasSubstr("1002 so far"));
+}
+
+// --exit-when-finished gives up on who is lost once others have finished: who
+// has left in good order, in the middle of the run, is none of these.
+TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
+  FleetRecord record;
+  for (const uint64_t id : {1, 2, 3}) {
+    record.members.push_back(
+        {.id = {id},
+         .boot_id = id,
+         .address = "a:1",
+         .checkpoint_rounds = {},
+         .in_view = id != 3,
+         .finished = id == 3,
+         .standing = id == 3 ? Standing::kLeft : Standing::kMember});
+  }
+  Begin(record);
+  now_ += absl::Minutes(1);
+  EXPECT_FALSE(plane_->Tick().some_finished);
+  record.members[0].finished = true;
+  Begin(record);
+  EXPECT_TRUE(plane_->Tick().some_finished);
+}
+
+// It is not refused: it comes again, and is let in later.
+TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
+  wire::RegisterRequest trains;
+  trains.set_protocol_version(kControlVersions.newest);
+  trains.set_run_id("run");
+  trains.set_peer_id(1);
+  trains.set_boot_id(7);
+  trains.set_address("a:1");
+  trains.set_has_parameters(true);
+  trains.set_trains(true);
+  wire::RegisterResponse response;
+  EXPECT_TRUE(absl::IsUnavailable(plane_->Register(trains, response)));
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("peer_waits: at a:1: ")));
+  wire::GetStatusRequest request;
+  wire::FleetStatus status;
+  ASSERT_TRUE(plane_->GetStatus(request, status).ok());
+  EXPECT_EQ(status.service_events().at("peer_waits"), 1u);
+  EXPECT_EQ(status.service_events().at("peer_refused"), 0u);
+}
+
+// What anybody may ask: one line in ten seconds, and all are counted.
+TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
+  wire::HeartbeatRequest stranger, damaged;
+  stranger.set_run_id("run");
+  stranger.set_peer_id(9);
+  damaged = stranger;
+  damaged.set_sketch("not of doubles");
+  wire::StopRequest early, other_stop;
+  early.set_run_id("run");
+  other_stop.set_run_id("other\n");
+  wire::GetStatusRequest other_status, status;
+  other_status.set_run_id("other\n");
+  wire::MeasureLinksRequest other_survey, early_survey;
+  other_survey.set_run_id("other\n");
+  wire::HeartbeatResponse beat;
+  wire::StopResponse stopped;
+  wire::FleetStatus known;
+  wire::LinkSurveyStatus survey;
+  auto refused = [&, times = 0u](const absl::Status& answer,
+                                 const std::string& line) mutable {
+    ++times;
+    EXPECT_FALSE(answer.ok()) << line;
+    ASSERT_EQ(lines_.size(), times) << line;
+    EXPECT_THAT(lines_.back(), HasSubstr("request_refused: " + line));
+    EXPECT_THAT(lines_.back(), Not(HasSubstr("\n")));
+    now_ += absl::Minutes(1);
+  };
+  refused(plane_->Heartbeat(stranger, beat), "heartbeat of peer 9: ");
+  refused(plane_->Heartbeat(damaged, beat), "heartbeat of peer 9: ");
+  refused(plane_->Stop(early, stopped), "stop: ");
+  refused(plane_->Stop(other_stop, stopped), "stop: ");
+  refused(plane_->GetStatus(other_status, known), "status: ");
+  refused(plane_->MeasureLinks(other_survey, survey), "survey: ");
+  refused(plane_->MeasureLinks(early_survey, survey), "survey: ");
+  now_ -= absl::Minutes(1);
+  for (int i = 0; i < 93; ++i) {
+    EXPECT_FALSE(plane_->Heartbeat(stranger, beat).ok());
+  }
+  EXPECT_EQ(lines_.size(), 7u);
+  ASSERT_TRUE(plane_->GetStatus(status, known).ok());
+  EXPECT_EQ(known.service_events().at("request_refused"), 100u);
+}
+
+// Peers live on, and ignore a task of a number that they have measured for.
+TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
+  wire::RegisterRequest registration;
+  registration.set_protocol_version(kControlVersions.newest);
+  registration.set_run_id("run");
+  registration.set_boot_id(1);
+  registration.set_peer_id(1);
+  registration.set_address("a:1");
+  wire::RegisterResponse registered;
+  ASSERT_TRUE(plane_->Register(registration, registered).ok());
+  wire::HeartbeatRequest request;
+  request.set_run_id("run");
+  request.set_peer_id(1);
+  request.set_boot_id(1);
+  const auto told = [&] {
+    wire::HeartbeatResponse response;
+    EXPECT_EQ(plane_->Heartbeat(request, response), absl::OkStatus());
+    wire::FleetStatus status;
+    EXPECT_TRUE(plane_->GetStatus({}, status).ok());
+    return std::map<std::string, uint64_t>(status.peers(0).events().begin(),
+                                           status.peers(0).events().end());
+  };
+  // A peer of before knows nothing of it.
+  EXPECT_TRUE(told().empty());
+  auto& events = *request.mutable_events();
+  events["checkpoint_failed"] = 2;
+  events["step_skipped"] = uint64_t{1} << 40;
+  events["checkpoint"] = 9;  // nothing is wrong
+  // Of a later release, or none at all: not kept, and no reason to refuse.
+  for (int i = 0; i < 1000; ++i) events[absl::StrCat("\x1b[2J", i)] = 1;
+  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 2),
+                                  Pair("step_skipped", uint64_t{1} << 40)));
+  // The latest counts.
+  events.clear();
+  events["checkpoint_failed"] = 3;
+  EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 3)));
+}
+
+// A hundred peers in all the trouble that there is.
+TEST_F(ControlPlaneTest, AStatusOfManyTroublesStillFits) {
+  constexpr int kMany = 100;
+  FleetOptions options;
+  options.run_id = "run";
+  options.expected = kMany;
+  auto plane = ControlPlane::Create(
+      options, std::nullopt,
+      [](const FleetRecord&) { return absl::OkStatus(); },
+      [this] { return now_; }, [](const std::string&) {});
+  ASSERT_TRUE(plane.ok()) << plane.status();
+  for (uint64_t id = 1; id <= kMany; ++id) {
+    wire::RegisterRequest registration;
+    registration.set_protocol_version(kControlVersions.newest);
+    registration.set_run_id("run");
+    registration.set_boot_id(id);
+    registration.set_peer_id(id);
+    registration.set_address(std::string(kMaxAddressBytes, 'a'));
+    wire::RegisterResponse registered;
+    ASSERT_TRUE((*plane)->Register(registration, registered).ok());
+    wire::HeartbeatRequest request;
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    for (const EventInfo& kind : kEventKinds) {
+      (*request.mutable_events())[std::string(kind.name)] = UINT64_MAX;
+    }
+    wire::HeartbeatResponse response;
+    ASSERT_EQ((*plane)->Heartbeat(request, response), absl::OkStatus());
+  }
+  wire::FleetStatus status;
+  ASSERT_TRUE((*plane)->GetStatus({}, status).ok());
+  ASSERT_EQ(status.peers_size(), kMany);
+  EXPECT_GT(status.peers(0).events_size(), 20);
+  EXPECT_EQ(status.peers(kMany - 1).events_size(), 0);
+  EXPECT_LT(status.ByteSizeLong(), static_cast<size_t>(MaxAnswerBytes(kMany)));
+}
+
+TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {
+  for (const uint64_t id : {1, 2}) {
+    wire::RegisterRequest request;
+    request.set_protocol_version(kControlVersions.newest);
+    request.set_run_id("run");
+    request.set_peer_id(id);
+    request.set_boot_id(id);
+    request.set_address("a:1");
+    wire::RegisterResponse response;
+    ASSERT_EQ(plane_->Register(request, response), absl::OkStatus());
+  }
+  uint64_t measured = 0;
+  for (int i = 0; i < 7; ++i) {
+    Survey(/*start=*/true);
+    const uint64_t number = Hear(1, 0).survey_number();
+    EXPECT_GT(number, measured);
+    measured = number;
+    for (const uint64_t id : {1, 2}) Hear(id, measured);
+    EXPECT_EQ(Survey(/*start=*/false).turn(), 1u);
+  }
+  // The clock may have been put back.
+  now_ -= absl::Hours(1);
+  Begin(plane_->fleet().record());
+  Survey(/*start=*/true);
+  for (int i = 0; i < 20; ++i) {
+    for (const uint64_t id : {1, 2}) {
+      EXPECT_GT(Hear(id, measured).survey_number(), measured);
+    }
+  }
+  const wire::LinkSurveyStatus survey = Survey(/*start=*/true);
+  EXPECT_EQ(survey.turn(), 0u);
+  EXPECT_THAT(survey.rtt_seconds(), Each(-1));
+}
+
+}  // namespace
+}  // namespace gossamer

@@ -1,0 +1,559 @@
+// Members that join and return, and what those outside are told.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/topology/fleet/beating_fleet.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FleetMembersTest : public BeatingFleet {
+ protected:
+  // A peer that has got its state and waits for a view.
+  void RegisterReady(int id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = true;
+  }
+  // A life of peer 3 that goes on far behind the others and dies after two
+  // seconds.
+  absl::Status ShortLife(uint64_t boot) {
+    beats_.erase(3);
+    const absl::Status registered = Register(3, boot, false, {100}).status();
+    if (!registered.ok()) return registered;
+    beats_[3] = Beat(3, boot);
+    Run(2);
+    return absl::OkStatus();
+  }
+};
+
+TEST_F(FleetMembersTest, ARemovedPeerIsToldAndReturnsAsAnotherLife) {
+  Assemble(4);
+  Run(10);
+  RemoveThree();
+  Run(1);
+  EXPECT_TRUE(answers_[3].outside);
+  EXPECT_FALSE(answers_[3].view);
+  EXPECT_EQ(answers_[3].wait, absl::ZeroDuration());
+  ASSERT_TRUE(Register(3, 203, /*has_parameters=*/true).ok());
+  beats_[3] = Beat(3, 203);
+  Run(2);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(answers_[3].view->resume_round, 0);
+  EXPECT_EQ(fleet_->record().counts.returns, 1);
+}
+
+TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
+  Assemble(4);
+  Run(10);
+  std::vector<double> waits;
+  for (uint64_t life = 1; life <= 10; ++life) {
+    RemoveThree();
+    auto answer = fleet_->Heartbeat(beats_[3], now_);
+    ASSERT_TRUE(answer.ok() && answer->outside);
+    waits.push_back(absl::ToDoubleSeconds(answer->wait));
+    if (answer->wait > absl::ZeroDuration()) {
+      EXPECT_EQ(Register(3, 1000 + life, true).status().code(),
+                absl::StatusCode::kUnavailable);
+      now_ += answer->wait;
+      Run(1);
+    }
+    ASSERT_TRUE(Register(3, 1000 + life, true).ok());
+    beats_[3] = Beat(3, 1000 + life);
+    Run(8);
+    ASSERT_EQ(Members().size(), 4);
+  }
+  for (size_t i = 1; i < waits.size(); ++i) EXPECT_GE(waits[i], waits[i - 1]);
+  EXPECT_EQ(waits[0], 0);
+  EXPECT_GT(waits[9], 30);
+  EXPECT_LE(waits[9], 64);
+}
+
+// A machine that is taken away now and then is not one that keeps failing.
+TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
+  Assemble(4);
+  Run(10);
+  for (uint64_t life = 1; life <= 4; ++life) {
+    RemoveThree();
+    EXPECT_EQ(fleet_->record().members[2].removals, 1);
+    ASSERT_TRUE(Register(3, 1000 + life, true).ok());
+    beats_[3] = Beat(3, 1000 + life);
+    beats_[3].report.round = beats_[1].report.round;
+    Run(599);
+    EXPECT_EQ(fleet_->record().members[2].removals, 1);
+    Run(20);
+    EXPECT_EQ(fleet_->record().members[2].removals, 0);
+  }
+  EXPECT_EQ(fleet_->record().counts.removals, 4);
+  // Not those in which it is not there.
+  RemoveThree();
+  beats_.erase(3);
+  Run(700);
+  EXPECT_EQ(fleet_->record().members[2].removals, 1);
+}
+
+// Each of its lives is a view that it does not live to train by.
+TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 3; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok());
+    EXPECT_EQ(answers_[3].view->members.size(), 5) << "it is back";
+  }
+  beats_[2].leaving = true;
+  RegisterReady(7);
+  Run(5);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 5));
+  const absl::Status refused = ShortLife(204);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(fleet_->WhyRemoved({3}), HasSubstr("3 lives in a row"));
+  EXPECT_TRUE(absl::IsUnavailable(ShortLife(205)));
+  Run(20);
+  EXPECT_THAT(Members(), ElementsAre(1, 4, 5, 7));
+  beats_[7].report.round = beats_[1].report.round;
+  // Back as a removed one is; it dies once more, and waits for longer.
+  ASSERT_TRUE(Register(3, 206).ok());
+  beats_[3] = Beat(3, 206);
+  beats_[3].ready = true;
+  Run(8);
+  EXPECT_THAT(Members(), ElementsAre(1, 3, 4, 5, 7));
+  beats_.erase(3);
+  EXPECT_THAT(std::string(Register(3, 207).status().message()),
+              HasSubstr("may return in 2s"));
+  Run(3);
+  ASSERT_TRUE(Register(3, 207).ok());
+  beats_[3] = Beat(3, 207);
+  beats_[3].ready = true;
+  Run(8);
+  beats_.erase(3);
+  EXPECT_THAT(std::string(Register(3, 208).status().message()),
+              HasSubstr("may return in 4s"));
+}
+
+// It cannot tell how long the life that ended first had trained.
+TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 2; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok());
+  }
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  for (auto& [id, beat] : beats_) beat.view_epoch = 1;
+  Run(1);
+  for (uint64_t life = 3; life <= 5; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  }
+  EXPECT_TRUE(absl::IsUnavailable(ShortLife(206)));
+}
+
+TEST_F(FleetMembersTest, ALifeThatTrainsMakesTheNextOneTheFirst) {
+  Assemble(5);
+  Run(10);
+  for (uint64_t life = 1; life <= 10; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+    if (life % 3 != 0) continue;
+    beats_[3].report.round = fleet_->record().view.from_round;
+    Run(1);
+  }
+  EXPECT_EQ(fleet_->record().counts.removals, 0);
+}
+
+TEST_F(FleetMembersTest, WhoCannotBeSparedComesBackHoweverOftenItDies) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (uint64_t life = 1; life <= 6; ++life) {
+    ASSERT_TRUE(ShortLife(200 + life).ok()) << life;
+  }
+  EXPECT_EQ(Members().size(), 4);
+}
+
+// Nor is anybody where all die together: they begin from what they share.
+TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
+  Assemble(4);
+  for (int life = 1; life <= 6; ++life) {
+    for (int i = 1; i <= 4; ++i) {
+      ASSERT_TRUE(Register(i, 1000 * life + i, false, {100}).ok());
+      beats_[i] = Beat(i, 1000 * life + i);
+      beats_[i].round_begun = beats_[i].report.round = 0;
+    }
+    now_ += absl::Seconds(1);
+  }
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_EQ(fleet_->record().counts.removals, 0);
+}
+
+TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107).ok());
+  beats_[7] = Beat(7, 107);
+  Run(3);
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_FALSE(answers_[7].view);
+  ASSERT_EQ(answers_[7].donors.size(), 3);
+  int asked = 0;
+  for (int i = 1; i <= 4; ++i) asked += answers_[i].joiners.size();
+  EXPECT_EQ(asked, 3);
+  beats_[7].ready = true;
+  Run(2);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4, 7));
+  EXPECT_EQ(answers_[7].view->resume_round, 0);
+  EXPECT_EQ(fleet_->record().counts.joins, 1);
+  EXPECT_THAT(answers_[1].joiners, IsEmpty());
+}
+
+TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(fleet_->RequestStop(now_).ok());  // nobody is let in any more
+  for (int id = 7; id <= 11; ++id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    beats_[id].ready = id < 11;
+  }
+  Run(2);
+  EXPECT_EQ(Members().size(), 4);
+  int asked = 0;
+  for (int i = 1; i <= 4; ++i) {
+    for (const Member& joiner : answers_[i].joiners) {
+      EXPECT_EQ(joiner.id, PeerId{11});
+      ++asked;
+    }
+  }
+  EXPECT_EQ(asked, 3);
+}
+
+// It may be of a life that never trained, or of another fleet.
+TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(7, 107, false, {1, 90}).ok());
+  beats_[7] = Beat(7, 107);
+  Run(3);
+  EXPECT_EQ(Members().size(), 4);
+  EXPECT_EQ(answers_[7].donors.size(), 3);
+  beats_[7].ready = true;
+  Run(2);
+  EXPECT_EQ(Members().size(), 5);
+  EXPECT_EQ(answers_[7].view->resume_round, 0);
+}
+
+TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (int id = 5; id <= 8; ++id) {
+    RegisterReady(id);
+    EXPECT_EQ(Members().size(), 4);
+    Run(2);
+  }
+  EXPECT_EQ(Members().size(), 8);
+}
+
+// Parameters that it got now would be old by then.
+TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
+  Assemble(4, "hypercube");
+  Run(10);
+  const auto come = [this](int id) {
+    ASSERT_TRUE(Register(id, 100 + id).ok());
+    beats_[id] = Beat(id, 100 + id);
+    Run(2);
+  };
+  const auto asked = [this] {
+    size_t asked = 0;
+    for (int i = 1; i <= 4; ++i) asked += answers_[i].joiners.size();
+    return asked;
+  };
+  fleet_->TakeNotes();
+  for (int id = 5; id <= 7; ++id) {
+    come(id);
+    EXPECT_THAT(answers_[5].donors, IsEmpty()) << id;
+    EXPECT_EQ(asked(), 0) << id;
+  }
+  // Once for each that it cannot be.
+  EXPECT_THAT(fleet_->TakeNotes(),
+              ElementsAre(HasSubstr("waits to join with others: a fleet of 5"),
+                          HasSubstr("a fleet of 6"), HasSubstr("of 7")));
+  come(8);
+  come(9);
+  for (int id = 5; id <= 8; ++id) EXPECT_EQ(answers_[id].donors.size(), 3);
+  EXPECT_THAT(answers_[9].donors, IsEmpty()) << "a fleet of 9 cannot be";
+  EXPECT_EQ(asked(), 12);
+  // One of them is gone.
+  beats_.erase(8);
+  beats_.erase(9);
+  Run(6);
+  EXPECT_THAT(answers_[5].donors, IsEmpty());
+}
+
+TEST_F(FleetMembersTest, OfThoseWhoWaitAsManyJoinAsFit) {
+  Assemble(4, "hypercube");
+  Run(10);
+  for (int id = 5; id <= 9; ++id) RegisterReady(id);
+  Run(2);
+  EXPECT_EQ(Members().size(), 8);
+  Run(3);
+  EXPECT_EQ(Members().size(), 8);
+}
+
+TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
+  options_.max_peers = 6;
+  Assemble(4);
+  Run(10);
+  for (int id = 5; id <= 8; ++id) RegisterReady(id);
+  Run(20);
+  EXPECT_EQ(Members().size(), 6);
+}
+
+// A service that was started since has heard no round yet.
+TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
+  Assemble(4);
+  Run(10);
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
+  beats_[3] = Beat(3, 203);
+  Run(2);
+  ASSERT_TRUE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].view->resume_round, 190);
+}
+
+// Who is heard first may be far behind the others.
+TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
+  Assemble(4);
+  Run(10);
+  beats_[4].round_begun = beats_[4].report.round = 20;
+  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
+  now_ += absl::Milliseconds(1);
+  ASSERT_TRUE(fleet_->Heartbeat(beats_[4], now_).ok());
+  beats_[3] = Beat(3, 203);
+  Run(2);
+  ASSERT_TRUE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].view->resume_round, 190);
+}
+
+// It waits for parameters of one that is far behind, which dies, too.
+TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
+  Assemble(3);
+  Run(10);
+  const FleetHeartbeat straggler = beats_[1];
+  ASSERT_TRUE(Register(2, 202, false, {100'000}).ok());
+  ASSERT_TRUE(Register(3, 203, false, {100'000}).ok());
+  beats_ = {{1, straggler}, {2, Beat(2, 202)}, {3, Beat(3, 203)}};
+  Run(2);
+  EXPECT_FALSE(answers_[2].view);
+  EXPECT_FALSE(answers_[2].donors.empty());
+  ASSERT_TRUE(Register(1, 201, false, {100}).ok());
+  beats_[1] = Beat(1, 201);
+  Run(1);
+  ASSERT_TRUE(answers_[2].view);
+  EXPECT_EQ(answers_[2].view->resume_round, 100'000);
+}
+
+// The fleet went back behind what it has saved, which it could not remove.
+TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
+  Assemble(4);
+  Run(10);
+  for (const uint64_t saved : {uint64_t{150}, uint64_t{100'000}}) {
+    ASSERT_TRUE(Register(3, 200 + saved, false, {100, saved}).ok());
+    beats_[3] = Beat(3, 200 + saved);
+    Run(2);
+    ASSERT_TRUE(answers_[3].view.has_value());
+    EXPECT_EQ(answers_[3].view->resume_round, saved == 150 ? 150 : 100);
+  }
+  ASSERT_TRUE(Register(3, 400, false, {100'000}).ok());
+  beats_[3] = Beat(3, 400);
+  Run(2);
+  EXPECT_FALSE(answers_[3].view.has_value());
+  EXPECT_EQ(answers_[3].donors.size(), 3);
+}
+
+TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
+  options_.max_peers = 4;
+  Assemble(4);
+  Run(10);
+  const auto full = Register(7, 107);
+  EXPECT_THAT(std::string(full.status().message()), HasSubstr("--max-peers"));
+  options_.max_peers = 0;
+  fleet_.reset();
+  beats_.clear();
+  options_.schedule.edges = "0-1 1-2 2-3 3-0";
+  Assemble(4, "edge-list");
+  Run(10);
+  EXPECT_EQ(Register(7, 107).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+// Records of those that are gone are kept as far as there is room: they say who
+// may not return yet.
+TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
+  constexpr size_t kMost = 2 * kMaxPeers;
+  options_.max_peers = 4;
+  Assemble(4);
+  Run(10);
+  FleetRecord full = fleet_->record();
+  for (uint64_t id = 5; full.members.size() < kMost; ++id) {
+    MemberRecord gone;
+    gone.id = {id};
+    gone.boot_id = 100 + id;
+    gone.address = "a:1";
+    gone.standing = Standing::kRemoved;
+    full.members.push_back(gone);
+  }
+  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  Run(1);
+  const auto kept = [this](uint64_t id) {
+    return std::ranges::any_of(
+        fleet_->record().members,
+        [id](const MemberRecord& m) { return m.id.value == id; });
+  };
+  EXPECT_EQ(Register(5000, 1).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_TRUE(kept(5));
+  options_.max_peers = 5;
+  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  Run(1);
+  ASSERT_TRUE(Register(5000, 1).ok());
+  EXPECT_EQ(fleet_->record().members.size(), kMost);
+  EXPECT_TRUE(kept(5000));
+  EXPECT_FALSE(kept(5));
+  EXPECT_TRUE(kept(6));
+}
+
+// All machines go, and one stays away: two minutes after the last of the others
+// has come back they begin from what they share.
+TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
+  Assemble(4);
+  Run(10);
+  beats_.clear();
+  Run(300);
+  const auto back = [&](int id, std::vector<uint64_t> checkpoints) {
+    ASSERT_TRUE(Register(id, 200 + id, false, std::move(checkpoints)).ok());
+    beats_[id] = Beat(id, 200 + id);
+    beats_[id].round_begun = beats_[id].report.round = 0;
+  };
+  // It has been silent for long, but the others may be on their way.
+  back(1, {180, 190});
+  Run(100);
+  EXPECT_FALSE(answers_[1].view);
+  back(2, {190});
+  back(3, {180, 190});
+  Run(100);
+  EXPECT_FALSE(answers_[1].view);
+  Run(30);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3));
+  for (const int id : {1, 2, 3}) {
+    ASSERT_TRUE(answers_[id].view) << id;
+    EXPECT_EQ(answers_[id].view->resume_round, 190) << id;
+  }
+  back(4, {190});
+  beats_[4].ready = true;
+  Run(5);
+  EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(answers_[4].view->resume_round, 0);
+}
+
+// One that came back and died again counts as little as one that stays away:
+// with it the view would be of three, which no hypercube is.
+TEST_F(FleetMembersTest, WhoCameBackAndDiedAgainIsWaitedForNoLonger) {
+  Assemble(4, "hypercube");
+  Run(10);
+  beats_.clear();
+  Run(300);
+  for (const int id : {1, 2, 3}) {
+    ASSERT_TRUE(Register(id, 200 + id, false, {180}).ok());
+    beats_[id] = Beat(id, 200 + id);
+    beats_[id].round_begun = beats_[id].report.round = 0;
+  }
+  Run(130);
+  EXPECT_FALSE(answers_[1].view);  // three cannot be a fleet
+  beats_.erase(3);
+  Run(30);
+  EXPECT_THAT(Members(), ElementsAre(1, 2));
+  EXPECT_TRUE(fleet_->record().view.MakeSchedule().ok());
+  for (const int id : {1, 2}) {
+    ASSERT_TRUE(answers_[id].view) << id;
+    EXPECT_EQ(answers_[id].view->resume_round, 180) << id;
+  }
+}
+
+TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(2, 202).ok());
+  beats_[2] = Beat(2, 202);
+  Run(3);
+  EXPECT_FALSE(answers_[2].view);
+  EXPECT_EQ(answers_[2].donors.size(), 3);
+  beats_[2].ready = true;
+  Run(1);
+  ASSERT_TRUE(answers_[2].view);
+  EXPECT_EQ(answers_[2].view->resume_round, 0);
+  // It begins where the others will be, not where view 1 began.
+  EXPECT_EQ(answers_[2].view->epoch, 2);
+  EXPECT_GT(answers_[2].view->from_round, 200);
+}
+
+TEST_F(FleetMembersTest, AnotherLifeOfAMemberIsAnotherView) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(2, 202, false, {90}).ok());
+  beats_[2] = Beat(2, 202);
+  Run(1);
+  ASSERT_TRUE(answers_[2].view);
+  EXPECT_EQ(answers_[2].view->epoch, 2);
+  EXPECT_GT(answers_[2].view->from_round, 200);
+  EXPECT_EQ(answers_[2].view->resume_round, 90);
+}
+
+TEST_F(FleetMembersTest, WhoWaitsToBeLetInIsToldThatTheOthersHaveEnded) {
+  Assemble(4);
+  Run(10);
+  ASSERT_TRUE(Register(2, 202).ok());
+  beats_[2] = Beat(2, 202);
+  beats_[2].round_begun = beats_[2].report.round = 0;
+  Run(1);
+  for (const int id : {1, 3}) beats_[id].finished = true;
+  Run(1);
+  EXPECT_FALSE(answers_[2].stop.committed) << "peer 4 trains";
+  beats_[4].finished = true;
+  Run(2);
+  EXPECT_TRUE(answers_[2].stop.committed);
+  EXPECT_FALSE(fleet_->Finished());
+  beats_[2].finished = true;
+  Run(1);
+  EXPECT_TRUE(fleet_->Finished());
+}
+
+// Others may be on their way, to go on with the run; not for ever.
+TEST_F(FleetMembersTest, WhoComesBackAfterTheEndWaitsTwoMinutesForTheOthers) {
+  Assemble(4);
+  Run(10);
+  beats_.erase(2);
+  Run(1);
+  for (auto& [id, beat] : beats_) beat.finished = true;
+  Run(1);
+  beats_.clear();
+  ASSERT_TRUE(Register(2, 202, false, {100}).ok());
+  beats_[2] = Beat(2, 202);
+  beats_[2].round_begun = beats_[2].report.round = 0;
+  Run(115);
+  EXPECT_FALSE(answers_[2].stop.committed);
+  Run(10);
+  EXPECT_TRUE(answers_[2].stop.committed);
+  EXPECT_FALSE(answers_[2].view);
+}
+
+}  // namespace
+}  // namespace gossamer

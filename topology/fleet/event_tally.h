@@ -1,0 +1,45 @@
+// How often a peer's process has told of each kind of event.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_
+#define GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "topology/fleet/event_kind.h"
+
+namespace gossamer {
+
+class EventTally {
+ public:
+  void Add(EventKind kind, uint64_t times) {
+    counts_[static_cast<size_t>(&kind.info() - kEventKinds)] += times;
+  }
+  // Those that were told of kinds that ask for something, by name.
+  template <typename Map>
+  void CopyTo(Map& counts) const {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (kEventKinds[i].action.empty() || counts_[i] == 0) continue;
+      counts[std::string(kEventKinds[i].name)] = counts_[i];
+    }
+  }
+  // What another program counted.  Names that are not in the catalogue here are
+  // passed over: whatever it says, no more is kept than there are kinds.
+  template <typename Map>
+  void CopyFrom(const Map& counts) {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      const auto told = counts.find(std::string(kEventKinds[i].name));
+      counts_[i] = told == counts.end() ? 0 : told->second;
+    }
+  }
+
+ private:
+  std::array<uint64_t, std::size(kEventKinds)> counts_ = {};
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_

@@ -1,0 +1,169 @@
+// What a Fleet keeps, hears and answers: plain values.
+//
+// Knows nothing of what is decided from them, of messages or of files.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
+#define GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "topology/fleet/membership.h"
+#include "topology/fleet/protocol.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+// Where a peer stands with the fleet.
+enum class Standing : uint8_t {
+  kMember,   // of the view, or of the first one
+  kJoining,  // has registered with a fleet under way, in no view yet
+  kLeaving,  // a departure of the view
+  kRemoved,  // was silent and suspected: in no view until it registers again
+  kLeft,     // has gone in good order
+};
+
+// What must survive a restart of the service.
+struct MemberRecord {
+  PeerId id;
+  uint64_t boot_id = 0;
+  std::string address;
+  std::vector<uint64_t> checkpoint_rounds;
+  bool in_view = false;  // this life has been let into the view
+  // What this life starts from: the checkpoint that all or most have if they
+  // begin together, its own newest if it returns to a fleet that lives.
+  uint64_t resume_round = 0;
+  bool finished = false;
+  Standing standing = Standing::kMember;
+  // Of a life without parameters in a fleet that has some: it is let in once
+  // it has got them from members.
+  bool needs_parameters = false;
+  uint64_t removals = 0;
+  friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
+};
+
+inline bool OfTheFleet(const MemberRecord& m) {
+  return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
+}
+// `in_view` may still be true of one that has left.
+inline bool InTheView(const MemberRecord& m) {
+  return m.in_view && OfTheFleet(m);
+}
+
+// Of one member, what is not stored.
+struct LiveMember {
+  absl::Time registered = absl::InfinitePast();
+  absl::Time finished = absl::InfinitePast();
+  absl::Time last_heard = absl::InfinitePast();
+  PeerReport report;
+  uint64_t round_begun = 0;
+  uint64_t acknowledged_stop = 0;
+  std::set<PeerId> suspected;
+  absl::Time may_return = absl::InfinitePast();
+  absl::Time leaving_since = absl::InfiniteFuture();
+  bool ready = false;
+  // By a view, as it says itself; the record may be of an old disk.
+  bool trains = false;
+  bool has_parameters = false;   // when it registered
+  bool registered_here = false;  // with this life of the service
+  // Since when it has renewed its lease and has trained by a view that has it.
+  absl::Time well_since = absl::InfiniteFuture();
+  int short_lives = 0;  // before this one, Fleet::ShortLives
+  std::string why_removed;
+  // Sketches of the last rounds, oldest first.
+  std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
+};
+
+// What has happened to members since the run began.
+struct FleetCounts {
+  uint64_t suspicions = 0;  // times that one came under suspicion
+  uint64_t removals = 0;
+  uint64_t returns = 0;  // of removed ones
+  uint64_t joins = 0;
+  uint64_t leaves = 0;
+  friend bool operator==(const FleetCounts&, const FleetCounts&) = default;
+};
+
+struct FleetRecord {
+  uint64_t generation = 0;  // of this life of the service, Fleet::Create
+  uint64_t layout_fingerprint = 0;
+  uint64_t configuration_hash = 0;
+  std::vector<MemberRecord> members;  // by id
+  bool assembled = false;             // the view is of these members
+  View view;                          // epoch 0: none yet
+  StopState stop;
+  FleetCounts counts;
+};
+
+struct Registration {
+  VersionRange versions = kControlVersions;
+  std::string run_id;
+  PeerId peer_id;  // 0: assign one
+  uint64_t boot_id = 0;
+  std::string address;
+  uint64_t layout_fingerprint = 0;
+  uint64_t configuration_hash = 0;
+  std::vector<uint64_t> checkpoint_rounds;
+  bool has_parameters = false;  // it was a member and goes on as it is
+  bool trains = false;          // by a view that this service has forgotten
+  std::optional<View> view;     // that one
+};
+
+struct FleetHeartbeat {
+  std::string run_id;
+  PeerId peer_id;
+  uint64_t boot_id = 0;
+  uint64_t registered_generation = 0;  // of the service, then
+  uint64_t view_generation = 0;
+  uint64_t view_epoch = 0;
+  PeerReport report;
+  uint64_t round_begun = 0;
+  uint64_t acknowledged_stop = 0;
+  bool request_stop = false;
+  bool finished = false;
+  std::vector<PeerId> suspected;
+  bool leaving = false;
+  bool ready = false;
+};
+
+struct FleetAnswer {
+  std::optional<View> view;  // only if newer than the peer's
+  // The largest that two peers have got to; of two peers, the largest.
+  uint64_t fleet_round = 0;
+  uint64_t second_round = 0;  // the second largest; 0: there is one peer
+  double fleet_busy = 0;      // seconds; 0: not known
+  StopState stop;
+  // The peer is in no view: it is to register again after `wait`.
+  bool outside = false;
+  absl::Duration wait;
+  std::vector<Member> donors;   // to a peer that needs parameters
+  std::vector<Member> joiners;  // to a member: who gets them from it
+};
+
+struct FleetPeer {
+  PeerId id;
+  std::string address;
+  PeerReport report;
+  absl::Duration since_heartbeat;
+  bool finished = false;
+  Standing standing = Standing::kMember;
+  int suspected_by = 0;
+  uint64_t removals = 0;
+};
+
+struct FleetSnapshot {
+  std::vector<FleetPeer> peers;
+  std::optional<double> consensus_distance;
+  uint64_t consensus_round = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_

@@ -1,0 +1,73 @@
+// A survey of the network between the members of a fleet: who measures the way
+// to whom, and what came of it.
+//
+// Pairs take turns such that every peer is in one pair at a time (the circle
+// method for round-robin tournaments), so that no two measurements share a
+// peer's uplink.  Pure state: events come in with their time.  Knows nothing
+// of calls, and of how a way is measured.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_LINK_SURVEY_H_
+#define GOSSAMER_TOPOLOGY_FLEET_LINK_SURVEY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "topology/fleet/membership.h"
+
+namespace gossamer {
+
+class LinkSurvey {
+ public:
+  struct Task {
+    uint64_t number = 0;  // of the turn; rises over all surveys of a run
+    PeerId other;
+  };
+  using Way = LinkMeasurement;
+
+  // `turn_limit`: who has not reported by then is not waited for.
+  explicit LinkSurvey(absl::Duration turn_limit) : turn_limit_(turn_limit) {}
+
+  // Begins anew; fewer than two members are done at once.  Peers that have
+  // measured for an earlier life of the service ignore its turns' numbers:
+  // those of this `generation` are larger.
+  void Start(std::vector<PeerId> members, uint64_t generation, absl::Time now);
+  bool running() const { return turn_ < turns(); }
+  size_t turns() const;
+  size_t turn() const { return turn_; }  // from 0; turns() once it is done
+
+  // What `peer` is to measure now; the same until it reports.
+  std::optional<Task> TaskOf(PeerId peer) const;
+  // What came of a task; nullopt: nothing.  An old one is ignored.
+  void Report(PeerId peer, uint64_t number, std::optional<Way> way,
+              absl::Time now);
+  // Notices turns that took too long.
+  void Tick(absl::Time now);
+
+  const std::vector<PeerId>& members() const { return members_; }
+  // From one to the other, where it was measured.
+  std::optional<Way> way(PeerId from, PeerId to) const;
+
+ private:
+  // By place in members_; none where it sits out.
+  std::optional<size_t> PartnerOf(size_t place) const;
+  void NextTurn(absl::Time now);
+
+  const absl::Duration turn_limit_;
+  std::vector<PeerId> members_;
+  size_t turn_ = 0;
+  uint64_t number_ = 0;
+  absl::Time turn_ends_;
+  std::set<PeerId> open_;  // have not reported in this turn
+  std::map<std::pair<PeerId, PeerId>, Way> ways_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_LINK_SURVEY_H_

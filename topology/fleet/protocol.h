@@ -1,0 +1,45 @@
+// What both ends of the control plane hold each other to.
+//
+// Numbers only; knows nothing of messages.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_PROTOCOL_H_
+#define GOSSAMER_TOPOLOGY_FLEET_PROTOCOL_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithms/base/version_range.h"
+
+namespace gossamer {
+
+// Raised when the meaning of a control message changes.
+inline constexpr VersionRange kControlVersions = {4, 4};
+
+// Requests to the service; its answers, of the largest fleet.
+inline constexpr int kMaxRequestBytes = 64 << 10;
+inline constexpr int kMaxAnswerBytes = 1 << 20;
+// Of one that may come to be so many peers: a view or a status of all, with the
+// longest addresses, and a list of all edges that they can have.
+constexpr int MaxAnswerBytes(int peers) {
+  const int64_t n = peers;
+  return static_cast<int>(std::clamp<int64_t>(
+      600 * n + 5 * n * n, kMaxRequestBytes, kMaxAnswerBytes));
+}
+// A fleet that was configured for so few may grow by that factor while its
+// peers listen.
+inline constexpr int kMostGrowth = 8;
+
+inline constexpr size_t kMaxAddressBytes = 255;
+inline constexpr size_t kMaxCheckpointRounds = 64;
+// Neighbours that one heartbeat may suspect, members that a joining peer gets
+// parameters from, and joining peers that a member serves.
+inline constexpr int kMaxSuspected = 64;
+inline constexpr int kMaxDonors = 3;
+inline constexpr int kMaxJoiners = 4;
+// Far above any run, far below the overflow of an exchange id.
+inline constexpr uint64_t kMaxRound = uint64_t{1} << 48;
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_PROTOCOL_H_

@@ -1,0 +1,141 @@
+// What the topology service and a certificate desk tell of those they refuse
+// and of themselves: a name that stays, when, and what to do then; and how
+// often.
+//
+// A name that is not in this list does not compile.  They are in logs, in
+// `gossamer status --json` and in people's scripts.  Knows nothing of who
+// tells.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_
+#define GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "algorithms/base/sparing.h"
+#include "topology/fleet/event_kind.h"
+
+namespace gossamer {
+
+// By name.  runtime/service/README.md has the same table (telemetry_test).
+inline constexpr EventInfo kServiceEvents[] = {
+    {"active", "this replica serves now", ""},
+    {"call_refused",
+     "a certificate does not hold any more, or its owner may not ask this, or "
+     "not so often",
+     "`gossamer certs show` there; `gossamer certs revoke`, if it goes on"},
+    {"certificate_expires",
+     "this program's own certificate, or what it signs views with, ends within "
+     "a week, or a tenth of its life, or has ended; once a day",
+     "`gossamer certs issue` again into its folder; nothing is to be "
+     "restarted"},
+    {"certificate_given", "of a desk: a token has brought a newcomer in",
+     "`gossamer certs revoke`, if it was not meant"},
+    {"newcomer_refused", "of a desk: a token does not hold",
+     "another token, if it was meant; a firewall, if it goes on"},
+    {"peer_refused", "a peer cannot be in this fleet, as it says",
+     "the same release and configuration there"},
+    {"peer_waits", "a peer cannot be in this fleet yet: it asks again",
+     "as it says, if it goes on"},
+    {"request_refused",
+     "a heartbeat, a stop, a question or a survey cannot be, as it is asked",
+     "the same run and release there; a firewall, if nobody knows who asks"},
+    {"save_failed", "the state cannot be saved: nobody gets an answer",
+     "make room, or mend the disk or etcd that it names"},
+    {"saves_again", "answers go out again", ""},
+    {"stands_by", "another replica serves, or none can be told of", ""},
+    {"strangers_refused",
+     "connections were hung up on: as many of nobody known were open as may "
+     "be, or hardly a descriptor was left",
+     "a firewall, if members cannot get in; more descriptors (ulimit -Hn, "
+     "LimitNOFILE)"},
+    {"trust_unread",
+     "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
+     "older than before: what was read before stays in force",
+     "copy the authority's newest into it"},
+};
+
+// One of these, as from its name: ServiceEvent event = "stands_by".
+class ServiceEvent {
+ public:
+  consteval ServiceEvent(const char* name)  // NOLINT: as a name is written
+      : index_(Find(name)) {}
+  constexpr size_t index() const { return index_; }
+  constexpr std::string_view name() const {
+    return kServiceEvents[index_].name;
+  }
+
+ private:
+  // Not constexpr, so that a wrong name stops the compiler here.
+  static size_t IsNotInServiceEvents();
+  static constexpr size_t Find(std::string_view name) {
+    for (size_t i = 0; i < std::size(kServiceEvents); ++i) {
+      if (kServiceEvents[i].name == name) return i;
+    }
+    return IsNotInServiceEvents();
+  }
+
+  size_t index_;
+};
+
+// Lines "name: what" for a log, and counts.  One thread at a time.
+class ServiceEvents {
+ public:
+  explicit ServiceEvents(std::function<void(const std::string&)> log)
+      : log_(std::move(log)) {}
+
+  void Tell(ServiceEvent event, std::string_view what) {
+    ++counts_[event.index()];
+    Log(event, what);
+  }
+  // What somebody may repeat as often as he likes: a line in ten seconds.
+  void TellSeldom(ServiceEvent event, absl::Time now, std::string_view what) {
+    ++counts_[event.index()];
+    if (const uint64_t times = seldom_[event.index()].Due(now); times > 0) {
+      Log(event, absl::StrCat(std::string(what), " (", times, " so far)"));
+    }
+  }
+  // What is counted elsewhere, `times` by now: a line at the first, the tenth,
+  // the hundredth.
+  void TellSparingly(ServiceEvent event, uint64_t times,
+                     std::string_view what) {
+    counts_[event.index()] = times;
+    if (sparing_[event.index()].Due(times) == 0) return;
+    Log(event, absl::StrCat(times, " ", std::string(what)));
+  }
+
+  uint64_t count(ServiceEvent event) const { return counts_[event.index()]; }
+  // Of all, by name.
+  template <typename Map>
+  void CopyTo(Map& counts) const {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      counts[std::string(kServiceEvents[i].name)] = counts_[i];
+    }
+  }
+
+ private:
+  static constexpr size_t kEvents = std::size(kServiceEvents);
+  struct OncePerTenSeconds : Seldom {
+    OncePerTenSeconds() : Seldom(absl::Seconds(10)) {}
+  };
+  void Log(ServiceEvent event, std::string_view what) {
+    log_(absl::StrCat(std::string(event.name()), ": ", std::string(what)));
+  }
+
+  const std::function<void(const std::string&)> log_;
+  std::array<uint64_t, kEvents> counts_ = {};
+  std::array<OncePerTenSeconds, kEvents> seldom_;
+  std::array<Sparing, kEvents> sparing_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_

@@ -1,0 +1,57 @@
+#include "topology/fleet/sketch.h"
+
+#include <array>
+#include <cstddef>
+
+#include "algorithms/base/rng.h"
+
+namespace gossamer {
+namespace {
+
+// A coordinate needs 8 bits of bucket and one of sign: four share a draw.
+constexpr size_t kPerDraw = 4;
+constexpr int kBitsEach = 16;
+static_assert(kSketchBuckets == 256);
+
+}  // namespace
+
+std::vector<double> CountSketch(std::span<const float> x, uint64_t seed) {
+  const RngKey key = RngKey(seed).Fold("sketch");
+  // The sign picks one of two halves, so that adding needs no branch and no
+  // multiplication; the difference of the halves is the sketch.
+  std::array<double, 2 * kSketchBuckets> sums = {};
+  const size_t whole = x.size() / kPerDraw * kPerDraw;
+  size_t i = 0;
+  for (uint64_t draw = 0; i < whole; ++draw) {
+    uint64_t bits = key.Bits(draw);
+    for (size_t k = 0; k < kPerDraw; ++k, ++i, bits >>= kBitsEach) {
+      sums[bits % sums.size()] += x[i];
+    }
+  }
+  uint64_t bits = key.Bits(whole / kPerDraw);
+  for (; i < x.size(); ++i, bits >>= kBitsEach) {
+    sums[bits % sums.size()] += x[i];
+  }
+  std::vector<double> sketch(kSketchBuckets);
+  for (size_t b = 0; b < sketch.size(); ++b) {
+    sketch[b] = sums[b] - sums[b + kSketchBuckets];
+  }
+  return sketch;
+}
+
+double ConsensusDistance(std::span<const std::vector<double>> sketches) {
+  if (sketches.size() < 2) return 0;
+  const double m = static_cast<double>(sketches.size());
+  double distance = 0;
+  for (size_t b = 0; b < sketches[0].size(); ++b) {
+    double mean = 0;
+    for (const std::vector<double>& s : sketches) mean += s[b];
+    mean /= m;
+    for (const std::vector<double>& s : sketches) {
+      distance += (s[b] - mean) * (s[b] - mean);
+    }
+  }
+  return distance / m;
+}
+
+}  // namespace gossamer

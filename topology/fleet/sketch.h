@@ -1,0 +1,29 @@
+// A few hundred numbers that keep the distances between long vectors.
+//
+// Count-sketch (Charikar, Chen, Farach-Colton, ICALP 2002): every coordinate
+// is added to one bucket with one sign, both from the seed.  It is linear, so
+// the sketch of a difference is the difference of the sketches, and E of its
+// squared norm is the squared norm, with a relative standard deviation of at
+// most sqrt(2 / kSketchBuckets), 9 %.  Knows nothing of who sends it where.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_
+#define GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gossamer {
+
+inline constexpr int kSketchBuckets = 256;
+
+// kSketchBuckets sums.  Two sketches compare only if their seeds are the same.
+std::vector<double> CountSketch(std::span<const float> x, uint64_t seed);
+
+// 1/M sum_i ||x_i - mean||^2 of the M sketched vectors, estimated.  All of the
+// same length; 0 for fewer than two.
+double ConsensusDistance(std::span<const std::vector<double>> sketches);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_SKETCH_H_

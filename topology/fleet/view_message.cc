@@ -1,0 +1,118 @@
+#include "topology/fleet/view_message.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "topology/fleet/protocol.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+absl::Status Refused(absl::string_view why) {
+  return absl::DataLossError(absl::StrCat("a view ", why));
+}
+
+}  // namespace
+
+wire::ViewMessage ToMessage(const View& view) {
+  wire::ViewMessage m;
+  m.set_run_id(view.run_id);
+  m.set_generation(view.generation);
+  m.set_epoch(view.epoch);
+  m.set_from_round(view.from_round);
+  for (const Member& member : view.members) {
+    m.add_member_id(member.id.value);
+    m.add_member_address(member.address);
+  }
+  for (const Departure& d : view.departures) {
+    m.add_departing_id(d.id.value);
+    m.add_departing_round(d.round);
+    m.add_departing_address(d.address);
+  }
+  m.set_graph(view.schedule.graph);
+  m.set_schedule(view.schedule.schedule);
+  m.set_weights(view.schedule.weights);
+  m.set_degree(static_cast<uint32_t>(view.schedule.degree));
+  m.set_edge_probability(view.schedule.edge_probability);
+  m.set_edges(view.schedule.edges);
+  if (!view.schedule.sites.empty()) {
+    m.set_sites(view.schedule.sites);
+    m.set_variance_budget(view.schedule.variance_budget);
+  }
+  m.set_seed(view.seed);
+  m.set_gamma(view.gamma);
+  m.set_overlap_steps(static_cast<uint32_t>(view.overlap_steps));
+  m.set_configuration_hash(view.configuration_hash);
+  m.set_resume_round(view.resume_round);
+  return m;
+}
+
+absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
+  if (m.member_id_size() < 1 || m.member_id_size() > kMaxPeers ||
+      m.member_id_size() != m.member_address_size()) {
+    return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
+                                m.member_address_size(), " addresses"));
+  }
+  if (m.departing_id_size() > kMaxPeers ||
+      m.departing_id_size() != m.departing_round_size() ||
+      m.departing_id_size() != m.departing_address_size()) {
+    return Refused(absl::StrCat("with ", m.departing_id_size(),
+                                " departing peers, ", m.departing_round_size(),
+                                " rounds and ", m.departing_address_size(),
+                                " addresses"));
+  }
+  if (m.epoch() == 0 || m.from_round() > kMaxRound ||
+      m.resume_round() > kMaxRound || !std::isfinite(m.gamma()) ||
+      m.gamma() < 0 || m.gamma() > 1 || m.overlap_steps() > kMaxOverlap ||
+      m.degree() > kMaxPeers || !std::isfinite(m.variance_budget())) {
+    return Refused("with a number out of range");
+  }
+  View view;
+  for (int i = 0; i < m.member_id_size(); ++i) {
+    if (m.member_id(i) == 0 ||
+        (i > 0 && m.member_id(i) <= m.member_id(i - 1))) {
+      return Refused("whose ids do not ascend");
+    }
+    if (m.member_address(i).empty() ||
+        m.member_address(i).size() > kMaxAddressBytes) {
+      return Refused("with a member that has no proper address");
+    }
+    view.members.push_back(
+        {.id = {m.member_id(i)}, .address = m.member_address(i)});
+  }
+  for (int i = 0; i < m.departing_id_size(); ++i) {
+    if (m.departing_id(i) == 0 || m.departing_address(i).empty() ||
+        m.departing_address(i).size() > kMaxAddressBytes) {
+      return Refused("with a departing peer that has no proper address");
+    }
+    if (m.departing_round(i) > kMaxRound) {
+      return Refused("with a departure at a round out of range");
+    }
+    view.departures.push_back({.id = {m.departing_id(i)},
+                               .round = m.departing_round(i),
+                               .address = m.departing_address(i)});
+  }
+  view.run_id = m.run_id();
+  view.generation = m.generation();
+  view.epoch = m.epoch();
+  view.from_round = m.from_round();
+  view.schedule = {.graph = m.graph(),
+                   .schedule = m.schedule(),
+                   .weights = m.weights(),
+                   .degree = static_cast<int>(m.degree()),
+                   .edge_probability = m.edge_probability(),
+                   .edges = m.edges(),
+                   .sites = m.sites()};
+  if (!m.sites().empty()) {
+    view.schedule.variance_budget = m.variance_budget();
+  }
+  view.seed = m.seed();
+  view.gamma = m.gamma();
+  view.overlap_steps = static_cast<int>(m.overlap_steps());
+  view.configuration_hash = m.configuration_hash();
+  view.resume_round = m.resume_round();
+  return view;
+}
+
+}  // namespace gossamer
