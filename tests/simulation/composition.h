@@ -10,6 +10,7 @@
 #include "algorithms/game/game.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/sim_service.h"
+#include "tests/simulation/fault_counts.h"
 #include "tests/simulation/scenario.h"
 
 namespace gossamer::simulation {
