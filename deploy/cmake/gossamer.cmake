@@ -24,6 +24,9 @@ endif()
 # Bit-for-bit replay: no contraction into fused multiply-add anywhere.
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -ffp-contract=off
                     -fno-math-errno)
+# Assertions name files from the root of the tree, so that objects, and what
+# ccache keeps of them, are the same in every clone.
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wthread-safety -Wno-unused-lambda-capture)
 endif()
