@@ -1,7 +1,8 @@
-// Bytes that all connections of a process may hold at a time, and a share of
-// them.
+// A limit on the bytes that all connections of a process hold together, and the
+// shares that are taken out of it.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of what they are for.
+// Internal to transport/grpc; loop only.  Knows nothing of what the bytes are
+// for.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_BYTE_BUDGET_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_BYTE_BUDGET_H_
@@ -20,7 +21,7 @@ class ByteBudget {
   size_t used() const { return used_; }
   size_t left() const { return most_ - used_; }
 
-  // What one holder has of it; gives all back when it goes.
+  // The bytes that one holder has taken.  Its destructor gives them all back.
   class Share {
    public:
     explicit Share(std::shared_ptr<ByteBudget> of) : of_(std::move(of)) {}
@@ -28,7 +29,7 @@ class ByteBudget {
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
-    // False, and nothing is taken, if there is not so much left.
+    // Returns false, and takes nothing, if fewer than `bytes` are left.
     bool Take(size_t bytes) {
       if (bytes > of_->left()) return false;
       of_->used_ += bytes;

@@ -16,10 +16,11 @@ constexpr uint8_t kLast = 2;
 constexpr size_t kCrcOffset = 8;
 constexpr uint8_t kChannels = 5;
 
-// Of the bytes that are copied and checked while they are in the L1 cache.
+// The bytes that are copied and checked at a time.  A block stays in the L1
+// cache between the copy and the checksum.
 constexpr size_t kBlock = 12 << 10;
 
-// The checksum of a header, to be extended by the payload.
+// Returns the checksum of a header, which the payload's then extends.
 uint32_t HeaderCrc(std::span<const std::byte> header) {
   return ExtendCrc32c(Crc32c(header.first(kCrcOffset)),
                       header.subspan(kChunkHeaderBytes));
@@ -34,7 +35,8 @@ class PieceReader {
   }
   size_t left() const { return left_; }
 
-  // The next bytes that lie together, at most `n`; not empty if left().
+  // Returns the next bytes that lie together, at most `n`; not empty if left()
+  // > 0.
   std::span<const std::byte> Take(size_t n) {
     while (offset_ == pieces_[index_].size()) {
       ++index_;
@@ -47,8 +49,8 @@ class PieceReader {
     return part;
   }
 
-  // Copies min(out.size(), left()) bytes and adds them to `crc`, block by
-  // block, so that each is read from memory once.
+  // Copies min(out.size(), left()) bytes and adds them to `crc`.  It works
+  // block by block, so that each byte is read from memory once.
   void Copy(std::span<std::byte> out, uint32_t* crc) {
     while (!out.empty() && left_ > 0) {
       const auto part = Take(std::min(out.size(), kBlock));
@@ -76,6 +78,8 @@ FrameChunker::FrameChunker(Channel channel, Frame frame, size_t chunk_bytes,
 
 Chunk FrameChunker::Next() {
   Chunk chunk;
+  // The first chunk is small: the receiver times a frame from its first chunk
+  // on, and most of the body should be in that time.
   const size_t most =
       started_ ? chunk_bytes_ : std::min(chunk_bytes_, kFirstBodyBytes);
   chunk.body = frame_.body.bytes().subspan(
@@ -114,13 +118,16 @@ struct FrameAssembler::Header {
 };
 
 absl::Status FrameAssembler::Begin(const Header& header) {
+  // The limits are checked before anything is allocated: the sizes are the
+  // sender's claim.
   if (header.head_size > kMaxHeadBytes || header.body_size > max_body_bytes_) {
     return absl::DataLossError(absl::StrFormat(
         "a frame of %d + %d bytes is over the limit of %d + %d; if it is "
         "meant, raise max_body_bytes at this end",
         header.head_size, header.body_size, kMaxHeadBytes, max_body_bytes_));
   }
-  // As much as it takes when it waits for the parts of other lanes.
+  // The frame is charged as much as it costs while it waits for the parts of
+  // other lanes.
   const size_t bytes = kHeldOverhead + header.head_size + header.body_size;
   if (!share_.Take(bytes)) {
     lacks_ = bytes;
@@ -171,6 +178,8 @@ absl::Status FrameAssembler::Add(
   size_t header_size = kChunkHeaderBytes;
   const bool first = header.flags & kFirst;
   if (header.channel >= kChannels || header.flags > (kFirst | kLast) ||
+      // A first chunk within a frame, and a further chunk without one, are as
+      // wrong as an unknown channel: chunks of a stream never mix.
       header.parts > kMaxParts || first == in_frame_) {
     return absl::DataLossError("a chunk's header is not one of this protocol");
   }
@@ -189,7 +198,8 @@ absl::Status FrameAssembler::Add(
   }
   const size_t missing = head_.size() + body_size_ - filled_;
   const bool last = header.flags & kLast;
-  // Without bytes nothing gets on, and a frame would never end.
+  // A chunk without bytes would bring the frame no nearer to its end, and a
+  // sender could hold its place for ever.
   if (reader.left() != header.length || header.length > missing ||
       last != (header.length == missing) || (header.length == 0 && !last)) {
     return absl::DataLossError(absl::StrFormat(
@@ -203,6 +213,8 @@ absl::Status FrameAssembler::Add(
   const size_t body_at = filled_ > head_.size() ? filled_ - head_.size() : 0;
   filled_ += header.length;
   reader.Copy(std::span(body_.get(), body_size_).subspan(body_at), &crc);
+  // The bytes are already in place, but nobody has seen them: a frame is passed
+  // on only when its last chunk has been checked.
   if (crc != header.crc) {
     return absl::DataLossError("a chunk's checksum does not match");
   }

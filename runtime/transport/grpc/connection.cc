@@ -8,8 +8,8 @@
 namespace gossamer {
 namespace {
 
-// Bytes a second: what a slower link carries is never worth a peer's wait, and
-// what it begins would be cut off and sent again for ever.
+// Bytes a second.  The frames of a slower link are never worth a peer's wait:
+// its connection would be cut off and its frames sent again for ever.
 constexpr double kLeastRate = 4 << 10;
 
 }  // namespace
@@ -33,6 +33,8 @@ void Connection::Add(size_t lane, GrpcStreamPtr stream) {
 
 size_t Connection::Parts(const Frame& frame) const {
   if (frame.body.size() < kSmallestSplitBody) return 1;
+  // The lanes that are open now take part, from the first one without a gap:
+  // the receiver expects part i on lane i.
   size_t open = 1;
   while (IsOpen(open)) ++open;
   return open;
@@ -47,6 +49,8 @@ bool Connection::Send(Channel channel, const Frame& frame) {
   if (count == 1) return lanes_[0].stream->Send(channel, frame);
   const std::vector<Frame> parts = SplitFrame(frame, count);
   for (size_t i = 0; i < count; ++i) {
+    // A part that was not taken ends the connection, so that the parts before
+    // it are never completed by those of another frame.
     if (!lanes_[i].stream->Send(channel, parts[i], count)) return false;
   }
   return true;

@@ -11,8 +11,8 @@
 namespace gossamer {
 namespace {
 
-// A connection that lived this long has shown that the peer is well: the next
-// attempt is made soon.
+// The life of a connection that proves its peer well.  The failures before it
+// then no longer delay the next attempt.
 constexpr absl::Duration kProvenAfter = absl::Seconds(5);
 constexpr int kMaxDoublings = 20;
 
@@ -31,6 +31,8 @@ absl::Status Connector::Start() {
 }
 
 void Connector::Shutdown() {
+  // The owner's callbacks may still be on the loop.  They see this and do
+  // nothing.
   alive_ = false;
   loop_->Cancel(check_timer_);
   if (std::exchange(polled_, false)) loop_->SetPoller(nullptr);
@@ -76,6 +78,8 @@ void Connector::Disconnect(PeerId id) {
 void Connector::Dial(PeerId id) {
   Peer& peer = peers_.at(id);
   peer.redial = EventLoop::TimerId{0};
+  // By default the smaller id waits to be dialled: two ends that dial each
+  // other at once would make two connections of each edge.
   if (peer.address.empty() || peer.dialling != nullptr || !peer.up.empty() ||
       (!options_.dial_from_both_ends && id < options_.self)) {
     return;
@@ -122,6 +126,8 @@ void Connector::DialLater(PeerId id) {
   if (it == peers_.end() || it->second.redial != EventLoop::TimerId{0}) return;
   Peer& peer = it->second;
   const int doublings = std::min(peer.failures++, kMaxDoublings);
+  // The jitter is drawn by a key of both ids, so that peers that lost the same
+  // neighbour do not dial it in step, and a seeded run repeats.
   const double u = RngKey(options_.seed)
                        .Fold("redial")
                        .Fold(options_.self.value)
@@ -137,7 +143,7 @@ void Connector::DialLater(PeerId id) {
       });
 }
 
-// A stream that does not say hello in time is given up.
+// Follows a stream from now on.  A stream that sends no hello in time is ended.
 Connector::Stream& Connector::Track(const GrpcStreamPtr& stream, PeerId peer) {
   Stream& state = streams_[stream];
   state.peer = peer;
@@ -163,6 +169,8 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   if (verdict.ok() && hello.lane != 0) {
     verdict = OpenLane(stream, &state, hello);
   }
+  // The verdict is reported here with the peer that the hello names; OnEnd()
+  // would only know the stream.
   if (!verdict.ok()) {
     state.reported = true;
     Report(stream->dialled() ? state.peer : hello.self, verdict);
@@ -218,6 +226,8 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
   peer.up.try_emplace(connection, stream, hello.attempt,
                       options_.versions.Agree(hello.versions).value_or(0),
                       io_.limits());
+  // The eldest connection gives way: the other end opened the newer one, so it
+  // has probably given up the eldest, whose end is not noticed here yet.
   if (peer.up.size() > static_cast<size_t>(options_.max_connections_per_peer)) {
     CloseStream(id, peer.up.begin()->first,
                 absl::ResourceExhaustedError("newer connections are open"));
@@ -239,7 +249,7 @@ void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
         whole.frame.head.size() + whole.frame.body.size();
     listener_->OnFrame(state.peer, state.id, whole.channel,
                        std::move(whole.frame));
-    // What it says may make the listener end the connection.
+    // The listener may have ended the connection because of this frame.
     if (!streams_.contains(stream)) return;
   }
   if (!good.ok()) Close(state.peer, state.id, good);
@@ -252,8 +262,13 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
       frame.body.size() > options_.max_body_bytes) {
     return false;
   }
+  // Frames go out on the newest connection: an older one may be dead without
+  // notice.
   auto& [connection, lanes] = *it->second.up.rbegin();
   if (!lanes.Knows(channel)) return false;
+  // The two bounds differ in who pays.  A queue of one peer that is too long
+  // ends its own connection; a full budget ends one of the peer that holds the
+  // most.
   const size_t cost = lanes.CostOf(frame);
   const bool fits = lanes.queued() + cost <= options_.max_queued_bytes;
   while (fits && cost > io_.all_bytes().left() &&
@@ -305,6 +320,8 @@ void Connector::CloseStream(PeerId id, ConnectionId connection,
                             const absl::Status& why) {
   Peer& peer = peers_.at(id);
   Drop(&peer, connection, why);
+  // The listener hears of it later, on the loop: it may be in the middle of the
+  // call that ends the connection.
   Post([id, connection, why](Connector& self) {
     self.listener_->OnDown(id, connection, why);
   });
@@ -326,7 +343,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   if (peer.dialling == stream) peer.dialling = nullptr;
   const auto up = peer.up.find(state.id);
   if (up != peer.up.end() && !up->second.IsOpen(state.lane)) {
-    // The connection does without a lane that could not be opened.
+    // A connection works without a lane that could not be opened.
     up->second.Remove(state.lane);
     if (!state.reported) Report(state.peer, why);
     return;

@@ -1,5 +1,5 @@
-// The loop's side of a gRPC transport: which peer has which streams, who
-// dials, when again, and what the listener is told.
+// The loop's side of a gRPC transport: the streams of every peer, who dials and
+// when again, and the events for the listener.
 //
 // Internal to transport/grpc; loop only.  Knows nothing of bytes.
 
@@ -24,8 +24,8 @@
 
 namespace gossamer {
 
-// What is posted to the loop shares ownership: it may run, or be destroyed,
-// after Shutdown(), and then does nothing.
+// Callbacks on the loop share ownership of it.  They may run, or be destroyed,
+// after Shutdown(), and then do nothing.
 class Connector final : public GrpcStreamOwner,
                         public std::enable_shared_from_this<Connector> {
  public:
@@ -36,7 +36,7 @@ class Connector final : public GrpcStreamOwner,
   int port() const { return io_.port(); }
   size_t room() const { return io_.room(); }
 
-  // As in Transport.
+  // See Transport.
   void SetListener(TransportListener* listener) { listener_ = listener; }
   void Connect(PeerId peer, const std::string& address);
   void Disconnect(PeerId peer);
@@ -66,7 +66,7 @@ class Connector final : public GrpcStreamOwner,
     PeerId peer;          // 0 before its hello
     ConnectionId id = 0;  // 0 before OnUp of its connection
     size_t lane = 0;
-    bool reported = false;  // why it ends
+    bool reported = false;  // the reason of its end is reported
     EventLoop::TimerId hello_timer{0};
   };
 
@@ -78,21 +78,22 @@ class Connector final : public GrpcStreamOwner,
   void DialLater(PeerId peer);
   absl::Status Judge(const GrpcStream& stream, const Stream& state,
                      const TransportHello& hello) const;
-  // Whether the other end has proved to be `peer`, and may still be it.
+  // Checks that the other end has proved to be `peer`, and still may be it.
   absl::Status CheckIdentity(const GrpcStream& stream, PeerId peer) const;
-  // Whether a connection may stay open.
+  // Checks that an open connection may stay open.
   absl::Status CheckOpen(PeerId peer, const Connection& connection) const;
   void CheckAgain();
   void Up(const GrpcStreamPtr& stream, const TransportHello& hello);
-  // A further lane of a connection of this peer: dialled, or accepted.
+  // Opens a further lane of a connection of this peer, dialled or accepted.
   absl::Status OpenLane(const GrpcStreamPtr& stream, Stream* state,
                         const TransportHello& hello);
-  // `asking`, of `peer`, needs so many bytes more than all streams together may
-  // hold.  Whoever holds the most pays for it, not who happens to ask: ends a
-  // connection of the peer that does, unless that is `asking`'s own and has no
-  // other.  True if one has ended, with what it held.
+  // Makes room when connection `asking` of `peer` needs `bytes` more than all
+  // streams together may hold.  It ends a connection of the peer that holds the
+  // most, not of the peer that happens to ask.  Connection `asking` itself is
+  // never ended.  Returns true if a connection has ended and given back its
+  // bytes.
   bool MakeRoom(PeerId peer, ConnectionId asking, size_t bytes);
-  // Takes all streams of an open connection out, and ends them.
+  // Takes all streams of an open connection out of the tables, and ends them.
   void Drop(Peer* peer, ConnectionId id, const absl::Status& why);
   // Ends an open connection from this end.
   void CloseStream(PeerId peer, ConnectionId id, const absl::Status& why);

@@ -1,4 +1,4 @@
-// What a connector believes at a hello, and what it puts up with afterwards.
+// The checks of a connector: at a hello, and of open connections afterwards.
 
 #include <memory>
 #include <utility>
@@ -55,7 +55,7 @@ absl::Status Connector::CheckIdentity(const GrpcStream& stream,
 
 absl::Status Connector::CheckOpen(PeerId id,
                                   const Connection& connection) const {
-  // Each lane has shown a certificate of its own.
+  // Each lane is a TLS connection of its own and has shown its own certificate.
   for (size_t lane = 0; lane < kMaxLanes; ++lane) {
     if (!connection.IsOpen(lane)) continue;
     GOSSAMER_RETURN_IF_ERROR(CheckIdentity(connection.lane(lane), id));
@@ -79,6 +79,8 @@ bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
   PeerId heaviest = asks;
   size_t most = 0;
   for (const auto& [id, peer] : peers_) {
+    // The peer that asks counts with what it asks for, and a tie goes against
+    // it: otherwise two peers could end each other's connections in turn.
     size_t held = id == asks ? bytes : 0;
     for (const auto& [connection, lanes] : peer.up) held += lanes.held();
     if (held > most || (held == most && id == asks)) {
@@ -105,6 +107,7 @@ bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
 }
 
 void Connector::CheckAgain() {
+  // The connections are listed first: CloseStream() below changes `peers_`.
   std::vector<std::pair<PeerId, ConnectionId>> open;
   for (const auto& [id, peer] : peers_) {
     for (const auto& [connection, stream] : peer.up) {

@@ -12,7 +12,7 @@
 namespace gossamer {
 namespace {
 
-constexpr int kIdentityOnly = 1;  // of the algorithms of compression
+constexpr int kIdentityOnly = 1;  // the bit of GRPC_COMPRESS_NONE
 
 // TCP connections of one peer: those of all lanes, before a loss and after it,
 // and as many again that are about to end.
@@ -22,12 +22,12 @@ int Milliseconds(absl::Duration d) {
   return static_cast<int>(absl::ToInt64Milliseconds(d));
 }
 
-// What both ends of a connection must agree on.
+// Sets the arguments that both ends of a connection must agree on.
 template <typename SetInt>
 void SetCommonArguments(const GrpcOptions& options, SetInt set) {
-  // A compressed message is inflated before any limit is checked.
+  // gRPC inflates a compressed message before it checks any limit.
   set("grpc.compression_enabled_algorithms_bitset", kIdentityOnly);
-  // At the end that dials even before it is refused.
+  // The dialling end would inflate a message even before it refuses it.
   set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
       static_cast<int>(kMaxChunkBytes + kMaxChunkOverhead));
@@ -36,7 +36,8 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
                static_cast<int>(2 * (options.chunk_bytes + kMaxChunkOverhead)));
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
-  // Fewer pieces, but small enough for the allocator not to map each.
+  // Large reads make fewer pieces, but these are small enough for the allocator
+  // not to map each from the kernel.
   set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 64 << 10);
   set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
@@ -84,7 +85,7 @@ absl::Status GrpcIo::Listen() {
       Milliseconds(options_.keepalive_time / 2));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(options_.hello_timeout));
-  // Whoever connects and then opens no stream is not kept.
+  // A client that connects and then opens no stream is not kept.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              Milliseconds(options_.hello_timeout));
   AddTuning(tuning_, gate_, &builder);
@@ -113,8 +114,8 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   SetCommonArguments(options_, [&](const char* name, int value) {
     arguments.SetInt(name, value);
   });
-  // Every attempt is a connection of its own: no shared subchannels, no
-  // retries or proxies behind our back.
+  // Every attempt is a connection of its own.  Shared subchannels, retries and
+  // proxies would make connections that the connector does not know of.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -127,8 +128,8 @@ GrpcStreamPtr GrpcIo::Dial(const std::string& address,
   return stream;
 }
 
-// Without certificates it only says who it is, and whoever says the same would
-// end its connections.
+// Without certificates a peer only claims its id.  The gate then does not count
+// connections by id: any program could claim it, and so end the peer's own.
 void GrpcIo::Believe(const GrpcStream& stream, PeerId peer) {
   gate_->Believe(stream.address(), options_.certificates == nullptr
                                        ? std::string()
@@ -161,7 +162,8 @@ void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
   const bool full =
       shutting_down_ ||
       streams_.size() >= static_cast<size_t>(options_.max_connections);
-  // gRPC 1.51 holds nobody to its settings who does not say to have seen them.
+  // gRPC 1.51 does not enforce its limit of streams on a client that has not
+  // acknowledged the settings.
   const bool second =
       std::ranges::any_of(streams_, [&](const GrpcStreamPtr& other) {
         return !other->dialled() && other->address() == stream->address();
@@ -196,7 +198,7 @@ void GrpcIo::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   streams_.erase(stream);
 }
 
-// Nothing may be started on a queue that has been shut down, so all streams
+// gRPC allows no operation on a queue that has been shut down, so all streams
 // end first.
 void GrpcIo::Shutdown() {
   if (cq_ == nullptr) return;
@@ -205,6 +207,8 @@ void GrpcIo::Shutdown() {
   for (const GrpcStreamPtr& stream : std::set(streams_)) stream->End(why);
   if (server_ != nullptr) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
   while (!streams_.empty() || accepting_) {
+    // A callback of a stream may start another operation, so events are taken
+    // until all streams have had their last one.
     if (EventLoop::Callback event = Wait(absl::Seconds(1))) {
       std::move(event)();
     }

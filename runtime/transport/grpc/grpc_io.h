@@ -1,9 +1,9 @@
 // The gRPC side of a transport: its server, its channels, its completion queue.
 //
 // Internal to transport/grpc.  All I/O is done on the loop, which polls the
-// queue while it has nothing else to do: handing each frame over from a thread
-// would cost two wake-ups per exchange, more than moving 64 KiB does.  Knows
-// nothing of peers.
+// queue while it has nothing else to do.  A thread that hands frames over would
+// cost two wake-ups per exchange, more than moving 64 KiB does.  Knows nothing
+// of peers.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_IO_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_IO_H_
@@ -29,29 +29,30 @@
 
 namespace gossamer {
 
-// A message holds a chunk; both ends accept chunks up to this size whatever
-// they send themselves.
+// The largest chunk that either end accepts, whatever size it sends itself.  A
+// message holds one chunk.
 inline constexpr size_t kMaxChunkBytes = size_t{4} << 20;
 
-// Passes the events of its streams on to `owner`, and knows when all are over.
-// Loop only, but for Wake().
+// Passes the events of its streams on to `owner`, and knows when all streams
+// are over.  Loop only, except Wake().
 class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
  public:
   GrpcIo(GrpcStreamOwner* owner, const GrpcOptions& options);
   ~GrpcIo() override;
 
-  // Listens if asked to.
+  // Listens, if options.listen_address is not empty.
   absl::Status Start();
-  // Ends all streams; no event comes after it.  The loop no longer polls this.
+  // Ends all streams; no event comes after it.  The loop must no longer poll
+  // this.
   void Shutdown();
   int port() const { return port_; }
   size_t room() const { return gate_->room(); }
-  // Of every stream.
+  // The limits of every stream.
   GrpcStreamLimits limits() const;
   const ByteBudget& all_bytes() const { return *all_bytes_; }
 
   GrpcStreamPtr Dial(const std::string& address, const TransportHello& hello);
-  // At the other end of this accepted stream is no stranger, but this peer.
+  // Tells the gate that the other end of this accepted stream is `peer`.
   void Believe(const GrpcStream& stream, PeerId peer);
   uint64_t strangers_refused() const { return gate_->refused(); }
 
@@ -79,10 +80,11 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::ServerCompletionQueue> server_queue_;
-  std::unique_ptr<grpc::CompletionQueue> queue_;  // if there is no server
+  std::unique_ptr<grpc::CompletionQueue> queue_;  // used if there is no server
   grpc::CompletionQueue* cq_ = nullptr;           // one of the two
   grpc::Alarm alarm_;
-  std::atomic<bool> woken_ = false;  // the alarm is set, its event not taken
+  // the alarm is set, and its event has not come yet
+  std::atomic<bool> woken_ = false;
 
   std::set<GrpcStreamPtr> streams_;
   bool accepting_ = false;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kMethod[] = "/gossamer.Edge/Exchange";
 
-// References the bytes; `owner` lives until gRPC has sent them.
+// Returns a slice that references the bytes; `owner` lives until gRPC has sent
+// them.
 grpc::Slice Reference(std::span<const std::byte> bytes, Payload owner) {
   return grpc::Slice(
       const_cast<std::byte*>(bytes.data()), bytes.size(),
@@ -91,11 +92,13 @@ void GrpcStream::Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
 
 void GrpcStream::OnStarted(bool ok) {
   if (!dialled_) {
-    if (!ok) {  // the server shuts down; there never was a call
+    if (!ok) {  // The server shuts down, and there never was a call.
       const GrpcStreamPtr last = std::move(self_);
       owner_->OnAcceptEnded();
       return;
     }
+    // The next call is awaited before this one goes on, so that the server
+    // always has a place for one.
     Accept(owner_, limits_, service_, server_queue_);
     owner_->OnAccepted(shared_from_this());
   }
@@ -113,7 +116,7 @@ void GrpcStream::OnStarted(bool ok) {
 }
 
 void GrpcStream::OnRead(bool ok) {
-  // What gRPC knows of the reason arrives with OnFinished().
+  // The reason that gRPC knows arrives with OnFinished().
   const absl::Status received =
       ok && !closing_ ? Receive()
                       : absl::UnavailableError("the other end has gone");
@@ -149,6 +152,8 @@ absl::Status GrpcStream::Receive() {
     return absl::OkStatus();
   }
   std::optional<ReceivedFrame> frame;
+  // The first chunk is not timed: it waited for the sender to begin, the others
+  // show what the link gives.
   const bool first = assembler_.filled() == 0;
   absl::Status status = assembler_.Add(pieces_, &frame);
   while (assembler_.lacks() != 0 &&
@@ -183,7 +188,8 @@ void GrpcStream::SendHello(const TransportHello& hello) {
 
 bool GrpcStream::Send(Channel channel, Frame frame, size_t parts) {
   const size_t bytes = HeldBytes(frame);
-  // The owner has not been told yet.
+  // The call is over, but the owner has not heard of it yet.  The frame is lost
+  // with the connection, as the transport's contract allows.
   if (closing_ || write_failed_) return true;
   if (!queued_.Take(bytes)) return false;
   queue_.emplace_back(channel, std::move(frame), limits_.chunk_bytes, parts);
@@ -214,8 +220,8 @@ void GrpcStream::OnWritten(bool ok) {
   writing_ = false;
   outgoing_.Clear();
   if (!ok) {
-    // The call is over.  Why, and what the other end had sent, comes by the
-    // reads.
+    // The call is over.  The reads bring the reason, and all that the other end
+    // had sent.
     write_failed_ = true;
     queue_.clear();
     queued_.Clear();
@@ -246,10 +252,10 @@ void GrpcStream::Close(const absl::Status& why) {
   assembler_.Drop();
 }
 
-// Moves a closing stream towards its end.  A dialled stream finishes once
-// nothing is being read; unless it is cancelled first, gRPC gives its status
-// only when all that came has been read.  An accepted one finishes, which tells
-// the other end why, once nothing is being written.
+// Moves a closing stream towards its end.  A dialled stream finishes once no
+// read is under way: unless it is cancelled first, gRPC gives its status only
+// when all that came has been read.  An accepted stream finishes, and sends the
+// reason, once no write is under way.
 void GrpcStream::Proceed() {
   if (!closing_ || finishing_ || self_ == nullptr) return;
   if (dialled_ ? !other_ended_ : writing_) Cancel();
@@ -272,7 +278,8 @@ void GrpcStream::Cancel() {
 
 void GrpcStream::OnFinished(bool ok) {
   finished_ = true;
-  // The other end may have ended the call without reading what is written.
+  // The other end may have ended the call without reading the message that is
+  // being written.
   if (writing_ || reading_) Cancel();
   EndIfIdle();
 }

@@ -1,8 +1,8 @@
 // The I/O of one gRPC stream, dialled or accepted: a queue of frames out, a
 // sequence of frames in.
 //
-// Internal to transport/grpc; loop only.  Knows nothing of peers or of what to
-// do when the stream ends: its owner does.
+// Internal to transport/grpc; loop only.  Knows nothing of peers; its owner
+// decides what follows when a stream ends.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_STREAM_H_
@@ -28,36 +28,37 @@ namespace gossamer {
 class GrpcStream;
 using GrpcStreamPtr = std::shared_ptr<GrpcStream>;
 
+// The events of streams, all on the loop.
 class GrpcStreamOwner {
  public:
   virtual ~GrpcStreamOwner() = default;
   virtual void OnAccepted(GrpcStreamPtr stream) = 0;
   virtual void OnHello(GrpcStreamPtr stream, TransportHello hello) = 0;
   virtual void OnFrame(GrpcStreamPtr stream, ReceivedFrame frame) = 0;
-  // A frame comes in for whose bytes all streams together have no place any
-  // more: true if there may be some now.
+  // A frame of `bytes` comes in, and the budget of all streams has too little
+  // left for it.  Returns true if there may be enough now.
   virtual bool OnFull(const GrpcStreamPtr& stream, size_t bytes) = 0;
   // No further stream will be accepted.
   virtual void OnAcceptEnded() = 0;
-  // The last event; nothing of the stream is under way any more.
+  // The last event of a stream; none of its operations is under way any more.
   virtual void OnEnd(GrpcStreamPtr stream, absl::Status why) = 0;
 };
 
 struct GrpcStreamLimits {
   size_t max_body_bytes;
   size_t chunk_bytes;
-  std::shared_ptr<ByteBudget> all_bytes;  // of all streams together
+  std::shared_ptr<ByteBudget> all_bytes;  // the budget of all streams together
 };
 
 class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
  public:
-  // Dials: opens the stream over `channel` and says hello.  `owner` and `cq`
-  // outlive the stream's last event.
+  // Dials: opens the stream over `channel` and sends the hello.  `owner` and
+  // `cq` outlive the stream's last event.
   static GrpcStreamPtr Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                             std::shared_ptr<grpc::Channel> channel,
                             grpc::CompletionQueue* cq,
                             const TransportHello& hello);
-  // Waits for the next call of `service`.
+  // Waits for the next call of `service` and makes a stream of it.
   static void Accept(GrpcStreamOwner* owner, GrpcStreamLimits limits,
                      grpc::AsyncGenericService* service,
                      grpc::ServerCompletionQueue* cq);
@@ -67,28 +68,28 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
 
   // Answers the hello of the dialling end.
   void SendHello(const TransportHello& hello);
-  // False if all streams together would be over their limit.
+  // Returns false if all streams together would hold more than their limit.
   bool Send(Channel channel, Frame frame, size_t parts = 0);
-  // Bytes that wait to be handed to the network, and with them those of the
-  // frame that is coming in.
+  // Bytes that wait to be handed to the network; held() counts those of the
+  // incoming frame too.
   size_t queued() const { return queued_.held(); }
   size_t held() const { return queued_.held() + assembler_.held(); }
-  // When the frame that is coming in began, and its bytes; InfiniteFuture and 0
-  // between frames.
+  // When the incoming frame began, and its bytes; InfiniteFuture and 0 between
+  // frames.
   absl::Time frame_begun() const {
     return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
   }
   size_t frame_bytes() const { return assembler_.expected(); }
-  // What the other end has proved of itself, from its hello to the last event;
-  // null before and after.
+  // The identity that the other end has proved, from its hello to the last
+  // event; null before and after.
   std::shared_ptr<const grpc::AuthContext> caller() const;
-  // Of an accepted stream: from where it came, as gRPC says it.
+  // The address of an accepted stream's other end, as gRPC writes it.
   std::string address() const { return server_context_->peer(); }
-  // Ends the stream.  The other end is told why if this end accepted it and is
-  // not in the middle of a write.
+  // Ends the stream.  The other end hears the reason if this end accepted the
+  // stream and is not in the middle of a write.
   void End(const absl::Status& why);
 
-  // What a completion queue's tag points to.
+  // The target of a completion queue's tag.
   struct Tag {
     GrpcStream* stream;
     void (GrpcStream::*done)(bool ok);
@@ -113,17 +114,17 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   const GrpcStreamLimits limits_;
   const bool dialled_;
 
-  // Of a dialled stream.
+  // Set in a dialled stream.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::ClientContext> client_context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> client_;
   grpc::Status client_status_;
-  // Of an accepted one.
+  // Set in an accepted stream.
   std::unique_ptr<grpc::GenericServerContext> server_context_;
   std::unique_ptr<grpc::GenericServerAsyncReaderWriter> server_;
   grpc::AsyncGenericService* service_ = nullptr;
   grpc::ServerCompletionQueue* server_queue_ = nullptr;
-  // Whichever of the two it is.
+  // The reader and the writer of the one of the two that is set.
   grpc::internal::AsyncReaderInterface<grpc::ByteBuffer>* reader_ = nullptr;
   grpc::internal::AsyncWriterInterface<grpc::ByteBuffer>* writer_ = nullptr;
 
@@ -141,7 +142,7 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   bool greeted_ = false;
 
   grpc::ByteBuffer outgoing_;
-  GrpcStreamPtr self_;  // until the last event
+  GrpcStreamPtr self_;  // keeps the stream alive until its last event
   std::optional<grpc::ByteBuffer> hello_;
   std::deque<FrameChunker> queue_;
   ByteBudget::Share queued_;

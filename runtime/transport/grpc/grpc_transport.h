@@ -1,10 +1,10 @@
 // Frames over gRPC: one long-lived bidirectional stream per edge, raw byte
 // buffers in checksummed chunks, pushed as soon as they are sent.
 //
-// The I/O is done on the loop, between what else it runs.  With certificates
-// both ends of a stream prove which peer of which run they are; without, only
-// addresses of this machine are served unless the options allow others.  Knows
-// nothing of what the frames say.
+// All I/O is done on the loop, between its other work.  With certificates both
+// ends of a stream prove which peer of which run they are.  Without them, only
+// loopback addresses are served unless the options allow others.  Knows nothing
+// of what the frames say.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_GRPC_TRANSPORT_H_
@@ -29,51 +29,58 @@ namespace gossamer {
 struct GrpcOptions {
   PeerId self;
   std::string run_id;  // at most 128 bytes; peers of another run are refused
-  VersionRange versions = kTransportVersions;  // that this end speaks
-  // "host:port", port 0 for any free one; empty: only dials, accepts nobody.
+  // the versions that this end speaks
+  VersionRange versions = kTransportVersions;
+  // "host:port", with port 0 for any free port.  Empty: this end only dials,
+  // and accepts nobody.
   std::string listen_address = "127.0.0.1:0";
-  // Of `self` in `run_id`; null: nothing is encrypted and nobody proves who it
-  // is.
+  // The certificates of `self` in `run_id`.  Null: nothing is encrypted and no
+  // end proves who it is.
   std::shared_ptr<const CertificateFolder> certificates;
-  // Addresses other than loopback, in either direction, without certificates.
+  // Allows addresses other than loopback, in either direction, without
+  // certificates.
   bool allow_insecure_remote = false;
-  // Who dials: the end with the smaller id, or every end that has an address.
-  // Two connections between two peers are one too many, but do no harm.
+  // Every end that has an address dials; otherwise only the larger id of an
+  // edge does.  Two connections between two peers do no harm.
   bool dial_from_both_ends = false;
 
-  // Per frame; a peer that declares more is cut off.
+  // The largest body, in bytes.  A peer that declares more is cut off.
   size_t max_body_bytes = size_t{512} << 20;
-  // Of the body, per message of the stream.  Both ends may differ up to 4 MiB.
+  // Bytes of the body in one message of the stream, at most 4 MiB.  The two
+  // ends may differ.
   size_t chunk_bytes = size_t{512} << 10;
-  // Frames of one connection that wait to be written; over it the connection is
-  // closed.
+  // The most bytes of frames that wait to be written on one connection.  A
+  // connection that needs more is closed.
   size_t max_queued_bytes = size_t{1} << 30;
-  // Of all streams: frames that wait to be written, and those that are coming
-  // in.  Over it a connection is closed of the peer that holds the most.
+  // The most bytes of all streams together: frames that wait to be written, and
+  // those that are coming in.  Over it, a connection of the peer that holds the
+  // most is closed.
   size_t max_bytes_in_flight = size_t{4} << 30;
-  // What the other end may have in flight to us, per stream: bandwidth times
-  // round trip, and at least two messages (section 9 of the design).
+  // The bytes that the other end may have in flight to this one, per stream:
+  // bandwidth times round trip, and at least two messages.
   int stream_window_bytes = 16 << 20;
-  // Of TCP: a name that the kernel allows, empty for the machine's own, or
-  // "auto", which sends a message in one burst if that is to be had.
+  // TCP's congestion control: a name that the kernel allows, empty for the
+  // machine's own, or "auto", which prefers one that sends a message in one
+  // burst.
   std::string congestion_control = "auto";
-  // Of an edge that this end dials, 1 to 8: large bodies are spread over them.
-  // They count in `max_connections`, not in `max_connections_per_peer`.
+  // The TCP connections of an edge that this end dials, 1 to 8.  Large bodies
+  // are spread over them.  They count in `max_connections`, not in
+  // `max_connections_per_peer`.
   int lanes = 1;
-  int max_connections = 256;  // open streams, both directions
+  int max_connections = 256;  // the most open streams, both directions
   int max_connections_per_peer = 4;
-  // Connections, half of them from one host, of which nobody has proved yet to
-  // be a neighbour.
+  // The most connections whose other end has not yet proved to be a neighbour,
+  // half of them from one host.
   int max_strangers = 128;
 
-  // Of the handshake, of a connection without a stream, of a stream without a
-  // hello.
+  // The time for the handshake, for opening a stream on a connection, and for
+  // the hello of a stream.
   absl::Duration hello_timeout = absl::Seconds(10);
-  // Of a frame that has begun to come, beside its size at 4 KiB/s: a peer that
-  // does not end one holds what all connections share.
+  // The time for a frame that has begun to come, beside its size at 4 KiB/s.  A
+  // peer that does not end a frame holds bytes that all connections share.
   absl::Duration frame_slack = absl::Seconds(60);
-  // Between two looks at open connections: a certificate may expire or be
-  // revoked, a frame may not come to its end.
+  // The time between two checks of open connections: a certificate may expire
+  // or be revoked, and a frame may not come to its end.
   absl::Duration check_again = absl::Seconds(5);
   absl::Duration keepalive_time = absl::Seconds(15);
   absl::Duration keepalive_timeout = absl::Seconds(10);
@@ -83,26 +90,26 @@ struct GrpcOptions {
   absl::Duration max_backoff = absl::Seconds(5);
   uint64_t seed = 0;
 
-  // Told on the loop why an attempt to connect failed or was refused; the
-  // peer is 0 where it did not say who it is.  May be empty.
+  // Called on the loop with the reason why an attempt to connect failed or was
+  // refused.  The peer is 0 if it did not say who it is.  May be empty.
   std::function<void(PeerId, const absl::Status&)> on_problem;
 };
 
 class GrpcTransport : public Transport {
  public:
-  // `loop` outlives the transport, which becomes its poller: one per loop.
-  // Listens at once; accepts peers after Connect().  kInvalidArgument for
-  // options that cannot be, kUnavailable if the address is taken or not of this
-  // machine.  On the loop, or before it runs; the same for destruction, which
-  // waits until all I/O has ended and must not happen in a callback of the
-  // transport's own.
+  // Listens at once; accepts peers after Connect().  Returns kInvalidArgument
+  // for impossible options, kUnavailable if the address is taken or not of this
+  // machine.  `loop` outlives the transport, which becomes its only poller.
+  // Creation happens on the loop, or before it runs.  So does destruction,
+  // which waits until all I/O has ended and must not happen in a callback of
+  // the transport.
   static absl::StatusOr<std::unique_ptr<GrpcTransport>> Create(
       RealLoop* loop, GrpcOptions options);
 
-  // Where it listens; 0 if it does not.
+  // The port that it listens on; 0 if it does not listen.
   virtual int port() const = 0;
-  // Connections that are let in however many strangers there are: as many as
-  // the limit of open files leaves.
+  // The connections that are let in however many unauthenticated ones there
+  // are: as many as the limit of open files leaves.
   virtual size_t room() const = 0;
 };
 

@@ -27,6 +27,8 @@ std::vector<std::byte> EncodeHello(const TransportHello& hello) {
   Append(out, kMagic);
   const VersionRange v = hello.versions;
   Append(out, static_cast<uint16_t>(v.newest));
+  // A range of one version is written as the newest and 0, the form that
+  // releases with a single version wrote.
   Append(out, static_cast<uint16_t>(v.oldest == v.newest ? 0 : v.oldest));
   Append(out, hello.self.value);
   Append(out, hello.target.value);
@@ -40,6 +42,8 @@ std::vector<std::byte> EncodeHello(const TransportHello& hello) {
 
 absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
   TransportHello hello;
+  // The magic number comes first: a wrong program at the port is a likelier
+  // cause than damage, and deserves its own message.
   if (bytes.size() < 8 || Get<uint32_t>(bytes, 0) != kMagic) {
     return absl::DataLossError(
         "what answers is not a gossamer peer: the first bytes of the stream "

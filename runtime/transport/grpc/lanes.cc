@@ -9,10 +9,11 @@
 namespace gossamer {
 namespace {
 
-// Parts begin at multiples of this, so that their bytes are aligned alike.
+// Parts begin at multiples of this, so that the bytes of every part are aligned
+// alike.
 constexpr size_t kGrain = 4096;
 
-// Its head and its body have an owner each.
+// The head and the body of a waiting frame have an owner object each.
 static_assert(sizeof(ReceivedFrame) + 2 * 64 <= kHeldOverhead);
 
 }  // namespace
@@ -43,6 +44,8 @@ absl::Status LaneJoiner::Add(size_t lane, ReceivedFrame received,
         "lane %d has a frame of %d parts: no gossamer peer sends that", lane,
         parts));
   }
+  // A whole frame may not overtake an earlier one whose parts are still
+  // missing.
   if (whole && waiting_[0].empty()) {
     complete->push_back(std::move(received));
     return absl::OkStatus();
@@ -94,6 +97,8 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
     waiting_[lane].pop_front();
     share_.Give(HeldBytes(part.frame));
     bytes += part.frame.body.size();
+    // Every lane carries parts in the order of the first lane, so the fronts of
+    // all lanes must be of one frame.
     if (part.parts != count || part.channel != parts[0].channel) {
       return absl::DataLossError(
           "the lanes of a connection are not of one frame");
@@ -117,6 +122,8 @@ absl::Status LaneJoiner::Join(std::vector<ReceivedFrame>* complete) {
     std::copy(from.begin(), from.end(), body.get() + at);
     at += from.size();
     transit.bytes += part.frame.transit.bytes;
+    // The lanes work at the same time, so their bytes add up and their times do
+    // not.
     transit.took = std::max(transit.took, part.frame.transit.took);
   }
   complete->push_back(

@@ -27,6 +27,8 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
   const absl::Time end = SteadyNow() + limit;
   size_t first = 0;
   {
+    // The lock is not held during a call: it blocks, and Cancel() needs the
+    // lock to end it.
     MutexLock lock(&mu_);
     first = first_;
   }
@@ -35,6 +37,8 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
   for (size_t i = 0; i < count; ++i) {
     const size_t place = (first + i) % count;
     grpc::ClientContext context;
+    // Every address gets an equal share of the time that is left, so that one
+    // silent address does not use up the time of those that serve.
     const absl::Duration left = end - SteadyNow();
     context.set_deadline(
         SteadyDeadline(left / static_cast<int64_t>(count - i)));
@@ -48,8 +52,8 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
       return status;
     }
     // A channel that has failed to connect tries again in its own time, and
-    // gets on only while somebody waits for it; one that is silent may be of a
-    // machine that is gone.
+    // only while a call waits for it.  A silent channel may belong to a machine
+    // that is gone.  Both are made anew at the next call.
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
         channel->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
       channels_[place] = nullptr;

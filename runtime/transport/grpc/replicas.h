@@ -1,8 +1,8 @@
-// Calls to a service at several addresses, of which not every one serves.
+// Calls to a service that has several addresses, of which some may not serve.
 //
-// Whoever serves is asked first the next time, and who could not be reached is
-// on a new connection: how often is for the caller to say.  Knows nothing of
-// what is asked.
+// The address that served last is asked first the next time.  An address that
+// could not be reached gets a new connection at the next call; how often that
+// is, the caller decides.  Knows nothing of what is asked.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_REPLICAS_H_
@@ -22,7 +22,7 @@
 
 namespace gossamer {
 
-// Any thread.
+// Safe to use from any thread.
 class Replicas {
  public:
   using MakeChannel =
@@ -32,22 +32,23 @@ class Replicas {
       std::function<grpc::Status(const std::shared_ptr<grpc::Channel>& channel,
                                  grpc::ClientContext* context)>;
 
-  // `addresses`: host:port[,host:port...].  A channel is made when first used.
+  // `addresses` is host:port[,host:port...].  A channel is made when it is
+  // first used.
   Replicas(const std::string& addresses, MakeChannel make);
 
-  // Makes the call at one after the other until one answers anything but
-  // UNAVAILABLE; who is silent gets an equal share of what is left of `limit`.
-  // If nobody serves, the code is the last one's and the message says what each
-  // has answered.
+  // Makes the call at one address after the other until one answers anything
+  // but UNAVAILABLE.  A silent address gets an equal share of the time that is
+  // left of `limit`.  If no address serves, the code is the last one's and the
+  // message has the answers of all.
   grpc::Status Ask(absl::Duration limit, const Call& call)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The next call is made on new connections.
+  // Makes the next call use new connections.
   void Forget() ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls in flight end, and no more are made.
+  // Ends the calls in flight, and makes all later ones fail.
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Null after Cancel().
+  // Returns null after Cancel().
   std::shared_ptr<grpc::Channel> Enter(size_t place,
                                        grpc::ClientContext* context)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -56,7 +57,7 @@ class Replicas {
   const MakeChannel make_;
   Mutex mu_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mu_);
-  size_t first_ ABSL_GUARDED_BY(mu_) = 0;  // whom to ask first
+  size_t first_ ABSL_GUARDED_BY(mu_) = 0;  // the place that is asked first
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   std::set<grpc::ClientContext*> in_flight_ ABSL_GUARDED_BY(mu_);
 };

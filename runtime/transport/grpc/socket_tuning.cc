@@ -15,8 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-// SetSocketMutator() is public and what it takes is not: these four are as in
-// gRPC's src/core/lib/iomgr/socket_mutator.h, unchanged since 1.36.
+// gRPC declares SetSocketMutator() publicly, but not the types that it takes.
+// These four are as in gRPC's src/core/lib/iomgr/socket_mutator.h, unchanged
+// since 1.36.
 enum grpc_fd_usage {
   GRPC_FD_CLIENT_CONNECTION_USAGE,
   GRPC_FD_SERVER_LISTENER_USAGE,
@@ -52,7 +53,7 @@ std::string Setting(const std::string& name) {
   return line;
 }
 
-// The last of the numbers of a setting; 0 if there is none.
+// Returns the last of the numbers of a setting; 0 if there is none.
 int64_t Largest(const std::string& name) {
   const std::string text = Setting(name);
   int64_t value = 0;
@@ -63,9 +64,10 @@ int64_t Largest(const std::string& name) {
   return value;
 }
 
-// The size to ask for if that gives more than the kernel's own tuning, which it
-// ends; 0 otherwise.  The kernel doubles what it is asked for, and counts about
-// as much again for what it keeps beside the bytes.
+// Returns the buffer size to ask for, or 0 to leave the kernel's own tuning on,
+// which asking would end.  Asking is worth it only if it gives more than that
+// tuning.  The kernel doubles the size, and counts about as much again for its
+// own structures.
 int Ask(int64_t in_flight, int64_t most, int64_t tuned) {
   const int64_t ask = std::min(in_flight, most);
   return 2 * ask > tuned && tuned < 2 * in_flight ? static_cast<int>(ask) : 0;
@@ -76,8 +78,8 @@ struct Mutator : grpc_socket_mutator {
       : tuning(std::move(t)), gate(std::move(g)) {
     grpc_socket_mutator_init(this, &kTable);
   }
-  // Never false: gRPC would stop to listen.  Whom the gate has shut out it
-  // finds gone.
+  // Never returns false, which would make gRPC stop listening.  gRPC finds a
+  // socket that the gate has refused already shut down.
   static bool Mutate(const grpc_mutate_socket_info* info,
                      grpc_socket_mutator* self) {
     const auto* own = static_cast<Mutator*>(self);
@@ -143,8 +145,8 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
     return tuning;
   }
   // A message should leave in one burst.  BBR spreads it over a good part of a
-  // round trip, but forgets nothing while a step is computed; CUBIC bursts, but
-  // begins with ten packets after every pause if the kernel says so.
+  // round trip, but keeps its estimate while a step is computed.  CUBIC sends a
+  // burst, but begins with ten packets after every pause if the kernel says so.
   tuning.congestion = settings.slow_start_after_idle ? "bbr" : "cubic";
   return tuning;
 }

@@ -1,5 +1,5 @@
-// What a TCP socket can be told without privileges so that it suits a long fat
-// link, and how gRPC's sockets are told.
+// The options of a TCP socket that suit a long fat link and need no privileges,
+// and their way into gRPC's sockets.
 //
 // Internal to transport/grpc.  Knows nothing of streams.
 
@@ -16,33 +16,33 @@
 
 namespace gossamer {
 
-// What the kernel says of TCP in this process's network.
+// The kernel's settings of TCP in this process's network namespace.  Bytes.
 struct TcpSettings {
   bool slow_start_after_idle = true;
-  int64_t largest_send = 0;  // what its own tuning goes up to
+  int64_t largest_send = 0;  // the most that its own tuning reaches
   int64_t largest_receive = 0;
-  int64_t most_send = 0;  // what SO_SNDBUF may ask for
+  int64_t most_send = 0;  // the most that SO_SNDBUF may ask for
   int64_t most_receive = 0;
 };
 TcpSettings ReadTcpSettings();
 
-// What to set; empty and 0 leave the kernel's own.
+// The options to set; empty and 0 leave the kernel's own.
 struct SocketTuning {
   std::string congestion;
   int send_buffer = 0;
   int receive_buffer = 0;
 };
 
-// `congestion` is a name, empty for the kernel's own, or "auto"; `in_flight` is
-// what should fit into a buffer.
+// `congestion` is a name, empty for the kernel's own, or "auto".  `in_flight`
+// is the number of bytes that a buffer should hold.
 SocketTuning ChooseTuning(const TcpSettings& settings,
                           const std::string& congestion, int64_t in_flight);
 
-// Best effort: a socket that refuses an option works without it.
+// Sets the options, as far as the socket takes them: it works without them.
 void ApplyTuning(int fd, const SocketTuning& tuning);
 
-// Applies `tuning` to every socket of a channel; of a server, which accepts
-// only whom `gate` admits.
+// Applies `tuning` to every socket of a channel, or of a server that accepts
+// only the connections that `gate` admits.
 void AddTuning(const SocketTuning& tuning, grpc::ChannelArguments* arguments);
 void AddTuning(const SocketTuning& tuning, std::shared_ptr<StrangerGate> gate,
                grpc::ServerBuilder* builder);

@@ -1,6 +1,6 @@
-// Deadlines for gRPC that do not move when somebody sets the machine's date.
+// Deadlines for gRPC that do not move when the machine's date is set.
 //
-// Knows nothing of what waits.
+// Knows nothing of what waits for them.
 
 #ifndef GOSSAMER_RUNTIME_TRANSPORT_GRPC_STEADY_DEADLINE_H_
 #define GOSSAMER_RUNTIME_TRANSPORT_GRPC_STEADY_DEADLINE_H_
@@ -11,7 +11,7 @@
 
 namespace gossamer {
 
-// So long from now on.
+// Returns the time that is `limit` from now.
 inline gpr_timespec SteadyDeadline(absl::Duration limit) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),

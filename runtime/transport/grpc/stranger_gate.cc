@@ -17,8 +17,9 @@
 namespace gossamer {
 namespace {
 
-// Both as gRPC writes them, which takes an IPv4 address in IPv6's clothes for
-// what it is; empty unless the socket is connected.
+// Returns the host and the address of a socket's other end, written as gRPC
+// does: an IPv4 address within IPv6 as IPv4.  Both are empty unless the socket
+// is connected.
 std::pair<std::string, std::string> PeerOf(int socket) {
   sockaddr_storage name = {};
   socklen_t size = sizeof(name);
@@ -43,9 +44,10 @@ std::pair<std::string, std::string> PeerOf(int socket) {
   return {text, absl::StrCat("ipv6:[", text, "]:", ntohs(v6.sin6_port))};
 }
 
-// Descriptors have the least number that is free: with this one at hand so many
-// are in use.  The rest is for files, for what the process connects to itself,
-// and for those that come before gRPC has closed who was hung up on.
+// Returns the number of descriptors that connections may reach.  The kernel
+// gives out the least free number, so a socket with this number shows that
+// about as many are in use.  The rest is for files, for connections that the
+// process dials, and for refused ones that gRPC has not closed yet.
 size_t CeilingOf(size_t limit) {
   return limit - std::min<size_t>(limit / 4, 256);
 }
@@ -67,11 +69,12 @@ void StrangerGate::Watch(int listener) {
   listeners_[listener] = FileOf(listener);
 }
 
-// gRPC accepts all that wait in one go, and closes none before: a burst would
-// take the last descriptor.  What is taken from it here it does not see.
+// Accepts and closes the connections that wait.  gRPC accepts all that wait in
+// one go, and closes none before: a burst would take the last descriptor.
 void StrangerGate::HangUpOnWaiting() {
   for (const auto& [listener, file] : listeners_) {
-    if (file == 0 || FileOf(listener) != file) continue;  // closed by now
+    // The listener is closed by now.
+    if (file == 0 || FileOf(listener) != file) continue;
     for (int socket = 0;
          (socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       ::close(socket);
@@ -92,10 +95,11 @@ bool StrangerGate::Admit(int socket) {
   std::string host, address;
   std::tie(host, address) = PeerOf(socket);
   MutexLock lock(&mu_);
-  known_.erase(socket);  // the one that had this number has gone
+  known_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
-    // Reset before it was accepted.  Nothing would ever tell that it has gone,
-    // as no other of its number would.
+    // The connection was reset before it was accepted.  Kept in the table it
+    // would hold a place for ever: ForgetClosed() compares addresses, and it
+    // has none.
     strangers_.erase(socket);
     ::shutdown(socket, SHUT_RDWR);
     return false;
@@ -112,8 +116,8 @@ bool StrangerGate::Admit(int socket) {
   return true;
 }
 
-// gRPC closes sockets without a word, but a number that is closed, or by now
-// another connection's, is not connected to the same address any more.
+// gRPC closes sockets without notice.  A number that is closed, or by now
+// another connection's, is no longer connected to the same address.
 void StrangerGate::ForgetClosed() {
   const auto closed = [](const auto& s) {
     return PeerOf(s.first).second != s.second.address;
@@ -133,6 +137,8 @@ void StrangerGate::Keep(int socket, Known known) {
       eldest = k;
     }
   }
+  // The eldest gives way, not the newest: after a loss the newest connection is
+  // the one that works.
   if (alike >= most_of_one_) {
     ::shutdown(eldest->first, SHUT_RDWR);
     known_.erase(eldest);
@@ -142,6 +148,7 @@ void StrangerGate::Keep(int socket, Known known) {
 
 void StrangerGate::Believe(absl::string_view address, absl::string_view who) {
   const std::string plain =
+      // gRPC escapes the brackets of an IPv6 address in its URIs.
       absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
   MutexLock lock(&mu_);
   const auto stranger = std::ranges::find_if(

@@ -22,9 +22,9 @@ namespace tls = ::grpc::experimental;
 
 constexpr unsigned kLookAgainSeconds = 1;
 
-// gRPC 1.51 offers no way to ask for TLS 1.3 alone, but OpenSSL has settings
-// for all connections of a process, which a smallest version that gRPC sets
-// does not undo.
+// gRPC 1.51 has no option for TLS 1.3 alone.  OpenSSL has settings for all
+// connections of a process, which the smallest version that gRPC sets does not
+// undo.
 constexpr char kOpenSslSettings[] =
     "openssl_conf = init\n"
     "[init]\nssl_conf = ssl\n"
@@ -46,7 +46,7 @@ void RequireTls13() {
   });
 }
 
-// Runs at the end of a handshake, on a thread of gRPC's.
+// Checks the server's role at the end of a handshake, on a thread of gRPC.
 class RoleVerifier final : public tls::ExternalCertificateVerifier {
  public:
   RoleVerifier(std::shared_ptr<const CertificateFolder> folder, Role role)
@@ -128,7 +128,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  // Identities count, not the names of hosts.
+  // The identity in the certificate counts, not the name of the host.
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       tls::ExternalCertificateVerifier::Create<RoleVerifier>(folder_, role));

@@ -1,5 +1,5 @@
 // Credentials for gRPC from a folder of certificates: TLS 1.3, certificates at
-// both ends, files read again when they change.
+// both ends, files that are read again when they change.
 //
 // Knows nothing of streams or services.
 
@@ -18,20 +18,21 @@
 
 namespace gossamer {
 
-// Without a folder: no encryption and no identities.
+// Credentials of one process.  Without a folder there is no encryption and no
+// identity.
 class TlsCredentials {
  public:
   explicit TlsCredentials(std::shared_ptr<const CertificateFolder> folder);
 
-  // Asks for a certificate of the run's authority; who it names is for
-  // CheckCaller().
+  // Asks for a certificate of the run's authority.  CheckCaller() checks whom
+  // it names.
   std::shared_ptr<grpc::ServerCredentials> Server() const;
   // Refuses a server that is not `role` in the run.
   std::shared_ptr<grpc::ChannelCredentials> Channel(Role role) const;
 
  private:
   const std::shared_ptr<const CertificateFolder> folder_;
-  // Looks at the files once a second.
+  // Checks the files once a second.
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
 };
 
@@ -42,12 +43,12 @@ std::shared_ptr<grpc::ServerCredentials> DeskCredentials(const KeyPair& desk);
 std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
     const std::string& fingerprint);
 
-// What the other end of a call shows, whether or not it is to be believed now:
-// in the handshake the run's authority had issued it.  kUnauthenticated if it
-// shows none, kInvalidArgument if that says nothing.
+// Returns the certificate that the other end of a call shows, which the run's
+// authority had issued, whether or not it is still valid.  Returns
+// kUnauthenticated if it shows none, kInvalidArgument if it cannot be read.
 absl::StatusOr<Certificate> ShownBy(const grpc::AuthContext& caller);
-// Who is at the other end of a call, by `folder`.  kUnauthenticated if it shows
-// no certificate or one not to be believed.
+// Returns the certificate of the other end of a call, checked by `folder`.
+// Returns kUnauthenticated if it shows none or one that is not valid.
 absl::StatusOr<Certificate> CheckCaller(const CertificateFolder& folder,
                                         const grpc::AuthContext& caller);
 

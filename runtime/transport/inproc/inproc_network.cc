@@ -7,7 +7,8 @@
 
 namespace gossamer {
 
-// Everything but Up(), Down() and Arrive(), which only post, runs on the loop.
+// One peer's end of the network.  Everything runs on the peer's loop except
+// Up(), Down() and Arrive(), which only post.
 class InprocEndpoint final : public Transport {
  public:
   InprocEndpoint(InprocNetwork* network, PeerId self, EventLoop* loop)
@@ -57,12 +58,13 @@ class InprocEndpoint final : public Transport {
     Post([this, peer, id, why] { Ended(peer, id, why); });
   }
 
-  // A frame handed over is with the other loop at once.
+  // A frame that was handed over is with the other loop at once.
   bool Idle(PeerId) const override { return true; }
   TransportCounters counters() const override { return counters_; }
 
   void Up(PeerId peer, ConnectionId id) {
     Post([this, peer, id] {
+      // The connection may have ended while this waited on the loop.
       if (!network_->IsOpen(self_, peer, id)) return;
       up_[peer] = id;
       listener_->OnUp(peer, id);
@@ -109,7 +111,7 @@ class InprocEndpoint final : public Transport {
   TransportListener* listener_ = nullptr;
   std::map<PeerId, ConnectionId> up_;
   TransportCounters counters_;
-  const std::shared_ptr<bool> alive_;  // read and written on the loop
+  const std::shared_ptr<bool> alive_;  // read and written on the loop only
 };
 
 std::unique_ptr<Transport> InprocNetwork::CreateEndpoint(PeerId peer,
@@ -138,8 +140,8 @@ bool InprocNetwork::IsOpen(PeerId a, PeerId b, ConnectionId id) {
   return it != open_.end() && it->second == id;
 }
 
-// Both ends try after a loss, and the first one that finds no connection
-// opens it.
+// Both ends try after a loss, and the first one that finds no connection opens
+// it.
 void InprocNetwork::TryConnect(PeerId a, PeerId b) {
   MutexLock lock(&mu_);
   const auto from = endpoints_.find(a);
@@ -179,7 +181,8 @@ void InprocNetwork::Forward(PeerId from, PeerId peer, ConnectionId id,
                             Channel channel, Frame frame) {
   MutexLock lock(&mu_);
   const auto it = open_.find(KeyOf(from, peer));
-  if (it == open_.end() || it->second != id) return;  // not noticed yet
+  // this end has not noticed the loss yet
+  if (it == open_.end() || it->second != id) return;
   endpoints_.at(peer)->Arrive(from, id, channel, std::move(frame));
 }
 
@@ -187,6 +190,7 @@ void InprocNetwork::Remove(PeerId peer) {
   MutexLock lock(&mu_);
   endpoints_.erase(peer);
   std::erase_if(wanted_, [&](const auto& w) { return w.first == peer; });
+  // A copy is walked: EndLocked() erases from `open_`.
   std::map<PairKey, ConnectionId> open = open_;
   for (const auto& [key, id] : open) {
     if (key.first == peer) {
