@@ -159,7 +159,6 @@ absl::Status LocalFleet::StartPeers() {
       peer.argv.push_back(spec_.data);
     }
     if (spec_.resume) peer.argv.push_back("--resume");
-    if (spec_.record) peer.argv.push_back("--record");
     if (!spec_.replay.empty()) {
       peer.argv.insert(peer.argv.end(),
                        {"--replay", absl::StrCat(spec_.replay, "/peer-", rank,

@@ -35,7 +35,6 @@ struct FleetSpec {
   std::string data;  // folder; may be empty for games without data
   bool resume = false;
   std::string replay = {};  // folder of the run to repeat; empty: none
-  bool record = false;      // gossamer-peer --record
   std::string conditions;   // text of conditions.json
   std::string title;
   std::string note;  // shown while nothing else is to be said

@@ -95,7 +95,6 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   spec.run_folder = absl::StrCat(options.runs, "/", spec.config.name());
   spec.resume = options.resume;
   spec.replay = options.replay;
-  spec.record = options.record;
   if (!spec.replay.empty()) {
     const RunFolder before(spec.replay);
     const absl::StatusOr<RunConfig> config = before.LoadConfig();
@@ -224,9 +223,6 @@ void AddTrain(Command& program) {
                     "repeat that run bit for bit: also what its peers decided "
                     "by the clock",
                     {.value_name = "RUN", .excludes = "--resume"});
-  command.AddOption("--record", &options->record,
-                    "keep what each peer hears, so that gossamer-peer --alone "
-                    "can run one of them by itself");
 }
 
 }  // namespace gossamer

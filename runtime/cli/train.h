@@ -22,7 +22,6 @@ struct TrainOptions : TrainingOptions {
   bool resume = false;
   bool overwrite = false;
   std::string replay;
-  bool record = false;
   // Changes the configuration once it is loaded; may be empty.
   std::function<absl::Status(RunConfig&)> adapt = nullptr;
 };

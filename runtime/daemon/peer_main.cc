@@ -32,8 +32,6 @@ constexpr char kExamples[] = R"(Examples:
       --run-dir runs/mine --resume
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
       --run-dir runs/again --replay runs/mine/peer-2/decisions.log
-  gossamer-peer --config runs/mine/config.textproto --run-dir runs/alone \
-      --alone runs/mine/peer-2/inputs.bin --from-round 500
 
 Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
 peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds
@@ -84,7 +82,7 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                 std::string& certificates) {
   program.AddOption("--topology", &options.topology,
                     "gossamer-topology; of several replicas all",
-                    {.value_name = "HOST:PORT[,...]"});
+                    {.required = true, .value_name = "HOST:PORT[,...]"});
   program.AddOption("--config", &config,
                     "configuration file, the same at all peers",
                     {.required = true});
@@ -105,10 +103,10 @@ void AddOptions(Command& program, PeerProcessOptions& options,
   program.AddOption("--log-limit", &options.log_limit,
                     "MB that metrics.jsonl, and events.jsonl, may take: the "
                     "oldest lines go; and decisions.log, which ends there and "
-                    "cannot be replayed. Those of earlier lives (--resume) "
-                    "together take no more: the oldest are removed, but not "
-                    "that of the run's beginning, nor one with inputs of "
-                    "--record beside it (0: all are kept, 330 bytes a round)",
+                    "cannot be replayed. Those of earlier processes "
+                    "(--resume) together take no more: the oldest are "
+                    "removed, but not that of the run's beginning (0: all are "
+                    "kept, 330 bytes a round)",
                     {.value_name = "MB"});
   program.AddOption("--leave-within", &options.leave_within,
                     "time that SIGTERM leaves, at least 10: some five rounds "
@@ -122,17 +120,6 @@ void AddOptions(Command& program, PeerProcessOptions& options,
                     "repeat the decisions that another run of this peer made "
                     "by the clock; all peers must replay theirs",
                     {.value_name = "FILE"});
-  program.AddOption("--record", &options.record,
-                    "keep what neighbours send in inputs.bin, for --alone: as "
-                    "many bytes as this peer receives, without a limit; with "
-                    "--resume a file a life, which people remove");
-  program.AddOption("--alone", &options.alone,
-                    "run the peer that FILE was recorded at by itself, and say "
-                    "whether its bits are those of then",
-                    {.value_name = "FILE", .excludes = "--topology"});
-  program.AddOption("--from-round", &options.from_round,
-                    "with --alone: from its checkpoint of this round",
-                    {.value_name = "ROUND"});
   program.AddOption("--certs", &certificates,
                     "folder of this peer's certificates; they say its --id",
                     {.value_name = "DIR"});
@@ -163,23 +150,6 @@ absl::Status OpenDoorOf(PeerProcessOptions& options,
       "--id ", options.id, ", but --certs are of ", Describe(identity)));
 }
 
-absl::Status CheckMode(const PeerProcessOptions& o) {
-  if (o.topology.empty() && o.alone.empty()) {
-    return absl::InvalidArgumentError(
-        "--topology is missing: host:port of gossamer-topology");
-  }
-  if (o.from_round != 0 && o.alone.empty()) {
-    return absl::InvalidArgumentError(
-        "--from-round is for --alone; --resume goes on from checkpoints");
-  }
-  if ((o.record || !o.alone.empty()) && o.config.algorithm() == "cp-oadam") {
-    return absl::InvalidArgumentError(
-        "--record and --alone: a peer of cp-oadam has no edges whose payloads "
-        "could be kept; compare whole runs with --replay");
-  }
-  return absl::OkStatus();
-}
-
 int Run(PeerProcessOptions options, const std::string& config,
         const std::vector<std::string>& set, const std::string& certificates) {
   absl::StatusOr<RunConfig> loaded = LoadRunConfig(config, set);
@@ -192,15 +162,11 @@ int Run(PeerProcessOptions options, const std::string& config,
                     "million")),
                 2);
   }
-  if (const absl::Status s = CheckMode(options); !s.ok()) return Fail(s, 2);
   if (options.run_dir.empty()) {
     options.run_dir = "runs/" + options.config.name();
-    if (!options.alone.empty()) options.run_dir += "-alone";
   }
-  if (options.alone.empty()) {
-    const absl::Status s = OpenDoorOf(options, certificates);
-    if (!s.ok()) return Fail(s, 2);
-  }
+  const absl::Status opened = OpenDoorOf(options, certificates);
+  if (!opened.ok()) return Fail(opened, 2);
   const sigset_t signals = BlockSignals();
   PeerProcess process(std::move(options));
   HandleSignals(&process, signals);

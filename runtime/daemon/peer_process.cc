@@ -103,7 +103,6 @@ void PeerProcess::RequestLeave() {
 
 // All that can fail without the network, before the first byte is sent.
 absl::Status PeerProcess::Prepare() {
-  if (!options_.alone.empty()) return PrepareAlone();
   GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
   GOSSAMER_RETURN_IF_ERROR(
@@ -294,7 +293,6 @@ absl::Status PeerProcess::MakePeer() {
   counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
   door_problem_.clear();  // to be told again, where it is kept
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
-  GOSSAMER_RETURN_IF_ERROR(OpenInputs(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",
       static_cast<int>(options_.config.checkpoint().keep()));
@@ -325,19 +323,10 @@ absl::Status PeerProcess::MakePeer() {
                            .sketch = [seed](std::span<const float> x) {
                              return CountSketch(x, seed);
                            }}));
-  if (inputs_ != nullptr) {
-    peer_->neighborhood().AddObservers(
-        [this](PeerId peer) { return inputs_->Of(peer); });
-  }
   return absl::OkStatus();
 }
 
 Task<absl::Status> PeerProcess::Main() {
-  if (recorded_ != nullptr) {
-    Task<absl::Status> alone = Train();
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await alone.result());
-    co_return EndAlone();
-  }
   const bool assigned = id_ == 0;
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
@@ -369,7 +358,6 @@ Task<absl::Status> PeerProcess::Train() {
   if (leave_by_ != absl::InfiniteFuture()) peer_->Leave(leave_by_);
   Task<absl::Status> run = peer_->Run();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());
-  if (inputs_ != nullptr) inputs_->End(peer_->round(), game_->parameters());
   const bool early = peer_->stopped() || peer_->left();
   Log(absl::StrCat(peer_->left()      ? "left before round "
                    : peer_->stopped() ? "stopped before round "

@@ -19,15 +19,12 @@
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/membership/static_membership.h"
 #include "runtime/membership/topology_client.h"
 #include "runtime/neighborhood/connection_problems.h"
 #include "runtime/peer/peer.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/replay/decision_log.h"
 #include "runtime/replay/decisions.h"
-#include "runtime/replay/inputs_log.h"
-#include "runtime/replay/recorded_neighbors.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
 #include "runtime/transport/grpc/grpc_transport.h"
@@ -47,12 +44,7 @@ struct PeerProcessOptions {
   std::string run_dir;
   std::string data;
   bool resume = false;
-  std::string replay;   // file of decisions to repeat; empty: none
-  bool record = false;  // keep what neighbours send, for `alone`
-  // An InputsLog: the peer that it is of runs by itself, without a service and
-  // without neighbours, from `from_round`'s checkpoint beside it.
-  std::string alone;
-  uint64_t from_round = 0;              // 0: as that run began
+  std::string replay;                   // file of decisions to repeat; or empty
   double leave_within = kLeastToLeave;  // seconds, RequestLeave
   // MB of metrics.jsonl, and of events.jsonl, of which the oldest lines go; and
   // of decisions.log, which ends there.  0: none.
@@ -91,19 +83,8 @@ class PeerProcess {
   bool ToEnd() const {
     return stop_requested_ || leave_by_ != absl::InfiniteFuture();
   }
-  // Files of this life (peer_files.cc).
-  //
-  // The folder's file `name.suffix`; a life that resumes has one of its own,
-  // named by its beginning.
-  std::string LifeFile(const std::string& folder, std::string_view name,
-                       std::string_view suffix) const;
+  // The decisions to repeat, or the file of those made (peer_decisions.cc).
   absl::Status OpenDecisions(const std::string& folder);
-  absl::Status OpenInputs(const std::string& folder);
-  // Alone (peer_alone.cc).
-  absl::Status PrepareAlone();
-  absl::Status ReadDecisionsAlone();
-  absl::Status TakeCheckpoint();
-  absl::Status EndAlone();
   // Log and events (peer_telling.cc).
   //
   // That fewer connections have room than there may be.
@@ -131,14 +112,11 @@ class PeerProcess {
   std::unique_ptr<JsonlSink> sink_;
   std::unique_ptr<CountingSink> counting_;  // into sink_
   std::unique_ptr<CheckpointStore> checkpoints_;
-  std::unique_ptr<InputsLog> recorded_;  // alone only
-  std::unique_ptr<StaticFleet> fleet_;   // the same
   std::unique_ptr<Transport> transport_;
-  int port_ = 0;                      // of the transport; 0: none
-  TopologyClient* client_ = nullptr;  // the membership, unless alone
+  int port_ = 0;  // of the transport; 0: none
   std::unique_ptr<Membership> membership_;
+  TopologyClient* client_ = nullptr;  // membership_ by its own type
   std::unique_ptr<DecisionLog> decision_log_;
-  std::unique_ptr<InputsWriter> inputs_;
   Decisions decisions_;
   std::unique_ptr<Peer> peer_;
   uint64_t id_ = 0;

@@ -52,8 +52,6 @@ class Decisions {
   // though others were due.
   void TellDone(PeerId peer, uint64_t boundary, ExchangeId done);
   std::optional<ExchangeId> Done(PeerId peer, uint64_t boundary) const;
-  // Something of it counts boundaries: it is of a life's beginning only.
-  bool counts_boundaries() const { return !done_.empty(); }
   // The all-reduce that was taken, by its place in AllReduce::Names().
   void TellAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }

@@ -9,12 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "algorithms/base/crc32c.h"
-#include "algorithms/base/little_endian.h"
 #include "gan_models/data/cifar_files.h"
 #include "gan_models/data/digits.h"
 #include "gan_models/data/emoji_list.h"
-#include "google/protobuf/stubs/logging.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/safetensors.h"
 #include "runtime/checkpoint/checkpoint_store.h"
@@ -22,7 +19,6 @@
 #include "runtime/lab/scenario.h"
 #include "runtime/plan/matrix_text.h"
 #include "runtime/replay/decisions.h"
-#include "runtime/replay/inputs_log.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/summary.h"
 #include "tests/fuzz/folder.h"
@@ -149,51 +145,6 @@ void SitesText(Bytes input) {
   }
 }
 
-void InputsAsTheyAre(Bytes bytes) {
-  const auto log = InputsLog::Open(Write("inputs.bin", bytes));
-  if (!log.ok()) return;
-  size_t heard = 0;
-  // Of members and of others: a record may name anybody.
-  for (uint64_t peer = 0; peer <= 16; ++peer) {
-    for (ExchangeId id = 0; (id = (*log)->NextFrom({peer}, id)) != 0; ++id) {
-      const auto message = (*log)->Read({peer}, id);
-      Require(message.ok() && message->bytes.size() < bytes.size(),
-              "what was found when it was opened is there");
-      (void)(*log)->Sent({peer}, id);
-      Require(RoundOf(id) <= (*log)->last_round(),
-              "no round is after the last");
-      ++heard;
-    }
-  }
-  Require(heard <= (*log)->exchanges(), "nothing is there twice");
-  Require((*log)->view().RankOf((*log)->self()).has_value(),
-          "who wrote it was a member");
-}
-
-// What a peer heard of its neighbours: as it is, and with right checksums of
-// its head and records, so that what lies behind them is reached.
-void Inputs(Bytes input) {
-  const google::protobuf::LogSilencer silent;
-  InputsAsTheyAre(input);
-  std::vector<std::byte> mended = Copy(input);
-  const Bytes all(mended);
-  constexpr size_t kHead = 32, kRecord = 36;
-  if (mended.size() < kHead) return;
-  size_t at = kHead + std::min<size_t>(Get<uint32_t>(mended, 24),
-                                       mended.size() - kHead);
-  Put<uint32_t>(
-      mended, 28,
-      ExtendCrc32c(Crc32c(all.first(28)), all.subspan(kHead, at - kHead)));
-  while (mended.size() - at >= kRecord) {
-    const size_t end = at + kRecord +
-                       std::min<size_t>(Get<uint32_t>(all.subspan(at), 32),
-                                        mended.size() - at - kRecord);
-    Put<uint32_t>(mended, at, Crc32c(all.subspan(at + 4, end - at - 4)));
-    at = end;
-  }
-  InputsAsTheyAre(mended);
-}
-
 // A peer's log, as a run's report reads it.
 void MetricsLog(Bytes input) {
   const std::string path = Write("metrics.jsonl", input);
@@ -255,7 +206,6 @@ std::span<const Target> FileTargets() {
       {"scenario", ScenarioFile},
       {"matrix", Matrix},
       {"decisions", DecisionLog},
-      {"inputs", Inputs},
       {"edge-list", EdgeList},
       {"sites", SitesText},
       {"digits", DigitsText},

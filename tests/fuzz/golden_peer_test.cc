@@ -1,8 +1,6 @@
 // What members send one another besides exchanges, and tokens, as this version
 // writes them.
 
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,13 +10,9 @@
 #include "runtime/checkpoint/state_transfer.h"
 #include "runtime/identity/join_token.h"
 #include "runtime/neighborhood/link_prober.h"
-#include "runtime/replay/inputs_log.h"
 #include "runtime/sim/virtual_loop.h"
-#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/golden_wire.h"
-#include "tests/fuzz/largest_allocation.h"
 #include "tests/testing/at_once.h"
-#include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
 namespace {
@@ -47,52 +41,6 @@ void AppendProbe(const Frame& frame, std::vector<std::byte>& to,
   to.push_back(kind);
   AppendPiece(frame.head.bytes(), to);
   to.insert(to.end(), 8, std::byte{1});
-}
-
-// Two exchanges with peer 2, of one of which it sent nothing, and the end.
-TEST(GoldenPeerTest, RecordedInputsAreAsTheyWere) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() + "/inputs.bin";
-  View view;
-  view.run_id = "run";
-  view.generation = 1;
-  view.epoch = 2;
-  view.from_round = 1;
-  view.members = {{{1}, "a:1"}, {{2}, "b:2"}};
-  view.schedule.graph = "ring";
-  {
-    const auto writer = *InputsWriter::Open(
-        path, {.self = {1}, .layout = 77, .view = [&] { return view; }},
-        [](const absl::Status& why) { ADD_FAILURE() << why; });
-    const EdgeMessage mine{.c = 0.25f,
-                           .bytes = Payload::FromVector(BytesOf("mine"))};
-    const EdgeMessage theirs{.c = 0.5f,
-                             .bytes = Payload::FromVector(BytesOf("theirs"))};
-    CorrectionObserver* const edge = writer->Of({2});
-    edge->OnExchange(MakeExchangeId(1), &mine, &theirs);
-    edge->OnExchange(MakeExchangeId(2), &mine, nullptr);
-    writer->End(3, std::vector<float>{1.0f, -2.5f});
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  ExpectGoldenWire("inputs/two", BytesOf(bytes));
-  const auto log = InputsLog::Open(path);
-  ASSERT_TRUE(log.ok()) << log.status();
-  EXPECT_EQ((*log)->exchanges(), 2u);
-  EXPECT_EQ((*log)->NextFrom({2}, 0), MakeExchangeId(1));
-  EXPECT_EQ((*log)->NextFrom({2}, MakeExchangeId(1) + 1), 0u);
-  EXPECT_TRUE((*log)->end().has_value());
-  // A record that says more than the file has is cut off there, whatever it
-  // says: nothing is asked for that much.
-  for (const size_t at : {bytes.size() - 4, size_t{24}}) {
-    std::string lies = bytes;
-    lies.replace(at, 4, "\xff\xff\xff\x7f");
-    std::ofstream(path, std::ios::binary) << lies;
-    fuzz::ForgetLargestAllocation();
-    const auto read = InputsLog::Open(path);
-    EXPECT_LE(fuzz::LargestAllocation(), fuzz::kSmallAllocation);
-    EXPECT_EQ(read.ok(), at > 24);
-  }
 }
 
 TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {

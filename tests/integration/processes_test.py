@@ -329,45 +329,6 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(again.wait(), [0, 0, 0, 0])
         self.assertEqual(again.state_hashes(), first.state_hashes())
 
-    def alone(self, fleet, *extra, run_dir=""):
-        """Peer 2 of a recorded run by itself."""
-        return run(program("gossamer-peer"), "--config", fleet.config,
-                   "--alone",
-                   os.path.join(fleet.run_dir, "peer-1", "inputs.bin"),
-                   "--run-dir",
-                   run_dir or os.path.join(fleet.folder, "alone"), *extra)
-
-    def test_one_recorded_peer_runs_alone_from_any_checkpoint(self):
-        fleet = self.fleet(rounds=300, game=QUADRATIC.format(3000) +
-                           "} checkpoint { every: 100 keep: 5")
-        fleet.start("--record")
-        self.assertEqual(fleet.wait(), [0, 0, 0])
-        for extra, payloads in (([], 600), (["--from-round", "101"], 400),
-                                (["--from-round", "201"], 200)):
-            alone = self.alone(fleet, *extra)
-            self.assertEqual(alone.returncode, 0, alone.stderr)
-            self.assertIn(f"the same bits as recorded: {payloads} payloads "
-                          "and the parameters at the end", alone.stderr)
-        for extra, run_dir, words in (
-                (["--from-round", "150"], "", "no checkpoint of round 150"),
-                (["--set", "seed=6"], "", "another configuration"),
-                (["--from-round", "101"], fleet.run_dir, "take another one")):
-            alone = self.alone(fleet, *extra, run_dir=run_dir)
-            self.assertEqual(alone.returncode, 2, alone.stderr)
-            self.assertIn(words, alone.stderr)
-
-    def test_a_killed_peer_runs_alone_up_to_its_last_round(self):
-        fleet = self.fleet(rounds=1000000,
-                           mixing='deadline: "50ms" liveness_limit: "5s"')
-        fleet.start("--record")
-        wait_for(lambda: fleet.round_of(2) > 100)
-        fleet.processes[2].kill()
-        fleet.processes[1].send_signal(signal.SIGINT)
-        self.assertEqual(fleet.wait(1, 3), [0, 0])
-        alone = self.alone(fleet)
-        self.assertEqual(alone.returncode, 0, alone.stderr)
-        self.assertRegex(alone.stderr, "the same bits as recorded: .* payloads")
-
     def test_locked_fleet_trains_and_lets_only_its_own_in(self):
         fleet = self.fleet(rounds=300, locked=True)
         fleet.start()

@@ -90,18 +90,17 @@ TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
   EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("over the limit"));
 }
 
-// One a life, and lives end and resume for days.  The run's own, from its
-// beginning, stays, and so does what a recording needs.
-TEST(ProcessLimitsTest, DecisionsOfEarlierLivesStayUnderTheLimit) {
+// A process that resumes begins a file, and processes end and resume for days.
+// The run's own, from its beginning, stays.
+TEST(ProcessLimitsTest, DecisionsOfEarlierProcessesStayUnderTheLimit) {
   SignalWaiter signals;
   const TemporaryFolder folder;
   const std::string path = folder.path();
   std::ofstream(path + "/config") << kConfig;
   const std::filesystem::path files = path + "/run/peer-0";
   std::filesystem::create_directories(files);
-  for (const char* name :
-       {"decisions.log", "decisions-50.log", "inputs-50.bin",
-        "decisions-100.log", "decisions-200.log", "decisions-1000.log"}) {
+  for (const char* name : {"decisions.log", "decisions-100.log",
+                           "decisions-200.log", "decisions-1000.log"}) {
     std::ofstream(files / name) << std::string(400'000, 'x');
   }
   ProcessGroup group;
@@ -127,12 +126,12 @@ TEST(ProcessLimitsTest, DecisionsOfEarlierLivesStayUnderTheLimit) {
   EXPECT_TRUE(WaitFor([&] {
     std::ifstream file(path + "/peer.log");
     return std::string(std::istreambuf_iterator<char>(file), {})
-               .find("decisions-100.log of an earlier life is removed") !=
+               .find("decisions-100.log of an earlier process is removed") !=
            std::string::npos;
   }));
   EXPECT_FALSE(std::filesystem::exists(files / "decisions-100.log"));
-  for (const char* name : {"decisions.log", "decisions-50.log", "inputs-50.bin",
-                           "decisions-200.log", "decisions-1000.log"}) {
+  for (const char* name :
+       {"decisions.log", "decisions-200.log", "decisions-1000.log"}) {
     EXPECT_TRUE(std::filesystem::exists(files / name)) << name;
   }
 }

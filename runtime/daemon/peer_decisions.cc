@@ -1,4 +1,4 @@
-// The files of one life of a peer process: what it decides and what it hears.
+// The file of what a peer process decides by the clock.
 
 #include <algorithm>
 #include <filesystem>
@@ -31,8 +31,7 @@ struct EarlierDecisions {
   }
 };
 
-// Of lives that resumed, but not of this one, whose file is `own`, nor where
-// the life's inputs are there: --alone needs both.
+// Of processes that resumed, except this one, whose file is `own`.
 std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
                                                    const fs::path& own) {
   std::vector<EarlierDecisions> found;
@@ -45,8 +44,7 @@ std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
     std::error_code gone;
     if (!absl::ConsumePrefix(&number, "decisions-") ||
         !absl::ConsumeSuffix(&number, ".log") ||
-        !absl::SimpleAtoi(number, &file.began) || name == own.filename() ||
-        fs::exists(absl::StrCat(folder, "/inputs-", number, ".bin"), gone)) {
+        !absl::SimpleAtoi(number, &file.began) || name == own.filename()) {
       continue;
     }
     const uintmax_t size = fs::file_size(file.path, gone);
@@ -75,32 +73,7 @@ std::vector<std::string> KeepUnder(uint64_t limit,
 
 }  // namespace
 
-std::string PeerProcess::LifeFile(const std::string& folder,
-                                  std::string_view name,
-                                  std::string_view suffix) const {
-  std::string path = absl::StrCat(folder, "/", std::string(name));
-  if (options_.resume) {
-    absl::StrAppend(&path, "-", absl::ToUnixSeconds(loop_.Now()));
-  }
-  return absl::StrCat(path, ".", std::string(suffix));
-}
-
-absl::Status PeerProcess::OpenInputs(const std::string& folder) {
-  if (!options_.record) return absl::OkStatus();
-  GOSSAMER_ASSIGN_OR_RETURN(
-      inputs_,
-      InputsWriter::Open(LifeFile(folder, "inputs", "bin"),
-                         {.self = {id_},
-                          .layout = game_->layout().fingerprint(),
-                          .view = [this] { return membership_->view(); }},
-                         [this](const absl::Status& why) {
-                           Log(absl::StrCat("--record: ", why.message()));
-                         }));
-  return absl::OkStatus();
-}
-
 absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
-  if (recorded_ != nullptr) return absl::OkStatus();
   if (!options_.replay.empty()) {
     std::ifstream file(options_.replay);
     std::stringstream text;
@@ -119,12 +92,16 @@ absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
     return absl::OkStatus();
   }
   const auto limit = static_cast<LogLimit>(1e6 * options_.log_limit);
-  const std::string own = LifeFile(folder, "decisions", "log");
+  // A process that resumes has a file of its own, named by its beginning.
+  const std::string own =
+      options_.resume ? absl::StrCat(folder, "/decisions-",
+                                     absl::ToUnixSeconds(loop_.Now()), ".log")
+                      : folder + "/decisions.log";
   if (limit != 0) {
     for (const std::string& removed :
          KeepUnder(limit, FindEarlierDecisions(folder, own))) {
       Log(absl::StrCat("decisions: ", removed,
-                       " of an earlier life is removed (--log-limit)"));
+                       " of an earlier process is removed (--log-limit)"));
     }
   }
   GOSSAMER_ASSIGN_OR_RETURN(
