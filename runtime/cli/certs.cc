@@ -1,4 +1,4 @@
-// gossamer certs: who may take part in a run.
+// gossamer certs: the certificates of a run, from its authority to its members.
 
 #include <iostream>
 #include <memory>
@@ -18,7 +18,8 @@
 #include "runtime/identity/authority.h"
 #include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate_folder.h"
-#include "runtime/identity/join_desk.h"
+#include "runtime/identity/request_folder.h"
+#include "runtime/identity/signing_request.h"
 
 namespace gossamer {
 namespace {
@@ -31,7 +32,10 @@ constexpr char kExamples[] = R"(examples:
   gossamer certs issue  --ca ca --id 3 --out certs/peer-3 --for 12h
   gossamer certs revoke --ca ca --id 3 --publish certs/peer-1,certs/topology
   gossamer certs show   --ca ca --json
-  gossamer certs token  --ca ca --id 9 > token-9    # a new machine: see --help
+a machine that makes its own key, which never leaves it:
+  gossamer certs request --id 9 --run cifar --out certs      # on that machine
+  gossamer certs sign   --ca ca --request request.pem --id 9 --out answer
+  gossamer certs show   --certs certs     # there, with the answer copied into it
 
 Keep the folder of --ca to yourself: with its key anybody can be anybody. Each
 machine gets its own folder alone, for --certs of gossamer-topology,
@@ -39,19 +43,36 @@ gossamer-peer and gossamer status. A folder that is renewed is noticed within
 seconds, and so is a crl.pem that revoke has added to, once it is copied there;
 nothing is to be restarted.)";
 
+constexpr char kRequestExamples[] = R"(examples, on the new machine:
+  gossamer certs request --id 9 --run cifar --out certs
+  gossamer certs request --role operator --run cifar --out certs
+where the authority is, to which certs/request.pem alone has been brought:
+  gossamer certs sign --ca ca --request request.pem --id 9 --out answer
+  gossamer certs sign --ca ca --request request.pem --id 9 --out answer --for 12h
+and on the new machine again, when the files of answer have been copied to certs:
+  gossamer certs show --certs certs
+before that certificate ends, a request for another one of the same key:
+  gossamer certs request --id 9 --run cifar --out certs --same-key
+
+A request holds no secret, but another one in its place would get the
+certificate: compare the SHA-256 of the key, which both commands print. The
+identity in a request is a wish. sign without --id or --role says what it is and
+signs nothing; with them it signs only what they name.)";
+
 struct Options {
   std::string ca;
   std::string run;
   std::string out;
   std::string role;
   std::string serial;
+  std::string request;
+  bool same_key = false;
   bool unknown = false;
-  std::string token;
   std::string certs;
   std::optional<uint64_t> id;
   int fleet = 0;
   int days = 0;
-  std::string life;
+  std::string valid;
   std::vector<std::string> names;
   std::vector<std::string> publish;
   bool json = false;
@@ -81,15 +102,15 @@ std::string ToLine(const Certificate& c, bool revoked, absl::Time now) {
 }
 
 // How long --for or --days says.
-absl::StatusOr<absl::Duration> LifeOf(const Options& o) {
-  if (o.life.empty()) return absl::Hours(24) * o.days;
-  absl::StatusOr<absl::Duration> life = ParsePositiveDuration(o.life);
-  if (life.ok()) return life;
+absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
+  if (o.valid.empty()) return absl::Hours(24) * o.days;
+  absl::StatusOr<absl::Duration> valid = ParsePositiveDuration(o.valid);
+  if (valid.ok()) return valid;
   return absl::InvalidArgumentError(
-      absl::StrCat("--for ", life.status().message()));
+      absl::StrCat("--for ", valid.status().message()));
 }
 
-// Whom --id or --role names.
+// The identity that --id or --role names.
 absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   Identity identity{.run = run, .peer = {}};
   if (o.id.has_value() == !o.role.empty()) {
@@ -106,14 +127,28 @@ absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   return identity;
 }
 
-absl::Status Init(const Options& o) {
-  if (!IsRunName(o.run)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--run \"", o.run,
-                     "\": a run's name is the one of its "
-                     "configuration: letters, digits, "
-                     "._-"));
+// The flag that names `identity`.
+std::string FlagOf(const Identity& identity) {
+  switch (identity.role) {
+    case Role::kTopology:
+      return "--role topology";
+    case Role::kOperator:
+      return "--role operator";
+    default:
+      return absl::StrCat("--id ", identity.peer.value);
   }
+}
+
+absl::Status CheckRun(const std::string& run) {
+  if (IsRunName(run)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--run \"", run,
+                   "\": a run's name is the one of its configuration: letters, "
+                   "digits, ._-"));
+}
+
+absl::Status Init(const Options& o) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRun(o.run));
   GOSSAMER_RETURN_IF_ERROR(AuthorityFolder::Init(o.ca, o.run, absl::Now(),
                                                  absl::Hours(24) * o.days));
   std::cout << "the authority of run \"" << o.run << "\" is in " << o.ca
@@ -143,48 +178,71 @@ absl::Status Issue(const Options& o) {
     GOSSAMER_ASSIGN_OR_RETURN(Identity identity, Whom(o, run));
     wanted.emplace_back(std::move(identity), o.out);
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration life, LifeOf(o));
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration valid, ValidityOf(o));
   for (const auto& [identity, folder] : wanted) {
     GOSSAMER_ASSIGN_OR_RETURN(
         const Certificate issued,
-        authority.Issue(identity, o.names, absl::Now(), life, folder));
+        authority.Issue(identity, o.names, absl::Now(), valid, folder));
     std::cout << folder << ": " << ToUri(identity) << ", until "
               << Day(issued.until) << " UTC\n";
   }
   return absl::OkStatus();
 }
 
-absl::Status CancelToken(const Options& o) {
-  GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
-  const absl::StatusOr<JoinDesk::Cancelled> cancelled = desk.Cancel(o.token);
-  if (absl::IsNotFound(cancelled.status())) {
-    return absl::InvalidArgumentError(cancelled.status().message());
-  }
-  GOSSAMER_RETURN_IF_ERROR(cancelled.status());
-  std::cout << "token " << o.token << " lets nobody in any more\n";
-  if (!cancelled->serial.empty()) {
-    std::cout << "but " << Describe(cancelled->identity)
-              << " has got a certificate by it already; to take that back: "
-                 "gossamer certs revoke --ca "
-              << o.ca << " --serial " << cancelled->serial << "\n";
-  }
+absl::Status Request(const Options& o) {
+  GOSSAMER_RETURN_IF_ERROR(CheckRun(o.run));
+  GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, o.run));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const SigningRequest made,
+      WriteRequest(o.out, whom,
+                   o.same_key ? RequestedKey::kSame : RequestedKey::kNew));
+  const bool service = whom.role == Role::kTopology;
+  std::cout << o.out << "/request.pem: asks for " << ToUri(whom)
+            << ", key SHA-256 " << KeyDigest(made) << "\n"
+            << "next: bring request.pem to where the authority is, and there\n"
+            << "  gossamer certs sign --ca ca --request request.pem "
+            << FlagOf(whom) << " --out answer\n"
+            << "then copy ca.pem, crl.pem, cert.pem"
+            << (service ? ", signer.pem" : "") << " of answer into " << o.out
+            << ", which is complete with them: gossamer certs show --certs "
+            << o.out << " looks\n";
   return absl::OkStatus();
 }
 
-// How many of `whom`.  A token that is left would let it, or a thief, in again.
-absl::StatusOr<size_t> CancelTokensOf(const Options& o, const Identity& whom) {
-  if (whom.role != Role::kPeer) return 0;  // has none, ever
-  GOSSAMER_ASSIGN_OR_RETURN(JoinDesk desk, JoinDesk::Open(o.ca));
-  GOSSAMER_ASSIGN_OR_RETURN(const auto cancelled, desk.CancelUnused(whom));
-  for (const JoinDesk::Cancelled& c : cancelled) {
-    std::cout << "token " << c.id << " of " << Describe(whom)
-              << " lets nobody in any more\n";
+absl::Status Sign(const Options& o) {
+  GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
+                            AuthorityFolder::Open(o.ca));
+  GOSSAMER_ASSIGN_OR_RETURN(const SigningRequest request,
+                            ReadRequest(o.request));
+  const Identity& asked = request.identity;
+  if (!o.id && o.role.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        o.request, " asks for ", ToUri(asked), ", key SHA-256 ",
+        KeyDigest(request), "; nothing is signed: if it is to be, add ",
+        FlagOf(asked)));
   }
-  return cancelled.size();
+  GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
+  if (whom != asked) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(o.request, " asks for ", ToUri(asked),
+                     ", and the command line names ", ToUri(whom)));
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration valid, ValidityOf(o));
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const Certificate issued,
+      authority.Sign(request, o.names, absl::Now(), valid, o.out));
+  const bool service = whom.role == Role::kTopology;
+  std::cout << o.out << ": " << ToUri(whom) << ", until " << Day(issued.until)
+            << " UTC, serial " << issued.serial << ", key SHA-256 "
+            << KeyDigest(request) << "\n"
+            << "next: copy ca.pem, crl.pem, cert.pem"
+            << (service ? ", signer.pem" : "")
+            << " into the folder of the request, which is complete with them\n";
+  return absl::OkStatus();
 }
 
-// Those of `whom` that somebody may still believe: what has ended everywhere
-// would make the list longer for nothing.
+// Certificates of `whom` that may still be believed: one that has ended
+// everywhere would make the list longer for nothing.
 absl::StatusOr<std::vector<std::string>> SerialsOf(
     const AuthorityFolder& authority, const Identity& whom, absl::Time now) {
   GOSSAMER_ASSIGN_OR_RETURN(const auto issued, authority.List());
@@ -227,23 +285,17 @@ absl::StatusOr<std::string> NamedSerial(const Options& o,
 absl::Status Revoke(const Options& o) {
   GOSSAMER_ASSIGN_OR_RETURN(const AuthorityFolder authority,
                             AuthorityFolder::Open(o.ca));
-  if (!o.token.empty()) return CancelToken(o);
   std::vector<std::string> serials;
-  absl::StatusOr<size_t> tokens = 0;
   if (!o.serial.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(serials.emplace_back(),
                               NamedSerial(o, authority));
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
-    // Before certificates are looked for: none is issued by one after that.
-    tokens = CancelTokensOf(o, whom);
     GOSSAMER_ASSIGN_OR_RETURN(serials, SerialsOf(authority, whom, absl::Now()));
     if (serials.empty()) {
-      if (tokens.value_or(0) > 0) return absl::OkStatus();
-      GOSSAMER_RETURN_IF_ERROR(tokens.status());
       return absl::InvalidArgumentError(
           absl::StrCat(Describe(whom), " has no certificate of ", o.ca,
-                       " that still holds, and no token"));
+                       " that still holds"));
     }
   }
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
@@ -253,7 +305,7 @@ absl::Status Revoke(const Options& o) {
   std::cout << "revoked " << serials.size() << " certificate"
             << (serials.size() == 1 ? "" : "s") << "; in force wherever "
             << o.ca << "/crl.pem is copied into the folder of --certs\n";
-  return tokens.status();
+  return absl::OkStatus();
 }
 
 absl::Status Show(const Options& o) {
@@ -288,18 +340,33 @@ absl::Status Show(const Options& o) {
 
 Command& Add(Command& certs, const std::string& name, const std::string& about,
              const std::shared_ptr<Options>& options,
-             absl::Status (*run)(const Options&)) {
+             absl::Status (*run)(const Options&),
+             const char* examples = kExamples) {
   return certs.AddCommand(
-      {.name = name, .about = about, .footer = kExamples, .run = [=] {
+      {.name = name, .about = about, .footer = examples, .run = [=] {
          const absl::Status status = run(*options);
          return status.ok() ? kOk : Complain("certs " + name, status);
        }});
 }
 
-void AddWhom(Command& command, Options& options, const std::string& more = "") {
-  command.AddOption("--id", &options.id, "a peer's number, from 1" + more);
-  command.AddOption("--role", &options.role, "of who is no peer",
+void AddWhom(Command& command, Options& options) {
+  command.AddOption("--id", &options.id, "a peer's number, from 1");
+  command.AddOption("--role", &options.role, "whose, if not a peer's",
                     {.choices = {"topology", "operator"}});
+}
+
+// What issue and sign put into a certificate.
+void AddTerms(Command& command, Options& options) {
+  command.AddOption("--name", &options.names,
+                    "host or address that it also stands for; may be given "
+                    "again",
+                    {.one_at_a_time = true});
+  options.days = 90;
+  command.AddOption("--days", &options.days, "until it expires",
+                    {.show_default = true, .range = {{1, 36500}}});
+  command.AddOption("--for", &options.valid,
+                    "until it expires, if that is sooner",
+                    {.value_name = "TIME", .excludes = "--days"});
 }
 
 }  // namespace
@@ -328,37 +395,49 @@ void AddCerts(Command& program) {
       "--fleet", &o->fleet,
       "for the service, an operator and peers 1 to N, a folder each",
       {.value_name = "N", .range = {{1, 4096}}});
-  issue.AddOption("--name", &o->names,
-                  "host or address that it also stands for; may be given again",
-                  {.one_at_a_time = true});
-  o->days = 90;
-  issue.AddOption("--days", &o->days, "until it expires",
-                  {.show_default = true, .range = {{1, 36500}}});
-  issue.AddOption("--for", &o->life, "until it expires, if it lives for less",
-                  {.value_name = "TIME", .excludes = "--days"});
+  AddTerms(issue, *o);
+
+  o = std::make_shared<Options>();
+  Command& request =
+      Add(certs, "request", "Make a key here, and ask for its certificate", o,
+          Request, kRequestExamples);
+  AddWhom(request, *o);
+  request.AddOption("--run", &o->run, "the configuration's name",
+                    {.required = true});
+  request.AddOption("--out", &o->out, "folder to make", needed);
+  request.AddOption("--same-key", &o->same_key,
+                    "ask again with the key that is in --out");
+
+  o = std::make_shared<Options>();
+  Command& sign =
+      Add(certs, "sign", "Answer a request", o, Sign, kRequestExamples);
+  sign.AddOption("--ca", &o->ca, "folder of the authority", needed);
+  sign.AddOption("--request", &o->request, "what certs request has written",
+                 {.required = true, .value_name = "FILE"});
+  sign.AddOption("--out", &o->out,
+                 "folder for the answer, or the request's own", needed);
+  AddWhom(sign, *o);
+  AddTerms(sign, *o);
 
   o = std::make_shared<Options>();
   Command& revoke = Add(certs, "revoke", "Take certificates back", o, Revoke);
   revoke.AddOption("--ca", &o->ca, "folder of the authority", needed);
-  AddWhom(revoke, *o, "; its tokens that nobody has used go, too");
+  AddWhom(revoke, *o);
   revoke.AddOption("--serial", &o->serial, "one certificate, as show says it");
   revoke.AddOption("--unknown", &o->unknown,
                    "also a --serial that the folder does not know");
-  revoke.AddOption("--token", &o->token,
-                   "a token, as gossamer certs token names it",
-                   {.excludes = "--serial"});
   revoke.AddOption("--publish", &o->publish,
                    "folders of certificates on this machine that learn of it",
                    {.value_name = "DIRS", .delimiter = ','});
 
   o = std::make_shared<Options>();
-  Command& show = Add(certs, "show", "Who has one, and until when", o, Show);
+  Command& show =
+      Add(certs, "show", "List certificates, and when they end", o, Show);
   show.AddOption("--ca", &o->ca, "folder of the authority: all of its",
                  {.value_name = "DIR"});
   show.AddOption("--certs", &o->certs, "folder of one program",
                  {.value_name = "DIR"});
   show.AddOption("--json", &o->json, "answer as JSON");
-  AddCertsJoin(certs);
 }
 
 }  // namespace gossamer

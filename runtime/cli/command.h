@@ -36,7 +36,6 @@ void AddDoctor(Command& program);
 void AddStatus(Command& program);
 void AddMeasure(Command& program);
 void AddCerts(Command& program);
-void AddCertsJoin(Command& certs);  // its part for new machines
 
 // Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,
 // else kFailed.

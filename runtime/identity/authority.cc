@@ -14,7 +14,6 @@ constexpr int kSerialBits = 127;  // positive, and of 16 bytes
 constexpr long kVersion3 = 2;     // as X.509 counts
 constexpr char kConnections[] = "serverAuth,clientAuth";
 constexpr char kSignatures[] = "codeSigning";
-constexpr size_t kMaxRequestBytes = 4096;  // a request of P-256 has 200
 
 openssl::TimePtr ToAsn1(absl::Time time) {
   return openssl::TimePtr(ASN1_TIME_set(nullptr, absl::ToTimeT(time)));
@@ -56,16 +55,10 @@ std::string ToPem(X509* x509) {
       [&](BIO* out) { return PEM_write_bio_X509(out, x509); });
 }
 
-std::string ToPem(EVP_PKEY* key) {
-  return openssl::ToPem([&](BIO* out) {
-    return PEM_write_bio_PKCS8PrivateKey(out, key, nullptr, nullptr, 0, nullptr,
-                                         nullptr);
-  });
-}
-
 absl::StatusOr<KeyPair> ToKeyPair(X509* x509, EVP_PKEY* key) {
-  KeyPair pair{.certificate = ToPem(x509), .key = ToPem(key)};
-  if (pair.certificate.empty() || pair.key.empty()) {
+  KeyPair pair{.certificate = ToPem(x509), .key = {}};
+  GOSSAMER_ASSIGN_OR_RETURN(pair.key, openssl::PrivateKeyPem(key));
+  if (pair.certificate.empty()) {
     return openssl::Error("cannot write a certificate");
   }
   return pair;
@@ -97,13 +90,13 @@ absl::StatusOr<std::string> AlternativeNames(
 }  // namespace
 
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
-                                      absl::Duration life) {
-  const openssl::KeyPtr key(EVP_EC_gen("P-256"));
+                                      absl::Duration valid) {
+  const openssl::KeyPtr key = openssl::MakeP256();
   const openssl::CertificatePtr x509(X509_new());
   if (!key || !x509 ||
       !Fill(x509.get(), x509.get(), key.get(),
             absl::StrCat("gossamer run ", run).substr(0, 64), now - kClockSkew,
-            now + life) ||
+            now + valid) ||
       !AddExtension(x509.get(), x509.get(), NID_basic_constraints,
                     "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(x509.get(), x509.get(), NID_key_usage,
@@ -122,11 +115,11 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
 
 namespace {
 
-// A certificate for the public half of `key`.  `use`: an extended key usage.
+// A certificate for the public half of `key`.
 absl::StatusOr<openssl::CertificatePtr> Certify(
-    const KeyPair& authority, EVP_PKEY* key, const std::string& use,
-    const Identity& identity, const std::vector<std::string>& names,
-    absl::Time now, absl::Duration life) {
+    const KeyPair& authority, EVP_PKEY* key, const Identity& identity,
+    const std::vector<std::string>& names, absl::Time now,
+    absl::Duration valid) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string alternatives,
                             AlternativeNames(identity, names));
   const openssl::CertificatePtr issuer =
@@ -136,7 +129,7 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
     return absl::InvalidArgumentError("the authority cannot be read");
   }
   const absl::Time until =
-      std::min(now + life, openssl::ToTime(X509_get0_notAfter(issuer.get())));
+      std::min(now + valid, openssl::ToTime(X509_get0_notAfter(issuer.get())));
   if (until <= now) {
     return absl::FailedPreconditionError(
         "the authority has expired; make a new one with gossamer certs init");
@@ -150,7 +143,8 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
                     "critical,CA:FALSE") ||
       !AddExtension(x509.get(), issuer.get(), NID_key_usage,
                     "critical,digitalSignature") ||
-      !AddExtension(x509.get(), issuer.get(), NID_ext_key_usage, use) ||
+      !AddExtension(x509.get(), issuer.get(), NID_ext_key_usage,
+                    openssl::IsEd25519(key) ? kSignatures : kConnections) ||
       !AddExtension(x509.get(), issuer.get(), NID_subject_key_identifier,
                     "hash") ||
       !AddExtension(x509.get(), issuer.get(), NID_authority_key_identifier,
@@ -163,96 +157,41 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
   return x509;
 }
 
-// Only keys of the kind that is made here: others may take long to check.
-absl::StatusOr<openssl::KeyPtr> KeyOf(absl::string_view der) {
-  const absl::Status refused = absl::InvalidArgumentError(
-      "that is no request for a certificate, or not by the holder of its key");
-  if (der.size() > kMaxRequestBytes) return refused;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
-  const openssl::RequestPtr request(
-      d2i_X509_REQ(nullptr, &bytes, static_cast<long>(der.size())));
-  openssl::KeyPtr key(request ? X509_REQ_get_pubkey(request.get()) : nullptr);
-  char group[32] = "";
-  const bool fits =
-      key &&
-      EVP_PKEY_get_group_name(key.get(), group, sizeof(group), nullptr) == 1 &&
-      absl::string_view(group) == SN_X9_62_prime256v1 &&
-      X509_REQ_verify(request.get(), key.get()) == 1;
-  ERR_clear_error();
-  if (!fits) return refused;
-  return key;
-}
-
 }  // namespace
-
-absl::Status CheckNames(const std::vector<std::string>& names) {
-  return AlternativeNames({}, names).status();
-}
 
 absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
                               const Identity& identity,
                               const std::vector<std::string>& names,
-                              absl::Time now, absl::Duration life) {
-  const openssl::KeyPtr key(EVP_EC_gen("P-256"));
+                              absl::Time now, absl::Duration valid) {
+  const openssl::KeyPtr key = openssl::MakeP256();
   if (!key) return openssl::Error("cannot make a key");
   GOSSAMER_ASSIGN_OR_RETURN(
       const openssl::CertificatePtr x509,
-      Certify(authority, key.get(), kConnections, identity, names, now, life));
+      Certify(authority, key.get(), identity, names, now, valid));
   return ToKeyPair(x509.get(), key.get());
 }
 
 absl::StatusOr<KeyPair> IssueSigner(const KeyPair& authority,
                                     const Identity& identity, absl::Time now,
-                                    absl::Duration life) {
-  const openssl::KeyPtr key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+                                    absl::Duration valid) {
+  const openssl::KeyPtr key = openssl::MakeEd25519();
   if (!key) return openssl::Error("cannot make a key");
   GOSSAMER_ASSIGN_OR_RETURN(
       const openssl::CertificatePtr x509,
-      Certify(authority, key.get(), kSignatures, identity, {}, now, life));
+      Certify(authority, key.get(), identity, {}, now, valid));
   return ToKeyPair(x509.get(), key.get());
 }
 
-absl::StatusOr<SigningRequest> MakeSigningRequest(const std::string& key) {
-  const openssl::KeyPtr own = key.empty() ? openssl::KeyPtr(EVP_EC_gen("P-256"))
-                                          : openssl::ReadKeyPem(key);
-  const openssl::RequestPtr request(X509_REQ_new());
-  unsigned char* der = nullptr;
-  int size = 0;
-  if (!own || !request || X509_REQ_set_pubkey(request.get(), own.get()) != 1 ||
-      X509_REQ_sign(request.get(), own.get(), EVP_sha256()) == 0 ||
-      (size = i2d_X509_REQ(request.get(), &der)) <= 0) {
-    return openssl::Error("cannot ask for a certificate");
-  }
-  SigningRequest made{
-      .der = {reinterpret_cast<const char*>(der), static_cast<size_t>(size)},
-      .key = ToPem(own.get())};
-  OPENSSL_free(der);
-  return made;
-}
-
-absl::StatusOr<std::string> CheckSigningRequest(absl::string_view der) {
-  GOSSAMER_ASSIGN_OR_RETURN(const openssl::KeyPtr key, KeyOf(der));
-  unsigned char* bytes = nullptr;
-  const int size = i2d_PUBKEY(key.get(), &bytes);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  const bool hashed =
-      size > 0 && EVP_Digest(bytes, static_cast<size_t>(size), digest, &length,
-                             EVP_sha256(), nullptr) == 1;
-  OPENSSL_free(bytes);
-  if (!hashed) return openssl::Error("cannot hash a key");
-  return std::string(reinterpret_cast<const char*>(digest), length);
-}
-
 absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
-                                     absl::string_view request,
+                                     absl::string_view key,
                                      const Identity& identity,
                                      const std::vector<std::string>& names,
-                                     absl::Time now, absl::Duration life) {
-  GOSSAMER_ASSIGN_OR_RETURN(const openssl::KeyPtr key, KeyOf(request));
+                                     absl::Time now, absl::Duration valid) {
+  const openssl::KeyPtr read = openssl::ReadPublicKeyDer(key);
+  if (!read) return absl::InvalidArgumentError("that is no public key");
   GOSSAMER_ASSIGN_OR_RETURN(
       const openssl::CertificatePtr x509,
-      Certify(authority, key.get(), kConnections, identity, names, now, life));
+      Certify(authority, read.get(), identity, names, now, valid));
   return ToPem(x509.get());
 }
 

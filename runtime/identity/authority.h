@@ -1,8 +1,7 @@
 // The authority of a run: makes itself, issues certificates, revokes them.
 //
-// EC P-256 and SHA-256 for connections: not every TLS library that gRPC is
-// built with takes Ed25519 there.  Ed25519 for what is only signed.  Texts in,
-// texts out: knows nothing of files.
+// EC P-256 and SHA-256 for connections, Ed25519 for what is only signed.  Texts
+// in, texts out: knows nothing of files.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
 #define GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_H_
@@ -26,46 +25,32 @@ struct KeyPair {
   std::string key;
 };
 
-// Valid from kClockSkew before `now`, for `life` from now.
+// A certificate and its validity: from kClockSkew before `now` until `valid`
+// after it.
 absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
-                                      absl::Duration life);
+                                      absl::Duration valid);
 
-// A new key and its certificate.  `names` are hosts and addresses that it also
-// stands for.  Ends with the authority at the latest.  kInvalidArgument for a
-// name that is none.
+// A new key and its certificate, which ends with the authority at the latest.
+// `names` are hosts and addresses that it also stands for.  kInvalidArgument
+// for a name that is neither; kFailedPrecondition if the authority has expired.
 absl::StatusOr<KeyPair> Issue(const KeyPair& authority,
                               const Identity& identity,
                               const std::vector<std::string>& names,
-                              absl::Time now, absl::Duration life);
+                              absl::Time now, absl::Duration valid);
 
 // The same for a key that only signs (Ed25519): no connection believes it.
 absl::StatusOr<KeyPair> IssueSigner(const KeyPair& authority,
                                     const Identity& identity, absl::Time now,
-                                    absl::Duration life);
+                                    absl::Duration valid);
 
-// kInvalidArgument unless each is a host name or an address.
-absl::Status CheckNames(const std::vector<std::string>& names);
-
-// A machine's wish for a certificate: who asks proves to have the key.
-struct SigningRequest {
-  std::string der;  // PKCS #10
-  std::string key;  // PEM; stays where it was made
-};
-// For a new key, or for `key` (PEM) if it is not empty.
-absl::StatusOr<SigningRequest> MakeSigningRequest(const std::string& key = "");
-
-// SHA-256 of the public key that `der` asks a certificate for.
-// kInvalidArgument unless it is a request, signed by its own key, which must be
-// one that this program makes.
-absl::StatusOr<std::string> CheckSigningRequest(absl::string_view der);
-
-// A certificate for the key of `request` (DER); nothing else of it counts.
-// Returns PEM.  Errors: CheckSigningRequest's and Issue's.
+// A certificate (PEM) for `key`, a public key that was made elsewhere
+// (signing_request.h): to sign with if it is Ed25519, else for connections.
+// Errors are Issue's, and kInvalidArgument for what is no key.
 absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
-                                     absl::string_view request,
+                                     absl::string_view key,
                                      const Identity& identity,
                                      const std::vector<std::string>& names,
-                                     absl::Time now, absl::Duration life);
+                                     absl::Time now, absl::Duration valid);
 
 // The list `crl` (PEM; empty: a first one) with the serial numbers
 // (hexadecimal) in addition.

@@ -13,7 +13,8 @@
 namespace gossamer {
 namespace {
 
-// Others hold it for as long as it takes to sign and to write a file.
+// Of other programs, each of which holds the lock while it signs a list and
+// writes a file.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
@@ -23,16 +24,36 @@ std::string IssuedFile(const std::string& path, const std::string& serial) {
   return absl::StrCat(path, "/issued/", serial, ".pem");
 }
 
+// Whether an answer may be written to `out`: beside the key that it is for, or
+// in place of an earlier one of `identity`.
+absl::Status CheckAnswer(const std::string& out, const Identity& identity,
+                         const std::string& certificate) {
+  const std::string key = out + "/key.pem";
+  if (std::filesystem::exists(key)) {
+    const absl::StatusOr<std::string> pem = ReadPemFile(key);
+    if (pem.ok() && KeyFits(certificate, *pem)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, " is not the key of the request; choose another folder"));
+  }
+  const std::string earlier = out + "/cert.pem";
+  if (!std::filesystem::exists(earlier)) return absl::OkStatus();
+  const absl::StatusOr<std::string> pem = ReadPemFile(earlier);
+  const absl::StatusOr<Certificate> read = ReadCertificate(pem.value_or(""));
+  if (read.ok() && read->identity == identity) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      earlier, " is not of ", ToUri(identity), "; choose another folder"));
+}
+
 }  // namespace
 
 absl::Status AuthorityFolder::Init(const std::string& path,
                                    const std::string& run, absl::Time now,
-                                   absl::Duration life) {
+                                   absl::Duration valid) {
   if (std::filesystem::exists(SecretFile(path))) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " holds an authority already; choose another folder"));
   }
-  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair, MakeAuthority(run, now, life));
+  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair, MakeAuthority(run, now, valid));
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl,
                             gossamer::Revoke(pair, "", {}, now));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(path + "/issued"));
@@ -62,72 +83,71 @@ absl::StatusOr<AuthorityFolder> AuthorityFolder::Open(const std::string& path) {
   return AuthorityFolder(path, std::move(pair), *std::move(own));
 }
 
-absl::StatusOr<Certificate> AuthorityFolder::Issue(
-    const Identity& identity, const std::vector<std::string>& names,
-    absl::Time now, absl::Duration life, const std::string& out) const {
-  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair,
-                            gossamer::Issue(pair_, identity, names, now, life));
-  GOSSAMER_ASSIGN_OR_RETURN(Certificate issued,
-                            ReadCertificate(pair.certificate));
+absl::StatusOr<Certificate> AuthorityFolder::Keep(
+    const std::string& certificate) const {
+  GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, ReadCertificate(certificate));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/issued"));
   GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(IssuedFile(path_, issued.serial), pair.certificate, kPublic));
-  GOSSAMER_RETURN_IF_ERROR(MakeFolder(out));
-  GOSSAMER_RETURN_IF_ERROR(Publish(out));
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(AuthorityFile(out), pair_.certificate, kPublic));
-  GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/key.pem", pair.key, kSecret));
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(out + "/cert.pem", pair.certificate, kPublic));
-  if (identity.role == Role::kTopology) {
-    GOSSAMER_RETURN_IF_ERROR(IssueSigner(identity, now, life, out));
-  }
+      WriteFile(IssuedFile(path_, issued.serial), certificate, kPublic));
   return issued;
 }
 
-absl::Status AuthorityFolder::IssueSigner(const Identity& identity,
-                                          absl::Time now, absl::Duration life,
-                                          const std::string& out) const {
-  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair pair,
-                            gossamer::IssueSigner(pair_, identity, now, life));
-  GOSSAMER_ASSIGN_OR_RETURN(const Certificate issued,
-                            ReadCertificate(pair.certificate));
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(IssuedFile(path_, issued.serial), pair.certificate, kPublic));
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(out + "/signer-key.pem", pair.key, kSecret));
-  return WriteFile(out + "/signer.pem", pair.certificate, kPublic);
+absl::Status AuthorityFolder::WriteTrust(const std::string& out) const {
+  GOSSAMER_RETURN_IF_ERROR(MakeFolder(out));
+  GOSSAMER_RETURN_IF_ERROR(Publish(out));
+  return WriteFile(AuthorityFile(out), pair_.certificate, kPublic);
 }
 
-absl::StatusOr<std::string> AuthorityFolder::IssueFor(
-    absl::string_view request, const Identity& identity,
-    const std::vector<std::string>& names, absl::Time now,
-    absl::Duration life) const {
+absl::StatusOr<Certificate> AuthorityFolder::Issue(
+    const Identity& identity, const std::vector<std::string>& names,
+    absl::Time now, absl::Duration valid, const std::string& out) const {
   GOSSAMER_ASSIGN_OR_RETURN(
-      std::string pem,
-      gossamer::IssueFor(pair_, request, identity, names, now, life));
-  GOSSAMER_ASSIGN_OR_RETURN(const Certificate issued, ReadCertificate(pem));
-  GOSSAMER_RETURN_IF_ERROR(MakeFolder(path_ + "/issued"));
+      const KeyPair pair, gossamer::Issue(pair_, identity, names, now, valid));
+  GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, Keep(pair.certificate));
+  GOSSAMER_RETURN_IF_ERROR(WriteTrust(out));
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/key.pem", pair.key, kSecret));
   GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(IssuedFile(path_, issued.serial), pem, kPublic));
-  return pem;
+      WriteFile(out + "/cert.pem", pair.certificate, kPublic));
+  if (identity.role != Role::kTopology) return issued;
+  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair signer,
+                            IssueSigner(pair_, identity, now, valid));
+  GOSSAMER_RETURN_IF_ERROR(Keep(signer.certificate).status());
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(out + "/signer-key.pem", signer.key, kSecret));
+  GOSSAMER_RETURN_IF_ERROR(
+      WriteFile(out + "/signer.pem", signer.certificate, kPublic));
+  return issued;
 }
 
-absl::StatusOr<std::string> AuthorityFolder::IssuedPem(
-    const std::string& serial) const {
-  return ReadPemFile(IssuedFile(path_, serial));
-}
-
-absl::StatusOr<std::string> AuthorityFolder::Crl() const {
-  return ReadCrlFile(CrlFile(path_));
-}
-
-absl::StatusOr<KeyPair> AuthorityFolder::MakeDesk(absl::Time now) const {
+absl::StatusOr<Certificate> AuthorityFolder::Sign(
+    const SigningRequest& request, const std::vector<std::string>& names,
+    absl::Time now, absl::Duration valid, const std::string& out) const {
+  const Identity& identity = request.identity;
+  if (identity.run != run()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request is of run \"", identity.run, "\", and ",
+                     path_, " is the authority of run \"", run(), "\""));
+  }
   GOSSAMER_ASSIGN_OR_RETURN(
-      KeyPair desk,
-      gossamer::Issue(pair_, own_.identity, {}, now, absl::InfiniteDuration()));
-  desk.certificate += pair_.certificate;
-  return desk;
+      const std::string certificate,
+      IssueFor(pair_, request.key, identity, names, now, valid));
+  std::string signer;
+  if (identity.role == Role::kTopology) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        signer, IssueFor(pair_, request.signer_key, identity, {}, now, valid));
+  }
+  GOSSAMER_RETURN_IF_ERROR(CheckAnswer(out, identity, certificate));
+  GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, Keep(certificate));
+  if (!signer.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(Keep(signer).status());
+  }
+  GOSSAMER_RETURN_IF_ERROR(WriteTrust(out));
+  if (!signer.empty()) {
+    GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/signer.pem", signer, kPublic));
+  }
+  // Last: with it the folder is whole.
+  GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/cert.pem", certificate, kPublic));
+  return issued;
 }
 
 absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
@@ -165,7 +185,7 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
 
 absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
                                      absl::Time now) const {
-  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
+  GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
                             gossamer::Revoke(pair_, crl, serials, now));
@@ -182,14 +202,14 @@ absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
 
 // Under the lock, so that an older list does not replace a newer one there.
 absl::Status AuthorityFolder::Publish(const std::string& folder) const {
-  GOSSAMER_ASSIGN_OR_RETURN(const FolderLock lock, Lock());
+  GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   return WriteFile(CrlFile(folder), crl, kPublic);
 }
 
-absl::StatusOr<FolderLock> AuthorityFolder::Lock() const {
+absl::StatusOr<FileLock> AuthorityFolder::Lock() const {
   const std::string file = path_ + "/lock";
-  absl::StatusOr<FolderLock> lock = FolderLock::Take(file, kPatience);
+  absl::StatusOr<FileLock> lock = FileLock::Take(file, kPatience);
   if (!absl::IsDeadlineExceeded(lock.status())) return lock;
   return absl::UnavailableError(
       absl::StrCat("another program has changed ", path_, " for ",

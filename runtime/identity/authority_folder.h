@@ -1,12 +1,12 @@
 // The folder of a run's authority:
 //
-//   ca.pem, ca-key.pem   itself; whoever reads the key can be anybody
+//   ca.pem, ca-key.pem   itself; a reader of the key can be anybody
 //   crl.pem              what it has revoked
 //   issued/SERIAL.pem    what it has issued
-//   tokens/              who may still get a first one (join_desk.h)
-//   lock                 held by whoever changes what another may change, too
+//   lock                 held while crl.pem is read and written again
 //
-// Stays with the people who run the fleet; no program needs it.
+// The folder stays with the people who run the fleet; no program of a run needs
+// it.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_FOLDER_H_
 #define GOSSAMER_RUNTIME_IDENTITY_AUTHORITY_FOLDER_H_
@@ -20,8 +20,9 @@
 #include "absl/time/time.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
-#include "runtime/identity/folder_lock.h"
+#include "runtime/identity/file_lock.h"
 #include "runtime/identity/identity.h"
+#include "runtime/identity/signing_request.h"
 
 namespace gossamer {
 
@@ -30,58 +31,51 @@ class AuthorityFolder {
   // kInvalidArgument if there is one at `path` already: a second one would make
   // every certificate of the first worthless.
   static absl::Status Init(const std::string& path, const std::string& run,
-                           absl::Time now, absl::Duration life);
+                           absl::Time now, absl::Duration valid);
   // kInvalidArgument says what is missing, or readable by others.
   static absl::StatusOr<AuthorityFolder> Open(const std::string& path);
 
   const std::string& run() const { return own_.identity.run; }
-  absl::Time until() const { return own_.until; }
 
   // Makes or renews the folder `out` of `identity` (certificate_folder.h), with
   // a signer if it is the topology service: a program that uses it notices
   // within seconds.
   absl::StatusOr<Certificate> Issue(const Identity& identity,
                                     const std::vector<std::string>& names,
-                                    absl::Time now, absl::Duration life,
+                                    absl::Time now, absl::Duration valid,
                                     const std::string& out) const;
-  // The same for the key of a signing request (authority.h), without a folder:
-  // the certificate, PEM.
-  absl::StatusOr<std::string> IssueFor(absl::string_view request,
-                                       const Identity& identity,
-                                       const std::vector<std::string>& names,
-                                       absl::Time now,
-                                       absl::Duration life) const;
-  // What was issued with this serial number; kNotFound.
-  absl::StatusOr<std::string> IssuedPem(const std::string& serial) const;
-  absl::StatusOr<std::string> Crl() const;
-  const std::string& pem() const { return pair_.certificate; }
-  // A key of its own for TLS with newcomers, and its certificate with the
-  // authority's behind it.  Of the authority's identity: no member of the run
-  // believes it.
-  absl::StatusOr<KeyPair> MakeDesk(absl::Time now) const;
+  // The answer to `request`: the same folder without the private keys, which
+  // are where the request was made.  The caller answers for the identity that
+  // is asked for.  kInvalidArgument if that is of another run, or `out` is the
+  // folder of another key or identity; nothing is issued then.
+  absl::StatusOr<Certificate> Sign(const SigningRequest& request,
+                                   const std::vector<std::string>& names,
+                                   absl::Time now, absl::Duration valid,
+                                   const std::string& out) const;
   struct Issued {
     Certificate certificate;
     bool revoked = false;
   };
   // By identity, then age.
   absl::StatusOr<std::vector<Issued>> List() const;
-  // Adds to crl.pem, which every folder that is to know needs a copy of.  Of
-  // two at once none is lost.  kFailedPrecondition, and nothing is changed, if
-  // the list would be longer than programs read.
+  // Adds to crl.pem, of which every folder that is to know needs a copy.  Two
+  // revocations at once both count.  kFailedPrecondition, and nothing is
+  // changed, if the list would be longer than programs read.
   absl::Status Revoke(const std::vector<std::string>& serials,
                       absl::Time now) const;
   // Copies crl.pem into a folder of certificates.
   absl::Status Publish(const std::string& folder) const;
 
-  // For whoever reads something here and writes it again.  Revoke and Publish
-  // take it themselves.  kUnavailable if another has it for seconds.
-  absl::StatusOr<FolderLock> Lock() const;
-
  private:
   AuthorityFolder(std::string path, KeyPair pair, Certificate own)
       : path_(std::move(path)), pair_(std::move(pair)), own_(std::move(own)) {}
-  absl::Status IssueSigner(const Identity& identity, absl::Time now,
-                           absl::Duration life, const std::string& out) const;
+  // Keeps a copy of an issued certificate, from which List() is made.
+  absl::StatusOr<Certificate> Keep(const std::string& certificate) const;
+  // The authority's own part of the folder `out`.
+  absl::Status WriteTrust(const std::string& out) const;
+  // Held while crl.pem is read and written again.  kUnavailable if another
+  // program has it for seconds.
+  absl::StatusOr<FileLock> Lock() const;
 
   std::string path_;
   KeyPair pair_;

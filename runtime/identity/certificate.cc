@@ -36,21 +36,12 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
   return absl::StrCat(b[0], ".", b[1], ".", b[2], ".", b[3]);
 }
 
-bool OnlySigns(const EVP_PKEY* key) {
-  return key != nullptr && EVP_PKEY_is_a(key, "ED25519") == 1;
-}
-
-absl::string_view TextOf(const ASN1_STRING* text) {
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<size_t>(ASN1_STRING_length(text))};
-}
-
 absl::StatusOr<Certificate> Read(X509* x509) {
   Certificate read;
   read.serial = SerialOf(X509_get0_serialNumber(x509));
   read.from = openssl::ToTime(X509_get0_notBefore(x509));
   read.until = openssl::ToTime(X509_get0_notAfter(x509));
-  read.only_signs = OnlySigns(X509_get0_pubkey(x509));
+  read.only_signs = openssl::IsEd25519(X509_get0_pubkey(x509));
   const openssl::NamesPtr names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(x509, NID_subject_alt_name, nullptr, nullptr)));
   int identities = 0;
@@ -59,10 +50,10 @@ absl::StatusOr<Certificate> Read(X509* x509) {
     if (name->type == GEN_URI) {
       GOSSAMER_ASSIGN_OR_RETURN(
           read.identity,
-          ParseIdentity(TextOf(name->d.uniformResourceIdentifier)));
+          ParseIdentity(openssl::TextOf(name->d.uniformResourceIdentifier)));
       ++identities;
     } else if (name->type == GEN_DNS) {
-      read.names.emplace_back(TextOf(name->d.dNSName));
+      read.names.emplace_back(openssl::TextOf(name->d.dNSName));
     } else if (name->type == GEN_IPADD) {
       read.names.push_back(AddressText(name->d.iPAddress));
     }
@@ -96,16 +87,6 @@ std::string Message(absl::string_view context, absl::string_view bytes) {
 absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem) {
   GOSSAMER_ASSIGN_OR_RETURN(const openssl::CertificatePtr x509, ReadPem(pem));
   return Read(x509.get());
-}
-
-absl::StatusOr<std::string> Fingerprint(absl::string_view pem) {
-  GOSSAMER_ASSIGN_OR_RETURN(const openssl::CertificatePtr x509, ReadPem(pem));
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (X509_digest(x509.get(), EVP_sha256(), digest, &size) != 1) {
-    return openssl::Error("cannot hash a certificate");
-  }
-  return std::string(reinterpret_cast<const char*>(digest), size);
 }
 
 bool KeyFits(absl::string_view certificate, absl::string_view key) {
@@ -163,16 +144,6 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
 
 absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
                                          absl::Time now) const {
-  return Verify(pem, /*authority=*/false, now);
-}
-
-absl::StatusOr<Certificate> Trust::CheckAuthority(absl::string_view pem,
-                                                  absl::Time now) const {
-  return Verify(pem, /*authority=*/true, now);
-}
-
-absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
-                                          absl::Time now) const {
   const auto refuse = [](absl::string_view why) {
     return absl::UnauthenticatedError(why);
   };
@@ -180,11 +151,8 @@ absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
   if (!x509.ok()) return refuse(x509.status().message());
   const absl::StatusOr<Certificate> read = Read(x509->get());
   if (!read.ok()) return refuse(read.status().message());
-  if ((read->identity.role == Role::kAuthority) != authority) {
-    return refuse(
-        authority ? absl::StrCat("what answers is ", Describe(read->identity),
-                                 ", who issues nothing")
-                  : "an authority's certificate is only to issue others with");
+  if (read->identity.role == Role::kAuthority) {
+    return refuse("an authority's certificate is only to issue others with");
   }
   const openssl::StoreContextPtr context(X509_STORE_CTX_new());
   if (!context || X509_STORE_CTX_init(context.get(), impl_->store.get(),
@@ -195,7 +163,7 @@ absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
   const bool valid = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
   if (valid) return read;
-  // Everything of it ends with it, its list of revoked certificates as well.
+  // With it end all its certificates, and its list of revoked ones.
   if (now > impl_->until) {
     return refuse(absl::StrCat(
         "the authority itself expired at ", DateOf(impl_->until),
@@ -218,8 +186,8 @@ absl::StatusOr<Certificate> Trust::Verify(absl::string_view pem, bool authority,
       return refuse(
           absl::StrCat(whose, "has been revoked (serial ", read->serial, ")"));
     case X509_V_ERR_CRL_HAS_EXPIRED:
-      // Another tool's: what gossamer certs makes is good as long as its
-      // authority.  Who was revoked since nobody can say, so nobody gets in.
+      // A list of another tool: those of gossamer certs end with their
+      // authority.  Later revocations are unknown, so nobody is believed.
       return refuse(absl::StrCat(
           "the list of revoked certificates expired at ",
           DateOf(openssl::ToTime(X509_CRL_get0_nextUpdate(impl_->crl.get()))),
@@ -249,22 +217,6 @@ std::vector<std::string> Trust::Revoked() const {
   return serials;
 }
 
-absl::Status CheckAuthorityChain(absl::string_view chain,
-                                 absl::string_view fingerprint,
-                                 absl::Time now) {
-  constexpr absl::string_view kBegin = "-----BEGIN CERTIFICATE-----";
-  const size_t second = chain.find(kBegin, kBegin.size());
-  const absl::StatusOr<std::string> found =
-      Fingerprint(second == chain.npos ? "" : chain.substr(second));
-  if (!found.ok() || *found != fingerprint) {
-    return absl::UnauthenticatedError(
-        "what answers is not the authority that made the token");
-  }
-  GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
-                            Trust::Create(chain.substr(second), ""));
-  return trust.CheckAuthority(chain.substr(0, second), now).status();
-}
-
 absl::StatusOr<std::string> SignBytes(absl::string_view key,
                                       absl::string_view context,
                                       absl::string_view bytes) {
@@ -273,7 +225,7 @@ absl::StatusOr<std::string> SignBytes(absl::string_view key,
   const std::string message = Message(context, bytes);
   std::string signature(kSignatureBytes, '\0');
   size_t size = signature.size();
-  if (!OnlySigns(private_key.get()) || !digest ||
+  if (!openssl::IsEd25519(private_key.get()) || !digest ||
       EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr,
                          private_key.get()) != 1 ||
       EVP_DigestSign(digest.get(),
@@ -292,7 +244,7 @@ absl::Status CheckSignature(absl::string_view certificate,
   const openssl::DigestPtr digest(EVP_MD_CTX_new());
   const std::string message = Message(context, bytes);
   const bool signed_by_it =
-      x509 && OnlySigns(X509_get0_pubkey(x509.get())) && digest &&
+      x509 && openssl::IsEd25519(X509_get0_pubkey(x509.get())) && digest &&
       EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr,
                            X509_get0_pubkey(x509.get())) == 1 &&
       EVP_DigestVerify(digest.get(),

@@ -18,9 +18,9 @@
 
 namespace gossamer {
 
-// No certificate that this program issues comes near it.
+// Of a certificate or key in PEM; those of this program have some 1 KiB.
 inline constexpr size_t kMaxPemBytes = 64 << 10;
-// A list of revoked ones: some 22,000 of them.
+// Of a list of revoked certificates: some 22,000 of them.
 inline constexpr size_t kMaxCrlBytes = 1 << 20;
 
 struct Certificate {
@@ -32,13 +32,9 @@ struct Certificate {
   bool only_signs = false;  // an Ed25519 key, of no use for a connection
 };
 
-// The first certificate of `pem`.  kInvalidArgument if there is none or it does
-// not have exactly one identity.  Believes it: whether to is Trust's business.
+// The first certificate of `pem`, unchecked.  kInvalidArgument if there is none
+// or it does not have exactly one identity.
 absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem);
-
-// SHA-256 of the first certificate of `pem`, 32 bytes: its name that nobody
-// else can have.  kInvalidArgument if there is none.
-absl::StatusOr<std::string> Fingerprint(absl::string_view pem);
 
 // Whether `key` is the private key of `certificate`, both PEM.
 bool KeyFits(absl::string_view certificate, absl::string_view key);
@@ -59,25 +55,14 @@ class Trust {
   // these is not so, and what to do.
   absl::StatusOr<Certificate> Check(absl::string_view pem,
                                     absl::Time now) const;
-  // The same for what the authority itself shows to newcomers.
-  absl::StatusOr<Certificate> CheckAuthority(absl::string_view pem,
-                                             absl::Time now) const;
   // Serial numbers, ascending.
   std::vector<std::string> Revoked() const;
 
  private:
   struct Impl;
-  absl::StatusOr<Certificate> Verify(absl::string_view pem, bool authority,
-                                     absl::Time now) const;
   explicit Trust(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-// Whether `chain` (PEM) is what the authority with `fingerprint` shows to
-// newcomers: a certificate of its own that it has issued, then itself.
-// kUnauthenticated says why not.
-absl::Status CheckAuthorityChain(absl::string_view chain,
-                                 absl::string_view fingerprint, absl::Time now);
 
 // A signature by the Ed25519 key `key` (PEM), 64 bytes.  `context` says what is
 // signed, so that nothing signed for one purpose passes for another.

@@ -15,12 +15,14 @@
 namespace gossamer {
 namespace {
 
-// Of a certificate's life: long enough for people to renew it.
+// The end of a certificate's validity that is warned of: long enough for people
+// to renew it.
 constexpr absl::Duration kSoon = absl::Hours(7 * 24);
-constexpr int kPartOfLife = 10;
+constexpr int kPartOfValidity = 10;
 constexpr absl::Duration kWarnAgain = absl::Hours(24);
 
-// A clock that has gone back is no reason to say nothing for years.
+// False for a clock that has gone back: it must not silence a warning for
+// years.
 bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
   return now >= since && now - since < duration;
 }
@@ -147,15 +149,16 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
   own = ReadOwn(folder->signer_path(), folder->signer_key_path());
   if (!own.ok()) return own.status();
   if (own->read.identity != folder->identity_) {
-    return Wrong(folder->signer_path(), "is not of who cert.pem is of");
+    return Wrong(folder->signer_path(),
+                 "names another identity than cert.pem");
   }
   valid = folder->CheckSigner(own->pem).status();
   if (!valid.ok()) return Wrong(folder->signer_path(), valid.message());
   return folder;
 }
 
-// A file that is being copied, has gone or is not what it should be must not
-// let in who was kept out before: what was read last stays.
+// A file that is being copied, has gone or is damaged must not let a revoked
+// certificate in again: what was read last stays.
 void CertificateFolder::ReadAgain() const {
   const Stamps now = StampsOf(path_);
   if (now == stamps_) {
@@ -227,7 +230,8 @@ std::string CertificateFolder::ExpiryOf(const std::string& path,
   const absl::StatusOr<Certificate> own = ReadCertificate(*pem);
   if (!own.ok()) return "";
   const absl::Duration left = own->until - now;
-  if (left > std::min(kSoon, (own->until - own->from) / kPartOfLife)) return "";
+  if (left > std::min(kSoon, (own->until - own->from) / kPartOfValidity))
+    return "";
   std::string text = absl::StrCat(
       path, left > absl::ZeroDuration() ? ": expires at " : ": has expired at ",
       absl::FormatTime("%Y-%m-%d %H:%M UTC", own->until, absl::UTCTimeZone()));
@@ -246,7 +250,7 @@ std::string CertificateFolder::TakeExpiryWarning() const {
   MutexLock lock(&mu_);
   const absl::Time now = clock_();
   std::string text = ExpiryOf(certificate_path(), now);
-  // Renewed together, but the one may have been copied without the other.
+  // Both are renewed together, but one may have been copied without the other.
   if (text.empty() && identity_.role == Role::kTopology) {
     text = ExpiryOf(signer_path(), now);
   }

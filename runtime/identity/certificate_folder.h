@@ -1,4 +1,4 @@
-// A folder with what a program shows to others and whom it believes:
+// A folder with what a program shows to others and believes of them:
 //
 //   ca.pem    the run's authority
 //   cert.pem  this program's certificate
@@ -7,8 +7,8 @@
 //   crl.pem   the revoked certificates: an empty list, but not no list
 //
 // Every file may be replaced (by a rename) while the program runs.  Lists only
-// grow: one without somebody who was revoked before is not taken.  Knows
-// nothing of connections.
+// grow: one that lacks a certificate that was revoked before is not taken.
+// Knows nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
 #define GOSSAMER_RUNTIME_IDENTITY_CERTIFICATE_FOLDER_H_
@@ -50,38 +50,38 @@ class CertificateFolder {
   std::string signer_key_path() const { return path_ + "/signer-key.pem"; }
   std::string crl_path() const { return path_ + "/crl.pem"; }
 
-  // Whether to believe the certificate of somebody who connects, by the files
-  // as they are now; if they cannot be used, as they last could.  Errors:
+  // Checks the certificate that the other end of a connection shows, by the
+  // files as they are now; if they cannot be used, as they last could.  Errors:
   // Trust::Check's, and kUnauthenticated for a certificate of another run.
   absl::StatusOr<Certificate> Check(absl::string_view pem) const {
     return Check(pem, /*signs=*/false);
   }
-  // The same of somebody who has signed a view.
+  // The same for the certificate that a view was signed with.
   absl::StatusOr<Certificate> CheckSigner(absl::string_view pem) const {
     return Check(pem, /*signs=*/true);
   }
 
-  // What is wrong with ca.pem and crl.pem as they are now, so that those read
-  // before stay in force; empty: nothing.
+  // The problem of ca.pem and crl.pem as they are now, for which those read
+  // before stay in force; empty: none.
   std::string Problem() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Serial numbers of the revoked certificates, ascending, by the list as it is
   // now; if that cannot be used, as it last could.
   std::vector<std::string> Revoked() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Which of this program's own certificates has less than a tenth of its life
-  // left, and less than a week, or none, and what to do; the files as they are
-  // now.  Empty: none, or it has been returned within a day.  To be asked again
-  // and again.
+  // A warning, and what to do, if one of this program's own certificates, as
+  // the files are now, has ended, or has less than a week and less than a tenth
+  // of its validity left.  Empty: neither, or the same was returned within a
+  // day.  To be called again and again.
   std::string TakeExpiryWarning() const ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Signature {
-    std::string certificate;  // PEM, of who signed
+    std::string certificate;  // PEM, of the signer
     std::string bytes;
   };
-  // By the topology service's signer as it is now, also if it has expired: who
-  // takes part refuses such a view and says why, and hears what else the
-  // service answers.
+  // By the topology service's signer as it is now, also if it has expired:
+  // peers refuse such a view and say why, and hear what else the service
+  // answers.
   absl::StatusOr<Signature> Sign(absl::string_view context,
                                  absl::string_view bytes) const;
 
@@ -104,7 +104,8 @@ class CertificateFolder {
   std::string ExpiryOf(const std::string& path, absl::Time now) const;
   absl::StatusOr<Certificate> Check(absl::string_view pem, bool signs) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes up ca.pem and crl.pem if they have changed and can be used.
+  // Reads ca.pem and crl.pem if they have changed, and keeps them if they can
+  // be used.
   void ReadAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string path_;
@@ -120,7 +121,7 @@ class CertificateFolder {
   mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
-// What a program is told to do about whoever is not on this machine.
+// How a program is told to treat connections from beyond this machine.
 struct Exposure {
   std::string certificates;  // folder; empty: none
   bool insecure = false;

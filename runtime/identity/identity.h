@@ -1,9 +1,9 @@
-// Who somebody is in a run, as its certificate says: a URI among its names.
+// An identity in a run, as a certificate shows it: a URI among its names.
 //
 //   gossamer://RUN/3          peer 3
 //   gossamer://RUN/topology   the topology service
 //   gossamer://RUN/operator   people
-//   gossamer://RUN/authority  who issues the certificates; calls nobody
+//   gossamer://RUN/authority  the issuer of certificates; calls nobody
 //
 // Text only; knows nothing of certificates.
 

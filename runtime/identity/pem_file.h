@@ -22,7 +22,7 @@ inline constexpr mode_t kPublic = 0644;
 absl::Status WriteFile(const std::string& path, const std::string& text,
                        mode_t mode);
 
-// With those above it, unless it is there.  kUnavailable.
+// Makes the folder and those above it, unless it is there.  kUnavailable.
 absl::Status MakeFolder(const std::string& path);
 
 }  // namespace gossamer

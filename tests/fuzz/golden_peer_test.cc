@@ -1,5 +1,4 @@
-// What members send one another besides exchanges, and tokens, as this version
-// writes them.
+// What members send one another besides exchanges, as this version writes it.
 
 #include <optional>
 #include <string>
@@ -8,7 +7,6 @@
 
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/checkpoint/state_transfer.h"
-#include "runtime/identity/join_token.h"
 #include "runtime/neighborhood/link_prober.h"
 #include "runtime/sim/virtual_loop.h"
 #include "tests/fuzz/golden_wire.h"
@@ -118,14 +116,6 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
   ASSERT_EQ(answered.size(), 1u);
   AppendProbe(answered[0], errand);
   ExpectGoldenWire("link-probes/errand", errand);
-}
-
-TEST(GoldenPeerTest, ATokenIsAsItWas) {
-  ExpectGoldenWire(
-      "join-token/one",
-      BytesOf(ToText({.id = std::string(kTokenIdBytes, 'i'),
-                      .secret = std::string(kTokenSecretBytes, 's'),
-                      .authority = std::string(32, 'a')})));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What strangers and newcomers show: certificates, tokens, and requests for a
-// first certificate.
+// What strangers and new machines show: certificates, and requests for one.
 
 #include <string>
 
@@ -8,13 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "runtime/identity/authority.h"
-#include "runtime/identity/authority_folder.h"
 #include "runtime/identity/certificate.h"
 #include "runtime/identity/identity.h"
-#include "runtime/identity/join_desk.h"
-#include "runtime/identity/join_token.h"
 #include "runtime/identity/openssl.h"
-#include "tests/fuzz/folder.h"
+#include "runtime/identity/signing_request.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace gossamer::fuzz {
@@ -43,9 +39,7 @@ void CertificateText(Bytes input) {
   static const Trust* const trust =
       new Trust(Trust::Create(Authority().certificate, "").value());
   const std::string pem = ToPem(input, "CERTIFICATE");
-  Require(
-      !trust->Check(pem, kNow).ok() && !trust->CheckAuthority(pem, kNow).ok(),
-      "nobody has its key");
+  Require(!trust->Check(pem, kNow).ok(), "nobody has its key");
   const auto read = ReadCertificate(pem);
   if (read.ok()) {
     const auto again = ParseIdentity(ToUri(read->identity));
@@ -69,57 +63,25 @@ void IdentityText(Bytes input) {
   Require(ToUri(*identity) == AbslText(input), "an identity has one spelling");
 }
 
-void TokenText(Bytes input) {
-  const auto token = ParseJoinToken(AbslText(input));
-  if (!token.ok()) return;
-  const auto again = ParseJoinToken(ToText(*token));
-  Require(again.ok() && again->id == token->id &&
-              again->secret == token->secret &&
-              again->authority == token->authority,
-          "a token says the same once more");
-}
-
-// A desk, and the one token that it has given away.
-struct Desk {
-  Desk()
-      : path(absl::StrCat(Folder(), "/ca")),
-        made(AuthorityFolder::Init(path, "run", kNow, absl::Hours(2))),
-        desk(JoinDesk::Open(path).value()),
-        token(desk.MakeToken({.identity = {.run = "run", .peer = {9}},
-                              .names = {},
-                              .until = kNow + absl::Hours(1),
-                              .life = absl::Hours(1)},
-                             kNow)
-                  .value()) {
-    Require(made.ok() && desk.Claim().ok(), "a desk can be opened");
-  }
-  std::string path;
-  absl::Status made;
-  JoinDesk desk;
-  JoinToken token;
-};
-
-// A newcomer's id, proof and request; a bit each says that the first two are
-// right.
-void SigningRequestBytes(Bytes input) {
-  static Desk& desk = *new Desk;
-  (void)CheckSigningRequest(AbslText(input));
-  Input in(input);
-  const uint8_t right = in.Byte();
-  std::string id(AbslText(in.TakePiece()));
-  std::string proof(AbslText(in.TakePiece()));
-  const Bytes request = in.Rest();
-  if (right & 1) id = desk.token.id;
-  if (right & 2) proof = ProveJoin(desk.token.secret, id, AbslText(request));
-  const auto admitted = desk.desk.Admit(id, AbslText(request), proof, kNow);
-  if (!admitted.ok()) return;
-  Require((right & 3) == 3, "who has no token gets nothing");
-  Require(CheckSigningRequest(AbslText(request)).ok(),
-          "only who has a key gets a certificate");
-  const auto issued = ReadCertificate(admitted->certificate);
-  Require(issued.ok() && issued->identity.peer == PeerId{9} &&
-              issued->identity.role == Role::kPeer,
-          "a request says nothing of whose certificate it is");
+// What a new machine brings to the authority; and two of it, as a request of
+// the topology service has.
+void SigningRequestText(Bytes input) {
+  const std::string pem = ToPem(input, "CERTIFICATE REQUEST");
+  (void)ReadSigningRequest(pem + pem);
+  const auto request = ReadSigningRequest(pem);
+  if (!request.ok()) return;
+  const Identity& asked = request->identity;
+  const auto again = ParseIdentity(ToUri(asked));
+  Require(again.ok() && *again == asked, "an identity has one spelling");
+  Require(asked.role != Role::kAuthority, "nobody asks to be the authority");
+  Require(request->signer_key.empty() == (asked.role != Role::kTopology),
+          "only the service signs");
+  const auto issued =
+      IssueFor(Authority(), request->key, asked, {}, kNow, absl::Hours(1));
+  Require(issued.ok(), "a key that was let through can be certified");
+  const auto read = ReadCertificate(*issued);
+  Require(read.ok() && read->identity == asked && !read->only_signs,
+          "a certificate says what was asked for");
 }
 
 }  // namespace
@@ -129,8 +91,7 @@ std::span<const Target> IdentityTargets() {
       {"certificate", CertificateText},
       {"revoked-list", RevokedList},
       {"identity", IdentityText},
-      {"join-token", TokenText},
-      {"signing-request", SigningRequestBytes}};
+      {"signing-request", SigningRequestText}};
   return kTargets;
 }
 

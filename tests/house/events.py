@@ -41,7 +41,7 @@ def named_by_tests():
 
 
 def of_services():
-    """Kinds of the service's and the desk's, and what is wrong with them."""
+    """Kinds of the service's, and what is wrong with them."""
     with open(OF_SERVICES, encoding="utf-8") as source:
         kinds = re.findall(r'^    \{"(\w+)",', source.read(), re.M)
     told = {k for top in ("runtime", "topology") for text in texts(top, ".cc")

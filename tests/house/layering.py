@@ -37,9 +37,7 @@ WALL_CLOCK = re.compile(r"absl::Now\b|system_clock::now|GPR_CLOCK_REALTIME")
 MAY_ASK_DATE = [
     "runtime/base/real_loop.cc",  # once, then the monotonic clock
     "runtime/identity/",  # how long certificates are good
-    "runtime/cli/certs",
-    "runtime/cli/issuer_client.cc",
-    "runtime/transport/grpc/tls.cc",
+    "runtime/cli/certs.cc",
     "runtime/daemon/peer_telling.cc",  # a log's line
     "runtime/service/main.cc",
 ]

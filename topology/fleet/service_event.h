@@ -1,6 +1,5 @@
-// What the topology service and a certificate desk tell of those they refuse
-// and of themselves: a name that stays, when, and what to do then; and how
-// often.
+// What the topology service tells of calls that it refuses and of itself: a
+// name that stays, when, and what to do then; and how often.
 //
 // A name that is not in this list does not compile.  They are in logs, in
 // `gossamer status --json` and in people's scripts.  Knows nothing of who
@@ -37,10 +36,6 @@ inline constexpr EventInfo kServiceEvents[] = {
      "a week, or a tenth of its life, or has ended; once a day",
      "`gossamer certs issue` again into its folder; nothing is to be "
      "restarted"},
-    {"certificate_given", "of a desk: a token has brought a newcomer in",
-     "`gossamer certs revoke`, if it was not meant"},
-    {"newcomer_refused", "of a desk: a token does not hold",
-     "another token, if it was meant; a firewall, if it goes on"},
     {"peer_refused", "a peer cannot be in this fleet, as it says",
      "the same release and configuration there"},
     {"peer_waits", "a peer cannot be in this fleet yet: it asks again",

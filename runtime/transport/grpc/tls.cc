@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
@@ -76,29 +75,6 @@ class RoleVerifier final : public tls::ExternalCertificateVerifier {
   const Role role_;
 };
 
-class DeskVerifier final : public tls::ExternalCertificateVerifier {
- public:
-  explicit DeskVerifier(std::string fingerprint)
-      : fingerprint_(std::move(fingerprint)) {}
-
-  bool Verify(tls::TlsCustomVerificationCheckRequest* request,
-              std::function<void(grpc::Status)>,
-              grpc::Status* status) override {
-    const grpc::string_ref chain = request->peer_cert_full_chain();
-    const absl::Status desk = CheckAuthorityChain({chain.data(), chain.size()},
-                                                  fingerprint_, absl::Now());
-    if (!desk.ok()) {
-      *status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                             std::string(desk.message()));
-    }
-    return true;
-  }
-  void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
-
- private:
-  const std::string fingerprint_;
-};
-
 }  // namespace
 
 TlsCredentials::TlsCredentials(std::shared_ptr<const CertificateFolder> folder)
@@ -132,31 +108,6 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentials::Channel(
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       tls::ExternalCertificateVerifier::Create<RoleVerifier>(folder_, role));
-  return tls::TlsCredentials(options);
-}
-
-std::shared_ptr<grpc::ServerCredentials> DeskCredentials(const KeyPair& desk) {
-  RequireTls13();
-  tls::TlsServerCredentialsOptions options(
-      std::make_shared<tls::StaticDataCertificateProvider>(
-          std::vector<tls::IdentityKeyCertPair>{
-              {.private_key = desk.key,
-               .certificate_chain = desk.certificate}}));
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  return tls::TlsServerCredentials(options);
-}
-
-std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
-    const std::string& fingerprint) {
-  RequireTls13();
-  tls::TlsChannelCredentialsOptions options;
-  // A newcomer has nothing to check a signature by: the verifier does, by the
-  // authority that comes with the certificate, if its fingerprint is right.
-  options.set_verify_server_certs(false);
-  options.set_check_call_host(false);
-  options.set_certificate_verifier(
-      tls::ExternalCertificateVerifier::Create<DeskVerifier>(fingerprint));
   return tls::TlsCredentials(options);
 }
 

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/identity/authority.h"
 #include "runtime/identity/certificate_folder.h"
 
 namespace gossamer {
@@ -35,13 +34,6 @@ class TlsCredentials {
   // Checks the files once a second.
   std::shared_ptr<grpc::experimental::FileWatcherCertificateProvider> provider_;
 };
-
-// Where newcomers call who have no certificate yet: `desk` is
-// AuthorityFolder::MakeDesk's.
-std::shared_ptr<grpc::ServerCredentials> DeskCredentials(const KeyPair& desk);
-// Refuses a server that is not the desk of the authority with `fingerprint`.
-std::shared_ptr<grpc::ChannelCredentials> NewcomerCredentials(
-    const std::string& fingerprint);
 
 // Returns the certificate that the other end of a call shows, which the run's
 // authority had issued, whether or not it is still valid.  Returns

@@ -1,5 +1,7 @@
 // gossamer certs as people meet it.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -17,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 class CertsTest : public Cli {
@@ -127,31 +130,6 @@ TEST_F(CertsTest, WhatHasEndedIsNotRevokedUnlessItIsNamed) {
   }
 }
 
-// A token that is left would let in whoever has stolen it.
-TEST_F(CertsTest, RevokingAPeerTakesItsUnusedTokens) {
-  Init();
-  ASSERT_EQ(Run("certs issue --ca ca --fleet 3 --out certs").code, 0);
-  const auto token = [&](int id) {
-    const Result made =
-        Run("certs token --json --ca ca --id " + std::to_string(id));
-    EXPECT_EQ(made.code, 0) << made.err;
-    return Json::parse(made.out)["id"].get<std::string>();
-  };
-  const std::string stolen = token(3), new_one = token(4), other = token(2);
-  const Result revoked = Run("certs revoke --ca ca --id 3");
-  EXPECT_EQ(revoked.code, 0) << revoked.err;
-  EXPECT_THAT(revoked.out,
-              AllOf(HasSubstr("token " + stolen + " of peer 3 lets nobody in"),
-                    HasSubstr("revoked 1 certificate")));
-  EXPECT_EQ(Run("certs revoke --ca ca --token " + stolen).code, 2);
-  // One who has nothing else.
-  const Result cancelled = Run("certs revoke --ca ca --id 4");
-  EXPECT_EQ(cancelled.code, 0) << cancelled.err;
-  EXPECT_THAT(cancelled.out, HasSubstr("token " + new_one));
-  EXPECT_EQ(Run("certs revoke --ca ca --id 4").code, 2);
-  EXPECT_EQ(Run("certs revoke --ca ca --token " + other).code, 0);
-}
-
 TEST_F(CertsTest, RevocationsAtOnceAllCount) {
   Init();
   ASSERT_EQ(Run("certs issue --ca ca --fleet 8 --out certs").code, 0);
@@ -199,6 +177,141 @@ TEST_F(CertsTest, WrongInputsAreOneLineEach) {
   EXPECT_THAT(refusal("show"), AllOf(HasSubstr("--ca"), HasSubstr("--certs")));
   EXPECT_THAT(refusal("show --certs ca"), HasSubstr("cert.pem"));
   EXPECT_THAT(Run("certs --help").out, HasSubstr("examples:"));
+}
+
+// As the printed next steps say, between two folders that share nothing.
+TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
+  Init();
+  const Result asked = Run("certs request --id 9 --run r --out machine/certs");
+  ASSERT_EQ(asked.code, 0) << asked.err;
+  EXPECT_THAT(asked.out, AllOf(HasSubstr("gossamer://r/9"),
+                               HasSubstr("certs sign"), HasSubstr("--id 9"),
+                               HasSubstr("certs show --certs machine/certs")));
+  const std::string folder = folder_.path() + "/machine/certs";
+  struct stat info = {};
+  ASSERT_EQ(::stat((folder + "/key.pem").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_THAT(
+      ReadAll(folder + "/request.pem"),
+      AllOf(HasSubstr("CERTIFICATE REQUEST"), Not(HasSubstr("PRIVATE"))));
+  EXPECT_NE(Run("certs show --certs machine/certs").code, 0);
+  std::filesystem::copy(folder + "/request.pem",
+                        folder_.path() + "/request.pem");
+
+  // Nothing is signed that nobody has confirmed.
+  const Result seen =
+      Run("certs sign --ca ca --request request.pem --out answer");
+  EXPECT_EQ(seen.code, 2);
+  EXPECT_THAT(seen.err, AllOf(HasSubstr("asks for gossamer://r/9"),
+                              HasSubstr("SHA-256"), HasSubstr("add --id 9")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/answer"));
+  EXPECT_TRUE(Shown("--ca ca").empty());
+  const Result answered = Run(
+      "certs sign --ca ca --request request.pem --id 9 --out answer --for 12h "
+      "--name host.example");
+  ASSERT_EQ(answered.code, 0) << answered.err;
+  EXPECT_THAT(answered.out, HasSubstr("copy ca.pem, crl.pem, cert.pem"));
+  // Both have printed the same key.
+  const size_t at = answered.out.find("SHA-256 ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string digest = answered.out.substr(at, 8 + 64);
+  EXPECT_THAT(asked.out, HasSubstr(digest));
+  EXPECT_THAT(seen.err, HasSubstr(digest));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/answer/key.pem"));
+  std::filesystem::copy(folder_.path() + "/answer", folder);
+  const Json own = Shown("--certs machine/certs");
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0]["identity"], "gossamer://r/9");
+  EXPECT_EQ(own[0]["names"][0], "host.example");
+
+  // It is in the authority's book, and revoked like any other.
+  const Json all = Shown("--ca ca");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0]["serial"], own[0]["serial"]);
+  EXPECT_EQ(Run("certs revoke --ca ca --id 9 --publish machine/certs").code, 0);
+  EXPECT_THAT(Run("certs show --certs machine/certs").err,
+              HasSubstr("revoked"));
+}
+
+TEST_F(CertsTest, TheServiceAndPeopleAskAsPeersDo) {
+  Init();
+  for (const std::string role : {"topology", "operator"}) {
+    ASSERT_EQ(
+        Run("certs request --run r --role " + role + " --out " + role).code, 0);
+    const Result answered =
+        Run("certs sign --ca ca --request " + role + "/request.pem --role " +
+            role + " --out " + role);
+    EXPECT_EQ(answered.code, 0) << answered.err;
+    const Json own = Shown("--certs " + role);
+    EXPECT_EQ(own[0]["identity"], "gossamer://r/" + role);
+  }
+  // The service's has a key more, to sign views with.
+  EXPECT_EQ(Shown("--ca ca").size(), 3u);
+  // Before it ends it is renewed, of the same key.
+  const std::string key = ReadAll(folder_.path() + "/operator/key.pem");
+  ASSERT_EQ(
+      Run("certs request --run r --role operator --out operator --same-key")
+          .code,
+      0);
+  ASSERT_EQ(Run("certs sign --ca ca --request operator/request.pem --role "
+                "operator --out operator --days 2")
+                .code,
+            0);
+  EXPECT_EQ(ReadAll(folder_.path() + "/operator/key.pem"), key);
+  EXPECT_EQ(Run("certs show --certs operator").code, 0);
+}
+
+TEST_F(CertsTest, WrongRequestsAreOneLineEach) {
+  Init();
+  const auto refusal = [&](const std::string& arguments) {
+    const Result result = Run("certs " + arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+    return result.err;
+  };
+  ASSERT_EQ(Run("certs request --id 9 --run r --out nine").code, 0);
+  EXPECT_THAT(refusal("request --id 9 --run r --out nine"),
+              AllOf(HasSubstr("nine/key.pem"), HasSubstr("--same-key")));
+  EXPECT_THAT(refusal("request --id 9 --run r --out ca"),
+              HasSubstr("ca-key.pem"));
+  EXPECT_THAT(refusal("request --id 9 --run r --out none --same-key"),
+              HasSubstr("none/key.pem"));
+  EXPECT_THAT(refusal("request --run r --out x"), HasSubstr("--id"));
+  EXPECT_THAT(refusal("request --id 0 --run r --out x"), HasSubstr("from 1"));
+  EXPECT_THAT(refusal("request --id 9 --run a/b --out x"), HasSubstr("--run"));
+  EXPECT_THAT(refusal("request --id 9 --role operator --run r --out x"),
+              HasSubstr("--role"));
+
+  const std::string sign = "sign --ca ca --out answer --request ";
+  EXPECT_THAT(refusal(sign + "nine/request.pem --id 8"),
+              AllOf(HasSubstr("gossamer://r/9"), HasSubstr("gossamer://r/8")));
+  EXPECT_THAT(refusal(sign + "nine/request.pem --role operator"),
+              HasSubstr("gossamer://r/operator"));
+  ASSERT_EQ(Run("certs request --id 9 --run other --out other").code, 0);
+  EXPECT_THAT(refusal(sign + "other/request.pem --id 9"),
+              HasSubstr("gossamer://other/9"));
+  EXPECT_THAT(refusal(sign + "none.pem --id 9"), HasSubstr("none.pem"));
+  EXPECT_THAT(refusal(sign + "nine/key.pem --id 9"),
+              HasSubstr("no certificate request"));
+  Write("long.pem", std::string(9000, 'x'));
+  EXPECT_THAT(refusal(sign + "long.pem --id 9"), HasSubstr("9000 bytes"));
+  EXPECT_THAT(refusal("sign --ca nine --out answer --request "
+                      "nine/request.pem --id 9"),
+              HasSubstr("certs init"));
+  EXPECT_THAT(refusal(sign + "nine/request.pem --id 9 --name 'a b'"),
+              HasSubstr("host name"));
+  EXPECT_THAT(refusal(sign + "nine/request.pem --id 9 --for 3"),
+              HasSubstr("2m30s"));
+  ASSERT_EQ(Run("certs issue --ca ca --id 8 --out eight").code, 0);
+  EXPECT_THAT(refusal("sign --ca ca --out eight --request nine/request.pem "
+                      "--id 9"),
+              HasSubstr("eight/key.pem"));
+  // Of all this nothing was signed.
+  EXPECT_EQ(Shown("--ca ca").size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/answer"));
+  EXPECT_THAT(Run("certs request --help").out, HasSubstr("new machine"));
+  EXPECT_THAT(Run("certs sign --help").out, HasSubstr("new machine"));
 }
 
 TEST_F(CertsTest, AskingBeyondThisMachineNeedsThem) {

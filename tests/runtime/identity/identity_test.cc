@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "runtime/identity/authority.h"
 #include "runtime/identity/certificate.h"
-#include "runtime/identity/folder_lock.h"
+#include "runtime/identity/file_lock.h"
 #include "runtime/identity/openssl.h"
 #include "tests/runtime/identity/test_run.h"
 
@@ -464,8 +464,8 @@ TEST(AuthorityFolderTest, RevocationsAtOnceAllCount) {
     });
   }
   for (std::thread& person : people) person.join();
-  const AuthorityFolder authority = run.authority();
-  const auto trust = Trust::Create(authority.pem(), *authority.Crl());
+  const auto trust =
+      Trust::Create(*ReadPemFile(run.authority_path() + "/ca.pem"), run.Crl());
   ASSERT_TRUE(trust.ok()) << trust.status();
   EXPECT_EQ(trust->Revoked().size(), people.size() * kEach);
 }
@@ -486,7 +486,7 @@ TEST(AuthorityFolderTest, AListOfThousandsIsReadByEverybody) {
   const std::string four =
       *ReadPemFile(run.Certificates(run.Peer(4))->certificate_path());
   ASSERT_TRUE(run.authority().Revoke(Serials(5000), absl::Now()).ok());
-  ASSERT_GT(run.authority().Crl()->size(), 2 * kMaxPemBytes);
+  ASSERT_GT(run.Crl().size(), 2 * kMaxPemBytes);
   EXPECT_TRUE(folder->Check(four).ok());
   run.Revoke(run.Peer(4), {run.Peer(3)});
   EXPECT_THAT(folder->Check(four).status().message(), HasSubstr("revoked"));
@@ -498,32 +498,32 @@ TEST(AuthorityFolderTest, AListThatNobodyCouldReadIsNotWritten) {
   const TestRun run;
   const AuthorityFolder authority = run.authority();
   ASSERT_TRUE(authority.Revoke({"0a"}, absl::Now()).ok());
-  const std::string before = *authority.Crl();
+  const std::string before = run.Crl();
   const absl::Status refused = authority.Revoke(Serials(25000), absl::Now());
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("nothing was revoked"),
                                        HasSubstr("gossamer certs init")));
-  EXPECT_EQ(*authority.Crl(), before);
+  EXPECT_EQ(run.Crl(), before);
   EXPECT_TRUE(authority.Revoke({"0b"}, absl::Now()).ok());
   // What the README says of how many there is room for.
   EXPECT_TRUE(authority.Revoke(Serials(22000), absl::Now()).ok());
   EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
 }
 
-TEST(FolderLockTest, OneAtATimeHoldsIt) {
+TEST(FileLockTest, OneAtATimeHoldsIt) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/lock";
   {
-    const auto held = FolderLock::Take(file, absl::ZeroDuration());
+    const auto held = FileLock::Take(file, absl::ZeroDuration());
     ASSERT_TRUE(held.ok()) << held.status();
     const absl::Status refused =
-        FolderLock::Take(file, absl::Milliseconds(20)).status();
+        FileLock::Take(file, absl::Milliseconds(20)).status();
     EXPECT_TRUE(absl::IsDeadlineExceeded(refused)) << refused;
     EXPECT_THAT(std::string(refused.message()), HasSubstr(file));
   }
-  EXPECT_TRUE(FolderLock::Take(file, absl::ZeroDuration()).ok());
+  EXPECT_TRUE(FileLock::Take(file, absl::ZeroDuration()).ok());
   EXPECT_TRUE(absl::IsUnavailable(
-      FolderLock::Take(folder.path() + "/none/lock", absl::ZeroDuration())
+      FileLock::Take(folder.path() + "/none/lock", absl::ZeroDuration())
           .status()));
 }
 

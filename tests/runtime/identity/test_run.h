@@ -27,6 +27,10 @@ class TestRun {
     EXPECT_TRUE(made.ok()) << made;
   }
   std::string authority_path() const { return folder_.path() + "/ca"; }
+  // Its list of revoked certificates, PEM.
+  std::string Crl() const {
+    return ReadCrlFile(authority_path() + "/crl.pem").value_or("");
+  }
   AuthorityFolder authority() const {
     auto opened = AuthorityFolder::Open(authority_path());
     if (!opened.ok()) {

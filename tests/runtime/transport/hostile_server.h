@@ -28,18 +28,15 @@ inline grpc::ByteBuffer Bomb(size_t mebibytes) {
 
 class HostileServer {
  public:
-  explicit HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials =
-                             grpc::InsecureServerCredentials())
-      : HostileServer(credentials, Bomb(128), GRPC_COMPRESS_GZIP) {}
+  HostileServer() : HostileServer(Bomb(128), GRPC_COMPRESS_GZIP) {}
   explicit HostileServer(const std::string& answer, bool waits = false)
-      : HostileServer(grpc::InsecureServerCredentials(), ToBuffer(answer),
-                      GRPC_COMPRESS_NONE, waits) {}
-  HostileServer(std::shared_ptr<grpc::ServerCredentials> credentials,
-                grpc::ByteBuffer answer, grpc_compression_algorithm algorithm,
+      : HostileServer(ToBuffer(answer), GRPC_COMPRESS_NONE, waits) {}
+  HostileServer(grpc::ByteBuffer answer, grpc_compression_algorithm algorithm,
                 bool waits = false)
       : service_(std::move(answer), algorithm, waits) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
   }

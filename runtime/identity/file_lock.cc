@@ -1,4 +1,4 @@
-#include "runtime/identity/folder_lock.h"
+#include "runtime/identity/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -20,11 +20,11 @@ constexpr absl::Duration kPollEvery = absl::Milliseconds(2);
 
 }  // namespace
 
-// Looks again and again rather than to wait in the system: who stands still
-// with it must not hold up the others without a word.
-absl::StatusOr<FolderLock> FolderLock::Take(const std::string& file,
-                                            absl::Duration patience) {
-  FolderLock lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
+// Polls rather than waits in the system: a holder that stands still must not
+// block the others without a word.
+absl::StatusOr<FileLock> FileLock::Take(const std::string& file,
+                                        absl::Duration patience) {
+  FileLock lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
   if (lock.file_ < 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot open ", file, ": ", std::strerror(errno)));
@@ -44,15 +44,15 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& file,
   return lock;
 }
 
-FolderLock::FolderLock(FolderLock&& other) noexcept
+FileLock::FileLock(FileLock&& other) noexcept
     : file_(std::exchange(other.file_, -1)) {}
 
-FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(file_, other.file_);
   return *this;
 }
 
-FolderLock::~FolderLock() {
+FileLock::~FileLock() {
   if (file_ >= 0) ::close(file_);
 }
 
