@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/service/etcd_store.h"
+#include "runtime/service/etcd/etcd_store.h"
 #include "runtime/service/sqlite_store.h"
 
 namespace gossamer {

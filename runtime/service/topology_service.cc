@@ -124,14 +124,14 @@ void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
 }
 
 // The others may not have the list yet, and hear it as long as a view has it.
-void TopologyService::ExpelRevoked() {
+void TopologyService::EvictRevoked() {
   if (certificates_ == nullptr) return;
   const std::vector<std::string> revoked = certificates_->Revoked();
   MutexLock lock(&mu_);
   if (plane_ == nullptr) return;
   for (const auto& [peer, serial] : serials_) {
     if (!std::ranges::binary_search(revoked, serial)) continue;
-    plane_->Expel(
+    plane_->Evict(
         peer, absl::StrCat("its certificate is revoked (serial ", serial, ")"));
   }
 }
@@ -139,7 +139,7 @@ void TopologyService::ExpelRevoked() {
 absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   TellStrangers();
   TellTrust();
-  ExpelRevoked();
+  EvictRevoked();
   const absl::Status held = store_->Held();
   bool was_active = false;
   {

@@ -96,7 +96,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   void NoteSerial(const grpc::CallbackServerContext& context,
                   const absl::StatusOr<Certificate>& caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpelRevoked() ABSL_LOCKS_EXCLUDED(mu_);
+  void EvictRevoked() ABSL_LOCKS_EXCLUDED(mu_);
   void TellStrangers() ABSL_LOCKS_EXCLUDED(mu_);
   void TellTrust() ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -236,13 +236,13 @@ TEST(GoldenControlTest, AVersionInCommonIsSpokenAndNoneRefusedWithBoth) {
        {VersionRange{oldest - 1, oldest - 1}, {newest + 1, newest + 2}}) {
     r.versions = other;
     EXPECT_THAT(
-        std::string(fleet->Register(r, now).status().message()),
+        std::string((*fleet)->Register(r, now).status().message()),
         AllOf(
             HasSubstr(absl::StrCat("control protocol ", other.Text())),
             HasSubstr(absl::StrCat("the service ", kControlVersions.Text()))));
   }
   r.versions = {newest, newest + 3};  // a release to come
-  EXPECT_TRUE(fleet->Register(r, now).ok());
+  EXPECT_TRUE((*fleet)->Register(r, now).ok());
 }
 
 }  // namespace

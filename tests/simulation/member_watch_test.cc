@@ -50,7 +50,7 @@ class MemberWatchTest : public testing::Test {
   }
   std::string Remove(uint64_t id) {
     MemberRecord& m = record_.members[id - 1];
-    m.standing = Standing::kRemoved;
+    m.standing = Standing::kEvicted;
     m.in_view = false;
     ++m.removals;
     return watch_.Changed(record_, now_);

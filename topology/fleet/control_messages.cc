@@ -45,7 +45,7 @@ std::string_view NameOf(Standing standing) {
       return "joining";
     case Standing::kLeaving:
       return "leaving";
-    case Standing::kRemoved:
+    case Standing::kEvicted:
       return "removed";
     case Standing::kLeft:
       return "left";

@@ -26,14 +26,15 @@ constexpr size_t kCountBytes = 16;
 
 }  // namespace
 
-ControlPlane::ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log,
+ControlPlane::ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save,
+                           Clock clock, Log log,
                            std::shared_ptr<ServiceEvents> events)
     : clock_(std::move(clock)),
       log_(std::move(log)),
       save_(std::move(save)),
       fleet_(std::move(fleet)),
       survey_(kTurnLimit),
-      saved_(fleet_.record()),
+      saved_(fleet_->record()),
       events_(events ? events : std::make_shared<ServiceEvents>(log_)) {}
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
@@ -41,7 +42,7 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
     Clock clock, Log log, std::shared_ptr<ServiceEvents> events) {
   const bool resumed = stored && stored->view.epoch != 0;
   GOSSAMER_ASSIGN_OR_RETURN(
-      Fleet fleet,
+      std::unique_ptr<Fleet> fleet,
       Fleet::Create(std::move(options), std::move(stored), clock()));
   std::unique_ptr<ControlPlane> plane(
       new ControlPlane(std::move(fleet), std::move(save), std::move(clock),
@@ -57,14 +58,15 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
 
 ControlPlane::Progress ControlPlane::Tick() {
   const absl::Time now = clock_();
-  fleet_.Tick(now);
+  fleet_->Tick(now);
   survey_.Tick(now);
   TellNotes();
   // A save that failed is tried again at the next event or tick.
   Save().IgnoreError();
-  Progress progress{
-      .finished = fleet_.Finished(), .lost = fleet_.Lost(now), .unfinished = 0};
-  for (const FleetPeer& peer : fleet_.Snapshot(now).peers) {
+  Progress progress{.finished = fleet_->Finished(),
+                    .lost = fleet_->Lost(now),
+                    .unfinished = 0};
+  for (const FleetPeer& peer : fleet_->Snapshot(now).peers) {
     const bool member = peer.standing == Standing::kMember ||
                         peer.standing == Standing::kLeaving;
     progress.unfinished += member && !peer.finished;
@@ -74,15 +76,15 @@ ControlPlane::Progress ControlPlane::Tick() {
 }
 
 void ControlPlane::TellNotes() {
-  for (const std::string& note : fleet_.TakeNotes()) log_(note);
+  for (const std::string& note : fleet_->TakeNotes()) log_(note);
 }
 
 absl::Status ControlPlane::Save() {
   TellNotes();
-  if (fleet_.version() == saved_version_ || SeededBug("answer-unsaved")) {
+  if (fleet_->version() == saved_version_ || SeededBug("answer-unsaved")) {
     return absl::OkStatus();
   }
-  const absl::Status saved = save_(fleet_.record());
+  const absl::Status saved = save_(fleet_->record());
   if (!saved.ok()) {
     if (!std::exchange(unsaved_told_, true)) {
       events_->Tell("save_failed", std::string(saved.message()));
@@ -91,13 +93,13 @@ absl::Status ControlPlane::Save() {
   }
   if (std::exchange(unsaved_told_, false)) events_->Tell("saves_again", "");
   LogChanges(saved_);
-  saved_ = fleet_.record();
-  saved_version_ = fleet_.version();
+  saved_ = fleet_->record();
+  saved_version_ = fleet_->version();
   return absl::OkStatus();
 }
 
 void ControlPlane::LogChanges(const FleetRecord& before) {
-  const FleetRecord& after = fleet_.record();
+  const FleetRecord& after = fleet_->record();
   for (const MemberRecord& m : after.members) {
     const auto old =
         std::find_if(before.members.begin(), before.members.end(),
@@ -106,8 +108,8 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
     if (!known || old->boot_id != m.boot_id) {
       log_(absl::StrFormat("peer %d %s from %s (%d of %d)", m.id.value,
                            known ? "is back" : "registered",
-                           PlainText(m.address), fleet_.registered(),
-                           fleet_.options().expected));
+                           PlainText(m.address), fleet_->registered(),
+                           fleet_->options().expected));
     }
     if (m.finished && !(known && old->finished)) {
       const bool left = m.standing == Standing::kLeft;
@@ -139,9 +141,9 @@ void ControlPlane::LogStanding(const MemberRecord& before,
                                const MemberRecord& after) {
   const uint64_t id = after.id.value;
   switch (after.standing) {
-    case Standing::kRemoved:
+    case Standing::kEvicted:
       if (before.standing == Standing::kJoining) break;
-      log_(absl::StrCat("peer ", id, " is removed: ", WhyRemoved(after.id)));
+      log_(absl::StrCat("peer ", id, " is removed: ", WhyEvicted(after.id)));
       break;
     case Standing::kLeaving:
       log_(absl::StrFormat("peer %d leaves", id));
@@ -157,20 +159,21 @@ void ControlPlane::LogStanding(const MemberRecord& before,
   }
 }
 
-std::string ControlPlane::WhyRemoved(PeerId id) const {
-  std::string why = fleet_.WhyRemoved(id);
+std::string ControlPlane::WhyEvicted(PeerId id) const {
+  std::string why = fleet_->WhyEvicted(id);
   if (!why.empty()) return why;
   return absl::StrCat("no heartbeat for ",
-                      absl::FormatDuration(fleet_.options().lease),
+                      absl::FormatDuration(fleet_->options().lease),
                       ", and neighbours suspect it");
 }
 
 absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
-  if (run_id.empty() || run_id == fleet_.options().run_id) {
+  if (run_id.empty() || run_id == fleet_->options().run_id) {
     return absl::OkStatus();
   }
-  return absl::NotFoundError(absl::StrFormat(
-      "this service runs \"%s\", not \"%s\"", fleet_.options().run_id, run_id));
+  return absl::NotFoundError(
+      absl::StrFormat("this service runs \"%s\", not \"%s\"",
+                      fleet_->options().run_id, run_id));
 }
 
 absl::Status ControlPlane::Refuse(std::string_view call,
@@ -184,7 +187,7 @@ absl::Status ControlPlane::Refuse(std::string_view call,
 absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
                                     wire::RegisterResponse& response) {
   const Registration r = RegistrationOf(request);
-  const absl::StatusOr<PeerId> id = fleet_.Register(r, clock_());
+  const absl::StatusOr<PeerId> id = fleet_->Register(r, clock_());
   if (!id.ok()) {
     const std::string what = absl::StrCat("at ", PlainText(r.address), ": ",
                                           PlainText(id.status().message()));
@@ -197,11 +200,11 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   }
   GOSSAMER_RETURN_IF_ERROR(Save());
   response.set_peer_id(id->value);
-  response.set_registered(static_cast<uint32_t>(fleet_.registered()));
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
+  response.set_registered(static_cast<uint32_t>(fleet_->registered()));
+  response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   response.set_heartbeat_seconds(
-      absl::ToDoubleSeconds(fleet_.options().heartbeat));
-  response.set_service_generation(fleet_.record().generation);
+      absl::ToDoubleSeconds(fleet_->options().heartbeat));
+  response.set_service_generation(fleet_->record().generation);
   response.set_protocol_version(*kControlVersions.Agree(r.versions));
   return absl::OkStatus();
 }
@@ -213,12 +216,12 @@ absl::Status ControlPlane::Heartbeat(const wire::HeartbeatRequest& request,
   const absl::StatusOr<FleetHeartbeat> heartbeat = HeartbeatOf(request);
   if (!heartbeat.ok()) return Refuse(call, heartbeat.status());
   const absl::StatusOr<FleetAnswer> answer =
-      fleet_.Heartbeat(*heartbeat, clock_());
+      fleet_->Heartbeat(*heartbeat, clock_());
   if (!answer.ok()) return Refuse(call, answer.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
   Fill(*answer, response);
-  response.set_registered(static_cast<uint32_t>(fleet_.registered()));
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
+  response.set_registered(static_cast<uint32_t>(fleet_->registered()));
+  response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   Survey(request, response);
   return absl::OkStatus();
 }
@@ -236,7 +239,7 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
   }
   const std::optional<LinkSurvey::Task> task = survey_.TaskOf(peer);
   if (!task) return;
-  for (const MemberRecord& m : fleet_.record().members) {
+  for (const MemberRecord& m : fleet_->record().members) {
     if (m.id != task->other) continue;
     response.set_survey_number(task->number);
     response.set_survey_peer(m.id.value);
@@ -247,8 +250,8 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
 absl::Status ControlPlane::CheckSurvey(
     const wire::MeasureLinksRequest& request) const {
   GOSSAMER_RETURN_IF_ERROR(CheckRun(request.run_id()));
-  const View& view = fleet_.record().view;
-  if (view.epoch == 0 || fleet_.Finished()) {
+  const View& view = fleet_->record().view;
+  if (view.epoch == 0 || fleet_->Finished()) {
     return absl::FailedPreconditionError(
         "nobody trains: ways are measured between the members of a running "
         "fleet");
@@ -264,11 +267,11 @@ absl::Status ControlPlane::MeasureLinks(
     wire::LinkSurveyStatus& response) {
   const absl::Status can = CheckSurvey(request);
   if (!can.ok()) return Refuse("survey", can);
-  const View& view = fleet_.record().view;
+  const View& view = fleet_->record().view;
   if (request.start() && !survey_.running()) {
     std::vector<PeerId> members;
     for (const Member& m : view.members) members.push_back(m.id);
-    survey_.Start(std::move(members), fleet_.record().generation, clock_());
+    survey_.Start(std::move(members), fleet_->record().generation, clock_());
     log_(absl::StrCat("measures the ways between ", view.members.size(),
                       " members"));
   }
@@ -282,7 +285,7 @@ absl::Status ControlPlane::MeasureLinks(
       response.add_bytes_per_second(way ? way->bytes_per_second : -1);
     }
   }
-  for (const FleetPeer& peer : fleet_.Snapshot(clock_()).peers) {
+  for (const FleetPeer& peer : fleet_->Snapshot(clock_()).peers) {
     const double busy = peer.report.tempo.busy_seconds;
     if (std::isfinite(busy)) {
       response.set_busy_seconds(std::max(response.busy_seconds(), busy));
@@ -295,10 +298,10 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
                                      wire::FleetStatus& response) {
   const absl::Status run = CheckRun(request.run_id());
   if (!run.ok()) return Refuse("status", run);
-  const FleetSnapshot snapshot = fleet_.Snapshot(clock_());
-  response.set_run_id(fleet_.options().run_id);
-  response.set_expected(static_cast<uint32_t>(fleet_.options().expected));
-  response.set_view_epoch(fleet_.record().view.epoch);
+  const FleetSnapshot snapshot = fleet_->Snapshot(clock_());
+  response.set_run_id(fleet_->options().run_id);
+  response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
+  response.set_view_epoch(fleet_->record().view.epoch);
   // The answer must fit though all are in trouble: then the first ones say so.
   auto room = static_cast<size_t>(
       MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
@@ -316,9 +319,9 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
     response.set_consensus_distance(*snapshot.consensus_distance);
     response.set_consensus_round(snapshot.consensus_round);
   }
-  response.set_stop_round(fleet_.record().stop.round);
-  response.set_stop_committed(fleet_.record().stop.committed);
-  const FleetCounts& counts = fleet_.record().counts;
+  response.set_stop_round(fleet_->record().stop.round);
+  response.set_stop_committed(fleet_->record().stop.committed);
+  const FleetCounts& counts = fleet_->record().counts;
   response.set_suspicions(counts.suspicions);
   response.set_removals(counts.removals);
   response.set_returns(counts.returns);
@@ -332,7 +335,7 @@ absl::Status ControlPlane::Stop(const wire::StopRequest& request,
                                 wire::StopResponse& response) {
   const absl::Status run = CheckRun(request.run_id());
   if (!run.ok()) return Refuse("stop", run);
-  const absl::StatusOr<uint64_t> round = fleet_.RequestStop(clock_());
+  const absl::StatusOr<uint64_t> round = fleet_->RequestStop(clock_());
   if (!round.ok()) return Refuse("stop", round.status());
   GOSSAMER_RETURN_IF_ERROR(Save());
   response.set_stop_round(*round);

@@ -51,8 +51,8 @@ class ControlPlane {
   Progress Tick();
 
   // As of Fleet: durable with the next tick or answer.
-  void Expel(PeerId id, const std::string& why) {
-    fleet_.Expel(id, why, clock_());
+  void Evict(PeerId id, const std::string& why) {
+    fleet_->Evict(id, why, clock_());
   }
 
   absl::Status Register(const wire::RegisterRequest& request,
@@ -70,11 +70,11 @@ class ControlPlane {
   absl::Status MeasureLinks(const wire::MeasureLinksRequest& request,
                             wire::LinkSurveyStatus& response);
 
-  const Fleet& fleet() const { return fleet_; }
+  const Fleet& fleet() const { return *fleet_; }
 
  private:
-  ControlPlane(Fleet fleet, SaveRecord save, Clock clock, Log log,
-               std::shared_ptr<ServiceEvents> events);
+  ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save, Clock clock,
+               Log log, std::shared_ptr<ServiceEvents> events);
   absl::Status CheckRun(const std::string& run_id) const;
   // Tells of it and gives `why` back.
   absl::Status Refuse(std::string_view call, const absl::Status& why);
@@ -86,13 +86,13 @@ class ControlPlane {
   absl::Status Save();
   void LogChanges(const FleetRecord& before);
   void LogStanding(const MemberRecord& before, const MemberRecord& after);
-  std::string WhyRemoved(PeerId id) const;
+  std::string WhyEvicted(PeerId id) const;
   void TellNotes();
 
   const Clock clock_;
   const Log log_;
   const SaveRecord save_;
-  Fleet fleet_;
+  std::unique_ptr<Fleet> fleet_;
   LinkSurvey survey_;
   FleetRecord saved_;
   uint64_t saved_version_ = 0;

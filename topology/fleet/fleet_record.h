@@ -1,6 +1,7 @@
 // What a Fleet keeps, hears and answers: plain values.
 //
-// Knows nothing of what is decided from them, of messages or of files.
+// This header knows nothing of what is decided from them, of messages or of
+// files.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
@@ -21,43 +22,46 @@
 
 namespace gossamer {
 
-// Where a peer stands with the fleet.
+// A peer's state in the fleet; README.md has the transitions.
 enum class Standing : uint8_t {
   kMember,   // of the view, or of the first one
   kJoining,  // has registered with a fleet under way, in no view yet
   kLeaving,  // a departure of the view
-  kRemoved,  // was silent and suspected: in no view until it registers again
+  kEvicted,  // evicted: in no view until it registers again
   kLeft,     // has gone in good order
 };
 
-// What must survive a restart of the service.
+// The part of a member that survives a restart of the service.
 struct MemberRecord {
   PeerId id;
   uint64_t boot_id = 0;
   std::string address;
   std::vector<uint64_t> checkpoint_rounds;
-  bool in_view = false;  // this life has been let into the view
-  // What this life starts from: the checkpoint that all or most have if they
-  // begin together, its own newest if it returns to a fleet that lives.
+  bool in_view = false;  // the view was made for this incarnation
+  // The round that this incarnation starts from: the checkpoint that all or
+  // most have if they begin together, its own newest if it returns to a fleet
+  // that trains.
   uint64_t resume_round = 0;
   bool finished = false;
   Standing standing = Standing::kMember;
-  // Of a life without parameters in a fleet that has some: it is let in once
-  // it has got them from members.
+  // An incarnation without parameters in a fleet that has some: it is admitted
+  // once it has got them from members.
   bool needs_parameters = false;
   uint64_t removals = 0;
   friend bool operator==(const MemberRecord&, const MemberRecord&) = default;
 };
 
+// A member, also one that leaves.
 inline bool OfTheFleet(const MemberRecord& m) {
   return m.standing == Standing::kMember || m.standing == Standing::kLeaving;
 }
-// `in_view` may still be true of one that has left.
+// `in_view` may still be true of a peer that has left.
 inline bool InTheView(const MemberRecord& m) {
   return m.in_view && OfTheFleet(m);
 }
 
-// Of one member, what is not stored.
+// The part of a member that is not saved: what this incarnation of the service
+// has heard of it.
 struct LiveMember {
   absl::Time registered = absl::InfinitePast();
   absl::Time finished = absl::InfinitePast();
@@ -69,37 +73,47 @@ struct LiveMember {
   absl::Time may_return = absl::InfinitePast();
   absl::Time leaving_since = absl::InfiniteFuture();
   bool ready = false;
-  // By a view, as it says itself; the record may be of an old disk.
+  // It trains by a view, as it says itself; the record may be of an old disk.
   bool trains = false;
   bool has_parameters = false;   // when it registered
-  bool registered_here = false;  // with this life of the service
+  bool registered_here = false;  // with this incarnation of the service
   // Since when it has renewed its lease and has trained by a view that has it.
   absl::Time well_since = absl::InfiniteFuture();
-  int short_lives = 0;  // before this one, Fleet::ShortLives
-  std::string why_removed;
+  int short_incarnations = 0;  // before this one, Removal
+  std::string why_evicted;
   // Sketches of the last rounds, oldest first.
   std::deque<std::pair<uint64_t, std::vector<double>>> sketches;
 };
 
-// What has happened to members since the run began.
+// Events of members since the run began.
 struct FleetCounts {
-  uint64_t suspicions = 0;  // times that one came under suspicion
+  uint64_t suspicions = 0;  // times that a member came under suspicion
   uint64_t removals = 0;
-  uint64_t returns = 0;  // of removed ones
+  uint64_t returns = 0;  // of evicted peers
   uint64_t joins = 0;
   uint64_t leaves = 0;
   friend bool operator==(const FleetCounts&, const FleetCounts&) = default;
 };
 
-struct FleetRecord {
-  uint64_t generation = 0;  // of this life of the service, Fleet::Create
+// What the roster keeps (Roster).
+struct RosterRecord {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<MemberRecord> members;  // by id
-  bool assembled = false;             // the view is of these members
-  View view;                          // epoch 0: none yet
-  StopState stop;
   FleetCounts counts;
+};
+
+// What the views keep (Views).
+struct ViewsRecord {
+  uint64_t generation = 0;  // of this incarnation of the service
+  bool assembled = false;   // the view is of the roster's members
+  View view;                // epoch 0: none yet
+};
+
+// What a service saves: the records of a fleet's parts.  Each part writes its
+// own alone.
+struct FleetRecord : RosterRecord, ViewsRecord {
+  StopState stop;  // of StopAgreement
 };
 
 struct Registration {

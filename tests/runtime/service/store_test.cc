@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runtime/service/sqlite_store.h"
-#include "tests/runtime/service/etcd_server.h"
+#include "tests/runtime/service/etcd/etcd_server.h"
 #include "tests/testing/temporary_folder.h"
 #include "topology/fleet/protocol.h"
 #include "topology/fleet/view_message.h"

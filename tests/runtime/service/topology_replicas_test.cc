@@ -14,9 +14,9 @@
 #include "gtest/gtest.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/cli/fleet_client.h"
-#include "runtime/service/etcd_store.h"
+#include "runtime/service/etcd/etcd_store.h"
 #include "runtime/service/topology_service.h"
-#include "tests/runtime/service/etcd_server.h"
+#include "tests/runtime/service/etcd/etcd_server.h"
 
 namespace gossamer {
 namespace {

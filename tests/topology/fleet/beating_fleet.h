@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,7 +27,7 @@ class BeatingFleet : public testing::Test {
     options_.run_id = "run";
     options_.expected = expected == 0 ? n : expected;
     options_.schedule.graph = graph;
-    fleet_.emplace(*Fleet::Create(options_, std::nullopt, now_));
+    fleet_ = *Fleet::Create(options_, std::nullopt, now_);
     for (int i = 1; i <= n; ++i) {
       ASSERT_TRUE(Register(i, 100 + i).ok());
       beats_[i] = Beat(i, 100 + i);
@@ -91,7 +92,7 @@ class BeatingFleet : public testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   FleetOptions options_;
-  std::optional<Fleet> fleet_;
+  std::unique_ptr<Fleet> fleet_;
   std::map<int, FleetHeartbeat> beats_;
   std::map<int, FleetAnswer> answers_;
 };

@@ -88,14 +88,14 @@ TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
 TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
   Assemble(4);
   Run(10);
-  fleet_->Expel({3}, "of this", now_);
+  fleet_->Evict({3}, "of this", now_);
   Run(1);
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4));
-  EXPECT_EQ(fleet_->WhyRemoved({3}), "of this");
+  EXPECT_EQ(fleet_->WhyEvicted({3}), "of this");
   EXPECT_TRUE(answers_[3].outside);
   const uint64_t version = fleet_->version();
-  fleet_->Expel({3}, "of this", now_);
-  fleet_->Expel({9}, "of this", now_);
+  fleet_->Evict({3}, "of this", now_);
+  fleet_->Evict({9}, "of this", now_);
   EXPECT_EQ(fleet_->version(), version);
   // It leaves, it waits to join.
   beats_.erase(3);
@@ -103,16 +103,16 @@ TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
   beats_[2].leaving = true;
   Run(3);
   ASSERT_TRUE(fleet_->record().view.DepartureOf({2}));
-  fleet_->Expel({2}, "of this", now_);
+  fleet_->Evict({2}, "of this", now_);
   EXPECT_THAT(fleet_->record().view.departures, IsEmpty());
   ASSERT_TRUE(Register(7, 107).ok());
-  fleet_->Expel({7}, "of this", now_);
+  fleet_->Evict({7}, "of this", now_);
   beats_[7] = Beat(7, 107);
   beats_[7].ready = true;
   Run(20);
   EXPECT_THAT(Members(), ElementsAre(1, 4));
   fleet_->TakeNotes();
-  for (int times = 0; times < 3; ++times) fleet_->Expel({4}, "of this", now_);
+  for (int times = 0; times < 3; ++times) fleet_->Evict({4}, "of this", now_);
   EXPECT_THAT(Members(), ElementsAre(1, 4));
   EXPECT_THAT(fleet_->TakeNotes(),
               ElementsAre(HasSubstr("peer 4 stays in the view, though of")));
@@ -120,7 +120,7 @@ TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
 
 TEST_F(FleetDeparturesTest, AFleetThatBeginsWaitsForAnotherThanWhoIsExpelled) {
   Assemble(3, "ring", 4);
-  fleet_->Expel({3}, "of this", now_);
+  fleet_->Evict({3}, "of this", now_);
   EXPECT_EQ(fleet_->registered(), 2);
   beats_.erase(3);
   for (const int id : {3, 4}) ASSERT_TRUE(Register(id, 200 + id).ok());
@@ -173,7 +173,7 @@ TEST_F(FleetDeparturesTest, LeasesCountOnlyOnceTheServiceHasBeenUpForOne) {
   beats_.erase(3);
   Suspect(2, {{3}});
   Suspect(4, {{3}});
-  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   Run(4);
   EXPECT_EQ(Members().size(), 4);
   Run(1);

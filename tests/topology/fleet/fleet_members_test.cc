@@ -117,7 +117,7 @@ TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
   const absl::Status refused = ShortLife(204);
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_THAT(Members(), ElementsAre(1, 2, 4, 5));
-  EXPECT_THAT(fleet_->WhyRemoved({3}), HasSubstr("3 lives in a row"));
+  EXPECT_THAT(fleet_->WhyEvicted({3}), HasSubstr("3 incarnations in a row"));
   EXPECT_TRUE(absl::IsUnavailable(ShortLife(205)));
   Run(20);
   EXPECT_THAT(Members(), ElementsAre(1, 4, 5, 7));
@@ -148,7 +148,7 @@ TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
   for (uint64_t life = 1; life <= 2; ++life) {
     ASSERT_TRUE(ShortLife(200 + life).ok());
   }
-  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   for (auto& [id, beat] : beats_) beat.view_epoch = 1;
   Run(1);
   for (uint64_t life = 3; life <= 5; ++life) {
@@ -319,7 +319,7 @@ TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
 TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
   Assemble(4);
   Run(10);
-  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
   beats_[3] = Beat(3, 203);
   Run(2);
@@ -332,7 +332,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
   Assemble(4);
   Run(10);
   beats_[4].round_begun = beats_[4].report.round = 20;
-  fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
+  fleet_ = *Fleet::Create(options_, fleet_->record(), now_);
   ASSERT_TRUE(Register(3, 203, false, {100, 190}).ok());
   now_ += absl::Milliseconds(1);
   ASSERT_TRUE(fleet_->Heartbeat(beats_[4], now_).ok());
@@ -407,10 +407,10 @@ TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
     gone.id = {id};
     gone.boot_id = 100 + id;
     gone.address = "a:1";
-    gone.standing = Standing::kRemoved;
+    gone.standing = Standing::kEvicted;
     full.members.push_back(gone);
   }
-  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  fleet_ = *Fleet::Create(options_, full, now_);
   Run(1);
   const auto kept = [this](uint64_t id) {
     return std::ranges::any_of(
@@ -422,7 +422,7 @@ TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
   EXPECT_EQ(fleet_->record().members.size(), kMost);
   EXPECT_TRUE(kept(5));
   options_.max_peers = 5;
-  fleet_.emplace(*Fleet::Create(options_, full, now_));
+  fleet_ = *Fleet::Create(options_, full, now_);
   Run(1);
   ASSERT_TRUE(Register(5000, 1).ok());
   EXPECT_EQ(fleet_->record().members.size(), kMost);

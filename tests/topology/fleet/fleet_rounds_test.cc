@@ -18,9 +18,7 @@ constexpr uint64_t kLong = 5'000'000;  // rounds since the first view
 
 class FleetRoundsTest : public BeatingFleet {
  protected:
-  void Restart() {
-    fleet_.emplace(*Fleet::Create(options_, fleet_->record(), now_));
-  }
+  void Restart() { fleet_ = *Fleet::Create(options_, fleet_->record(), now_); }
   // The fleet has trained on by one view.
   void SetRounds(uint64_t round) {
     for (auto& [id, beat] : beats_) {
@@ -111,7 +109,7 @@ TEST_F(FleetRoundsTest, NobodyStopsBeforeItIsKnownHowFarOneIs) {
   record.view.members.resize(1);
   record.view.departures = {{.id = {2}, .round = 2, .address = "host:2"},
                             {.id = {3}, .round = 2, .address = "host:3"}};
-  fleet_.emplace(*Fleet::Create(options_, record, now_));
+  fleet_ = *Fleet::Create(options_, record, now_);
   beats_[1].request_stop = true;
   EXPECT_FALSE(Hear(beats_[1]).stop.committed);
 }

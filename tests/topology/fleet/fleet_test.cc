@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ class FleetTest : public testing::Test {
   void Begin(int n, std::optional<FleetRecord> stored = std::nullopt) {
     auto fleet = Fleet::Create(Options(n), std::move(stored), now_);
     ASSERT_TRUE(fleet.ok()) << fleet.status();
-    fleet_.emplace(*std::move(fleet));
+    fleet_ = *std::move(fleet);
   }
   // Peers from 1 on, whose boot ids are their ids, with these checkpoints.
   void Gather(const std::vector<std::vector<uint64_t>>& rounds) {
@@ -84,7 +85,7 @@ class FleetTest : public testing::Test {
   }
 
   absl::Time now_ = kStart;
-  std::optional<Fleet> fleet_;
+  std::unique_ptr<Fleet> fleet_;
 };
 
 TEST_F(FleetTest, MakesTheViewOnceAllHaveRegistered) {
@@ -293,7 +294,7 @@ TEST_F(FleetTest, AFleetThatDiedWithItsServiceBeginsFromWhatItHas) {
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 5010));
   const FleetRecord stored = fleet_->record();
   now_ += absl::Hours(1);
-  fleet_.emplace(*Fleet::Create(fleet_->options(), stored, now_));
+  fleet_ = *Fleet::Create(fleet_->options(), stored, now_);
   for (int i = 1; i <= 3; ++i) {
     Registration r = Peer(i, 200 + i);
     r.checkpoint_rounds = {4800, 4900, 5000};
@@ -342,7 +343,7 @@ TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
 TEST_F(FleetTest, AFleetThatKeepsItsMembersTakesNobodyBackUnderWay) {
   FleetOptions options = Options(2);
   options.elastic = false;
-  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  fleet_ = *Fleet::Create(options, std::nullopt, now_);
   for (int i = 1; i <= 2; ++i) {
     ASSERT_TRUE(fleet_->Register(Peer(i, 100 + i), now_).ok());
   }
@@ -485,7 +486,7 @@ TEST_F(FleetTest, ConsensusDistanceIsOfTheLatestRoundAllHaveSketched) {
 TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   FleetOptions options = Options(2);
   options.overlap_steps = kAutoOverlap;
-  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  fleet_ = *Fleet::Create(options, std::nullopt, now_);
   for (int i : {1, 2}) {
     ASSERT_TRUE(fleet_->Register(Peer(i, 100 + i), now_).ok());
   }
@@ -516,7 +517,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
 TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   FleetOptions options = Options(1);
   options.overlap_steps = kAutoOverlap;
-  fleet_.emplace(*Fleet::Create(options, std::nullopt, now_));
+  fleet_ = *Fleet::Create(options, std::nullopt, now_);
   ASSERT_TRUE(fleet_->Register(Peer(1, 101), now_).ok());
   // The h in use once peer 1 is `rounds` into the view.
   const auto overlap = [&](uint64_t rounds, double exchange) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,7 +59,7 @@ class OldDiskTest : public testing::Test {
     options.lease = absl::Seconds(30);
     auto fleet = Fleet::Create(options, std::move(stored), now_);
     ASSERT_TRUE(fleet.ok()) << fleet.status();
-    fleet_.emplace(*std::move(fleet));
+    fleet_ = *std::move(fleet);
   }
   void Assemble(int n) {
     Begin(n);
@@ -106,7 +107,7 @@ class OldDiskTest : public testing::Test {
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
-  std::optional<Fleet> fleet_;
+  std::unique_ptr<Fleet> fleet_;
 };
 
 // Both would call their next view the same, and peers would keep apart.
@@ -253,7 +254,7 @@ TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
 TEST_F(OldDiskTest, WhoIsOutsideProposesNoStop) {
   Assemble(3);
   FleetRecord record = fleet_->record();
-  record.members[2].standing = Standing::kRemoved;
+  record.members[2].standing = Standing::kEvicted;
   record.members[2].in_view = false;
   record.view.members.pop_back();
   Begin(3, record);

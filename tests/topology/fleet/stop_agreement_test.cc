@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -69,7 +70,7 @@ struct World {
   World(int peers, RngKey key) : key(key) {
     options.expected = peers;
     options.lease = absl::Seconds(30);
-    fleet.emplace(*Fleet::Create(options, std::nullopt, now));
+    fleet = *Fleet::Create(options, std::nullopt, now);
     for (int i = 1; i <= peers; ++i) {
       const uint64_t id = static_cast<uint64_t>(i);
       trainers.push_back({.id = id, .boot = 100 + id, .stop = {}});
@@ -105,14 +106,14 @@ struct World {
 
   void Restart() {
     const FleetRecord kept = fleet->record();
-    fleet.emplace(*Fleet::Create(options, kept, now));
+    fleet = *Fleet::Create(options, kept, now);
   }
 
   FleetOptions options;
   RngKey key;
   uint64_t draws = 0;
   absl::Time now = kStart;
-  std::optional<Fleet> fleet;
+  std::unique_ptr<Fleet> fleet;
   std::vector<Trainer> trainers;
   std::optional<uint64_t> committed;
 };
@@ -247,7 +248,7 @@ TEST(StopAgreementTest, AFrozenServiceBelievesTheOthersAlive) {
 TEST(StopAgreementTest, NoStopBeforeThereIsAView) {
   auto fleet = Fleet::Create({}, std::nullopt, kStart);
   ASSERT_TRUE(fleet.ok());
-  EXPECT_EQ(fleet->RequestStop(kStart).status().code(),
+  EXPECT_EQ((*fleet)->RequestStop(kStart).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/service/etcd_client.h"
+#include "runtime/service/etcd/etcd_client.h"
 
 #include <grpcpp/grpcpp.h>
 

@@ -1,7 +1,7 @@
 // Who may save where several share an etcd, and what is said of one that does
 // not do.
 
-#include "runtime/service/etcd_store.h"
+#include "runtime/service/etcd/etcd_store.h"
 
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/runtime/service/etcd_server.h"
+#include "tests/runtime/service/etcd/etcd_server.h"
 
 namespace gossamer {
 namespace {

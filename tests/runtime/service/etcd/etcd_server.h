@@ -1,8 +1,8 @@
 // A real etcd of one member, on free ports of loopback and in a folder of its
 // own; gone with the test, also if that dies.
 
-#ifndef GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_SERVER_H_
-#define GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_SERVER_H_
+#ifndef GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_ETCD_SERVER_H_
+#define GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_ETCD_SERVER_H_
 
 #include <sys/types.h>
 
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/service/etcd_client.h"
+#include "runtime/service/etcd/etcd_client.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace gossamer {
@@ -43,4 +43,4 @@ class EtcdServer {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_SERVER_H_
+#endif  // GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_ETCD_SERVER_H_

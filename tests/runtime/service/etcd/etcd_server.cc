@@ -1,4 +1,4 @@
-#include "tests/runtime/service/etcd_server.h"
+#include "tests/runtime/service/etcd/etcd_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 //
 // Knows nothing of what is kept there.
 
-#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_
-#define GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_
+#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_
+#define GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_
 
 #include <cstdint>
 #include <memory>
@@ -57,4 +57,4 @@ class EtcdClient {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_CLIENT_H_
+#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_

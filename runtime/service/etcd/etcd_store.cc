@@ -1,4 +1,4 @@
-#include "runtime/service/etcd_store.h"
+#include "runtime/service/etcd/etcd_store.h"
 
 #include <time.h>
 

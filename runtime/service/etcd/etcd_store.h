@@ -9,8 +9,8 @@
 //
 // Knows nothing of what the record means.
 
-#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_
-#define GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_
+#ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_STORE_H_
+#define GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_STORE_H_
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "algorithms/base/mutex.h"
-#include "runtime/service/etcd_client.h"
+#include "runtime/service/etcd/etcd_client.h"
 #include "runtime/service/store.h"
 
 namespace gossamer {
@@ -85,4 +85,4 @@ class EtcdStore final : public Store {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_STORE_H_
+#endif  // GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_STORE_H_

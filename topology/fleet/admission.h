@@ -1,0 +1,85 @@
+// When an incarnation that has registered is let into a view: together with all
+// others into the first one, or into one that follows.
+//
+// Knows nothing of why a peer waits, and of who gives it parameters (Donors).
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_ADMISSION_H_
+#define GOSSAMER_TOPOLOGY_FLEET_ADMISSION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "topology/fleet/departures.h"
+#include "topology/fleet/fleet_notes.h"
+#include "topology/fleet/fleet_options.h"
+#include "topology/fleet/fleet_sizes.h"
+#include "topology/fleet/roster.h"
+#include "topology/fleet/stop_agreement.h"
+#include "topology/fleet/views.h"
+
+namespace gossamer {
+
+class Admission {
+ public:
+  // If all incarnations of a fleet end, those that come back wait so long for
+  // the next one of them.
+  static constexpr absl::Duration kAbsent = absl::Minutes(2);
+
+  // All of them outlive this object.
+  Admission(const FleetOptions& options, Roster& roster,
+            const Progress& progress, Views& views,
+            const Departures& departures, StopAgreement& stop,
+            FleetSizes& sizes, FleetNotes& notes)
+      : options_(options),
+        roster_(roster),
+        progress_(progress),
+        views_(views),
+        departures_(departures),
+        stop_(stop),
+        sizes_(sizes),
+        notes_(notes) {}
+
+  // Lets registered incarnations into a view as soon as it is known how.
+  void Settle(absl::Time now);
+  // Of the peers that wait to join and have a lease, as many as the fleet can
+  // have, by id.
+  std::vector<PeerId> Joining(absl::Time now);
+  // kFailedPrecondition: `m` waits in a fleet that admits nobody under way.
+  absl::Status CheckAdmissible(const MemberRecord& m) const;
+  // The run that `m` waits for is over, and no other one has begun.
+  bool EndedWithout(const MemberRecord& m, absl::Time now) const;
+
+ private:
+  // A peer goes on with parameters, so others may train by a view that is not
+  // known yet.
+  bool AwaitsView(absl::Time now) const;
+  // It waits for a view and has what it takes.
+  bool MayBeAdmitted(const MemberRecord& m) const;
+  void BeginTogether();
+  // Without the members that have been silent for too long.
+  void BeginWithoutAbsent(absl::Time now);
+  void AdmitWaiting(absl::Time now);
+  // Both are true if another view has to follow.  Members that have come back:
+  bool AdmitReturned(uint64_t from_round, absl::Time now);
+  // Peers that join, if all members train by the present view:
+  bool AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,
+                    absl::Time now);
+  // Keeps as many of `joining` as the fleet can have.
+  void Trim(std::vector<PeerId>& joining);
+
+  const FleetOptions& options_;
+  Roster& roster_;
+  const Progress& progress_;
+  Views& views_;
+  const Departures& departures_;
+  StopAgreement& stop_;
+  FleetSizes& sizes_;
+  FleetNotes& notes_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_ADMISSION_H_

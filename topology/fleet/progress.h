@@ -1,0 +1,51 @@
+// How far the members of a fleet are, and from which round on something new
+// can hold for all of them.
+//
+// Answers from what the roster has heard; keeps nothing.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_
+#define GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "topology/fleet/roster.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+// Rounds that one member can be ahead of all others: hours of training.
+inline constexpr uint64_t kMostAhead = 1'000'000;
+
+class Progress {
+ public:
+  // All of them outlive this object; `view` is the present one.
+  Progress(const Roster& roster, const View& view, absl::Duration heartbeat)
+      : roster_(roster), view_(view), heartbeat_(heartbeat) {}
+
+  // Rounds of the members, the largest first, without one that cannot be.
+  std::vector<uint64_t> Rounds() const;
+  uint64_t MaxRound() const;
+  // The largest that two members with a lease have got to; of two members, the
+  // largest.
+  uint64_t FleetRound(absl::Time now) const;
+  // The first round that no member begins before it hears of what is decided
+  // now, and not before the present view begins.
+  uint64_t FutureRound() const;
+  // Seconds of a round without waiting at the slowest member; 0: not known.
+  double SlowestBusy() const;
+
+ private:
+  uint64_t RoundOf(const MemberRecord& m) const;
+  // The largest round in which `m` can be.
+  uint64_t MostOf(const MemberRecord& m, absl::Time now) const;
+
+  const Roster& roster_;
+  const View& view_;
+  const absl::Duration heartbeat_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_PROGRESS_H_

@@ -1,0 +1,114 @@
+#include "topology/fleet/registrar.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "topology/fleet/protocol.h"
+
+namespace gossamer {
+
+absl::Status Registrar::Check(const Registration& r, bool first) const {
+  if (!kControlVersions.Agree(r.versions)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer speaks control protocol %s, the service %s; install releases "
+        "that have one in common",
+        r.versions.Text(), kControlVersions.Text()));
+  }
+  if (r.run_id != options_.run_id) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("this service runs \"%s\", not \"%s\"; check --run and "
+                        "the service's address",
+                        options_.run_id, r.run_id));
+  }
+  if (r.boot_id == 0 || r.address.empty() ||
+      r.address.size() > kMaxAddressBytes ||
+      r.checkpoint_rounds.size() > kMaxCheckpointRounds) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "register: needs a boot id, an address of 1 to %d characters and at "
+        "most %d checkpoint rounds",
+        kMaxAddressBytes, kMaxCheckpointRounds));
+  }
+  for (uint64_t round : r.checkpoint_rounds) {
+    if (round > kMaxRound) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "register: checkpoint round ", round, " is out of range"));
+    }
+  }
+  const uint64_t configuration =
+      first ? options_.configuration_hash : roster_.configuration_hash();
+  if (configuration != 0 && r.configuration_hash != configuration) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's configuration %016x is not the run's %016x; start all "
+        "peers from the same configuration file",
+        r.configuration_hash, configuration));
+  }
+  if (!first && r.layout_fingerprint != roster_.layout_fingerprint()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the peer's parameter layout %016x is not the run's %016x; it has "
+        "another model, width or version",
+        r.layout_fingerprint, roster_.layout_fingerprint()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Registrar::CheckGathering(const Registration& r,
+                                       bool known) const {
+  if (!known && views_.Finished() && r.has_parameters) {
+    return absl::FailedPreconditionError(
+        "the run has ended without this peer; start it anew for another");
+  }
+  if (known || roster_.registered() < options_.expected) {
+    return absl::OkStatus();
+  }
+  if (options_.elastic) {
+    return absl::UnavailableError(absl::StrFormat(
+        "the run waits to begin with its %d peers, which have registered; "
+        "another peer joins once it is under way",
+        options_.expected));
+  }
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "the run already has its %d peers; a returning peer must give its "
+      "--id, a larger fleet needs --peers",
+      options_.expected));
+}
+
+absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
+                                 absl::Time now) const {
+  const bool known = roster_.Find(member.id) != nullptr;
+  if (!views_.assembled() || views_.Finished()) return CheckGathering(r, known);
+  // The checkpoint of a peer that is no member may be of another fleet, or of
+  // an incarnation that never trained.
+  const bool goes_on = known && member.standing == Standing::kMember &&
+                       !r.checkpoint_rounds.empty();
+  member.needs_parameters = !r.has_parameters && !goes_on;
+  // The view that it trains by is not newer than the present one, which is
+  // without it: it hears that it is outside, and comes as another incarnation.
+  if (!known && r.trains && r.view) {
+    member.standing = Standing::kEvicted;
+    return absl::OkStatus();
+  }
+  if (known && member.standing == Standing::kMember) return absl::OkStatus();
+  if (member.standing == Standing::kLeaving) {
+    member.standing = Standing::kEvicted;
+  }
+  if (known && now < roster_.live(member.id).may_return) {
+    return absl::UnavailableError(absl::StrFormat(
+        "peer %d was removed %d times; it may return in %s", member.id.value,
+        member.removals,
+        absl::FormatDuration(roster_.live(member.id).may_return - now)));
+  }
+  const int members = roster_.registered();
+  const bool named = options_.schedule.graph == "edge-list";
+  if (!options_.elastic || members >= sizes_.Most() || (named && !known)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the run already has its %d peers; a returning peer must give its "
+        "--id, a larger fleet needs another graph, --max-peers or --peers",
+        members));
+  }
+  // It waits until the fleet can have it, perhaps together with others.
+  member.standing = Standing::kJoining;
+  return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,169 @@
+#include "topology/fleet/removal.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+namespace {
+
+// A member that is evicted for the second time waits so long before it may
+// return, and twice as long each time after.
+constexpr absl::Duration kFirstWait = absl::Seconds(2);
+constexpr uint64_t kMaxDoublings = 5;
+// A member after so many short incarnations in a row is not admitted at once.
+constexpr int kMostShortIncarnations = 3;
+// A member that has trained in the view for so long begins with a clean record.
+constexpr absl::Duration kQuarantine = absl::Minutes(10);
+
+absl::Duration WaitOf(uint64_t removals) {
+  if (removals < 2) return absl::ZeroDuration();
+  return kFirstWait * static_cast<double>(
+                          uint64_t{1} << std::min(removals - 2, kMaxDoublings));
+}
+
+}  // namespace
+
+std::vector<PeerId> Removal::Silent(absl::Time now) {
+  std::vector<PeerId> silent;
+  for (MemberRecord& m : roster_.members()) {
+    if (!roster_.Lost(m, now) && !SeededBug("remove-with-lease")) continue;
+    if (m.standing == Standing::kJoining) {
+      m.standing = Standing::kEvicted;
+      roster_.Changed();
+    }
+    if (!OfTheFleet(m) || m.finished) continue;
+    if (suspicion_.Confirmed(m.id, now)) silent.push_back(m.id);
+  }
+  return silent;
+}
+
+void Removal::EvictSilent(absl::Time now) {
+  if (!views_.assembled()) return;
+  const auto members = std::ranges::count_if(
+      roster_.members(),
+      [](const MemberRecord& m) { return m.standing == Standing::kMember; });
+  std::vector<PeerId> silent = Silent(now);
+  const auto leaving = [this](PeerId id) {
+    return roster_.Find(id)->standing == Standing::kLeaving;
+  };
+  while (!silent.empty()) {
+    const auto rest = members - static_cast<long>(silent.size()) +
+                      std::ranges::count_if(silent, leaving);
+    if (sizes_.CanHave(static_cast<int>(rest),
+                       absl::StrCat(PeersText(silent), " stays in the view"))) {
+      break;
+    }
+    silent.pop_back();
+  }
+  if (silent.empty()) return;
+  for (const PeerId id : silent) {
+    PutOut(*roster_.Find(id), "", absl::ZeroDuration(), now);
+  }
+  views_.Renew();
+}
+
+void Removal::PutOut(MemberRecord& m, const std::string& why,
+                     absl::Duration least, absl::Time now) {
+  m.standing = Standing::kEvicted;
+  m.in_view = false;
+  LiveMember& live = roster_.live(m.id);
+  live.why_evicted = why;
+  live.may_return = now + std::max(least, WaitOf(++m.removals));
+  ++roster_.counts().removals;
+  roster_.Changed();
+}
+
+// The rounds of the others are known first: they train by the view that comes
+// of it.
+void Removal::Evict(PeerId id, const std::string& why, absl::Time now) {
+  MemberRecord* const m = roster_.Find(id);
+  if (m == nullptr || m->finished || !roster_.HeardAll(now)) return;
+  if (m->standing == Standing::kJoining) {
+    m->standing = Standing::kEvicted;
+    roster_.Changed();
+  }
+  if (!OfTheFleet(*m)) return;
+  if (!views_.assembled()) {
+    // The first view waits for another peer.
+    roster_.Erase(id);
+    roster_.Changed();
+    return;
+  }
+  const auto others =
+      std::ranges::count_if(roster_.members(), [id](const MemberRecord& o) {
+        return o.standing == Standing::kMember && o.id != id;
+      });
+  if (m->standing == Standing::kMember &&
+      !sizes_.CanHave(
+          static_cast<int>(others),
+          absl::StrCat(PeersText({id}), " stays in the view, though ", why))) {
+    return;
+  }
+  PutOut(*m, why, absl::ZeroDuration(), now);
+  views_.Renew();
+}
+
+int Removal::ShortIncarnations(const MemberRecord& m) const {
+  const LiveMember& live = roster_.live(m.id);
+  if (live.well_since != absl::InfiniteFuture()) return 0;
+  // An incarnation that the service before this one admitted may have trained.
+  return live.short_incarnations + (m.in_view && live.registered_here ? 1 : 0);
+}
+
+// Each of its incarnations is another view, and none of them is one that all
+// train by: no peer could join or leave.  A member without which no other one
+// trains is not put out.
+void Removal::Quarantine(const MemberRecord& m, absl::Time now) {
+  const int incarnations = ShortIncarnations(m);
+  if (!views_.assembled() || m.standing != Standing::kMember ||
+      incarnations < kMostShortIncarnations || !roster_.HeardAll(now)) {
+    return;
+  }
+  int others = 0;
+  bool trains = false;
+  for (const MemberRecord& o : roster_.members()) {
+    if (o.standing != Standing::kMember || o.id == m.id) continue;
+    ++others;
+    // A member that was in the view before this incarnation of the service may
+    // not have begun by the newest, for another one comes again and again.
+    const LiveMember& live = roster_.live(o.id);
+    trains |= InTheView(o) && !o.finished && roster_.HasLease(o, now) &&
+              (live.well_since != absl::InfiniteFuture() ||
+               (!live.registered_here && live.trains));
+  }
+  if (!trains || !sizes_.CanHave(others, absl::StrCat(PeersText({m.id}),
+                                                      " stays in the view"))) {
+    return;
+  }
+  PutOut(*roster_.Find(m.id),
+         absl::StrCat(incarnations,
+                      " incarnations in a row ended before they trained"),
+         kFirstWait, now);
+  roster_.live(m.id).short_incarnations = incarnations;
+  views_.Renew();
+}
+
+void Removal::OnRoundBegun(const MemberRecord& m, uint64_t round,
+                           absl::Time now) {
+  LiveMember& live = roster_.live(m.id);
+  if (!InTheView(m) || round < views_.view().from_round) return;
+  if (live.well_since == absl::InfiniteFuture() || !roster_.HasLease(m, now)) {
+    live.well_since = now;
+  }
+}
+
+void Removal::EndQuarantines(absl::Time now) {
+  for (MemberRecord& m : roster_.members()) {
+    if (m.removals == 0 || !InTheView(m) || !roster_.HasLease(m, now) ||
+        now - roster_.live(m.id).well_since < kQuarantine) {
+      continue;
+    }
+    m.removals = 0;
+    roster_.Changed();
+  }
+}
+
+}  // namespace gossamer

@@ -1,0 +1,60 @@
+// How members are put out of a fleet without their asking: the silent and
+// suspected, the expelled, and those whose incarnations keep ending early; and
+// how long each of them waits before it may return.
+//
+// Knows nothing of departures in good order and of how peers are admitted.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_
+#define GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "topology/fleet/fleet_sizes.h"
+#include "topology/fleet/roster.h"
+#include "topology/fleet/suspicion.h"
+#include "topology/fleet/views.h"
+
+namespace gossamer {
+
+class Removal {
+ public:
+  // All of them outlive this object.
+  Removal(Roster& roster, Views& views, const Suspicion& suspicion,
+          FleetSizes& sizes)
+      : roster_(roster), views_(views), suspicion_(suspicion), sizes_(sizes) {}
+
+  // Evicts members that have lost their lease and that enough neighbours
+  // suspect, as far as the fleet can be without them.
+  void EvictSilent(absl::Time now);
+  // Evicts a member at once, whether or not it is heard, if the fleet can be
+  // without it.
+  void Evict(PeerId id, const std::string& why, absl::Time now);
+  // Another incarnation of `m` has come: evicts it if too many of those before
+  // were short and others train without it.
+  void Quarantine(const MemberRecord& m, absl::Time now);
+  // Incarnations of `m` in a row, the present one with them, that were let into
+  // a view and ended before they trained by it.
+  int ShortIncarnations(const MemberRecord& m) const;
+  // `m` reports the round it has begun; called before its lease is renewed.
+  void OnRoundBegun(const MemberRecord& m, uint64_t round, absl::Time now);
+  // Forgets the evictions of members that have trained in the view for long.
+  void EndQuarantines(absl::Time now);
+
+ private:
+  // From the next view on; it may return after `least` at the earliest.
+  void PutOut(MemberRecord& m, const std::string& why, absl::Duration least,
+              absl::Time now);
+  std::vector<PeerId> Silent(absl::Time now);
+
+  Roster& roster_;
+  Views& views_;
+  const Suspicion& suspicion_;
+  FleetSizes& sizes_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_REMOVAL_H_

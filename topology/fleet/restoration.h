@@ -1,0 +1,65 @@
+// How a service whose disk is older than its fleet, or lost, gets the view back
+// from a peer that trains by it.
+//
+// A view says as much as an older disk would, and the rest goes as with one.
+// Knows nothing of where views and records are kept.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
+#define GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "topology/fleet/fleet_notes.h"
+#include "topology/fleet/fleet_options.h"
+#include "topology/fleet/roster.h"
+#include "topology/fleet/stop_agreement.h"
+#include "topology/fleet/suspicion.h"
+#include "topology/fleet/views.h"
+
+namespace gossamer {
+
+class Restoration {
+ public:
+  // All of them outlive this object.
+  Restoration(const FleetOptions& options, Roster& roster, Suspicion& suspicion,
+              Views& views, StopAgreement& stop, FleetNotes& notes)
+      : options_(options),
+        roster_(roster),
+        suspicion_(suspicion),
+        views_(views),
+        stop_(stop),
+        notes_(notes) {}
+
+  // `r` brings a view that is newer than the present one.
+  bool HandsBack(const Registration& r) const;
+  // The peer says that it has such a view and is to register again with it:
+  // once, for what it says may be wrong.
+  bool CanHandBack(const FleetHeartbeat& heartbeat) const;
+  // Restores the fleet from the view that `r` hands back, if it does.
+  // kInvalidArgument: the view cannot be; kUnavailable: `r` trains in a fleet
+  // that is not known; kFailedPrecondition: its run is over.
+  absl::Status Restore(const Registration& r, absl::Time now);
+  // The run is forgotten: another one begins, or goes on that was not known.
+  void ForgetRun();
+
+ private:
+  absl::Status CheckHandedBack(const Registration& r) const;
+  void TakeView(const Registration& r, absl::Time now);
+  void EvictOutsiders(const View& view);
+  void TakeMember(PeerId id, const std::string& address, Standing standing,
+                  absl::Time now);
+
+  const FleetOptions& options_;
+  Roster& roster_;
+  Suspicion& suspicion_;
+  Views& views_;
+  StopAgreement& stop_;
+  FleetNotes& notes_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_RESTORATION_H_

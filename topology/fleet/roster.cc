@@ -1,0 +1,165 @@
+#include "topology/fleet/roster.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "algorithms/base/seeded_bug.h"
+#include "topology/graph.h"
+
+namespace gossamer {
+namespace {
+
+// Records that are kept, also of peers that are in no view.
+constexpr size_t kMaxRecords = 2 * kMaxPeers;
+constexpr size_t kSketchesKept = 8;
+
+}  // namespace
+
+// When members registered is not saved.  A member in no view yet still waits
+// for a heartbeat of a member that is in it.
+Roster::Roster(RosterRecord& record, absl::Duration lease, absl::Time now)
+    : record_(record), lease_(lease), started_(now), leases_from_(now) {
+  for (const MemberRecord& m : record_.members) live_[m.id].registered = now;
+}
+
+MemberRecord* Roster::Find(PeerId id) {
+  for (MemberRecord& m : record_.members) {
+    if (m.id == id) return &m;
+  }
+  return nullptr;
+}
+
+const MemberRecord* Roster::Find(PeerId id) const {
+  for (const MemberRecord& m : record_.members) {
+    if (m.id == id) return &m;
+  }
+  return nullptr;
+}
+
+void Roster::Put(MemberRecord member) {
+  auto& members = record_.members;
+  const auto at =
+      std::find_if(members.begin(), members.end(),
+                   [&](const MemberRecord& m) { return m.id >= member.id; });
+  if (at != members.end() && at->id == member.id) {
+    *at = std::move(member);
+    return;
+  }
+  const PeerId id = members.insert(at, std::move(member))->id;
+  if (members.size() <= kMaxRecords) return;
+  const auto gone = std::ranges::find_if(members, [id](const MemberRecord& m) {
+    return m.id != id && !OfTheFleet(m);
+  });
+  if (gone == members.end()) return;
+  live_.erase(gone->id);
+  members.erase(gone);
+}
+
+void Roster::Erase(PeerId id) {
+  live_.erase(id);
+  std::erase_if(record_.members,
+                [id](const MemberRecord& m) { return m.id == id; });
+}
+
+void Roster::Clear() {
+  record_.members.clear();
+  record_.counts = {};
+  live_.clear();
+}
+
+PeerId Roster::AssignId(const Registration& r) const {
+  std::set<PeerId> taken;
+  for (const MemberRecord& m : record_.members) {
+    if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
+    taken.insert(m.id);
+  }
+  PeerId id = r.peer_id;
+  if (id.value == 0) {
+    id.value = 1;
+    while (taken.contains(id)) ++id.value;
+  }
+  return id;
+}
+
+void Roster::TakeRunOf(const Registration& r) {
+  record_.configuration_hash = r.configuration_hash;
+  record_.layout_fingerprint = r.layout_fingerprint;
+}
+
+void Roster::Hear(const FleetHeartbeat& heartbeat, const MemberRecord& member,
+                  absl::Time now) {
+  LiveMember& live = live_[member.id];
+  live.round_begun = heartbeat.round_begun;
+  live.last_heard = now;
+  live.acknowledged_stop = heartbeat.acknowledged_stop;
+  live.report = heartbeat.report;
+  live.report.sketch.clear();
+  live.ready = heartbeat.ready;
+  live.trains = heartbeat.view_epoch != 0;
+  live.leaving_since = heartbeat.leaving ? std::min(live.leaving_since, now)
+                                         : absl::InfiniteFuture();
+  KeepSketch(heartbeat, live);
+}
+
+void Roster::KeepSketch(const FleetHeartbeat& heartbeat, LiveMember& live) {
+  const std::vector<double>& sketch = heartbeat.report.sketch;
+  const bool finite =
+      std::ranges::all_of(sketch, [](double s) { return std::isfinite(s); });
+  const uint64_t round = heartbeat.report.sketch_round;
+  if (sketch.empty() || !finite ||
+      (!live.sketches.empty() && live.sketches.back().first >= round)) {
+    return;
+  }
+  live.sketches.emplace_back(round, sketch);
+  if (live.sketches.size() > kSketchesKept) live.sketches.pop_front();
+}
+
+void Roster::Tick(absl::Time now) {
+  if (now - std::exchange(ticked_, now) > lease_ / 2) leases_from_ = now;
+}
+
+bool Roster::HasLease(const MemberRecord& m, absl::Time now) const {
+  return now - live(m.id).last_heard <= lease_;
+}
+
+// Leases count only once the service has been up for one, or has gone on for
+// one after it stood still: before that no peer had a chance to renew.
+bool Roster::Lost(const MemberRecord& m, absl::Time now) const {
+  return !HasLease(m, now) && now - ticked_ <= lease_ / 2 &&
+         (now - leases_from_ > lease_ || SeededBug("lease-from-start"));
+}
+
+std::vector<PeerId> Roster::Lost(absl::Time now) const {
+  std::vector<PeerId> lost;
+  for (const MemberRecord& m : record_.members) {
+    if (OfTheFleet(m) && !m.finished && Lost(m, now)) lost.push_back(m.id);
+  }
+  return lost;
+}
+
+bool Roster::HeardAll(absl::Time now) const {
+  return std::ranges::all_of(record_.members, [&](const MemberRecord& m) {
+    return !OfTheFleet(m) || !m.in_view || m.finished || Lost(m, now) ||
+           live(m.id).last_heard != absl::InfinitePast();
+  });
+}
+
+bool Roster::TrainsHere(const MemberRecord& m) const {
+  return OfTheFleet(m) && (m.in_view || live(m.id).trains);
+}
+
+bool Roster::AllFinished() const {
+  return std::ranges::all_of(record_.members, [](const MemberRecord& m) {
+    return m.finished || !OfTheFleet(m);
+  });
+}
+
+int Roster::registered() const {
+  return static_cast<int>(std::ranges::count_if(
+      record_.members, [](const MemberRecord& m) { return OfTheFleet(m); }));
+}
+
+}  // namespace gossamer

@@ -1,0 +1,56 @@
+// Which members their neighbours suspect, and whether enough of them do.
+//
+// Knows nothing of what becomes of a suspected member.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_SUSPICION_H_
+#define GOSSAMER_TOPOLOGY_FLEET_SUSPICION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/sparing.h"
+#include "topology/fleet/fleet_notes.h"
+#include "topology/fleet/roster.h"
+#include "topology/mixing_schedule.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+class Suspicion {
+ public:
+  // All of them outlive this object; `view` is the present one.
+  Suspicion(Roster& roster, const View& view, FleetNotes& notes)
+      : roster_(roster), view_(view), notes_(notes) {}
+
+  // Takes the suspicions of a heartbeat in place of that peer's last ones.
+  void Learn(const FleetHeartbeat& heartbeat, absl::Time now);
+  // Neighbours with a lease that suspect `id`.
+  int Suspecters(PeerId id, absl::Time now) const;
+  // Enough neighbours suspect `id` to evict it.
+  bool Confirmed(PeerId id, absl::Time now) const;
+  // Another run begins, or goes on that was not known.
+  void Clear() { noted_.clear(); }
+
+ private:
+  // Peers that may mix with `id` by the present view: where rows change, and
+  // where it is in none, all members.
+  std::set<PeerId> NeighborsOf(PeerId id) const;
+  int Needed(PeerId id, absl::Time now) const;
+
+  Roster& roster_;
+  const View& view_;
+  FleetNotes& notes_;
+  std::map<PeerId, Seldom> noted_;  // by the peer that suspects
+  // Of the view of that generation and epoch.
+  mutable std::unique_ptr<MixingSchedule> schedule_;
+  mutable std::pair<uint64_t, uint64_t> schedule_of_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_SUSPICION_H_

@@ -1,0 +1,181 @@
+#include "topology/fleet/views.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+namespace {
+
+bool HasCheckpoint(const MemberRecord& m, uint64_t round) {
+  return SeededBug("uncommon-checkpoint") ||
+         std::ranges::find(m.checkpoint_rounds, round) !=
+             m.checkpoint_rounds.end();
+}
+
+}  // namespace
+
+bool SameFleet(const View& view, bool assembled, const FleetOptions& o) {
+  // Members have come and gone since the first view.
+  const bool changed = o.elastic || !assembled;
+  return view.run_id == o.run_id && view.seed == o.seed &&
+         (changed || view.members.size() == static_cast<size_t>(o.expected)) &&
+         view.schedule == o.schedule;
+}
+
+View KnownView(const FleetHeartbeat& heartbeat) {
+  View known;
+  known.generation = heartbeat.view_generation;
+  known.epoch = heartbeat.view_epoch;
+  return known;
+}
+
+// A peer takes its first view as it begins.  Were that another one than its
+// neighbours began with, the payloads under way at their checkpoint would be
+// lost.  A member that only the service does not hear trains on by the view
+// that it has: by another one the others might wait for it.
+bool Views::Adopted(absl::Time now) const {
+  return std::ranges::all_of(roster_.members(), [&](const MemberRecord& m) {
+    if (m.standing != Standing::kMember || !m.in_view || m.finished) {
+      return true;
+    }
+    if (roster_.Lost(m, now)) return suspicion_.Suspecters(m.id, now) > 0;
+    const uint64_t begun = roster_.live(m.id).round_begun;
+    // A member that came back reads its checkpoint, and begins by the newest
+    // view.
+    const bool reads =
+        begun == 0 && view().epoch > 1 && m.resume_round != view().from_round;
+    return reads || begun >= view().from_round;
+  });
+}
+
+void Views::Take(View view) {
+  record_.view = std::move(view);
+  ++version_;
+}
+
+void Views::RenewFrom(uint64_t from_round) { Take(Next(from_round)); }
+
+View Views::Next(uint64_t from_round) const {
+  View next;
+  next.run_id = options_.run_id;
+  next.generation = record_.generation;
+  next.epoch = view().epoch + 1;
+  next.from_round = from_round;
+  for (const MemberRecord& m : roster_.members()) {
+    if (m.standing == Standing::kMember) {
+      next.members.push_back({.id = m.id, .address = m.address});
+    } else if (m.standing == Standing::kLeaving) {
+      next.departures.push_back(
+          {.id = m.id,
+           .round = view().DepartureOf(m.id).value_or(from_round),
+           .address = m.address});
+    }
+  }
+  next.schedule = options_.schedule;
+  next.seed = options_.seed;
+  next.gamma = options_.gamma;
+  next.overlap_steps = options_.overlap_steps;
+  if (next.overlap_steps == kAutoOverlap) {
+    next.overlap_steps = std::max(1, view().overlap_steps);
+  }
+  next.configuration_hash = roster_.configuration_hash();
+  return next;
+}
+
+void Views::BeginTogether() {
+  for (MemberRecord& m : roster_.members()) {
+    // A member that had begun to leave when the fleet ended has left.
+    if (m.standing == Standing::kLeaving) m.standing = Standing::kLeft;
+  }
+  const uint64_t resume = SharedCheckpoint();
+  RenewFrom(std::max<uint64_t>(resume, 1));
+  record_.assembled = true;
+  for (MemberRecord& m : roster_.members()) {
+    if (m.standing != Standing::kMember) continue;
+    // A member that lacks the checkpoint gets parameters from those that have
+    // it, as one that comes back without a disk does.
+    m.in_view = resume == 0 || HasCheckpoint(m, resume);
+    m.resume_round = m.in_view ? resume : 0;
+    m.finished = false;
+    m.needs_parameters = !m.in_view;
+  }
+}
+
+uint64_t Views::SharedCheckpoint() const {
+  std::map<uint64_t, size_t> holders;
+  size_t members = 0;
+  for (const MemberRecord& m : roster_.members()) {
+    if (m.standing != Standing::kMember) continue;
+    ++members;
+    const std::set<uint64_t> own(m.checkpoint_rounds.begin(),
+                                 m.checkpoint_rounds.end());
+    for (uint64_t round : own) ++holders[round];
+  }
+  uint64_t shared = 0;
+  size_t most = options_.elastic ? 1 : members;
+  for (const auto& [round, count] : holders) {
+    if (count < most) continue;
+    most = count;
+    shared = round;
+  }
+  return shared;
+}
+
+// Generations go on beyond the view's, as of a later incarnation of the service
+// with that disk, whatever the clock says.
+void Views::Restore(const View& view) {
+  View restored = view;
+  restored.resume_round = 0;
+  record_.assembled = true;
+  record_.generation = std::max(record_.generation, view.generation) + 1;
+  Take(std::move(restored));
+}
+
+// Some members train by that view and some by the one before, each for good.
+// This incarnation of the service knows all views of its own, so the claim
+// counts once in an incarnation, when it is known where all members are.
+void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
+                             absl::Time now) {
+  if (!assembled() || !OfTheFleet(member) || member.finished ||
+      !roster_.HeardAll(now) || known.generation >= record_.generation ||
+      !known.NewerThan(view())) {
+    return;
+  }
+  Renew();
+}
+
+void Views::AdaptOverlap() {
+  if (options_.overlap_steps != kAutoOverlap || view().epoch == 0) return;
+  std::vector<Tempo> tempos;
+  uint64_t slowest = std::numeric_limits<uint64_t>::max();
+  for (const MemberRecord& m : roster_.members()) {
+    if (m.finished || !OfTheFleet(m)) continue;
+    const PeerReport& report = roster_.live(m.id).report;
+    // Measured in the present view, not in the one before.
+    if (report.round < view().from_round + kRoundsToChoose) return;
+    slowest = std::min(slowest, report.round);
+    tempos.push_back(report.tempo);
+  }
+  const int chosen = ChooseOverlap(tempos, view().overlap_steps);
+  if (chosen == view().overlap_steps) return;
+  // A smaller h that turns out too small is waited for twice as long the next
+  // time: the time of an exchange may depend on h itself.
+  if (chosen < view().overlap_steps) {
+    if (slowest - view().from_round < patience_) return;
+    went_back_ = true;
+  } else if (std::exchange(went_back_, false)) {
+    patience_ *= 2;
+  }
+  View next = Next(progress_.FutureRound());
+  next.overlap_steps = chosen;
+  Take(std::move(next));
+}
+
+}  // namespace gossamer
