@@ -1,5 +1,5 @@
 // What a real edge carries: the replica x̂, the difference D and the codec
-// between the protocol and the parameters (EDGE 2 and 4).
+// between the protocol and the parameters (PROTOCOL.md 2, 4.4).
 //
 // Knows nothing of frames or connections.  x belongs to the caller and is
 // touched inside OnEmit and OnComplete only.
@@ -121,7 +121,7 @@ class CodecSide {
 
   CodecSide() = default;
   // `x` is stable for life; `cache` may be shared by edges of one peer.
-  // `edge_hash` is the same at both ends: it spreads resyncs (EDGE 4).
+  // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
   CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
             std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
