@@ -20,7 +20,8 @@ SECTION = r"\d{1,2}(?:\.\d{1,2})?(?!\.?\d)"
 CITATION = re.compile(
     rf"((?:[\w.-]+/)*[\w-]+\.md)(?: ({SECTION}(?:(?:, | and ){SECTION})*))?")
 # Pages that the tree does not have.
-ELSEWHERE = re.compile(r"\b(?:EDGE|DESIGN|HOUSE) \d")
+ELSEWHERE = re.compile(r"\b(?:EDGE|DESIGN|HOUSE) \d|section \d+ of the design|"
+                       r"the design, section \d")
 HEADING = re.compile(rf"^#+ ({SECTION}) ", re.M)
 # The checkers name pages in patterns and examples.
 NOT_READ = "tests/house/"
