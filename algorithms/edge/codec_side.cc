@@ -243,7 +243,7 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
   if (clip_radius_ > 0) Clip(c, increment);
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
-  // Where D was only looked at, the correction is what it would have been.
+  // If D was only looked at, the correction is the ordinary one.
   const bool looked = codec.needs_replica() && clip_radius_ == 0;
   const float factor = looked ? c : 1;
   const std::span<const float> difference = looked ? memory : increment;

@@ -246,11 +246,11 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   return absl::OkStatus();
 }
 
-// Where memory does not do for replicas on all edges, ends that were made in
-// different views may differ.  One that has not met the other yet gives way,
-// of two the one with replicas, so that memory stays: it has nothing, or a
-// record that is not of this edge, since ends of one cut have one codec.  The
-// other hears its next hello.
+// If memory does not suffice for replicas on all edges, ends that were made in
+// different views may differ (PROTOCOL.md 8). An end that has not met the other
+// yields, and of two such ends the one with replicas, so that memory stays
+// within its limit. It loses nothing: it has no record, or one of another edge,
+// since ends of one cut have one codec. The other end hears its next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   const bool begun = acquainted();
   const bool begun_there = hello.peer_epoch != 0;

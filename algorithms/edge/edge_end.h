@@ -2,7 +2,7 @@
 // with exactly opposite signs, at both ends (PROTOCOL.md, cited by section).
 //
 // Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
-// clocks.  What the protocol carries is a Side (below); ids and epochs are any
+// clocks.  The cargo of the protocol is a Side (below); ids and epochs are any
 // unsigned type, so that the exhaustive search in tests/algorithms runs on
 // this very source with small ones.
 

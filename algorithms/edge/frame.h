@@ -33,7 +33,7 @@ inline constexpr uint8_t kEdgeVersion = 1;
 inline constexpr size_t kEdgeHeaderBytes = 64;
 inline constexpr size_t kMaxRunIdBytes = 128;
 
-// What a header says, whatever the kind; PROTOCOL.md 3 has the fields' meaning.
+// The content of a header of any kind; PROTOCOL.md 3 has the fields' meaning.
 struct EdgeHeader {
   FrameKind kind = FrameKind::kSkip;
   WireFormat format = WireFormat::kDenseF32;
