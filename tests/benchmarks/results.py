@@ -110,7 +110,7 @@ def page(claims):
 
 def chart(claims):
     """A bar a claim, in milliseconds, as SVG."""
-    width, left, scale = 760, 260, 1.0
+    width, left, scale = 830, 290, 1.0
     height = 60 + 34 * len(BARS) + 20
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
            f'height="{height}" font-family="sans-serif" font-size="13">',
