@@ -56,7 +56,7 @@ are in `build/release/bin`.
 BARS = [("gossip", "gossip_round"),
         ("fastest of nine all-reduces, first run", "allreduce_round_run_1"),
         ("fastest of nine all-reduces, second run", "allreduce_round_run_2")]
-PARTS = [("compute", "local step", "#3b6ea5"),
+PARTS = [("compute", "compute", "#3b6ea5"),
          ("mix", "encode and apply", "#e39c37"),
          ("wait", "wait for the network", "#b9bec4")]
 
