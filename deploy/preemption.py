@@ -54,7 +54,7 @@ def azure(base):
     leaving = set()
     for event in json.loads(answer or "{}").get("Events") or ():
         if event.get("EventType") in ("Preempt", "Terminate"):
-            # One that names nobody is no notice: every machine of a scale set
+            # An answer without a machine is no notice: each of a scale set
             # is told of the evictions of all, and a fleet outlives a peer that
             # goes without one, but not that all of its peers leave.
             leaving.update(str(r).lower() for r in event.get("Resources") or ())
@@ -125,7 +125,7 @@ def watch(command, noticed, base, every, over):
                 return
             told = False
         except Exception as problem:  # pylint: disable=broad-except
-            # Whatever was answered: nobody else would hear the next notice.
+            # In every case: nobody else would hear the next notice.
             if not told:
                 print(f"preemption: {base}: {problem}; asking on",
                       file=sys.stderr, flush=True)

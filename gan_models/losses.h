@@ -1,4 +1,4 @@
-// What each player descends, as functions of the discriminator's scores.
+// The loss of each player, as functions of the discriminator's scores.
 //
 // Knows nothing of networks.  at::Tensor is only named here.
 

@@ -1,4 +1,4 @@
-// Where to draw the peers of a graph.
+// The places at which to draw the peers of a graph.
 //
 // Coordinates only; the renderer is elsewhere (runtime/telemetry).
 

@@ -14,7 +14,7 @@
 namespace gossamer {
 namespace {
 
-// What sums of up to kMaxPeers weights, each rounded, may miss one by.
+// The most that a sum of kMaxPeers rounded weights may miss one by.
 constexpr double kTolerance = 1e-9;
 constexpr int kEstimateRounds = 2000;
 constexpr uint64_t kDrawsOfAnEdge = 64;

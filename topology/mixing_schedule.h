@@ -31,7 +31,7 @@ struct MixingRow {
   std::vector<Neighbor> neighbors;
 };
 
-// What the schedule is made from; see topology/README.md for the names.
+// The specification of a schedule; see topology/README.md for the names.
 struct ScheduleSpec {
   std::string graph = "ring";  // ring, torus, random-regular, erdos-renyi,
                                // complete, star, hypercube, edge-list,

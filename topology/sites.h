@@ -22,8 +22,8 @@ class Sites {
   // is malformed or there twice; there are at least two sites.
   static absl::StatusOr<Sites> Parse(const std::string& text);
 
-  // The number of the site, from 0 on, that each of `members` is at.  Who has
-  // not been named is far from everybody, at a site of its own.
+  // The number of the site, from 0 on, that each of `members` is at.  A peer
+  // that is not named is far from all others, at a site of its own.
   std::vector<int> Of(std::span<const PeerId> members) const;
   bool Has(PeerId id) const { return site_of_.contains(id); }
   const std::vector<std::string>& names() const { return names_; }

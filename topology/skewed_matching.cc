@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<SkewedMatching>> SkewedMatching::Create(
   double kept = 0;
   bool skewed = false;
   for (int count : Counts(sites)) {
-    // Who has nobody near has nobody to prefer.
+    // A peer without near peers has none to prefer.
     if (count < 2 || count == static_cast<int>(sites.size())) continue;
     const double near = (count - 1) / (m - 1);
     GOSSAMER_ASSIGN_OR_RETURN(

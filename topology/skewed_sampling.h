@@ -51,7 +51,7 @@ class SkewedSampling {
   // The term that `u`, uniform in [0, 1), draws.
   int Draw(double u) const;
   double probability(int j) const { return q_[static_cast<size_t>(j)]; }
-  // What term j of weight w_j is multiplied by when it is drawn.
+  // The factor on term j of weight w_j when it is drawn.
   double Factor(int j, double weight) const { return weight / probability(j); }
 
  private:

@@ -1,4 +1,4 @@
-// Who takes part and how they mix, from one round on.
+// The members and how they mix, from one round on.
 //
 // A plain value, handed out by the topology service, adopted by every peer at
 // the same round.  Knows nothing of how it travels.
@@ -46,7 +46,7 @@ struct View {
   // Adopted at this round's boundary; a peer without a view adopts at once.
   uint64_t from_round = 1;
   std::vector<Member> members;  // by rank
-  // Not members, but not gone yet.  Who is in neither list is gone: what was
+  // Not members, but not gone yet.  A peer in neither list is gone: what was
   // under way with it is given up.
   std::vector<Departure> departures;
   ScheduleSpec schedule;

@@ -24,7 +24,7 @@ struct PeerId {
 };
 
 // An exchange of an edge: round << 8 | phase, from round 1.  0 is none.
-// Ids are compared, never enumerated (EDGE 1).
+// Ids are compared, never enumerated (PROTOCOL.md 1).
 using ExchangeId = uint64_t;
 
 inline constexpr int kPhaseBits = 8;

@@ -1,4 +1,4 @@
-// What somebody else said, as part of one line of a log: short, and without
+// Text from another machine, as part of one line of a log: short, and without
 // what would end the line or steer a terminal.
 //
 // Knows nothing of what it says.

@@ -1,4 +1,4 @@
-// What a checkpoint sees of the things it saves.
+// A checkpoint's view of the state that it saves.
 //
 // One function per thing describes its state; the same call saves and loads,
 // so the two cannot drift apart.  Knows nothing of files.

@@ -36,7 +36,7 @@ class AllReduce {
     uint32_t step = 0;
     Payload bytes;
   };
-  // What the operation cannot go on without.
+  // The message without which the operation cannot continue.
   struct Awaited {
     int rank = 0;
     uint32_t step = 0;
@@ -56,7 +56,7 @@ class AllReduce {
 
   // The word of this rank, which leads.  Once; may come before all else.
   void Lead(Payload word);
-  // What the leader has said; empty until it is here.
+  // The leader's message; empty until it is here.
   const Payload& word() const { return word_; }
   // There is no leader, or its word is here: Start may be called.
   bool led() const { return form_.leader < 0 || !word_.empty(); }

@@ -1,4 +1,4 @@
-// What the messages of one all-reduce hold.
+// The content of the messages of one all-reduce.
 //
 // Floats, of which sums may travel on; or payloads, each all that one rank
 // contributes.  Before either, one rank may have a word that the others need to

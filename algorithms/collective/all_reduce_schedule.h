@@ -1,5 +1,5 @@
-// Who sends which floats to whom in an all-reduce, and in which order they are
-// added: one list of steps for each rank.
+// The plan of an all-reduce: which rank sends which floats where, and in which
+// order they are added; a list of steps for each rank.
 //
 // Pure tables; knows nothing of messages, memory or time.
 

@@ -118,7 +118,7 @@ class Codec {
   // The format of every payload but the first after a reset or resync.
   virtual WireFormat format() const = 0;
   // The format of the first payload of an incarnation, and of the first after
-  // a resync boundary (EDGE 4).  Stateless codecs have but one format.
+  // a resync boundary (PROTOCOL.md 4.9).  Stateless codecs have but one format.
   virtual WireFormat first_format() const = 0;
   virtual WireFormat resync_format() const = 0;
 
@@ -169,7 +169,7 @@ class Codec {
   // sum += decode(payload), which has been validated.  Not with kShared.
   virtual void Add(const Encoded& payload, std::span<float> sum) const = 0;
 
-  // One completed exchange, in order (EDGE 4, Complete).  Payloads have been
+  // One completed exchange, in order (PROTOCOL.md 4.4).  Payloads have been
   // validated; null is a skip, which counts as 0.
   // With a replica: D += decode(theirs) − decode(mine); if both are there,
   // x += c·D.  Stateless (`difference` empty): x += c·(decode(theirs) −

@@ -15,7 +15,7 @@ namespace gossamer {
 namespace {
 
 // D drifts from x̂_theirs − x̂_mine by rounding, 1e-5 of |x| after this many
-// exchanges (EDGE 9); a fleet's edges resync in different rounds.
+// exchanges (PROTOCOL.md 7.2); a fleet's edges resync in different rounds.
 constexpr uint64_t kResyncRounds = 65536;
 
 }  // namespace
@@ -198,7 +198,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   Encoded m, t;
   if (mine) m = mine->encoded(id);
   if (theirs) t = theirs->encoded(id);
-  // Both ends use the smaller coefficient, whichever view each had (EDGE 10).
+  // Both ends use the smaller coefficient, whichever view each had
+  // (PROTOCOL.md 4.4).
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   if (SeededBug("apply-nothing")) c = 0;
@@ -242,7 +243,7 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
   if (clip_radius_ > 0) Clip(c, increment);
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
-  // Where D was only looked at, the correction is what it would have been.
+  // If D was only looked at, the correction is the ordinary one.
   const bool looked = codec.needs_replica() && clip_radius_ == 0;
   const float factor = looked ? c : 1;
   const std::span<const float> difference = looked ? memory : increment;

@@ -1,5 +1,5 @@
-// What a real edge carries: the replica x̂, the difference D and the codec
-// between the protocol and the parameters (EDGE 2 and 4).
+// The cargo of a real edge: the replica x̂, the difference D and the codec
+// between the protocol and the parameters (PROTOCOL.md 2, 4.4).
 //
 // Knows nothing of frames or connections.  x belongs to the caller and is
 // touched inside OnEmit and OnComplete only.
@@ -37,11 +37,11 @@ struct EdgeMessage {
 
   // `id` is that of its exchange.
   Encoded encoded(ExchangeId id) const { return {format, bytes.bytes(), id}; }
-  // What travels.
+  // The bytes that travel.
   const Payload& wire() const { return packed.empty() ? bytes : packed; }
 };
 
-// What the edges of a peer share: a stateless codec's snapshot, encoded and
+// Shared by the edges of a peer: a stateless codec's snapshot, encoded and
 // packed once for all of a round (there is at most one such codec), and the
 // memory of payloads and of the packers.  Sets all of a message but its
 // coefficient.
@@ -107,7 +107,7 @@ class CorrectionObserver {
   virtual void OnLost(std::span<const float> sum) {}
 };
 
-// What clipping saw of an edge: lengths are root mean squares, so that a
+// Clipping on an edge: lengths are root mean squares, so that a
 // fragment's and a whole vector's compare.
 struct Clipping {
   uint64_t clipped = 0;   // corrections so far that were shortened
@@ -121,7 +121,7 @@ class CodecSide {
 
   CodecSide() = default;
   // `x` is stable for life; `cache` may be shared by edges of one peer.
-  // `edge_hash` is the same at both ends: it spreads resyncs (EDGE 4).
+  // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
   CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
             std::shared_ptr<SnapshotCache> cache, uint64_t edge_hash,
@@ -177,7 +177,7 @@ class CodecSide {
     uint64_t complete_interval = 0;
     friend bool operator==(const Progress&, const Progress&) = default;
   };
-  // What a checkpoint keeps of it.
+  // The part that a checkpoint keeps.
   struct Saved {
     std::string codec;  // its name: payloads of two may look alike
     std::vector<float> replica;

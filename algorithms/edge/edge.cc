@@ -12,13 +12,13 @@
 namespace gossamer {
 namespace {
 
-// Ids and epochs of honest peers stay far below (EDGE 11).  An epoch to rise
-// above leaves room for the rise, lest the other end refuse the result.
+// Ids and epochs of honest peers stay far below (PROTOCOL.md 8).  An epoch to
+// rise above leaves room for the rise, lest the other end refuse the result.
 constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
 constexpr uint64_t kMaxRememberedEpoch = kMaxEpoch - kEpochLevel;
 constexpr uint64_t kMaxId = uint64_t{1} << 62;
 
-// More than two ends need that meet after any faults.
+// More than two ends need that meet after any faults (PROTOCOL.md 8).
 constexpr int kMostBeginnings = 8;
 
 uint64_t EdgeHash(PeerId a, PeerId b) {
@@ -27,7 +27,7 @@ uint64_t EdgeHash(PeerId a, PeerId b) {
 }
 
 // Equal at both ends if and only if they restore the same cut of the same
-// incarnation (EDGE 6).
+// incarnation (PROTOCOL.md 6).
 uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
   const bool lower = o.self < o.other;
   return RngKey(r.cut)
@@ -246,11 +246,11 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   return absl::OkStatus();
 }
 
-// Where memory does not do for replicas on all edges, ends that were made in
-// different views may differ.  One that has not met the other yet gives way,
-// of two the one with replicas, so that memory stays: it has nothing, or a
-// record that is not of this edge, since ends of one cut have one codec.  The
-// other hears its next hello.
+// If memory does not suffice for replicas on all edges, ends that were made in
+// different views may differ (PROTOCOL.md 8). An end that has not met the other
+// yields, and of two such ends the one with replicas, so that memory stays
+// within its limit. It loses nothing: it has no record, or one of another edge,
+// since ends of one cut have one codec. The other end hears its next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   const bool begun = acquainted();
   const bool begun_there = hello.peer_epoch != 0;

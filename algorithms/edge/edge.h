@@ -32,7 +32,8 @@ namespace gossamer {
 inline constexpr int kMaxEdgeWindow = 8;
 inline constexpr uint64_t kEpochLevel = uint64_t{1} << 30;
 
-// The epoch of a process life (EDGE 5): seconds since 1970 and 30 random bits.
+// The epoch of a process life (PROTOCOL.md 5): seconds since 1970 and 30 random
+// bits.
 constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
   return unix_seconds * kEpochLevel + random % kEpochLevel;
 }
@@ -141,8 +142,9 @@ class Edge {
   // h of the view; at most the window that the edge was made with.
   void set_overlap(int h) { end_.set_brake(std::max(1, h)); }
 
-  // From the round loop, between steps (EDGE 4).  `finite`: x has no infinity
-  // and no NaN; without it the exchange is a skip.  True if a payload went out.
+  // From the round loop, between steps (PROTOCOL.md 4).  `finite`: x has no
+  // infinity and no NaN; without it the exchange is a skip.  True if a payload
+  // went out.
   bool Emit(ExchangeId id, float coefficient, bool finite);
   void Pass(ExchangeId id) { end_.Pass(id); }
   void Announce() { end_.Announce(); }
@@ -160,7 +162,7 @@ class Edge {
   void ConnectionDown(uint64_t connection);
   // kDataLoss or kFailedPrecondition if the other end breaks the protocol or
   // does not fit (run, layout, codec): close the connection, state is as
-  // before (EDGE 4, check 2).  kAborted: it is for this end, which yields and
+  // before (PROTOCOL.md 4.3).  kAborted: it is for this end, which yields and
   // has not met the other, to begin again with the codec of the other kind.
   absl::Status OnFrame(uint64_t connection, std::span<const std::byte> head,
                        Payload body);
@@ -169,7 +171,7 @@ class Edge {
   std::vector<OutFrame> TakeFrames() { return std::exchange(outbox_, {}); }
 
   // Own payloads dropped since the last call because the other end began anew:
-  // it may have applied them before, or not (EDGE 5, `edge_lost`).
+  // it may have applied them before, or not (PROTOCOL.md 5).
   std::vector<ExchangeId> TakeLost() { return std::exchange(lost_, {}); }
 
   // Begins a record of the boundary before `cut` (decided() >= cut).

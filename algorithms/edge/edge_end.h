@@ -1,9 +1,8 @@
 // One end of an edge: the protocol that makes a correction land exactly once,
-// with exactly opposite signs, at both ends (the edge protocol; its sections
-// are cited as EDGE n).
+// with exactly opposite signs, at both ends (PROTOCOL.md, cited by section).
 //
 // Pure: events in, frames out.  Knows nothing of vectors, codecs, sockets or
-// clocks.  What the protocol carries is a Side (below); ids and epochs are any
+// clocks.  The cargo of the protocol is a Side (below); ids and epochs are any
 // unsigned type, so that the exhaustive search in tests/algorithms runs on
 // this very source with small ones.
 
@@ -24,7 +23,7 @@ namespace gossamer {
 //   void OnComplete(N id, const Token* mine, const Token* theirs)
 //                             exchange `id` is decided at both ends; null is a
 //                             skip, never both; called in order of ids
-// N counts ids and epochs; an epoch is level · kLevel + nonce (EDGE 5).
+// N counts ids and epochs; an epoch is level · kLevel + nonce (PROTOCOL.md 5).
 template <typename N, typename Side, N kLevel, int kMaxWindow,
           typename Rules = SoundRules>
 class EdgeEnd {
@@ -44,7 +43,8 @@ class EdgeEnd {
     s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
   }
   // A new life that goes on from a sealed record; `side` is as the record
-  // left it.  Counts only if the other end restores the same cut (EDGE 6).
+  // left it.  Counts only if the other end restores the same cut (PROTOCOL.md
+  // 6).
   EdgeEnd(Side side, N epoch, const Record& record, N basis)
       : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
     s_.basis = basis;
@@ -61,8 +61,8 @@ class EdgeEnd {
   Side& side() { return side_; }
 
   // At most `brake` own payloads incomplete here, in [1, W]: what is at hand
-  // of a window that may be needed later (EDGE 2).  The bound on unacknowledged
-  // ones stays 2W, so that a smaller brake makes no skip.
+  // of a window that may be needed later (PROTOCOL.md 2).  The bound on
+  // unacknowledged ones stays 2W, so that a smaller brake makes no skip.
   void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
 
   // Pays although the other end is known to have skipped: at a replay it may be
@@ -75,7 +75,7 @@ class EdgeEnd {
            (s_.Incomplete() < s_.brake || SeededBug("no-window")) &&
            (s_.Unacknowledged() < 2 * s_.window || SeededBug("no-window"));
   }
-  // Whether Emit(id) may send a payload (EDGE 4, Emit).
+  // Whether Emit(id) may send a payload (PROTOCOL.md 4.1).
   bool MayPay(N id) const {
     return HasRoom() && (insist_ || !(s_.heard > id && !s_.theirs.Has(id)));
   }
@@ -83,7 +83,7 @@ class EdgeEnd {
   // a skip; everything between is skipped.  True if it is a payload.
   template <typename Out>
   bool Emit(N id, bool pay, Out&& out);
-  // Decides that all ids below `id` that are undecided are skips.
+  // Decides that all undecided ids below `id` are skips (PROTOCOL.md 4.2).
   void Pass(N id) {
     if (id <= s_.decided) return;
     s_.decided = id;
@@ -94,7 +94,7 @@ class EdgeEnd {
   // decided.
   void Complete(N limit);
 
-  // A connection is open and is now the one to send on.
+  // A connection is open and is now the one to send on (PROTOCOL.md 4.6).
   template <typename Out>
   void ConnectionUp(Out&& out) {
     s_.connected = true;
@@ -104,10 +104,12 @@ class EdgeEnd {
   // The connection to send on is gone.
   void ConnectionDown() { s_.connected = s_.ready = false; }
 
-  // A payload or a skip of the other end, from any connection.
+  // A payload or a skip of the other end, from any connection (PROTOCOL.md
+  // 4.3).
   Verdict OnData(const Frame& f);
 
-  // A hello, `current` if it came over the connection that this end sends on.
+  // A hello, `current` if it came over the connection that this end sends on
+  // (PROTOCOL.md 4.7).
   template <typename Out>
   void OnHello(const Frame& f, bool current, Out&& out);
 
@@ -124,7 +126,7 @@ class EdgeEnd {
   // seals a record by it).
   void Announce() { s_.owes = true; }
 
-  // True if giving up this incarnation loses no correction (EDGE 4).
+  // True if giving up this incarnation loses no correction (PROTOCOL.md 4.8).
   bool MayReset() const {
     return s_.peer_epoch != 0 &&
            (s_.mine.empty() || Rules::Broken(Rule::kResetWhenEmpty));
@@ -155,7 +157,7 @@ class EdgeEnd {
   }
   // Starts an incarnation at zero; F stays: what was decided is decided.
   void Start();
-  // A payload leaves when it is complete here and there (EDGE 1, idea 4).
+  // A payload leaves when it is complete here and there (PROTOCOL.md 4.5).
   void Release();
   N Ack() const {
     return Rules::Broken(Rule::kAckCompleted) ? s_.heard : s_.done;

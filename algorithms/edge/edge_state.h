@@ -1,5 +1,5 @@
-// The values of the edge protocol: an end's state, frames, records (EDGE 2, 3
-// and 6).
+// The values of the edge protocol: an end's state, frames, records (PROTOCOL.md
+// 2, 3 and 6).
 //
 // Plain data of fixed size; knows nothing of events.
 
@@ -123,7 +123,7 @@ struct EdgeState {
   int Incomplete() const { return CountFrom(done); }
   int Unacknowledged() const { return CountFrom(peer_done); }
   // Of the other's, what it counts as unacknowledged at most: it takes all
-  // below the cut for done (EDGE 6).
+  // below the cut for done (PROTOCOL.md 6).
   int Waiting() const {
     int n = 0;
     for (const auto& h : theirs) n += h.id >= resumed;
@@ -151,7 +151,7 @@ struct EdgeFrame {
   Token token{};       // payload only
 };
 
-// An end's side of a fleet-wide cut before id `cut` (EDGE 6).
+// An end's side of a fleet-wide cut before id `cut` (PROTOCOL.md 6).
 template <typename N, typename Token, int kMaxWindow>
 struct EdgeRecord {
   N cut = 0;

@@ -1,4 +1,5 @@
-// Frames of an edge as bytes: a header of 64 bytes, little-endian (EDGE 3).
+// Frames of an edge as bytes: a header of 64 bytes, little-endian (PROTOCOL.md
+// 3).
 //
 //   0 magic "GSMR"  4 version  5 kind  6 wire format  7 flags
 //   8 epoch  16 peer_epoch  24 prev  32 to  40 ack  48 c (float32)
@@ -32,7 +33,7 @@ inline constexpr uint8_t kEdgeVersion = 1;
 inline constexpr size_t kEdgeHeaderBytes = 64;
 inline constexpr size_t kMaxRunIdBytes = 128;
 
-// What a header says, whatever the kind; see EDGE 3 for the fields' meaning.
+// The content of a header of any kind; PROTOCOL.md 3 has the fields' meaning.
 struct EdgeHeader {
   FrameKind kind = FrameKind::kSkip;
   WireFormat format = WireFormat::kDenseF32;

@@ -16,7 +16,7 @@
 
 namespace gossamer {
 
-// What a checkpoint calls one: this and the other end's id.
+// Name of a saved edge in a checkpoint: this and the other end's id.
 inline constexpr absl::string_view kEdgePrefix = "edge.";
 
 std::vector<std::byte> EncodeSavedEdge(const SavedEdge& edge);

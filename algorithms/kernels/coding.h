@@ -41,7 +41,7 @@ struct Coding {
     // code in ±levels, rounded at random without bias; a scale per bucket.
     kQsgd,
   };
-  // What a bucket's scale is a fraction of.
+  // The value of which a bucket's scale is a fraction.
   enum Norm : uint8_t { kMax, kEuclidean };
 
   constexpr Coding() = default;

@@ -1,5 +1,5 @@
-// What encoders of every coding share, for one Highway target: what is to be
-// coded, how it is rounded, random draws, sums.
+// The common part of the encoders of every coding, for one Highway target: what
+// is to be coded, how it is rounded, random draws, sums.
 //
 // Knows nothing of the layout of codes.
 
@@ -30,7 +30,7 @@ namespace HWY_NAMESPACE {
 // the integer in the low bits, as two's complement.
 constexpr float kRounder = 12582912.0f;
 
-// What is to be coded at k: x − replica, or x.
+// The value to be coded at k: x − replica, or x.
 template <bool kReplica>
 HWY_INLINE FloatVector Innovation(const float* x, const float* replica,
                                   size_t k) {
@@ -66,7 +66,7 @@ HWY_INLINE uint32_t MaskBits(hn::Mask<Floats> mask) {
   return bits & ((1u << kLanes) - 1);
 }
 
-// What has bit i, and the number i, in lane i.
+// Vectors with bit i, and with the number i, in lane i.
 alignas(64) constexpr uint32_t kLaneBits[16] = {
     1u << 0,  1u << 1,  1u << 2,  1u << 3, 1u << 4,  1u << 5,
     1u << 6,  1u << 7,  1u << 8,  1u << 9, 1u << 10, 1u << 11,

@@ -26,7 +26,7 @@ uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// What is to be coded at k: x − replica, or x.
+// The value to be coded at k: x − replica, or x.
 float Innovation(std::span<const float> x, std::span<const float> replica,
                  size_t k) {
   return replica.empty() ? x[k] : x[k] - replica[k];

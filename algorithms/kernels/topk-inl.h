@@ -43,7 +43,7 @@ struct Magnitudes {
   }
 };
 
-// What selection keeps from one chunk to the next.
+// State that selection keeps from one chunk to the next.
 struct Selection {
   Magnitudes chunk, candidates;
   uint16_t places[kChunkSize];  // of the candidates
@@ -211,7 +211,7 @@ template <bool kReplica>
 void EncodeChunks(Coding coding, size_t n, const float* x, float* replica,
                   std::byte* scales, std::byte* codes) {
   Selection selection;
-  // Where to begin is not known: the first chunk is searched as a whole.
+  // The first threshold is not known: the first chunk is searched as a whole.
   selection.bound = std::numeric_limits<int32_t>::max();
   for (size_t start = 0; start < n; start += kChunkSize) {
     const size_t size = std::min(kChunkSize, n - start);

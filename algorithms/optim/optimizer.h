@@ -49,7 +49,7 @@ class Optimizer {
   // Rules with a dual variable: it follows the corrections of mixing, one step
   // and one mixing in turn.
   virtual bool has_dual() const { return false; }
-  // c·D has been added to x (EDGE 4, Complete).
+  // c·D has been added to x (PROTOCOL.md 4.4).
   virtual void OnCorrection(float c, std::span<const float> difference) {}
   // All that OnCorrection has been told of, in x: `brought` gets it.
   virtual void Brought(std::span<float> brought) const {}

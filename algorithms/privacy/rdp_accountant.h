@@ -1,4 +1,4 @@
-// What answers about private data have cost so far: Renyi differential privacy
+// The cost so far of answers about private data: Renyi differential privacy
 // of Gaussian mechanisms, composed, and as (epsilon, delta).
 //
 // Pure; knows nothing of what is asked or who asks.

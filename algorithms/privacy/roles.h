@@ -36,7 +36,7 @@ class TeacherGroup {
   virtual void VisitState(StateVisitor& visitor) = 0;
 };
 
-// What it generates is finite: kInternal if it cannot be.
+// Its samples are finite: kInternal if it cannot be.
 class Student {
  public:
   virtual ~Student() = default;

@@ -1,4 +1,4 @@
-// What a DataLens run is: the numbers that student and teachers share.
+// The settings of a DataLens run: the numbers that student and teachers share.
 //
 // Wang et al., "DataLens", CCS 2021, arXiv 2103.11109.  Knows nothing of
 // networks or processes.
@@ -46,7 +46,8 @@ absl::Status CheckExamples(const DataLensSettings& s, size_t examples);
 // can turn all its k votes around.
 double VoteSensitivity(const DataLensSettings& s);
 
-// What student and teachers must agree on: a line "name value" for each.
+// The settings on which student and teachers must agree: a line "name value"
+// for each.
 std::string SettingsText(const DataLensSettings& s);
 // The first line in which two such texts differ, for people; empty: none.
 std::string DifferenceOf(std::string_view here, std::string_view there);

@@ -1,4 +1,4 @@
-// What student and teachers tell each other, as bytes.
+// The messages between student and teachers, as bytes.
 //
 // Little-endian, a head of 40 bytes and a body; every length is known from the
 // settings, and nothing is allocated from one that a peer sent.  Knows nothing

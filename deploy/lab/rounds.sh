@@ -18,7 +18,7 @@ work=$(mktemp -d /dev/shm/gossamer-rounds.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
 for algorithm in dp-oadam cp-oadam; do
-  # What is auto takes up to two hundred rounds to settle.
+  # Automatic choices take up to two hundred rounds to settle.
   rounds=${ROUNDS:-400}
   mixing='codec: "auto" overlap_steps: auto'
   if [ $algorithm = cp-oadam ]; then

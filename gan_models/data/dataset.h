@@ -19,8 +19,8 @@ namespace gossamer {
 
 class Dataset {
  public:
-  // What peer `rank` of `peers` sees; the split is a function of the spec,
-  // `peers` and `seed`.
+  // The part of the data that peer `rank` of `peers` sees; the split is a
+  // function of the spec, `peers` and `seed`.
   // Errors: kInvalidArgument (a name, naming the known ones), kNotFound (a
   // file, saying how to get it), kDataLoss (file, expected and actual size).
   static absl::StatusOr<std::unique_ptr<Dataset>> Open(const DataSpec& spec,

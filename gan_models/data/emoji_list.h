@@ -31,7 +31,7 @@ bool MayMirror(int emoji_class);
 // the middle finger.  kDataLoss if a line cannot be read.
 absl::StatusOr<std::vector<Emoji>> ParseEmojiList(std::istream& file);
 
-// What is left of a sequence without skin tones and presentation, and with
+// The rest of a sequence without skin tones and presentation, and with
 // every gendered person made a person.
 std::u32string BaseOf(std::u32string_view code_points);
 

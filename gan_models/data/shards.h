@@ -1,4 +1,4 @@
-// Who trains on what: splits of labelled examples among peers.
+// The data of each peer: splits of labelled examples among peers.
 //
 // Pure functions of their arguments, so that every peer computes the same
 // split and keeps its own part.  Knows nothing of images or files.

@@ -1,4 +1,4 @@
-// What scores look at instead of pixels.
+// Features that scores compare instead of pixels.
 //
 // Knows nothing of generators.
 

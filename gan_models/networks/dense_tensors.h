@@ -1,4 +1,4 @@
-// What DataLens's small dense networks are made of: first values, copies, Adam.
+// The parts of DataLens's small dense networks: first values, copies, Adam.
 //
 // Knows nothing of what a network computes.  at::Tensor is only named here, so
 // that no header brings libtorch with it.

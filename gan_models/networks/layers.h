@@ -1,4 +1,4 @@
-// What networks are made of: layers that keep their weights in a TensorTable.
+// The parts of networks: layers that keep their weights in a TensorTable.
 //
 // Knows no network and no loss.  at::Tensor is only named here.
 
@@ -22,7 +22,7 @@ Initial LeCun(int64_t fan_in);
 // AISTATS 2010.
 Initial Glorot(int64_t fan_in, int64_t fan_out, double gain = 1);
 
-// What BatchNorm normalises with, and whether it remembers.
+// The statistics with which BatchNorm normalises, and whether it keeps them.
 struct Normalization {
   enum class Source { kBatch, kRunning };
   Source source = Source::kBatch;

@@ -76,7 +76,7 @@ bool Allowed(const T& value, const OptionRules& rules) {
   }
 }
 
-// What Read and Allowed take.
+// The types that Read and Allowed take.
 template <typename T>
 std::string Wanted(const OptionRules& rules) {
   if constexpr (std::is_same_v<T, bool>) {

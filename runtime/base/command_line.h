@@ -24,7 +24,7 @@
 
 namespace gossamer {
 
-// Where the value of an option goes; what is there before is the default.
+// The target of an option's value; its value before is the default.
 // bool: a flag, which takes no value.  std::optional: empty if the option is
 // not given.  std::vector: several values, after one flag or after several.
 using OptionTarget =
@@ -33,7 +33,7 @@ using OptionTarget =
                  std::optional<uint64_t>*, std::optional<double>*,
                  std::vector<std::string>*, std::vector<uint64_t>*>;
 
-// What is demanded of an option, and what help says of it.
+// The demands on an option, and its help.
 struct OptionRules {
   bool required = false;
   bool show_default = false;

@@ -9,7 +9,7 @@
 namespace gossamer {
 namespace {
 
-// What POSIX promises, should the system not say.
+// The promise of POSIX, should the system not say.
 constexpr rlim_t kLeast = 20;
 constexpr rlim_t kUnlimited = rlim_t{1} << 30;
 

@@ -16,7 +16,7 @@ size_t DescriptorLimit();
 // The soft limit becomes the hard one, which needs no privilege; returns what
 // results.  For the start of a program: others read the limit once.
 size_t RaiseDescriptorLimit();
-// What a log says where the limit leaves `room` for less than `wanted` (`of`:
+// The line of a log where the limit leaves `room` for less than `wanted` (`of`:
 // "peers"); "" if it leaves enough.
 std::string DescribeShortage(size_t room, size_t wanted, absl::string_view of);
 

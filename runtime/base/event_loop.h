@@ -2,7 +2,7 @@
 //
 // Everything a peer has is touched only on its loop; other threads hand results
 // over with Post().  A real loop is a thread (real_loop.h); a virtual one is a
-// queue over virtual time shared by all peers of a test (virtual_loop.h).  Knows
+// queue over virtual time shared by all peers of a test (virtual_loop.h). Knows
 // nothing of what it runs.
 
 #ifndef GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_
@@ -33,8 +33,9 @@ class EventLoop {
   virtual bool Cancel(TimerId id) = 0;
 };
 
-// Where gradient work runs.  `work` may touch the parameters; the loop does
-// not, until `done` has run on the loop: parameters have one owner at a time.
+// The executor of gradient work.  `work` may touch the parameters; the loop
+// does not, until `done` has run on the loop: parameters have one owner at a
+// time.
 class ComputeEngine {
  public:
   virtual ~ComputeEngine() = default;

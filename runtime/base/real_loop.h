@@ -37,16 +37,16 @@ class SteadyWallClock {
 class LoopPoller {
  public:
   virtual ~LoopPoller() = default;
-  // Waits for an event or for Wake(), at most `limit`, which may be zero.  What
-  // to do about the event; null if there is none.  Loop only.
+  // Waits for an event or for Wake(), at most `limit`, which may be zero.  The
+  // handler of the event; null if there is none.  Loop only.
   virtual EventLoop::Callback Wait(absl::Duration limit) = 0;
   // Ends the Wait() under way, or the next one.  Any thread.
   virtual void Wake() = 0;
 };
 
 // Runs on the thread of Start() or on the caller of Run(), one of the two,
-// once.  What has not run when the loop stops never runs; the destructor
-// destroys what is left.  Timers due at the same time run in the order of
+// once.  A task that has not run when the loop stops never runs; the destructor
+// destroys the rest.  Timers due at the same time run in the order of
 // registration.
 class RealLoop final : public EventLoop {
  public:
@@ -61,8 +61,8 @@ class RealLoop final : public EventLoop {
   TimerId RunAt(absl::Time when, Callback fn) override;
   bool Cancel(TimerId id) override;
 
-  // Where there was none; null: none.  Once it returns, the former one is not
-  // used any more.  On the loop, or while it does not run.
+  // Of a loop that has no poller; null removes it.  Once it returns, the former
+  // one is not used any more.  On the loop, or while it does not run.
   void SetPoller(LoopPoller* poller);
 
   void Start();

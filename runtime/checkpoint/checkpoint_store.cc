@@ -29,7 +29,7 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
                    "; delete this folder if no copy of it is whole"));
 }
 
-// What could not be read may be whole all the same.
+// A file that could not be read may be whole all the same.
 bool MayBeWhole(const absl::Status& status) {
   return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
          !absl::IsFailedPrecondition(status);
@@ -103,8 +103,8 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
 
 absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
   GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds, Folders());
-  // What is later is of a past that was given up, and would be taken for this
-  // one's continuation.
+  // A later checkpoint is of a past that was given up, and would be taken for
+  // this one's continuation.
   if (!rounds.empty() && rounds.back() > saved) {
     GOSSAMER_RETURN_IF_ERROR(SetAsideAfter(saved).status());
     std::erase_if(rounds, [saved](uint64_t round) { return round > saved; });
@@ -114,7 +114,7 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
     if (rounds[i] != saved) old.push_back(rounds[i]);
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(old));
-  // What earlier lives of this process left half done.
+  // Files that earlier starts of this process left half done.
   GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
   std::vector<std::string> replaced;
   for (const std::string& name : entries) {
@@ -212,7 +212,7 @@ absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List(
   for (uint64_t round : rounds) {
     const absl::StatusOr<wire::CheckpointManifest> manifest =
         Verify(round, which);
-    // Whoever saves here removes old ones meanwhile.
+    // A save in this folder removes old ones meanwhile.
     if (!manifest.ok() && !files_.Exists(Stored(round, which))) continue;
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;

@@ -5,7 +5,7 @@
 //
 // A checkpoint is written beside its name, synced, renamed, and the folder
 // synced; older ones go only after that, and lose their name before their
-// files.  What is read back is checked against its SHA-256 first.  Knows
+// files.  A file that is read back is checked against its SHA-256 first.  Knows
 // nothing of what the state means.
 // Source: the protocol is that of Pillai et al., "All File Systems Are Not
 // Created Equal", OSDI 2014, section 4 (sync the file, rename, sync the
@@ -76,7 +76,7 @@ class CheckpointStore {
   // kFailedPrecondition: there is one of that round or a later one, and the
   // words say what to do.  kNotFound, kDataLoss: Load's.
   absl::Status PutBack(uint64_t round);
-  // What PutBack would refuse.
+  // The reason for which PutBack would refuse.
   absl::Status CheckPutBack(uint64_t round) const;
 
  private:

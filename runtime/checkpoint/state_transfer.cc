@@ -33,8 +33,8 @@ constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // A member has a state to offer between two of its steps, which may be long.
 constexpr absl::Duration kToOffer = absl::Minutes(1);
 // A link that carries less than this would need minutes for the payloads of one
-// round.  Who sends a chunk now and then is given up, too: it would keep the
-// joiner out for ever.
+// round.  A donor that sends a chunk now and then is given up, too: it would
+// keep the joiner out for ever.
 constexpr absl::Duration kToGive = absl::Minutes(1);
 constexpr double kLeastBytesPerSecond = 256 << 10;
 constexpr int kMostOffers = 4;

@@ -27,8 +27,8 @@ class Lab {
   //
   // kPermissionDenied, kFailedPrecondition: what the machine lacks.
   static absl::StatusOr<std::unique_ptr<Lab>> Start(const Scenario& scenario);
-  // Kills every process in the lab; then nothing of it is left.  Who started
-  // some has waited for them.
+  // Kills every process in the lab; then nothing of it is left.  The caller
+  // that started some has waited for them.
   ~Lab();
   Lab(const Lab&) = delete;
   Lab& operator=(const Lab&) = delete;

@@ -1,4 +1,4 @@
-// What the lab's links really do: round trips and rates, by UDP between sockets
+// Measurement of the lab's links: round trips and rates, by UDP between sockets
 // on its hosts.
 //
 // Knows nothing of what the links should do.

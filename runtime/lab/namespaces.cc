@@ -76,7 +76,7 @@ void FileDescriptor::Close() {
 
 absl::StatusOr<FileDescriptor> MakeNetwork() {
   GOSSAMER_ASSIGN_OR_RETURN(const FileDescriptor own, Open(kOwnNetwork));
-  // Who may not return must not leave.
+  // A thread that may not return must not leave.
   if (::setns(own.get(), CLONE_NEWNET) != 0 || ::unshare(CLONE_NEWNET) != 0) {
     return Failure(errno, "cannot make a network namespace");
   }

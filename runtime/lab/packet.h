@@ -1,5 +1,5 @@
-// What the switch must know of a frame from a device: where it goes and what it
-// weighs on a wire.
+// The facts that the switch needs of a frame from a device: where it goes and
+// what it weighs on a wire.
 //
 // Knows nothing of links or devices.
 

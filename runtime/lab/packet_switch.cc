@@ -191,7 +191,7 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
 }
 
 void PacketSwitch::DeliverDue() {
-  // What comes due meanwhile waits until the devices have been read.
+  // Packets that come due meanwhile wait until the devices have been read.
   for (size_t left = flights_.size(); left > 0; --left) {
     const Nanos late = Now() - flights_.front().when;
     if (late < 0) return;

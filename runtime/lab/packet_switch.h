@@ -64,7 +64,7 @@ class PacketSwitch {
 
   // Once.  The links' time begins.
   absl::Status Start();
-  // Packets under way are dropped.  What happened so far; idempotent.
+  // Packets under way are dropped.  The counts so far; idempotent.
   const SwitchReport& Stop();
 
  private:

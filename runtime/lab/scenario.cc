@@ -20,7 +20,7 @@ constexpr size_t kMostBytes = 1 << 20;  // of a scenario file
 constexpr uint32_t kHostsUnlessTold = 4;
 constexpr double kAnySeconds = 1e9;  // ranges were checked
 
-// Where `field` was set, or else what it belongs to.
+// The line at which `field` was set, or else its message.
 std::string OriginOf(std::string field, std::string_view file,
                      const FieldOrigins& origins) {
   for (;;) {

@@ -1,4 +1,4 @@
-// What is wrong with a scenario, all of it at once.
+// All errors of a scenario at once.
 //
 // Knows the rules of lab.proto; nothing of what its links will mean for a pair
 // of hosts.

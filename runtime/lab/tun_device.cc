@@ -65,7 +65,7 @@ absl::Status BringLoopbackUp(int socket) {
   return BringUp(socket, request);
 }
 
-// What no ioctl can say: RTM_NEWLINK with IFLA_GSO_MAX_SIZE.
+// Settings that no ioctl can make: RTM_NEWLINK with IFLA_GSO_MAX_SIZE.
 absl::Status LimitBursts(int index, uint32_t bytes) {
   const FileDescriptor netlink(
       ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));

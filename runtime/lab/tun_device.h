@@ -18,8 +18,8 @@ namespace gossamer {
 struct TunSpec {
   std::string address;  // "10.77.0.1", in a network of 65,534 hosts
   uint32_t mtu = 1500;
-  // What TCP may hand over in one piece, split into packets later; at most the
-  // MTU: packets only.
+  // The bytes that TCP may hand over in one piece, split into packets later; at
+  // most the MTU: packets only.
   uint32_t burst_bytes = 0;
   std::string path = "/dev/net/tun";  // of the driver
 };

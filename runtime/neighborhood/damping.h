@@ -1,4 +1,4 @@
-// Keeps mixing stable on an edge whose corrections come late.
+// Keeps mixing stable on an edge whose corrections come late (PROTOCOL.md 12).
 //
 // A correction acts on what x was when its exchange began, `age` steps ago, and
 // mixing by γ(I − W) is stable only below 2 sin(π/(2(2·age + 1)))/(1 − λ_min)
@@ -6,8 +6,8 @@
 // time.  Deadlines let peers fall rounds behind each other, and then the fleet
 // would diverge, first where partners are random.  So an end lowers its
 // coefficient by what is stable at the ages that it has seen lately; both ends
-// use the smaller one (EDGE 10), which leaves the mean where it is.  A function
-// of what was completed when, so a replay gives the same.
+// use the smaller one (PROTOCOL.md 4.4), which leaves the mean where it is.  A
+// function of what was completed when, so a replay gives the same.
 //
 // Knows nothing of clocks, deadlines and other edges.
 

@@ -132,7 +132,8 @@ void Neighborhood::Pass(ExchangeId id) {
 
 void Neighborhood::Complete(ExchangeId limit) {
   // Each edge's correction is added by itself, sorted by neighbour: rounding
-  // errors at the two ends then cancel, and a run can be replayed (EDGE 9).
+  // errors at the two ends then cancel, and a run can be replayed
+  // (PROTOCOL.md 7.2).
   ++boundary_;
   for (auto& [peer, entry] : edges_) {
     entry.edge->Complete(decisions_->Done(peer, boundary_).value_or(limit));

@@ -158,8 +158,8 @@ void Neighborhood::Rest(PeerId peer, ExchangeId id, bool gone) {
   Changed();
 }
 
-// Nothing of this end is outstanding then, so no correction is lost (EDGE 7,
-// invariant 7).
+// Nothing of this end is outstanding then, so no correction is lost
+// (PROTOCOL.md 7.1, invariant 7).
 void Neighborhood::ForgetRested() {
   const absl::Time now = loop_->Now();
   std::vector<PeerId> rested;

@@ -140,7 +140,7 @@ void Neighborhood::Refuse(Entry& entry, ConnectionId connection,
   const PeerId peer = entry.edge->other();
   Tell("edge_refused",
        absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
-  // A disconnect loses nothing; a reset might (EDGE 10).
+  // A disconnect loses nothing; a reset might (PROTOCOL.md 5).
   transport_->Close(peer, connection, why);
   Refusals& refusals = entry.refusals;
   refusals.untold = std::string(why.message());

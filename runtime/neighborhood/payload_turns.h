@@ -1,4 +1,5 @@
-// Lets payloads meet on an edge that has no room for one in every exchange.
+// Lets payloads meet on an edge that has no room for one in every exchange
+// (PROTOCOL.md 12).
 //
 // Where an exchange takes longer than its window allows, as with a deadline
 // below the latency, an end has room for a payload in every second round, say.

@@ -1,5 +1,5 @@
 // Which round a peer takes next: the one after, or its neighbours', if it was
-// left behind (the design, section 4; EDGE 4, Jump).
+// left behind (PROTOCOL.md 11).
 //
 // Far behind, a peer would meet each payload of a faster one only when it gets
 // to that round, and the edge would starve.  Nobody may be dragged along by one

@@ -23,7 +23,7 @@ constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 // Without this peer's part of the last mean another one would end with nothing.
 constexpr absl::Duration kPartLimit = absl::Minutes(2);
 // A running peer does not wait longer than this many rounds for the edges of a
-// checkpoint; unsealed ones are left out (EDGE 6).
+// checkpoint; unsealed ones are left out (PROTOCOL.md 6).
 constexpr uint64_t kMaxSealingRounds = 64;
 constexpr absl::Duration kSketchInterval = absl::Seconds(1);
 constexpr uint64_t kMaxSketchEvery = 1 << 16;

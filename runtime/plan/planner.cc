@@ -27,7 +27,7 @@ constexpr const char* kCodecs[] = {"dense-f32", "innov-int8", "innov-int4",
 constexpr int64_t kSampleSize = 1 << 16;
 constexpr size_t kMostParameters = size_t{1} << 34;
 constexpr double kMostSeconds = 3600;
-// Of the bound, what the runtime takes with overlap (DESIGN 4).
+// Of the bound, what the runtime takes with overlap (PROTOCOL.md 9).
 constexpr double kOfStable = 2.0 / 3;
 
 ParameterLayout LayoutOf(int64_t parameters) {

@@ -1,4 +1,4 @@
-// What a peer decided by the clock, as lines of a log, and the same decisions
+// A peer's decisions by the clock, as lines of a log, and the same decisions
 // again: with them a run replays bit for bit whatever time does.
 //
 // Everything else follows from seed and configuration, so only what differs

@@ -237,7 +237,7 @@ std::vector<std::string> Labels(const Panel& panel) {
   return labels;
 }
 
-// What the lines of a panel are: to the right of its title where all fit, else
+// The lines of a panel: to the right of its title where all fit, else
 // in lines of their own below it.
 class Legend {
  public:
@@ -352,7 +352,7 @@ std::vector<double> LinearTicks(double low, double high, int most) {
     if (m * power >= raw) step = m * power;
   }
   std::vector<double> ticks;
-  // Where `step` is less than what tells two numbers apart, none is the next.
+  // A `step` that is too small to tell two numbers apart has no next one.
   const double first = std::ceil(low / step - 1e-9);
   for (int i = 0; i <= most; ++i) {
     const double tick = (first + i) * step;

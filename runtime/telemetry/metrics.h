@@ -1,4 +1,4 @@
-// What one round of one peer was like, and who wants to know.
+// The numbers of one round of one peer, and the sinks that take them.
 //
 // Knows nothing of files or terminals: sinks do.
 

@@ -26,8 +26,8 @@ std::string ToJsonLine(const Event& event);
 absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line);
 
 // The rounds of a metrics.jsonl and of the PATH.1 before it (jsonl_sink.h),
-// ascending.  Where a run went back to a
-// checkpoint, the later life of a round counts.  A last line that was cut is
+// ascending.  If a run went back to a checkpoint, the later incarnation of a
+// round counts.  A last line that was cut is
 // left out.  kNotFound; kDataLoss names the line.
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path);
 

@@ -29,7 +29,7 @@ double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
   return static_cast<double>(elapsed.size() - 1 - from) / seconds;
 }
 
-// What a counter that starts again at 0 with every life of a process came to.
+// The total of a counter that starts again at 0 with every start of a process.
 uint64_t Total(const Rounds& rounds, uint64_t RoundMetrics::*counter) {
   uint64_t total = 0, last = 0;
   for (const RoundMetrics& m : rounds) {

@@ -88,7 +88,7 @@ class Transport {
   virtual void Disconnect(PeerId peer) = 0;
   // Queues a frame on the newest connection.  Returns false, and keeps nothing,
   // if there is none or the frame is over the limits.  The frames that the
-  // edges retain bound the queue (EDGE 3).
+  // edges retain bound the queue (PROTOCOL.md 3).
   virtual bool Send(PeerId peer, Channel channel, Frame frame) = 0;
   // Ends one connection because of the frames that came over it.  Dials again
   // with backoff.

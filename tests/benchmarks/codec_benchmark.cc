@@ -1,4 +1,4 @@
-// What each codec costs and what it loses: bits per parameter on the wire and
+// The cost and the loss of each codec: bits per parameter on the wire and
 // the relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and how fast a snapshot
 // is encoded and packed, and an exchange unpacked and completed.
 //
@@ -12,8 +12,8 @@
 // the mean over the exchanges.
 //
 // Of a codec with fragments the first is exchanged each time, and bits are per
-// parameter of the whole.  What "auto" sends depends on the link: here it is
-// the int4 that it begins with.
+// parameter of the whole.  The format that "auto" sends depends on the link:
+// here it is the int4 that it begins with.
 //
 //   codec_benchmark [--megabytes 64] [--repeat 9] [--markdown]
 //       [codec[:options] ...]
@@ -58,7 +58,7 @@ ParameterLayout LayoutOf(size_t n) {
       {{"g", Player::kGenerator, {rows, int64_t{kChunkSize}}, {}}});
 }
 
-// What travels of a payload: `packed`, or all of it.
+// The bytes of a payload that travel: `packed`, or all of it.
 std::span<const std::byte> Pack(Packer* packer, const Encoded& payload,
                                 std::span<std::byte> packed) {
   const size_t size = packer != nullptr ? packer->Pack(payload, packed) : 0;
@@ -164,7 +164,7 @@ class Benchmark {
       m.bytes = mine;
       t.bytes = theirs;
       codec.Encode(t.format, other_, there, key, theirs);
-      // Who leads compares with what it last sent.
+      // A leader compares with its last payload.
       const bool leads = m.format == WireFormat::kMaskedLead;
       const double read = n + (leads ? static_cast<double>(here.size()) : 0);
       Record(

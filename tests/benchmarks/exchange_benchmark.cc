@@ -1,4 +1,4 @@
-// What an exchange costs, from Emit to Complete with dense-f32 on an edge, and
+// The cost of an exchange, from Emit to Complete with dense-f32 on an edge, and
 // as two frames over GrpcTransport, against the same bytes over a bare gRPC
 // stream.
 //
@@ -147,7 +147,7 @@ class Child {
   FILE* out_ = nullptr;
 };
 
-// Where the bytes of an exchange come from and go to.
+// Source and target of the bytes of an exchange.
 class Workload {
  public:
   virtual ~Workload() = default;

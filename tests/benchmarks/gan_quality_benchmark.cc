@@ -1,6 +1,6 @@
-// What the settings of a configuration lead to, without a network: a ring of
-// peers in one process that mix exactly, OAdam, and a moving average of the
-// generator.  Prints the score and leaves sample grids; used to choose the
+// The scores that the settings of a configuration lead to, without a network: a
+// ring of peers in one process that mix exactly, OAdam, and a moving average of
+// the generator.  Prints the score and leaves sample grids; used to choose the
 // quickstart's settings.
 //
 //   gan_quality_benchmark --data data/emoji-32 --classes face --out /tmp/grids

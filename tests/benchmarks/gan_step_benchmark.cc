@@ -1,4 +1,4 @@
-// What serving both players with one backward pass saves: the time of a
+// The time that one backward pass for both players saves: the time of a
 // WGAN-GP step in that form over three others, taken in turns within one run
 // on one thread.
 //

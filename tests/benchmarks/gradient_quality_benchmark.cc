@@ -1,4 +1,4 @@
-// What compressed gradients cost in quality and in bytes, without a network:
+// Quality and bytes of compressed gradients, without a network:
 // ranks in one process, the real methods and all-reduces, OAdam at all.
 //
 //   gradient_quality_benchmark --method dense-f32 --method scalecom:rate=100

@@ -1,4 +1,4 @@
-// What each gradient method takes of a step's time: all that a rank does with
+// Each gradient method's share of a step's time: all that a rank does with
 // its gradient, but the all-reduce itself.
 //
 // As in kernels_benchmark, a figure is the median over repetitions of bytes per
@@ -62,7 +62,7 @@ class Rank {
     if (form_.leader >= 0) word_ = compressor_->Lead();
     payload_ = compressor_->Contribute(word_, vector_);
   }
-  // What comes of another rank's payload, if there are any.
+  // The result of another rank's payload, if there are any.
   void Decode() {
     if (!adds()) return;
     const auto accepted = form_.payloads->Accept(payload_);

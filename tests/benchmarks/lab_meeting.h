@@ -1,4 +1,4 @@
-// Where processes on the hosts of a lab meet: a file in memory that all map,
+// Meeting of processes on the hosts of a lab: a file in memory that all map,
 // with a barrier and a place for what each measured.
 //
 // A lab's hosts are on one machine and so have one clock; meeting over the
@@ -38,7 +38,7 @@ class LabMeeting {
   // so that all can see it; 0 until all have come.
   int64_t Start();
 
-  // What each rank wrote in a row, by rank; all there after the next barrier.
+  // The row that each rank wrote, by rank; all there after the next barrier.
   void Write(int row, double value);
   std::span<const double> Row(int row) const;
 

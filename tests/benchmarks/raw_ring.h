@@ -1,5 +1,5 @@
-// What the kernel alone needs to move bytes around a ring: plain TCP sockets
-// to the two neighbours, everything sent and received at once.
+// The time that the kernel alone needs to move bytes around a ring: plain TCP
+// sockets to the two neighbours, everything sent and received at once.
 //
 // Knows nothing of frames, of gRPC, or of time.
 

@@ -1,4 +1,4 @@
-// What a round costs beside its gradients: two peers in one process, over gRPC
+// The cost of a round beside its gradients: two peers in one process, over gRPC
 // on loopback, real networks on real pictures.
 //
 //   round_benchmark --data data/emoji-32 [--rounds 60] [--model wgan-gp-resnet]

@@ -1,4 +1,4 @@
-// What benchmarks measure with.  Knows nothing of what they run.
+// The clock of the benchmarks.  Knows nothing of what they run.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_TIMING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_TIMING_H_

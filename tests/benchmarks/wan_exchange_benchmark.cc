@@ -1,4 +1,4 @@
-// What a blocking exchange of a ring costs over a long link, on gossamer's own
+// The cost of a blocking exchange of a ring over a long link, on gossamer's own
 // edges over gRPC and on plain TCP sockets that move the same bytes.
 //
 // Run on every host of a lab at once (deploy/lab/exchange.sh does):

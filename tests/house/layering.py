@@ -12,7 +12,7 @@ import sys
 FLOORS = ["algorithms", "topology", "gan_models", "runtime", "tests"]
 # The messages of proto/ are known from the second floor up.
 KNOWS_PROTO = {"topology", "runtime", "tests"}
-# What only some files may include.
+# Headers that only some files may include.
 EXTERNAL = [
     (re.compile(r"^(torch|ATen|c10)/"), re.compile(r"^gan_models/.*\.cc$"),
      "torch only in gan_models/*.cc"),

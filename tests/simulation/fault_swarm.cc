@@ -50,7 +50,7 @@ FaultSwarm::~FaultSwarm() {
   service_->Cut({}, {});
   service_->SetDiskError(0);
   // A frame that was lost on a connection that lives comes again only on the
-  // next one (EDGE 11).
+  // next one (PROTOCOL.md 8).
   const SimChaos& chaos = scenario_.swarm.chaos;
   if (chaos.lose > 0 || chaos.reorder > 0) {
     for (const auto& [a, b] : network_->Pairs()) network_->Break(a, b);

@@ -154,7 +154,7 @@ CallOutcome RunWithFault(const CallFault& fault,
   if (child == 0) {
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(kNotTraced);
     ::raise(SIGSTOP);
-    // What it throws ends it, and does not go on with the caller's work.
+    // An exception ends it, and does not continue the caller's work.
     const auto without_throwing = [&work]() noexcept { return work(); };
     ::_exit(without_throwing());
   }

@@ -20,7 +20,7 @@ inline int64_t PeakMemory() {
 // A sanitizer keeps what was freed, and a shadow of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int64_t kPeakFactor = 8;
-// What it may take, in kilobytes, to refuse a bomb of 256 MiB.
+// The memory, in kilobytes, that refusing a bomb of 256 MiB may take.
 inline constexpr int64_t kBombRefusal = 128 << 10;
 #else
 inline constexpr int64_t kPeakFactor = 1;

@@ -45,9 +45,9 @@ struct SimFleetOptions {
   uint64_t boot = 1;  // differs between lives of the fleet
   // Of a rank; null: not kept.
   std::function<Decisions*(int rank)> decisions = {};
-  // What differs of a rank's `peer`.
+  // The settings of a rank's `peer` that differ.
   std::function<void(int rank, PeerSpec& spec)> spec_of = {};
-  // What a peer knows of its fleet, if not what the fleet knows.
+  // A peer's knowledge of its fleet, if it differs from the fleet's.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};
 };

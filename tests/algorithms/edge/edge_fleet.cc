@@ -136,13 +136,14 @@ std::vector<int> Fleet::Row(int i, uint64_t round) const {
   return row;
 }
 
-// First id that is not due at the end of `round` (DESIGN 4).
+// First id that is not due at the end of `round` (PROTOCOL.md 9).
 ExchangeId Fleet::Limit(uint64_t round) const {
   return MakeExchangeId(round + 2 - std::max(1, o_.overlap));
 }
 
 // γ·w with w = 1/3; γ keeps mixing stable that is late by h − 1 rounds: two
-// thirds of 2·sin(π/(2(2h − 1))) / λmax(I − W), where λmax is 4/3 (DESIGN 4).
+// thirds of 2·sin(π/(2(2h − 1))) / λmax(I − W), where λmax is 4/3 (PROTOCOL.md
+// 9).
 float Fleet::Coefficient() const {
   const float gamma = codec_->gamma();
   return (o_.overlap < 2 ? gamma : std::min(gamma, 0.5f)) / 3;
@@ -155,7 +156,7 @@ void Fleet::SendAll(FleetPeer& p) {
   }
 }
 
-// A peer far behind takes the round of its neighbours (EDGE 4, Jump).
+// A peer far behind takes the round of its neighbours (PROTOCOL.md 11).
 uint64_t Fleet::NextRound(const FleetPeer& p) const {
   std::vector<uint64_t> known;
   for (const auto& [other, pe] : p.edges) {

@@ -1,5 +1,5 @@
 // A fleet of peers that mix over edges under random faults, in ticks: the round
-// loop reduced to what an edge sees of it (EDGE 4 and 8).
+// loop reduced to what an edge sees of it (PROTOCOL.md 9).
 //
 // Everything is a function of the options, so a failing seed replays.
 

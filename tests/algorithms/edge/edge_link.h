@@ -84,7 +84,7 @@ class EdgeLink {
   void Dial(int64_t now);
   // Ends one connection of several.
   void BreakOne(int64_t now);
-  // What was swapped comes again on another connection only (EDGE 11).
+  // What was swapped comes again on another connection only (PROTOCOL.md 8).
   void Heal(int64_t now);
 
   // What must hold at any time, and once everything is complete; empty if it

@@ -232,7 +232,7 @@ TEST(ContractionTest, FixedRingContractsInEveryRoundByItsSpectralGap) {
   }
 }
 
-// E‖(W − J)X‖² / ‖X − X̄‖² = (M/3 − 1)/(M − 1) for any X (DESIGN 6).
+// E‖(W − J)X‖² / ‖X − X̄‖² = (M/3 − 1)/(M − 1) for any X (topology/README.md).
 TEST(ContractionTest, PermutedRingContractsInTheMeanSquareAsTheorySays) {
   constexpr int kDraws = 300;
   for (const int m : {4, 6, 8}) {

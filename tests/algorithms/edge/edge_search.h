@@ -1,4 +1,5 @@
-// Exhaustive search of the edge protocol on its production source.
+// Exhaustive search of the edge protocol on its production source (PROTOCOL.md
+// 13).
 //
 // Two ends with small integers for ids and epochs; every interleaving of
 // emission, completion, delivery, dials, disconnects with every pair of lost
