@@ -8,7 +8,7 @@
 namespace gossamer {
 namespace {
 
-constexpr double kTolerance = 1e-9;
+constexpr double kSumTolerance = 1e-9;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ absl::StatusOr<SkewedSampling> SkewedSampling::Create(
     z += near[j] ? skew * base[j] : base[j];
   }
   const auto close = std::ranges::count(near, true);
-  if (!(std::abs(sum - 1) < kTolerance) || close == 0 ||
+  if (!(std::abs(sum - 1) < kSumTolerance) || close == 0 ||
       close == static_cast<std::ptrdiff_t>(near.size())) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "probabilities add up to %g, and %d of %d terms are near; they must "

@@ -1,7 +1,5 @@
 // gossamer measure: the network between the members of a running fleet.
 
-#include "runtime/cli/measure.h"
-
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -12,7 +10,8 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
-#include "runtime/cli/survey_matrix.h"
+#include "runtime/cli/fleet_client.h"
+#include "runtime/cli/survey_network.h"
 #include "runtime/telemetry/progress.h"
 
 namespace gossamer {
@@ -23,12 +22,15 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
 constexpr absl::Duration kLimit = absl::Hours(1);
 
 constexpr char kExamples[] = R"(examples:
-  gossamer measure --topology 10.0.0.1:7700 --certs certs/operator --out ours.txt
-  gossamer plan --matrix ours.txt --parameters 2258308 --step-time 40ms
+  gossamer measure --topology 10.0.0.1:7700 --certs certs/operator \
+      --out ours.textproto
+  gossamer plan --scenario ours.textproto --config ours-training.textproto \
+      --parameters 2258308 --step-time 40ms
 
-The members measure while they train, every pair once, a pair per peer at a
-time: the least of eight small messages there and back, and the fastest of three
-large ones.  The fleet's own traffic shares the links, so rates are what is left
+Writes a scenario, which gossamer plan, lab and lab --rehearse read.  The
+members measure while they train, every pair once, a pair per peer at a time:
+the least of eight small messages there and back, and the fastest of three large
+ones.  The fleet's own traffic shares the links, so rates are what is left
 beside it.
 
 JSON keys: names, rtt_ms, mbit (rows from, columns to; 0: no limit was seen),
@@ -51,35 +53,9 @@ void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
             << status.turns() << left << "\n";
 }
 
-int RunMeasure(const Options& options) {
-  const auto certificates = OpenDoor(options.exposure, options.topology);
-  if (!certificates.ok()) return Complain("measure", certificates.status());
-  FleetClient client(options.topology, *certificates);
-  const auto measured = MeasureNetwork(client, options.run);
-  if (!measured.ok()) return Complain("measure", measured.status());
-  std::string text = MatrixText(measured->matrix);
-  if (options.json) {
-    text = nlohmann::ordered_json{{"names", measured->matrix.names},
-                                  {"rtt_ms", measured->matrix.rtt_ms},
-                                  {"mbit", measured->matrix.mbit},
-                                  {"busy_seconds", measured->busy_seconds}}
-               .dump(2) +
-           "\n";
-  }
-  if (options.out.empty()) {
-    std::cout << text;
-    return kOk;
-  }
-  std::ofstream file(options.out);
-  file << text;
-  file.close();
-  if (file.good()) return kOk;
-  return Complain("measure", absl::UnavailableError(absl::StrCat(
-                                 options.out, ": cannot be written")));
-}
-
-}  // namespace
-
+// Has every pair measure its two directions, one pair per peer at a time, and
+// waits for that; progress goes to stderr.  kUnavailable names directions that
+// were not measured.
 absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
                                                const std::string& run) {
   const absl::Time began = SteadyNow();
@@ -99,10 +75,37 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
       ShowTurn(status, began);
     }
   }
-  MeasuredNetwork measured{.matrix = {}, .busy_seconds = status.busy_seconds()};
-  GOSSAMER_ASSIGN_OR_RETURN(measured.matrix, MatrixOf(status));
-  return measured;
+  return NetworkOf(status);
 }
+
+int RunMeasure(const Options& options) {
+  const auto certificates = OpenDoor(options.exposure, options.topology);
+  if (!certificates.ok()) return Complain("measure", certificates.status());
+  FleetClient client(options.topology, *certificates);
+  const auto measured = MeasureNetwork(client, options.run);
+  if (!measured.ok()) return Complain("measure", measured.status());
+  std::string text = ScenarioFileOf(*measured);
+  if (options.json) {
+    text = nlohmann::ordered_json{{"names", measured->names},
+                                  {"rtt_ms", measured->rtt_ms},
+                                  {"mbit", measured->mbit},
+                                  {"busy_seconds", measured->busy_seconds}}
+               .dump(2) +
+           "\n";
+  }
+  if (options.out.empty()) {
+    std::cout << text;
+    return kOk;
+  }
+  std::ofstream file(options.out);
+  file << text;
+  file.close();
+  if (file.good()) return kOk;
+  return Complain("measure", absl::UnavailableError(absl::StrCat(
+                                 options.out, ": cannot be written")));
+}
+
+}  // namespace
 
 void AddMeasure(Command& program) {
   auto options = std::make_shared<Options>();

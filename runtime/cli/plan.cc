@@ -1,120 +1,468 @@
-// gossamer plan: which ring order, graph, codec and overlap a network wants.
+// gossamer plan: candidate compositions rehearsed over a network, side by side.
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/game/game.h"
+#include "runtime/base/steady_time.h"
 #include "runtime/cli/command.h"
-#include "runtime/cli/plan_check.h"
-#include "runtime/cli/plan_input.h"
+#include "runtime/cli/fleet_process.h"
+#include "runtime/cli/plan_candidates.h"
 #include "runtime/cli/plan_report.h"
-#include "runtime/plan/matrix_text.h"
-#include "runtime/plan/planner.h"
+#include "runtime/cli/rehearse.h"
+#include "runtime/config/compose.h"
+#include "runtime/config/run_config.h"
+#include "runtime/lab/scenario.h"
+#include "runtime/telemetry/progress.h"
+#include "runtime/telemetry/summary.h"
+#include "topology/sites.h"
 
 namespace gossamer {
 namespace {
 
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+constexpr absl::Duration kShowEvery = absl::Seconds(5);
+// `auto` chooses by what peers report once a second of virtual time, so the
+// earlier half of a rehearsal has three such seconds.
+constexpr absl::Duration kEnough = absl::Seconds(6);
+constexpr double kLeastRounds = 100;
+constexpr double kMostRounds = 1000;
+
 constexpr char kExamples[] = R"(examples:
   gossamer plan --scenario deploy/lab/three_continents.textproto \
-      --parameters 2258308 --step-time 40ms
-  gossamer plan --matrix ours.txt --parameters 2258308 --step-time 40ms --json
-  gossamer plan --scenario deploy/lab/wan_200ms_100mbit.textproto --peers 4 \
-      --config deploy/configs/synthetic.textproto --check         # as root
+      --config deploy/configs/synthetic.textproto --set peers=6
+  gossamer plan --scenario deploy/lab/two_sites.textproto \
+      --config deploy/configs/quickstart.textproto --set peers=16 \
+      --steps-of runs/quickstart-1 --by bytes
+  gossamer plan --scenario ours.textproto --config ours-training.textproto \
+      --parameters 2258308 --step-time 40ms \
+      --candidate "mixing.graph=torus,mixing.codec=innov-int8" \
+      --candidate "mixing.schedule=random-matching,mixing.overlap_steps=auto"
 
-A matrix file (gossamer measure makes one of a running fleet), ranks from 0 in
-rows and columns, rates from row to column:
-  names virginia frankfurt tokyo       # may be left out
-  rtt_ms
-    -  90 148
-   90   - 228
-  148 228   -
-  mbit 100
-A value after rtt_ms or mbit holds for all pairs; else rows follow.  mbit may
-be unlimited.  Rates are of each pair and direction: peers do not share an
-uplink over their links here.
+Rehearses every candidate as gossamer lab --rehearse does: the real peers,
+codecs and service over the scenario's links, in virtual time.  gossamer measure
+writes the scenario of a running fleet.  In place of networks it takes a
+synthetic game of their size, so it predicts times, bytes, waiting and
+consensus, but no scores of networks.
 
-Candidates are all graphs that the number of peers allows (the ring in its best
-order and as numbered, torus, complete, permuted-ring, random-matching,
-one-peer-exponential), five codecs, and overlaps 0 to 8.  First come those
-within 3 % of the fastest, of these those within 3 % of the smallest consensus
-distance, of these the one that sends least.
+Without --candidate these are the graphs and schedules that the number of peers
+allows (ring, torus, permuted-ring, random-matching, and locality-skewed where
+the configuration has mixing.sites or the scenario regions), each with the
+codecs dense-f32, innov-int8, innov-int4 and auto and with overlap_steps 0, 1
+and auto; the configuration as it is; and cp-oadam to compare with, which is
+never recommended.  What the configuration does not go together with is left
+out, with the reason.
 
---check trains the recommendation, the same without overlap, and the default
-configuration in the lab with steps of that length, in RUNS/plan-NETWORK/, and
-prints predicted and measured rounds/s.
+--by says what to sort by: rounds (a second, of the slowest peer), waiting (the
+share of the peers' time), bytes (sent by a peer in a round), consensus (mean
+squared distance of the peers from their mean) or score (of a closed-form game,
+after the last round).  Of candidates within 3 % of the best the fastest come
+first, then those closest together, then those that send least.
 
-JSON keys: network, peers, hosts, parameters, step_seconds, warnings,
-recommended (a candidate with configuration and reasons), candidates (the ten
-best: name, graph, schedule, edges, codec, overlap_steps, gamma,
-rounds_per_second, seconds_per_round, hidden, busy_seconds (of a round without a
-network), exchange_seconds, bytes_per_round, consensus_distance, contraction), centralized (all_reduce, rounds_per_second),
-sites (as mixing.sites takes them, where round trips show some, else ""),
-checks (null, or a list of why, candidate, folder, measured_rounds_per_second,
-error, measured_step_seconds, predicted_with_that_step, error_with_that_step,
-measured_exchange_seconds, whole_run_rounds_per_second).)";
+JSON keys: network, peers, hosts, parameters, step_times, rounds, by, warnings,
+recommended (a candidate and its flags; null if none), candidates (name, set,
+configured, baseline, rounds_per_second, waiting_share, exchange_seconds,
+bytes_per_round, far_bytes_per_round (between sites, of all peers; null without
+sites), consensus_distance, score (null of networks)), left_out (name, why).)";
 
-int RunPlan(const PlanOptions& options) {
-  const absl::StatusOr<PlanInput> input = LoadPlanInput(options);
-  if (!input.ok()) return Complain("plan", input.status());
-  const absl::StatusOr<Plan> plan = MakePlan(input->request);
+struct Options {
+  std::string scenario;
+  std::string config;
+  std::vector<std::string> set;
+  std::vector<std::string> candidates;
+  std::string by = "rounds";
+  std::optional<uint64_t> rounds;
+  std::optional<uint64_t> jobs;
+  RehearseOptions rehearsal;
+  bool json = false;
+};
+
+// A candidate with all that its rehearsal needs, and what came of it.
+struct Rehearsed {
+  PlanCandidate candidate;
+  RunConfig config;
+  bool configured = false;
+  absl::StatusOr<PlanFigures> figures = absl::UnknownError("not rehearsed");
+};
+
+struct Plan {
+  Scenario scenario;
+  StepTimes steps;
+  std::vector<int> site_of;  // by rank; empty: no sites
+  std::vector<Rehearsed> candidates;
+  PlanResult result;
+};
+
+absl::Status Invalid(const absl::Status& status) {
+  return absl::InvalidArgumentError(status.message());
+}
+
+uint64_t RoundsFor(const StepTimes& steps) {
+  absl::Duration sum;
+  for (const absl::Duration step : steps.by_rank[0]) sum += step;
+  const double rounds = absl::FDivDuration(
+      kEnough * static_cast<double>(steps.by_rank[0].size()), sum);
+  return static_cast<uint64_t>(std::clamp(rounds, kLeastRounds, kMostRounds));
+}
+
+// The configuration that a rehearsal of `changes` has, before it is prepared.
+absl::StatusOr<RunConfig> LoadChanged(const Options& options,
+                                      const std::vector<std::string>& changes) {
+  std::vector<std::string> set = options.set;
+  set.insert(set.end(), changes.begin(), changes.end());
+  absl::StatusOr<RunConfig> config = LoadRunConfig(options.config, set);
+  if (!config.ok()) return Invalid(config.status());
+  // A rehearsal is a short run whose score is asked for once.
+  config->mutable_step()->set_decay_from_round(0);
+  config->mutable_evaluation()->set_every(0);
+  return config;
+}
+
+// A configuration of the base's size and step times.
+absl::Status Shorten(const Plan& plan, RunConfig& config) {
+  config.set_rounds(plan.result.rounds);
+  RehearseOptions as_base;
+  as_base.step_time = "1s";  // unused: all candidates have plan.steps
+  if (plan.result.stand_in) as_base.parameters = plan.result.parameters;
+  return PrepareRehearsal(as_base, config).status();
+}
+
+absl::Status AddCandidate(const Options& options, PlanCandidate candidate,
+                          Plan& plan) {
+  absl::StatusOr<RunConfig> config = LoadChanged(options, candidate.changes);
+  absl::Status status = config.status();
+  if (status.ok()) status = Shorten(plan, *config);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(candidate.name, ": ", status.message()));
+  }
+  const uint64_t hash = ConfigurationHash(*config);
+  for (Rehearsed& before : plan.candidates) {
+    if (ConfigurationHash(before.config) != hash) continue;
+    if (before.configured) before.candidate.name = candidate.name;
+    return absl::OkStatus();
+  }
+  plan.candidates.push_back(
+      {.candidate = std::move(candidate), .config = *std::move(config)});
+  return absl::OkStatus();
+}
+
+void SetSites(const RunConfig& base, const std::string& sites, Plan& plan) {
+  const absl::StatusOr<Sites> parsed = Sites::Parse(sites);
+  if (!parsed.ok()) return;
+  plan.site_of = parsed->Of(FoundingMembers(static_cast<int>(base.peers())));
+}
+
+absl::StatusOr<Plan> MakePlan(const Options& options) {
+  Plan plan;
+  PlanResult& result = plan.result;
+  GOSSAMER_ASSIGN_OR_RETURN(RunConfig base, LoadChanged(options, {}));
+  result.stand_in = base.game().has_gan() || options.rehearsal.parameters;
+  GOSSAMER_ASSIGN_OR_RETURN(plan.steps,
+                            PrepareRehearsal(options.rehearsal, base));
+  GOSSAMER_ASSIGN_OR_RETURN(const std::unique_ptr<Game> game,
+                            MakeClosedFormGame(base, /*shard=*/0));
+  result.parameters = game->layout().size();
+  result.rounds = options.rounds.value_or(RoundsFor(plan.steps));
+  base.set_rounds(result.rounds);
+  GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(base));
+  plan.candidates.push_back(
+      {.candidate = {.name = "as configured", .changes = {}},
+       .config = base,
+       .configured = true});
+  uint32_t peers = base.peers();
+  for (const std::string& text : options.candidates) {
+    const absl::Status added =
+        AddCandidate(options, ParseCandidate(text), plan);
+    if (!added.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--candidate ", added.message()));
+    }
+    peers = std::max(peers, plan.candidates.back().config.peers());
+  }
+  absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, peers);
+  if (!scenario.ok()) return Invalid(scenario.status());
+  plan.scenario = *std::move(scenario);
+  std::string sites = base.mixing().sites();
+  if (sites.empty()) {
+    sites = SitesOfRegions(plan.scenario, static_cast<int>(base.peers()));
+  }
+  SetSites(base, sites, plan);
+  for (const Rehearsed& given : plan.candidates) {
+    const absl::Status status = CheckRehearsal(given.config, plan.scenario);
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(given.candidate.name, ": ", status.message()));
+  }
+  if (options.candidates.empty()) {
+    for (PlanCandidate& candidate : DefaultCandidates(base, sites)) {
+      const std::string name = candidate.name;
+      const absl::Status added =
+          AddCandidate(options, std::move(candidate), plan);
+      if (added.ok()) continue;
+      const std::string why(added.message().substr(name.size() + 2));
+      result.left_out.push_back({name, why});
+    }
+  }
+  result.network = plan.scenario.name;
+  for (uint32_t rank = 0; rank < base.peers(); ++rank) {
+    result.hosts.push_back(plan.scenario.hosts[rank].name);
+  }
+  result.config = options.config;
+  result.step_times = plan.steps.source;
+  result.goal = options.by;
+  result.warnings = LeftOutOfRehearsals(plan.scenario);
+  return plan;
+}
+
+// Waiting over time, of the later half of every peer's rounds.
+double WaitingShare(const std::vector<std::vector<RoundMetrics>>& by_rank) {
+  double waiting = 0, time = 0;
+  for (const std::vector<RoundMetrics>& rounds : by_rank) {
+    const size_t half = rounds.size() / 2;
+    if (rounds.size() < 2) continue;
+    for (size_t k = half + 1; k < rounds.size(); ++k) {
+      waiting += rounds[k].seconds_waiting;
+    }
+    time +=
+        absl::ToDoubleSeconds(rounds.back().finished - rounds[half].finished);
+  }
+  return time > 0 ? waiting / time : 0;
+}
+
+absl::StatusOr<PlanFigures> Figures(const Plan& plan, const RunConfig& config,
+                                    absl::FunctionRef<bool(uint64_t)> go_on,
+                                    double memory_rate) {
+  GOSSAMER_ASSIGN_OR_RETURN(
+      const RehearsedRounds rehearsed,
+      RehearseRounds(config, plan.scenario, plan.steps, memory_rate, go_on));
+  const RunSummary summary = Summarize(rehearsed.by_rank);
+  double sent = 0, far = 0;
+  const size_t peers = rehearsed.bytes.size();
+  for (size_t i = 0; i < peers; ++i) {
+    for (size_t j = 0; j < peers; ++j) {
+      const auto bytes = static_cast<double>(rehearsed.bytes[i][j]);
+      sent += bytes;
+      const bool known = i < plan.site_of.size() && j < plan.site_of.size();
+      if (known && plan.site_of[i] != plan.site_of[j]) far += bytes;
+    }
+  }
+  const auto counted =
+      static_cast<double>(std::max<uint64_t>(1, rehearsed.counted));
+  PlanFigures figures{
+      .rounds_per_second = summary.steady_rounds_per_second,
+      .waiting_share = WaitingShare(rehearsed.by_rank),
+      .exchange_seconds = summary.exchange_seconds,
+      .bytes_per_round = sent / static_cast<double>(peers) / counted,
+      .consensus_distance = rehearsed.consensus_distance};
+  if (!plan.site_of.empty()) figures.far_bytes_per_round = far / counted;
+  if (!plan.result.stand_in && summary.last_score) {
+    figures.score = summary.last_score->value;
+  }
+  return figures;
+}
+
+double AvailableBytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  double kilobytes = 0;
+  while (file >> key >> kilobytes) {
+    if (key == "MemAvailable:") return 1024 * kilobytes;
+    std::getline(file, unit);
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+// As many rehearsals at once as there are processors and memory for: a peer
+// keeps some twelve vectors, and two of every other peer where a schedule's
+// edges change.
+size_t JobsFor(const Plan& plan) {
+  double most = 0;
+  for (const Rehearsed& r : plan.candidates) {
+    const double peers = r.config.peers();
+    const auto parameters = static_cast<double>(plan.result.parameters);
+    most = std::max(
+        most, sizeof(float) * parameters * peers * (12 + 2 * (peers - 1)));
+  }
+  const double fit = most > 0 ? AvailableBytes() / most
+                              : std::numeric_limits<double>::infinity();
+  return static_cast<size_t>(std::clamp<double>(
+      std::thread::hardware_concurrency(), 1, std::max(1.0, fit)));
+}
+
+class Progress {
+ public:
+  explicit Progress(size_t candidates, uint64_t rounds)
+      : candidates_(candidates), rounds_(rounds) {}
+
+  void AddRound() { ++done_rounds_; }
+  void AddCandidate() { ++done_; }
+  // A line every few seconds; none of what ends sooner.
+  void Show() {
+    const absl::Time now = SteadyNow();
+    if (now - shown_ < kShowEvery) return;
+    shown_ = now;
+    const double share = static_cast<double>(done_rounds_) /
+                         static_cast<double>(candidates_ * rounds_);
+    std::string left;
+    if (share > 0) {
+      left = absl::StrCat(", about ",
+                          HumanDuration((now - began_) * ((1 - share) / share)),
+                          " left");
+    }
+    std::cerr << absl::StrFormat("plan: %d of %d candidates rehearsed, %.0f %%",
+                                 done_.load(), candidates_, 100 * share)
+              << left << "\n";
+  }
+
+ private:
+  const size_t candidates_;
+  const uint64_t rounds_;
+  const absl::Time began_ = SteadyNow();
+  absl::Time shown_ = began_;
+  std::atomic<size_t> done_ = 0;
+  std::atomic<uint64_t> done_rounds_ = 0;
+};
+
+// Fills in the figures of all candidates.  kAborted after a signal.
+absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
+  SignalWaiter signals;  // before the threads
+  Progress progress(plan.candidates.size(), plan.result.rounds);
+  std::atomic<size_t> next = 0, ended = 0;
+  std::atomic<bool> stopped = false;
+  const auto work = [&] {
+    for (size_t i = next++; i < plan.candidates.size() && !stopped;
+         i = next++) {
+      const auto go_on = [&](uint64_t round) {
+        progress.AddRound();
+        return !stopped;
+      };
+      Rehearsed& own = plan.candidates[i];
+      own.figures = Figures(plan, own.config, go_on, memory_rate);
+      progress.AddCandidate();
+    }
+    ++ended;
+  };
+  std::vector<std::jthread> threads;
+  jobs = std::min(jobs, plan.candidates.size());
+  for (size_t i = 0; i < jobs; ++i) threads.emplace_back(work);
+  while (ended < jobs) {
+    const std::optional<int> signal = signals.Wait(kLookEvery);
+    if (signal && *signal != SIGCHLD) stopped = true;
+    progress.Show();
+  }
+  threads.clear();
+  return stopped ? absl::AbortedError("stopped by a signal") : absl::OkStatus();
+}
+
+void FillResult(Plan& plan) {
+  PlanResult& result = plan.result;
+  std::vector<PlanFigures> figures;
+  std::vector<const Rehearsed*> rehearsed;
+  for (const Rehearsed& r : plan.candidates) {
+    if (r.figures.ok()) {
+      figures.push_back(*r.figures);
+      rehearsed.push_back(&r);
+    } else {
+      result.left_out.push_back(
+          {r.candidate.name, std::string(r.figures.status().message())});
+    }
+  }
+  for (const size_t i : RankFigures(figures, *PlanGoalOf(result.goal))) {
+    const Rehearsed& r = *rehearsed[i];
+    if (!r.candidate.baseline && !result.recommended) {
+      result.recommended = result.rows.size();
+    }
+    result.rows.push_back({.candidate = r.candidate,
+                           .figures = figures[i],
+                           .configured = r.configured});
+  }
+}
+
+int RunPlan(const Options& options) {
+  absl::StatusOr<Plan> plan = MakePlan(options);
   if (!plan.ok()) return Complain("plan", plan.status());
-  if (!options.json) std::cout << PlanText(*input, *plan) << std::flush;
-  std::vector<PlanCheck> checks;
-  if (options.check) {
-    absl::StatusOr<std::vector<PlanCheck>> run =
-        CheckPlan(options, *input, *plan);
-    if (!run.ok()) return Complain("plan", run.status());
-    checks = *std::move(run);
-    if (!options.json)
-      std::cout << ChecksText(checks, input->request.step_seconds);
+  if (options.by == "score" && plan->result.stand_in) {
+    return Complain("plan",
+                    absl::InvalidArgumentError(
+                        "--by score: a rehearsal trains a synthetic game in "
+                        "place of the networks, whose score says nothing of "
+                        "theirs; sort by another"));
   }
-  if (options.json) {
-    std::cout << PlanJson(*input, *plan, checks).dump(2) << "\n";
+  for (const std::string& warning : plan->result.warnings) {
+    std::cerr << "warning: " << warning << "\n";
   }
-  return kOk;
+  const size_t jobs =
+      options.jobs ? static_cast<size_t>(*options.jobs) : JobsFor(*plan);
+  const absl::Status status =
+      RehearseAll(*plan, jobs, options.rehearsal.memory_rate);
+  if (!status.ok()) return Complain("plan", status);
+  FillResult(*plan);
+  const PlanResult& result = plan->result;
+  std::cout << (options.json ? PlanJson(result).dump(2) + "\n"
+                             : PlanText(result));
+  if (!result.rows.empty()) return kOk;
+  return Complain("plan", absl::InternalError(
+                              absl::StrCat("no candidate came to its end; ",
+                                           result.left_out.front().name, ": ",
+                                           result.left_out.front().why)));
 }
 
 }  // namespace
 
 void AddPlan(Command& program) {
-  auto options = std::make_shared<PlanOptions>();
+  auto options = std::make_shared<Options>();
   Command& command = program.AddCommand(
       {.name = "plan",
-       .about =
-           "Say which ring order, graph, codec and overlap a network wants",
+       .about = "Rehearse candidate compositions over a network and rank them",
        .footer = kExamples,
        .run = [options] { return RunPlan(*options); }});
   command.AddOption("--scenario", &options->scenario,
-                    "the network, as for gossamer lab", {.value_name = "FILE"});
-  command.AddOption("--matrix", &options->matrix,
-                    "the network, as round trips and rates of all pairs",
-                    {.value_name = "FILE", .excludes = "--scenario"});
-  command.AddOption("--parameters", &options->parameters,
-                    "of generator and discriminator together",
-                    {.positive = true});
-  command.AddOption("--step-time", &options->step_time,
-                    "of one step without any network, such as 40ms",
-                    {.value_name = "TIME"});
-  command.AddOption("--config", &options->config,
-                    "take peers and seed from it, of a synthetic game also "
-                    "parameters and step time",
-                    {.value_name = "FILE"});
+                    "the network: hosts and links, as for gossamer lab",
+                    {.required = true, .value_name = "FILE"});
+  command.AddOption("--config", &options->config, "the training",
+                    {.required = true, .value_name = "FILE"});
   command.AddOption("--set", &options->set, "change one field of --config",
                     {.value_name = "FIELD=VALUE", .one_at_a_time = true});
-  command.AddOption("--peers", &options->peers,
-                    "how many, where the scenario leaves it open; else the "
-                    "first ones",
-                    {.range = std::pair(2.0, double{kMostMatrixPeers})});
-  command.AddOption("--codec-rate", &options->codec_rate,
-                    "GB/s of memory that a codec reads and writes "
-                    "(codec_benchmark measures it)",
+  command.AddOption("--candidate", &options->candidates,
+                    "rehearse this instead of the usual candidates; repeat it",
+                    {.value_name = "FIELD=VALUE,...", .one_at_a_time = true});
+  command.AddOption("--by", &options->by, "what to sort by",
+                    {.show_default = true, .choices = PlanGoalNames()});
+  command.AddOption("--rounds", &options->rounds,
+                    "of each rehearsal; unless given, six seconds of steps, "
+                    "but 100 to 1000 rounds",
+                    {.range = std::pair(4.0, 1e6)});
+  command.AddOption("--step-time", &options->rehearsal.step_time,
+                    "of one gradient, instead of the configuration's",
+                    {.value_name = "TIME"});
+  command.AddOption("--steps-of", &options->rehearsal.steps_of,
+                    "steps as long as they were in this run",
+                    {.value_name = "RUN"});
+  command.AddOption("--parameters", &options->rehearsal.parameters,
+                    "of the networks, if no run says it", {.positive = true});
+  command.AddOption("--memory-rate", &options->rehearsal.memory_rate,
+                    "GB/s of memory that optimizer and codecs read and write; "
+                    "not used with --steps-of",
                     {.show_default = true, .range = std::pair(0.01, 1e5)});
-  command.AddOption("--check", &options->check,
-                    "run some candidates in the lab; needs root");
-  command.AddOption("--runs", &options->runs, "folder of the runs of --check",
-                    {.show_default = true, .value_name = "DIR"});
+  command.AddOption("--jobs", &options->jobs,
+                    "rehearsals at once; unless given, as many as processors "
+                    "and memory allow",
+                    {.range = std::pair(1.0, 256.0)});
   command.AddOption("--json", &options->json, "answer as JSON");
 }
 

@@ -1,32 +1,52 @@
 // A plan for people and for programs.
 //
-// Says what it is given; predicts and measures nothing.
+// Prints what was rehearsed; rehearses nothing.
 
 #ifndef GOSSAMER_RUNTIME_CLI_PLAN_REPORT_H_
 #define GOSSAMER_RUNTIME_CLI_PLAN_REPORT_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "runtime/cli/plan_check.h"
-#include "runtime/cli/plan_input.h"
-#include "runtime/plan/planner.h"
+#include "runtime/cli/plan_candidates.h"
 
 namespace gossamer {
 
-// The network, the ten best candidates, the recommendation with its reasons and
-// the lines to copy.
-std::string PlanText(const PlanInput& input, const Plan& plan);
+struct PlanResult {
+  std::string network;             // the scenario's name
+  std::vector<std::string> hosts;  // by rank
+  std::string config;              // file
+  uint64_t parameters = 0;         // of the rehearsed game
+  bool stand_in = false;           // it stands for networks
+  std::string step_times;          // "40ms"
+  uint64_t rounds = 0;
+  std::string goal;
+  std::vector<std::string> warnings;
 
-// A table of predicted against measured, and a warning where the machine could
-// not make steps of `wanted_step` seconds.
-std::string ChecksText(const std::vector<PlanCheck>& checks,
-                       double wanted_step);
+  struct Row {
+    PlanCandidate candidate;
+    PlanFigures figures;
+    bool configured = false;  // the configuration as it is
+  };
+  std::vector<Row> rows;  // best first
+  // The first row that is no baseline.
+  std::optional<size_t> recommended;
 
-// With the keys of --help; `checks` is null if empty.
-nlohmann::ordered_json PlanJson(const PlanInput& input, const Plan& plan,
-                                const std::vector<PlanCheck>& checks);
+  struct LeftOut {
+    std::string name;
+    std::string why;
+  };
+  std::vector<LeftOut> left_out;
+};
+
+std::string PlanText(const PlanResult& result);
+
+// With the keys of --help.
+nlohmann::ordered_json PlanJson(const PlanResult& result);
 
 }  // namespace gossamer
 

@@ -30,6 +30,7 @@ constexpr int kEventsPerLook = 64;
 constexpr absl::Duration kSampleEvery = absl::Seconds(1);
 // Of a measured run, its beginning: connections, caches, first allocations.
 constexpr size_t kWarmUpShare = 10;
+constexpr uint64_t kConsensusSamples = 20;
 
 absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
   const absl::StatusOr<RunConfig> loaded = run.LoadConfig();
@@ -95,6 +96,56 @@ bool Loses(const Scenario& scenario) {
   return false;
 }
 
+// A rehearsal's spec but for its sinks.  `steps` and `key` outlive it.
+RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
+                     const StepTimes& steps, double memory_rate,
+                     const RngKey& key) {
+  return {.config = config,
+          .scenario = scenario,
+          .step_time =
+              [&steps, &key](int rank, uint64_t call) {
+                const auto r = static_cast<uint64_t>(rank);
+                const auto& own = steps.by_rank[r % steps.by_rank.size()];
+                return own[key.Fold(r).Bits(call) % own.size()];
+              },
+          .bytes_per_second = steps.whole
+                                  ? std::numeric_limits<double>::infinity()
+                                  : 1e9 * memory_rate,
+          .sink = nullptr};
+}
+
+RngKey StepTimesKey(const RunConfig& config) {
+  return RngKey(config.seed()).Fold("step times");
+}
+
+// Keeps the rounds of one peer.
+class RoundsSink final : public MetricsSink {
+ public:
+  void OnRound(const RoundMetrics& metrics) override {
+    rounds_.push_back(metrics);
+  }
+  void OnEvent(const Event& event) override {}
+
+  uint64_t round() const { return rounds_.empty() ? 0 : rounds_.back().round; }
+  std::vector<RoundMetrics> Take() { return std::move(rounds_); }
+
+ private:
+  std::vector<RoundMetrics> rounds_;
+};
+
+std::vector<std::vector<uint64_t>> BytesSoFar(const Rehearsal& rehearsal,
+                                              size_t peers) {
+  std::vector<std::vector<uint64_t>> bytes(peers, std::vector<uint64_t>(peers));
+  for (size_t i = 0; i < peers; ++i) {
+    for (size_t j = 0; j < peers; ++j) {
+      if (i == j) continue;
+      bytes[i][j] =
+          rehearsal.SentBetween(static_cast<int>(i), static_cast<int>(j)).bytes;
+    }
+  }
+  return bytes;
+}
+
 // Bytes by link, as in the lab's network.json, but without packets' headers.
 nlohmann::ordered_json NetworkOf(const Rehearsal& rehearsal, int peers) {
   nlohmann::ordered_json json = {{"links", nlohmann::ordered_json::array()}};
@@ -111,7 +162,7 @@ nlohmann::ordered_json NetworkOf(const Rehearsal& rehearsal, int peers) {
   return json;
 }
 
-// What a rehearsal leaves in its folder, and shows while it runs.
+// The files of a rehearsal in its folder, and its progress.
 class Record {
  public:
   Record(const RunConfig& config, const RunFolder& folder)
@@ -235,30 +286,76 @@ absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario) {
       .status();
 }
 
+std::vector<std::string> LeftOutOfRehearsals(const Scenario& scenario) {
+  std::vector<std::string> lines;
+  if (Loses(scenario)) {
+    lines.emplace_back(
+        "links lose packets, which slows TCP down; a rehearsal leaves it out");
+  }
+  if (scenario.stock_tcp) {
+    lines.emplace_back(
+        "TCP is not tuned (tcp: \"stock\") and may not fill long links; a "
+        "rehearsal takes for granted that it does");
+  }
+  return lines;
+}
+
+absl::StatusOr<RehearsedRounds> RehearseRounds(
+    const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
+    double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on) {
+  const RngKey key = StepTimesKey(config);
+  std::vector<RoundsSink> sinks(config.peers());
+  RehearsalSpec spec = SpecOf(config, scenario, steps, memory_rate, key);
+  spec.sink = [&sinks](int rank) { return &sinks[static_cast<size_t>(rank)]; };
+  GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
+                            Rehearsal::Create(std::move(spec)));
+  const uint64_t half = config.rounds() / 2;
+  const uint64_t sample_every =
+      std::max<uint64_t>(1, (config.rounds() - half) / kConsensusSamples);
+  RehearsedRounds result;
+  double distances = 0;
+  int samples = 0;
+  std::vector<std::vector<uint64_t>> before;
+  uint64_t seen = 0;
+  while (!rehearsal->done()) {
+    GOSSAMER_RETURN_IF_ERROR(
+        rehearsal->Run([&] { return sinks[0].round() > seen; }));
+    if (sinks[0].round() == seen) continue;
+    seen = sinks[0].round();
+    if (!go_on(seen)) return absl::AbortedError("stopped by a signal");
+    if (before.empty() && seen >= half) {
+      before = BytesSoFar(*rehearsal, sinks.size());
+      result.counted = config.rounds() - seen;
+    }
+    if (seen > half && (seen - half) % sample_every == 0) {
+      distances += rehearsal->ConsensusDistance();
+      ++samples;
+    }
+  }
+  if (samples > 0) result.consensus_distance = distances / samples;
+  result.bytes = BytesSoFar(*rehearsal, sinks.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    for (size_t j = 0; j < before.size(); ++j) {
+      result.bytes[i][j] -= before[i][j];
+    }
+  }
+  for (RoundsSink& sink : sinks) result.by_rank.push_back(sink.Take());
+  return result;
+}
+
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals) {
   Record record(config, folder);
   GOSSAMER_RETURN_IF_ERROR(record.Open(
       RehearsalConditions(scenario, steps.source, options.memory_rate)));
-  if (Loses(scenario)) {
-    record.Print(
-        "warning: links lose packets, which slows TCP down; a rehearsal leaves "
-        "it out");
+  for (const std::string& line : LeftOutOfRehearsals(scenario)) {
+    record.Print("warning: " + line);
   }
-  const RngKey key = RngKey(config.seed()).Fold("step times");
-  RehearsalSpec spec{
-      .config = config,
-      .scenario = scenario,
-      .step_time =
-          [&](int rank, uint64_t call) {
-            const auto r = static_cast<uint64_t>(rank);
-            const auto& own = steps.by_rank[r % steps.by_rank.size()];
-            return own[key.Fold(r).Bits(call) % own.size()];
-          },
-      .bytes_per_second = steps.whole ? std::numeric_limits<double>::infinity()
-                                      : 1e9 * options.memory_rate,
-      .sink = [&](int rank) { return record.sink(rank); }};
+  const RngKey key = StepTimesKey(config);
+  RehearsalSpec spec =
+      SpecOf(config, scenario, steps, options.memory_rate, key);
+  spec.sink = [&record](int rank) { return record.sink(rank); };
   GOSSAMER_ASSIGN_OR_RETURN(const auto rehearsal,
                             Rehearsal::Create(std::move(spec)));
   const absl::Time begin = SteadyNow();

@@ -1,4 +1,5 @@
-// A lab without a lab: a training's run folder, predicted in virtual time.
+// A lab without a lab: a training predicted in virtual time, as a run's folder
+// or as its rounds.
 //
 // Knows where step times come from (a flag, the configuration, another run);
 // nothing of what happens in a round.
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -18,6 +20,7 @@
 #include "runtime/cli/fleet_process.h"
 #include "runtime/cli/run_folder.h"
 #include "runtime/lab/scenario.h"
+#include "runtime/telemetry/metrics.h"
 
 namespace gossamer {
 
@@ -42,9 +45,28 @@ struct StepTimes {
 absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
                                            RunConfig& config);
 
-// What the parts of a run of a prepared configuration refuse, without running
-// it.
+// The refusals of the parts of a prepared configuration, without a run.
 absl::Status CheckRehearsal(const RunConfig& config, const Scenario& scenario);
+
+// The properties of a scenario that a rehearsal leaves out, a line each for
+// people.
+std::vector<std::string> LeftOutOfRehearsals(const Scenario& scenario);
+
+// A rehearsal that leaves no files.  The later half of its rounds is counted,
+// when `auto` has found its choice.
+struct RehearsedRounds {
+  std::vector<std::vector<RoundMetrics>> by_rank;
+  uint64_t counted = 0;  // rounds of the later half
+  // Over some twenty of these: the mean of 1/M sum_i ||x_i - mean||^2.
+  double consensus_distance = 0;
+  std::vector<std::vector<uint64_t>> bytes;  // [from][to], in these
+};
+
+// Shows nothing and may run on any thread.  `go_on` is asked after every round
+// of the first peer, with its number; kAborted if it says no.
+absl::StatusOr<RehearsedRounds> RehearseRounds(
+    const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
+    double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on);
 
 // Writes what gossamer lab does of a run but for checkpoints and samples. Shows
 // progress on stderr.  kAborted after a second signal; a first one ends the run

@@ -1,6 +1,8 @@
 #include "runtime/sim/rehearsal.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -124,6 +126,22 @@ absl::Status Rehearsal::Run(absl::FunctionRef<bool()> pause) {
 
 FleetSnapshot Rehearsal::Snapshot() const {
   return service_.fleet()->Snapshot(loop_.Now());
+}
+
+double Rehearsal::ConsensusDistance() const {
+  std::vector<std::span<const float>> all;
+  for (const auto& peer : peers_) all.push_back(peer->parameters());
+  const auto count = static_cast<double>(all.size());
+  double distance = 0;
+  for (size_t k = 0; k < all[0].size(); ++k) {
+    double mean = 0;
+    for (const std::span<const float> x : all) mean += x[k];
+    mean /= count;
+    for (const std::span<const float> x : all) {
+      distance += (x[k] - mean) * (x[k] - mean);
+    }
+  }
+  return distance / count;
 }
 
 }  // namespace gossamer

@@ -34,8 +34,8 @@ struct RehearsalSpec {
   Scenario scenario;  // a host per peer
   // Of one gradient at a rank, the call-th.
   std::function<absl::Duration(int rank, uint64_t call)> step_time;
-  // Of memory that optimizer and codecs read and write (plan's --codec-rate);
-  // infinite where step times have them in.
+  // Of memory that optimizer and codecs read and write; infinite where step
+  // times include them.
   double bytes_per_second = 15e9;
   std::function<MetricsSink*(int rank)> sink;
 };
@@ -56,6 +56,9 @@ class Rehearsal {
   void Stop() { service_.RequestStop(); }
   // As the service sees it.
   FleetSnapshot Snapshot() const;
+  // 1/M sum_i ||x_i - mean||^2 over the parameters as they are now, which may
+  // be of rounds that differ by a few.
+  double ConsensusDistance() const;
   // From one rank to another, so far.
   SimNetwork::Sent SentBetween(int from, int to) const {
     return network_.SentBetween(RehearsedPeer::IdOf(from),

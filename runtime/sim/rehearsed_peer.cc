@@ -14,12 +14,12 @@
 namespace gossamer {
 namespace {
 
-// What a step streams through memory besides its gradient, in vectors of
+// Traffic of a step through memory besides its gradient, in vectors of
 // parameters: OAdam reads and writes two moments, the last update and x, and
 // reads the gradient.
 constexpr double kOptimizerStreams = 9;
 // Per edge with replicas: encoding reads x and x̂ and writes x̂; completing
-// reads and writes D and x (runtime/plan/planner.cc).
+// reads and writes D and x.
 constexpr double kEdgeStreams = 7;
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 
@@ -83,6 +83,10 @@ RehearsedPeer::~RehearsedPeer() {
   peer_.reset();
   client_.reset();
   transport_.reset();
+}
+
+std::span<const float> RehearsedPeer::parameters() const {
+  return game_->parameters();
 }
 
 absl::Duration RehearsedPeer::Overhead() const {

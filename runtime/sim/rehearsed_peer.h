@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,6 +48,7 @@ class RehearsedPeer {
   bool ended() const { return main_.valid() && main_.done(); }
   // Once it has.
   const absl::Status& status() const { return main_.value(); }
+  std::span<const float> parameters() const;
 
  private:
   class TimedGame;

@@ -17,7 +17,6 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
-#include "runtime/plan/matrix_text.h"
 #include "runtime/replay/decisions.h"
 #include "runtime/telemetry/metrics_log.h"
 #include "runtime/telemetry/summary.h"
@@ -124,14 +123,6 @@ void ScenarioFile(Bytes input) {
   Require(scenario->hosts.size() <= kMostLabHosts, "a lab has bounds");
 }
 
-void Matrix(Bytes input) {
-  const auto matrix = ParseNetworkMatrix(Text(input), "fuzz");
-  if (!matrix.ok()) return;
-  Require(matrix->names.size() == matrix->rtt_ms.size() &&
-              matrix->names.size() == matrix->mbit.size(),
-          "a matrix is square");
-}
-
 void DecisionLog(Bytes input) { (void)Decisions::Replay(Text(input)); }
 
 void EdgeList(Bytes input) { (void)ParseEdgeList(std::string(Text(input)), 8); }
@@ -204,7 +195,6 @@ std::span<const Target> FileTargets() {
       {"config", Config},
       {"config-override", ConfigOverride},
       {"scenario", ScenarioFile},
-      {"matrix", Matrix},
       {"decisions", DecisionLog},
       {"edge-list", EdgeList},
       {"sites", SitesText},

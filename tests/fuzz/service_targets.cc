@@ -10,8 +10,8 @@
 #include "google/protobuf/stubs/logging.h"
 #include "proto/topology.pb.h"
 #include "runtime/cli/fleet_client.h"
-#include "runtime/cli/survey_matrix.h"
-#include "runtime/plan/matrix_text.h"
+#include "runtime/cli/survey_network.h"
+#include "runtime/lab/scenario.h"
 #include "runtime/service/sqlite_store.h"
 #include "runtime/telemetry/progress.h"
 #include "tests/fuzz/folder.h"
@@ -175,14 +175,15 @@ void StatusAnswer(Bytes input) {
   }
 }
 
-// What gossamer measure makes of one.
+// The scenario that gossamer measure makes of an answer.
 void SurveyAnswer(Bytes input) {
   wire::LinkSurveyStatus status;
   if (!Parse(input, status)) return;
-  const auto matrix = MatrixOf(status);
-  if (!matrix.ok()) return;
-  const auto again = ParseNetworkMatrix(MatrixText(*matrix), "fuzz");
-  Require(again.ok() && again->names == matrix->names,
+  const auto network = NetworkOf(status);
+  if (!network.ok()) return;
+  const auto again =
+      ParseScenario(ScenarioFileOf(*network), "fuzz", std::nullopt);
+  Require(again.ok() && again->hosts.size() == network->names.size(),
           "what was measured can be planned with");
 }
 

@@ -679,17 +679,21 @@ class ProcessTest(unittest.TestCase):
         fleet = self.fleet(rounds=1000000, peers=4)  # two pairs are no neighbours
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
-        path = os.path.join(self.folder, "matrix.txt")
+        path = os.path.join(self.folder, "measured.textproto")
         done = run(program("gossamer"), "measure", "--topology",
                    f"127.0.0.1:{fleet.port}", "--out", path)
         self.assertEqual(done.returncode, 0, done.stderr)
         before = fleet.round_of(1)
         wait_for(lambda: fleet.round_of(1) > before + 50)
-        plan = run(program("gossamer"), "plan", "--matrix", path,
-                   "--parameters", "100000", "--step-time", "10ms", "--json")
+        with open(path) as f:
+            self.assertIn("# host-3 is peer-4\n", f.read())
+        plan = run(program("gossamer"), "plan", "--scenario", path,
+                   "--config", fleet.config, "--step-time", "10ms",
+                   "--rounds", "20", "--candidate", "mixing.overlap_steps=0",
+                   "--json")
         self.assertEqual(plan.returncode, 0, plan.stderr)
         self.assertEqual(json.loads(plan.stdout)["hosts"],
-                         [f"peer-{k}" for k in (1, 2, 3, 4)])
+                         [f"host-{k}" for k in range(4)])
         fleet.processes[1].send_signal(signal.SIGINT)
         self.assertEqual(fleet.wait(), [0, 0, 0, 0])
         self.assertNotEqual(run(program("gossamer"), "measure", "--topology",

@@ -19,8 +19,6 @@ namespace {
 
 // A measurement, and heartbeats before and after it.
 constexpr absl::Duration kTurnLimit = absl::Seconds(40);
-// Their matrix is an answer of 64 KiB.
-constexpr size_t kMostSurveyed = 64;
 // Of a count beside its name in a message.
 constexpr size_t kCountBytes = 16;
 

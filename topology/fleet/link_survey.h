@@ -23,6 +23,9 @@
 
 namespace gossamer {
 
+// Members of a survey: their matrix is an answer of 64 KiB.
+inline constexpr size_t kMostSurveyed = 64;
+
 class LinkSurvey {
  public:
   struct Task {

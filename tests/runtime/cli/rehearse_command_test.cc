@@ -207,7 +207,7 @@ TEST_F(Rehearse, ComparisonsNeedNoLab) {
             2 * settings[3]["rounds_per_second_mean"].get<double>());
 }
 
-// What is kept is what the command stands for.
+// A comparison keeps only runs that its command stands for.
 TEST_F(Rehearse, AComparisonOfOtherConditionsIsRefused) {
   const std::string compare =
       "compare --config c.textproto --rehearse --scenarios far.textproto "

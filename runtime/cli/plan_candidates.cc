@@ -1,0 +1,220 @@
+#include "runtime/cli/plan_candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gossamer {
+namespace {
+
+constexpr std::string_view kBaseline = "cp-oadam";
+constexpr std::string_view kGossip = "dp-oadam";
+
+constexpr std::array<std::string_view, 4> kCodecs = {"dense-f32", "innov-int8",
+                                                     "innov-int4", "auto"};
+constexpr std::array<std::string_view, 3> kOverlaps = {"0", "1", "auto"};
+
+struct Mixing {
+  std::string name;
+  std::vector<std::string> changes;
+};
+
+Mixing Graph(const std::string& graph) {
+  return {graph,
+          {absl::StrCat("mixing.graph=", graph), "mixing.schedule=fixed"}};
+}
+
+Mixing Schedule(const std::string& schedule) {
+  return {schedule, {absl::StrCat("mixing.schedule=", schedule)}};
+}
+
+// A prime number of peers makes a torus a ring, as do two sides of two.
+bool TorusFits(uint32_t peers) {
+  if (peers < 6) return false;
+  for (uint32_t side = 2; side * side <= peers; ++side) {
+    if (peers % side == 0) return true;
+  }
+  return false;
+}
+
+std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
+  std::vector<Mixing> mixings = {Graph("ring")};
+  if (TorusFits(peers)) mixings.push_back(Graph("torus"));
+  if (peers > 2) {
+    mixings.push_back(Schedule("permuted-ring"));
+    mixings.push_back(Schedule("random-matching"));
+  }
+  if (!sites.empty()) {
+    Mixing skewed = Schedule("locality-skewed");
+    skewed.changes.push_back(absl::StrCat("mixing.sites=", sites));
+    mixings.push_back(std::move(skewed));
+  }
+  return mixings;
+}
+
+// Whether `text` goes on with a field of the configuration and "=".  Options of
+// codecs have no dots, and no names of whole configurations.
+bool FieldFollows(std::string_view text) {
+  const size_t end = text.find('=');
+  if (end == std::string_view::npos) return false;
+  const std::string_view name = text.substr(0, end);
+  const bool letters = std::ranges::all_of(name, [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.';
+  });
+  return letters &&
+         (name.find('.') != std::string_view::npos ||
+          RunConfig::descriptor()->FindFieldByName(std::string(name)));
+}
+
+// Smaller is better.
+double Badness(const PlanFigures& figures, PlanGoal goal) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  switch (goal) {
+    case PlanGoal::kRounds:
+      return 1 / figures.rounds_per_second;
+    case PlanGoal::kWaiting:
+      return figures.waiting_share;
+    case PlanGoal::kBytes:
+      return figures.bytes_per_round;
+    case PlanGoal::kConsensus:
+      return figures.consensus_distance;
+    case PlanGoal::kScore:
+      return figures.score.value_or(kNone);
+  }
+  return kNone;
+}
+
+// Those of `left` that `goal` does not tell from the best one.
+std::vector<size_t> AlikeBest(std::span<const PlanFigures> figures,
+                              const std::vector<size_t>& left, PlanGoal goal) {
+  const auto badness = [&](size_t i) {
+    const double value = Badness(figures[i], goal);
+    return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
+  };
+  double best = std::numeric_limits<double>::infinity();
+  for (const size_t i : left) best = std::min(best, badness(i));
+  const double most =
+      goal == PlanGoal::kWaiting ? best + kPlanAlike : best * (1 + kPlanAlike);
+  std::vector<size_t> alike;
+  for (const size_t i : left) {
+    if (badness(i) <= most) alike.push_back(i);
+  }
+  return alike;
+}
+
+constexpr std::pair<std::string_view, PlanGoal> kGoals[] = {
+    {"rounds", PlanGoal::kRounds},
+    {"waiting", PlanGoal::kWaiting},
+    {"bytes", PlanGoal::kBytes},
+    {"consensus", PlanGoal::kConsensus},
+    {"score", PlanGoal::kScore}};
+
+}  // namespace
+
+std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
+                                             const std::string& sites) {
+  std::vector<PlanCandidate> candidates;
+  const bool centralized = base.algorithm() == kBaseline;
+  for (const Mixing& mixing : MixingsOf(base.peers(), sites)) {
+    for (const std::string_view codec : kCodecs) {
+      for (const std::string_view overlap : kOverlaps) {
+        PlanCandidate& c = candidates.emplace_back();
+        c.name = absl::StrCat(mixing.name, " ", std::string(codec), " overlap ",
+                              std::string(overlap));
+        if (centralized) {
+          c.changes.push_back(absl::StrCat("algorithm=", std::string(kGossip)));
+        }
+        c.changes.insert(c.changes.end(), mixing.changes.begin(),
+                         mixing.changes.end());
+        c.changes.push_back(absl::StrCat("mixing.codec=", std::string(codec)));
+        c.changes.push_back(
+            absl::StrCat("mixing.overlap_steps=", std::string(overlap)));
+      }
+    }
+  }
+  if (centralized) return candidates;
+  candidates.push_back(
+      {.name = std::string(kBaseline),
+       .changes = {absl::StrCat("algorithm=", std::string(kBaseline)),
+                   "step.optimizer=oadam", "mixing.graph=complete",
+                   "mixing.schedule=fixed", "mixing.all_reduce=auto",
+                   "mixing.overlap_steps=0"},
+       .baseline = true});
+  return candidates;
+}
+
+PlanCandidate ParseCandidate(const std::string& text) {
+  PlanCandidate candidate{.name = text, .changes = {}};
+  size_t begin = 0;
+  for (size_t at = 0; at <= text.size(); ++at) {
+    const bool ends = at == text.size() ||
+                      (text[at] == ',' &&
+                       FieldFollows(std::string_view(text).substr(at + 1)));
+    if (!ends) continue;
+    candidate.changes.push_back(text.substr(begin, at - begin));
+    begin = at + 1;
+  }
+  return candidate;
+}
+
+std::string SitesOfRegions(const Scenario& scenario, int peers) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<int>> ids;
+  const int count = std::min(peers, static_cast<int>(scenario.hosts.size()));
+  for (int rank = 0; rank < count; ++rank) {
+    const std::string& region = scenario.hosts[rank].region;
+    if (region.empty()) return "";
+    if (ids[region].empty()) order.push_back(region);
+    ids[region].push_back(rank + 1);
+  }
+  // Ranks go through the regions one after the other.
+  const bool shared = std::ranges::any_of(
+      ids, [](const auto& region) { return region.second.size() > 1; });
+  if (order.size() < 2 || !shared) return "";
+  return absl::StrJoin(order, " ", [&](std::string* out, const auto& region) {
+    const std::vector<int>& own = ids[region];
+    absl::StrAppend(out, region, ":", own.front());
+    if (own.size() > 1) absl::StrAppend(out, "-", own.back());
+  });
+}
+
+std::vector<std::string> PlanGoalNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, goal] : kGoals) names.emplace_back(name);
+  return names;
+}
+
+std::optional<PlanGoal> PlanGoalOf(std::string_view name) {
+  for (const auto& [known, goal] : kGoals) {
+    if (known == name) return goal;
+  }
+  return std::nullopt;
+}
+
+std::vector<size_t> RankFigures(std::span<const PlanFigures> figures,
+                                PlanGoal goal) {
+  std::vector<size_t> left(figures.size());
+  std::iota(left.begin(), left.end(), size_t{0});
+  std::vector<size_t> ranked;
+  while (!left.empty()) {
+    std::vector<size_t> alike = left;
+    for (const PlanGoal next :
+         {goal, PlanGoal::kRounds, PlanGoal::kConsensus, PlanGoal::kBytes}) {
+      alike = AlikeBest(figures, alike, next);
+    }
+    ranked.push_back(alike.front());
+    std::erase(left, alike.front());
+  }
+  return ranked;
+}
+
+}  // namespace gossamer
