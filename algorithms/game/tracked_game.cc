@@ -47,18 +47,18 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
   return losses;
 }
 
-void TrackedGame::OnNewLife() {
+void TrackedGame::OnNewIncarnation() {
   std::ranges::copy(std::span(parameters_).last(size()), previous_.begin());
 }
 
-void TrackedGame::OnLost(std::span<const float> sum) {
+void TrackedGame::OnEdgeEnd(std::span<const float> sum) {
   for (size_t i = 0; i < size(); ++i) previous_[i] += sum[i];
 }
 
-std::vector<float> TrackedGame::Brought() const {
-  std::vector<float> brought(parameters_.begin() + size(), parameters_.end());
-  for (size_t i = 0; i < size(); ++i) brought[i] -= previous_[i];
-  return brought;
+std::vector<float> TrackedGame::Added() const {
+  std::vector<float> added(parameters_.begin() + size(), parameters_.end());
+  for (size_t i = 0; i < size(); ++i) added[i] -= previous_[i];
+  return added;
 }
 
 void TrackedGame::VisitState(StateVisitor& visitor) {

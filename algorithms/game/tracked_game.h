@@ -30,7 +30,7 @@
 
 namespace gossamer {
 
-class TrackedGame final : public Game {
+class TrackedGame final : public Game, private MixingHooks {
  public:
   // t belongs to the discriminator's extent, so that the generator's is what
   // it was; its segments are named "tracked.*".
@@ -42,14 +42,15 @@ class TrackedGame final : public Game {
   std::span<const float> gradients() const override { return gradients_; }
   // Both players at once; else kFailedPrecondition.
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override;
-  Extent tracked() const override { return {size(), size()}; }
-  void OnNewLife() override;
-  void OnLost(std::span<const float> sum) override;
-  std::vector<float> Brought() const override;
+  MixingHooks* hooks() override { return this; }
   void VisitState(StateVisitor& visitor) override;
   Evaluator* evaluator() override { return inner_->evaluator(); }
 
  private:
+  Extent extent() const override { return {size(), size()}; }
+  void OnEdgeEnd(std::span<const float> sum) override;
+  void OnNewIncarnation() override;
+  std::vector<float> Added() const override;
   size_t size() const { return previous_.size(); }
 
   const std::unique_ptr<Game> inner_;

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/state.h"
+#include "algorithms/game/mixing_hooks.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
@@ -45,16 +46,8 @@ class Optimizer {
   virtual void Step(std::span<float> x, std::span<const float> gradient,
                     double scale) = 0;
   virtual void VisitState(StateVisitor& visitor) = 0;
-
-  // Rules with a dual variable: it follows the corrections of mixing, one step
-  // and one mixing in turn.
-  virtual bool has_dual() const { return false; }
-  // c·D has been added to x (EDGE 4, Complete).
-  virtual void OnCorrection(float c, std::span<const float> difference) {}
-  // All that OnCorrection has been told of, in x: `brought` gets it.
-  virtual void Brought(std::span<float> brought) const {}
-  // A life begins, whose edges have brought nothing.
-  virtual void ResetDual() {}
+  // Null unless mixing changes more than x, as a dual variable; of all of x.
+  virtual MixingHooks* hooks() { return nullptr; }
 };
 
 }  // namespace gossamer

@@ -25,14 +25,18 @@ void Cold::OnCorrection(float c, std::span<const float> difference) {
                             dual_, rest_);
 }
 
-void Cold::Brought(std::span<float> brought) const {
-  for (size_t i = 0; i < brought.size(); ++i) {
-    brought[i] = static_cast<float>(-learning_rate_ *
-                                    (static_cast<double>(dual_[i]) + rest_[i]));
+void Cold::OnEdgeEnd(std::span<const float> sum) { OnCorrection(-1, sum); }
+
+std::vector<float> Cold::Added() const {
+  std::vector<float> added(dual_.size());
+  for (size_t i = 0; i < added.size(); ++i) {
+    added[i] = static_cast<float>(-learning_rate_ *
+                                  (static_cast<double>(dual_[i]) + rest_[i]));
   }
+  return added;
 }
 
-void Cold::ResetDual() {
+void Cold::OnNewIncarnation() {
   std::ranges::fill(dual_, 0.0f);
   std::ranges::fill(rest_, 0.0f);
 }

@@ -28,19 +28,23 @@ namespace gossamer {
 // is below the last place of the larger of two duals, which lost it while the
 // smaller one took it, round by round.  So λ has a second float.  In units of
 // the gradient, so that a decaying learning rate leaves λ as right as it was.
-class Cold final : public Optimizer {
+class Cold final : public Optimizer, private MixingHooks {
  public:
   Cold(double learning_rate, size_t size, const Kernels& kernels);
 
   void Step(std::span<float> x, std::span<const float> gradient,
             double scale) override;
-  bool has_dual() const override { return true; }
-  void OnCorrection(float c, std::span<const float> difference) override;
-  void Brought(std::span<float> brought) const override;
-  void ResetDual() override;
+  MixingHooks* hooks() override { return this; }
   void VisitState(StateVisitor& visitor) override;
 
  private:
+  Extent extent() const override { return {0, dual_.size()}; }
+  bool in_turn() const override { return true; }
+  void OnCorrection(float c, std::span<const float> difference) override;
+  void OnEdgeEnd(std::span<const float> sum) override;
+  void OnNewIncarnation() override;
+  std::vector<float> Added() const override;
+
   const double learning_rate_;
   const Kernels& kernels_;
   std::vector<float> dual_, rest_;  // λ, and what it has no room for

@@ -337,22 +337,20 @@ TEST(ColdTest, DualsSumToZeroThoughCorrectionsAreBelowTheirLastPlace) {
   const auto large = Make(spec, kValues), small = Make(spec, kValues);
   std::vector<float> difference = Start(kValues);
   const auto exchange = [&](float c) {
-    large->OnCorrection(c, difference);
-    small->OnCorrection(-c, difference);
+    large->hooks()->OnCorrection(c, difference);
+    small->hooks()->OnCorrection(-c, difference);
   };
-  large->OnCorrection(1, difference);
+  large->hooks()->OnCorrection(1, difference);
   const auto both = [&] {
-    std::vector<float> a(kValues), b(kValues);
-    large->Brought(a);
-    small->Brought(b);
+    std::vector<float> a = large->hooks()->Added();
+    const std::vector<float> b = small->hooks()->Added();
     for (size_t i = 0; i < kValues; ++i) a[i] += b[i];
     return a;
   };
   const std::vector<float> before = both();
   for (int i = 0; i < 1'000'000; ++i) exchange(5e-10f);
   const std::vector<float> after = both();
-  std::vector<float> moved(kValues);
-  small->Brought(moved);
+  const std::vector<float> moved = small->hooks()->Added();
   for (size_t i = 0; i < kValues; ++i) {
     EXPECT_NEAR(after[i], before[i], 2e-7 * std::abs(before[i]));
     EXPECT_NEAR(moved[i], -5e-4 * difference[i], 1e-9);

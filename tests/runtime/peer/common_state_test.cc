@@ -1,4 +1,4 @@
-// What an edge had brought is given back between steps, never in one.
+// What an edge had added is taken back between steps, never in one.
 
 #include "runtime/peer/common_state.h"
 
@@ -31,10 +31,10 @@ class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
                                game_.get());
   }
   // As a correction does: to the parameters, and to the dual.
-  void Bring(float value) {
+  void Add(float value) {
     const std::vector<float> all(game_->parameters().size(), value);
     for (float& x : game_->parameters()) x += value;
-    if (step_->has_dual()) step_->OnCorrection(1, all);
+    step_->hooks()->OnCorrection(1, all);
   }
 
   std::unique_ptr<Game> game_ = Quadratic();
@@ -43,35 +43,35 @@ class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
 
 INSTANTIATE_TEST_SUITE_P(Methods, CommonStateTest, testing::Bool());
 
-TEST_P(CommonStateTest, WhatIsLostWhileAStepIsUnderWayWaitsForItsEnd) {
-  CommonState common(step_.get());
-  Bring(2);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(2, 1e-6)));
+TEST_P(CommonStateTest, AnEdgeThatEndsDuringAStepWaitsForTheStepsEnd) {
+  CommonState common(step_->hooks());
+  Add(2);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(2, 1e-6)));
   const std::vector<float> sum(common.extent().size, 0.5f);
-  common.OnLost(sum);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(1.5, 1e-6)));
+  common.OnEdgeEnd(sum);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(1.5, 1e-6)));
   common.BeginStep();
-  common.OnLost(sum);
-  common.OnLost(sum);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(1.5, 1e-6)));
+  common.OnEdgeEnd(sum);
+  common.OnEdgeEnd(sum);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(1.5, 1e-6)));
   common.EndStep();
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.5, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.5, 1e-6)));
   common.EndStep();
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.5, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.5, 1e-6)));
 }
 
-TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveBroughtSomething) {
-  CommonState common(step_.get());
-  Bring(2);
+TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveAddedSomething) {
+  CommonState common(step_->hooks());
+  Add(2);
   SavedEdges edges;
   edges[PeerId{2}].side.sum.assign(common.extent().size, 2.0f);
   common.Restored(edges);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(2, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(2, 1e-6)));
   edges[PeerId{2}].side.sum.assign(common.extent().size, 0.75f);
   common.Restored(edges);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.75, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.75, 1e-6)));
   common.Restored({});
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0, 1e-6)));
 }
 
 }  // namespace
