@@ -29,7 +29,7 @@ struct Losses {
 // Whose gradients one call computes.
 enum class Players { kDiscriminator, kBoth };
 
-// What can be done with a generator besides training it.  `generator` is the
+// A score and pictures of a generator.  `generator` is the
 // generator's extent of a parameter vector (a moving average, say); the game's
 // own parameters and statistics are as before after every call.
 class Evaluator {

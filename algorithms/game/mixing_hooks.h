@@ -1,5 +1,5 @@
-// What a method keeps beside the parameters that mixing changes with them: a
-// dual variable, or tracked gradients.
+// The hooks of a method that keeps something beside the parameters which mixing
+// changes with them: a dual variable, or tracked gradients.
 //
 // Both ends of an edge add opposite parts to it, so its sum over all peers
 // stays what it was.  Knows nothing of edges, codecs or rounds.
@@ -31,7 +31,8 @@ class MixingHooks {
   // An incarnation of the peer begins between two steps, with whatever
   // parameters; its edges have added nothing.
   virtual void OnNewIncarnation() = 0;
-  // What all edges have added to extent() and not taken back, up to rounding.
+  // The sum of all that edges have added to extent() and not taken back, up to
+  // rounding.
   virtual std::vector<float> Added() const = 0;
 };
 

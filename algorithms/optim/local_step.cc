@@ -1,7 +1,6 @@
 #include "algorithms/optim/local_step.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "algorithms/base/status_macros.h"
@@ -58,7 +57,7 @@ class LocalStep::PlayersHooks final : public MixingHooks {
     MixingHooks* hooks;
   };
   const ParameterLayout& layout_;
-  const std::array<Rule, 2> rules_;
+  const std::vector<Rule> rules_;
 };
 
 LocalStep::LocalStep(const LocalStepSpec& spec, Game* game,

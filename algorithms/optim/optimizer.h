@@ -20,8 +20,19 @@
 
 namespace gossamer {
 
+class Optimizer;
+struct OptimizerSpec;
+
+// Makes a rule for a player of `size` parameters; the specification is in
+// range.
+using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerSpec& spec,
+                                                      size_t size,
+                                                      const Kernels& kernels);
+
 struct OptimizerSpec {
-  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam, cold
+  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam
+  // A method's own rule; null: the one of that name.
+  OptimizerMaker make = nullptr;
   double learning_rate = 1e-4;
   double beta1 = 0.5;
   double beta2 = 0.9;

@@ -172,9 +172,10 @@ absl::Status CheckMode(const PeerProcessOptions& o) {
     return absl::InvalidArgumentError(
         "--from-round is for --alone; --resume goes on from checkpoints");
   }
-  if ((o.record || !o.alone.empty()) && o.config.algorithm() == "cp-oadam") {
+  if ((o.record || !o.alone.empty()) && IsCentralized(o.config)) {
     return absl::InvalidArgumentError(
-        "--record and --alone: a peer of cp-oadam has no edges whose payloads "
+        "--record and --alone: a peer of a centralized algorithm has no edges "
+        "whose payloads "
         "could be kept; compare whole runs with --replay");
   }
   return absl::OkStatus();

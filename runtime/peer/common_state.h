@@ -1,4 +1,4 @@
-// What members keep in common beside x, and what mixing's corrections do to it:
+// The state that members keep in common beside x, as corrections change it:
 // duals, whose sum is zero, and tracked gradients, whose sum is that of the
 // gradients.
 //

@@ -15,7 +15,7 @@
 namespace gossamer {
 namespace {
 
-// What a sum of as many equal floats as there are peers differs from them by.
+// Whether `a` is the mean of as many equal vectors `b` as there are peers.
 bool SameUpToRounding(std::span<const float> a, std::span<const float> b) {
   double difference = 0, squares = 0;
   for (size_t i = 0; i < a.size(); ++i) {

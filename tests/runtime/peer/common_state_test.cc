@@ -1,4 +1,4 @@
-// What an edge had added is taken back between steps, never in one.
+// The sum that an edge had added is taken back between steps, never in one.
 
 #include "runtime/peer/common_state.h"
 
@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "algorithms/game/quadratic_game.h"
-#include "algorithms/game/tracked_game.h"
+#include "algorithms/method/registry.h"
+#include "algorithms/optim/local_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,9 +25,11 @@ std::unique_ptr<Game> Quadratic() {
 class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
  protected:
   CommonStateTest() {
-    if (GetParam()) game_ = std::make_unique<TrackedGame>(std::move(game_));
-    const OptimizerSpec rule = {.name = GetParam() ? "sgd" : "cold",
-                                .learning_rate = 0.5};
+    if (GetParam())
+      game_ = FindMethod("gradient-tracking")->game(std::move(game_));
+    const std::string name = GetParam() ? "sgd" : "cold";
+    const OptimizerSpec rule = {
+        .name = name, .make = OwnRule(name), .learning_rate = 0.5};
     step_ = *LocalStep::Create({.generator = rule, .discriminator = rule},
                                game_.get());
   }

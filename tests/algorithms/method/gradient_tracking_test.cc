@@ -1,12 +1,11 @@
 // Gradient tracking by itself: what it keeps, and when it begins anew.
 
-#include "algorithms/game/tracked_game.h"
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "algorithms/game/quadratic_game.h"
+#include "algorithms/method/registry.h"
 #include "algorithms/optim/local_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -43,7 +42,7 @@ struct TrackingTest : testing::Test {
     for (int r = 0; r < kPeers; ++r) {
       auto game = std::make_unique<FaintGame>(r);
       inner.push_back(game.get());
-      games.push_back(std::make_unique<TrackedGame>(std::move(game)));
+      games.push_back(FindMethod("gradient-tracking")->game(std::move(game)));
     }
   }
   // Mixing: all edges of a triangle, corrections opposite at their ends.
@@ -82,7 +81,7 @@ struct TrackingTest : testing::Test {
   std::vector<FaintGame*> inner;
   // By the edges to the next, to t.
   std::array<std::array<float, kSize>, kPeers> brought = {};
-  std::vector<std::unique_ptr<TrackedGame>> games;
+  std::vector<std::unique_ptr<Game>> games;
 };
 
 TEST_F(TrackingTest, TheSumStaysThatOfTheGradients) {
