@@ -110,7 +110,7 @@ uint64_t CodecSide::ResyncInterval(ExchangeId id) const {
 void CodecSide::OnEnd() {
   if (sum_.empty()) return;
   if (!SeededBug("keep-duals")) {
-    for (CorrectionObserver* o : observers_) o->OnLost(sum_);
+    for (CorrectionObserver* o : observers_) o->OnEdgeEnd(sum_);
   }
   sum_.clear();
 }

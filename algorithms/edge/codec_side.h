@@ -102,9 +102,10 @@ class CorrectionObserver {
                           const EdgeMessage* theirs) {}
   // An incarnation of the edge begins: replica and difference are zero.
   virtual void OnZero() {}
-  // An incarnation has ended, if there is to be another one or not: all that
-  // its corrections have added to the parameters of set_summed().
-  virtual void OnLost(std::span<const float> sum) {}
+  // An incarnation of the edge has ended, whether or not another one follows:
+  // `sum` is all that its corrections have added to the parameters of
+  // set_summed().
+  virtual void OnEdgeEnd(std::span<const float> sum) {}
 };
 
 // Clipping on an edge: lengths are root mean squares, so that a
@@ -141,8 +142,8 @@ class CodecSide {
   // ends, which have D up to its sign, unless it is clipped: the other end's
   // parameters are nonsense, or this one's.  Infinity: never.
   void set_largest(float largest) { largest_ = largest; }
-  // Of which parameters corrections are summed up for OnLost; memory of as many
-  // floats from the first correction on.
+  // The parameters whose corrections are summed up for OnEdgeEnd; memory of as
+  // many floats from the first correction on.
   void set_summed(const Extent& extent) { summed_ = extent; }
   const Clipping& clipping() const { return clipping_; }
   double TakeLongest() { return std::exchange(clipping_.longest, 0); }

@@ -17,6 +17,7 @@
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/state.h"
+#include "algorithms/game/mixing_hooks.h"
 
 namespace gossamer {
 
@@ -64,15 +65,9 @@ class Game {
 
   // State beside the parameters: normalisation statistics.
   virtual void VisitState(StateVisitor& visitor) {}
-  // Of parameters() what follows gradients instead of descending along them, as
-  // TrackedGame's t; empty: nothing.
-  virtual Extent tracked() const { return {}; }
-  // A life begins, with whatever parameters; between two steps.
-  virtual void OnNewLife() {}
-  // An edge has ended, by which mixing had added `sum` to tracked().
-  virtual void OnLost(std::span<const float> sum) {}
-  // What all edges have added to it and not lost, up to rounding.
-  virtual std::vector<float> Brought() const { return {}; }
+  // Null unless parameters() holds more than the players' own, as the tracked
+  // gradients of gradient tracking.
+  virtual MixingHooks* hooks() { return nullptr; }
   // Null if nobody can look at this game.
   virtual Evaluator* evaluator() { return nullptr; }
 };

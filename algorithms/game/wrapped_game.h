@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "algorithms/game/game.h"
 
@@ -27,10 +26,7 @@ class WrappedGame : public Game {
   void VisitState(StateVisitor& visitor) override {
     game_->VisitState(visitor);
   }
-  Extent tracked() const override { return game_->tracked(); }
-  void OnNewLife() override { game_->OnNewLife(); }
-  void OnLost(std::span<const float> sum) override { game_->OnLost(sum); }
-  std::vector<float> Brought() const override { return game_->Brought(); }
+  MixingHooks* hooks() override { return game_->hooks(); }
   Evaluator* evaluator() override { return game_->evaluator(); }
 
  protected:

@@ -1,100 +1,42 @@
 #include "algorithms/method/catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "algorithms/method/registry.h"
 
 namespace gossamer {
 namespace {
 
 constexpr std::string_view kLasting = "lasting neighbours";
 
-const std::vector<Method>& Table() {
-  static const auto* const methods = new std::vector<Method>{
-      {.name = "dposg",
-       .kind = "algorithm",
-       .summary = "optimistic gradients at an extrapolated point, then mixing",
-       .property = "O(1/sqrt(M T)) to a stationary point",
-       .bits = "–",
-       .state = "1 per peer",
-       .needs = "",
-       .gamma = "the codec's",
-       .settings = {"algorithm=dposg", "step.optimizer=osg"},
-       .source = "Liu et al., NeurIPS 2020",
-       .page = "dposg"},
-      {.name = "dp-oadam",
-       .kind = "algorithm",
-       .summary = "optimistic Adam on a fixed graph",
-       .property = "DPOSG with Adam's directions",
-       .bits = "–",
-       .state = "3 per peer",
-       .needs = "",
-       .gamma = "the codec's",
-       .settings = {"algorithm=dp-oadam"},
-       .source = "Liu et al., NeurIPS 2020",
-       .page = "dposg"},
-      {.name = "rand-dp-oadam",
-       .kind = "algorithm",
-       .summary = "the same on a ring that is drawn anew every round",
-       .property = "contracts about as an expander",
-       .bits = "–",
-       .state = "3 per peer",
-       .needs = "",
-       .gamma = "the codec's",
-       .settings = {"algorithm=rand-dp-oadam"},
-       .source = "Liu et al., NeurIPS 2020",
-       .page = "dposg"},
-      {.name = "cp-oadam",
-       .kind = "algorithm",
-       .summary = "optimistic Adam on the mean gradient of all peers",
-       .property = "one optimizer; the baseline",
-       .bits = "32",
-       .state = "3 per peer",
-       .needs = "every message",
-       .gamma = "–",
-       .settings = {"algorithm=cp-oadam"},
-       .source = "Liu et al., NeurIPS 2020",
-       .page = "dposg"},
-      {.name = "cold",
-       .kind = "algorithm",
-       .summary = "primal-dual steps: exact at a constant learning rate",
-       .property = "linear to the exact solution (strongly convex)",
-       .bits = "4.125",
-       .state = "2 per peer, 3 per edge",
-       .needs = "lasting neighbours, every message, a fixed graph",
-       .gamma = "0.5",
-       .settings = {"algorithm=cold", "step.optimizer=cold",
-                    "mixing.codec=innov-int4"},
-       .source = "Zhang, You, Xie, IEEE TAC 2023",
-       .page = "cold"},
-      {.name = "dyna-cold",
-       .kind = "algorithm",
-       .summary = "COLD with one bit of a step that shrinks by itself",
-       .property = "linear to the exact solution (strongly convex)",
-       .bits = "1.000",
-       .state = "2 per peer, 3 per edge",
-       .needs = "lasting neighbours, every message, a fixed graph",
-       .gamma = "0.05",
-       .settings = {"algorithm=dyna-cold", "step.optimizer=cold",
-                    "mixing.codec=dyna"},
-       .source = "Zhang, You, Xie, IEEE TAC 2023",
-       .page = "cold"},
-      {.name = "gradient-tracking",
-       .kind = "algorithm",
-       .summary = "steps along what follows the mean of all gradients",
-       .property =
-           "to the exact solution with sgd, ogda and osg, whatever sets "
-           "peers apart",
-       .bits = "twice the codec's",
-       .state = "2 per peer, 1 per edge, and all state of x once more",
-       .needs = "a codec without a floor (dense-f32, innov-int, innov-lm2, "
-                "power-gossip)",
-       .gamma = "the codec's",
-       .settings = {"algorithm=gradient-tracking"},
-       .source = "Zhao et al. (BEER), NeurIPS 2022",
-       .page = "gradient_tracking"},
+CatalogueEntry EntryOf(const Method& method) {
+  const MethodHelp& help = method.help;
+  CatalogueEntry entry = {.name = method.name,
+                          .kind = "algorithm",
+                          .summary = help.summary,
+                          .property = help.property,
+                          .bits = help.bits,
+                          .state = help.state,
+                          .needs = help.needs,
+                          .gamma = help.gamma,
+                          .settings = {},
+                          .source = help.source,
+                          .page = help.page};
+  entry.settings.push_back(
+      absl::StrCat("algorithm=", std::string(method.name)));
+  const std::vector<std::string> further =
+      absl::StrSplit(std::string(help.settings), ' ', absl::SkipEmpty());
+  entry.settings.insert(entry.settings.end(), further.begin(), further.end());
+  return entry;
+}
+
+std::vector<CatalogueEntry> Others() {
+  return {
       {.name = "dense",
        .kind = "codec",
        .summary = "parameters as floats",
@@ -373,21 +315,32 @@ const std::vector<Method>& Table() {
        .source = "Wang et al., CCS 2021",
        .page = "datalens"},
   };
-  return *methods;
+}
+
+const std::vector<CatalogueEntry>& Table() {
+  static const auto* const table = [] {
+    auto* const entries = new std::vector<CatalogueEntry>;
+    for (const Method* method : Methods()) {
+      entries->push_back(EntryOf(*method));
+    }
+    std::ranges::move(Others(), std::back_inserter(*entries));
+    return entries;
+  }();
+  return *table;
 }
 
 }  // namespace
 
-std::span<const Method> Methods() { return Table(); }
+std::span<const CatalogueEntry> Catalogue() { return Table(); }
 
-const Method* FindMethod(std::string_view name) {
-  const auto it = std::ranges::find(Table(), name, &Method::name);
+const CatalogueEntry* FindInCatalogue(std::string_view name) {
+  const auto it = std::ranges::find(Table(), name, &CatalogueEntry::name);
   return it == Table().end() ? nullptr : &*it;
 }
 
-absl::Status UnknownMethod(const std::string& name) {
+absl::Status NotInCatalogue(const std::string& name) {
   std::vector<std::string> known;
-  for (const Method& m : Methods()) known.emplace_back(m.name);
+  for (const CatalogueEntry& e : Catalogue()) known.emplace_back(e.name);
   return absl::InvalidArgumentError(
       absl::StrCat("no method is called \"", name,
                    "\"; known: ", absl::StrJoin(known, ", ")));

@@ -15,6 +15,57 @@ std::span<T> Part(std::span<T> all, Extent e) {
 
 }  // namespace
 
+// The hooks of two rules, each of its player's extent, as those of all
+// parameters.
+class LocalStep::PlayersHooks final : public MixingHooks {
+ public:
+  explicit PlayersHooks(LocalStep* step)
+      : layout_(step->game_->layout()),
+        rules_{{Player::kGenerator, step->generator_->hooks()},
+               {Player::kDiscriminator, step->discriminator_->hooks()}} {}
+
+  Extent extent() const override { return {0, layout_.size()}; }
+  bool in_turn() const override {
+    return rules_[0].hooks->in_turn() || rules_[1].hooks->in_turn();
+  }
+  void OnCorrection(float c, std::span<const float> difference) override {
+    for (const Rule& r : rules_) {
+      r.hooks->OnCorrection(c, Part(difference, layout_.extent(r.player)));
+    }
+  }
+  void OnEdgeEnd(std::span<const float> sum) override {
+    for (const Rule& r : rules_) {
+      r.hooks->OnEdgeEnd(Part(sum, layout_.extent(r.player)));
+    }
+  }
+  void OnNewIncarnation() override {
+    for (const Rule& r : rules_) r.hooks->OnNewIncarnation();
+  }
+  std::vector<float> Added() const override {
+    std::vector<float> all(layout_.size());
+    for (const Rule& r : rules_) {
+      std::ranges::copy(
+          r.hooks->Added(),
+          Part(std::span<float>(all), layout_.extent(r.player)).begin());
+    }
+    return all;
+  }
+
+ private:
+  struct Rule {
+    Player player;
+    MixingHooks* hooks;
+  };
+  const ParameterLayout& layout_;
+  const std::vector<Rule> rules_;
+};
+
+LocalStep::LocalStep(const LocalStepSpec& spec, Game* game,
+                     const Kernels& kernels)
+    : spec_(spec), game_(game), kernels_(kernels) {}
+
+LocalStep::~LocalStep() = default;
+
 absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
     const LocalStepSpec& spec, Game* game, const Kernels& kernels) {
   std::unique_ptr<LocalStep> step(new LocalStep(spec, game, kernels));
@@ -27,6 +78,10 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
       step->discriminator_,
       Optimizer::Create(spec.discriminator,
                         layout.extent(Player::kDiscriminator).size, kernels));
+  if (step->generator_->hooks() != nullptr &&
+      step->discriminator_->hooks() != nullptr) {
+    step->hooks_ = std::make_unique<PlayersHooks>(step.get());
+  }
   if (spec.gradient_clip > 0) step->clipped_.resize(layout.size());
   return step;
 }
@@ -88,41 +143,8 @@ void LocalStep::StepPlayer(Player player, Optimizer& optimizer,
   optimizer.Step(Part(game_->parameters(), extent), g, scale);
 }
 
-Extent LocalStep::common() const {
-  return has_dual() ? Extent{0, game_->layout().size()} : game_->tracked();
-}
-
-void LocalStep::OnCorrection(float c, std::span<const float> difference) {
-  if (!has_dual()) return;
-  const ParameterLayout& layout = game_->layout();
-  generator_->OnCorrection(c,
-                           Part(difference, layout.extent(Player::kGenerator)));
-  discriminator_->OnCorrection(
-      c, Part(difference, layout.extent(Player::kDiscriminator)));
-}
-
-void LocalStep::OnLost(std::span<const float> sum) {
-  if (has_dual()) {
-    OnCorrection(-1, sum);
-  } else {
-    game_->OnLost(sum);
-  }
-}
-
-std::vector<float> LocalStep::Brought() const {
-  if (!has_dual()) return game_->Brought();
-  const ParameterLayout& layout = game_->layout();
-  std::vector<float> all(layout.size());
-  const std::span<float> brought(all);
-  generator_->Brought(Part(brought, layout.extent(Player::kGenerator)));
-  discriminator_->Brought(Part(brought, layout.extent(Player::kDiscriminator)));
-  return all;
-}
-
-void LocalStep::OnNewLife() {
-  game_->OnNewLife();
-  generator_->ResetDual();
-  discriminator_->ResetDual();
+MixingHooks* LocalStep::hooks() {
+  return hooks_ != nullptr ? hooks_.get() : game_->hooks();
 }
 
 void LocalStep::VisitState(StateVisitor& visitor) {

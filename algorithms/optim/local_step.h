@@ -34,6 +34,7 @@ struct LocalStepSpec {
 
 class LocalStep {
  public:
+  ~LocalStep();
   // `game` outlives it.  Errors as Optimizer::Create.
   static absl::StatusOr<std::unique_ptr<LocalStep>> Create(
       const LocalStepSpec& spec, Game* game,
@@ -48,29 +49,15 @@ class LocalStep {
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
 
-  // A life begins: what it has in common with others, a rule's or the game's,
-  // begins anew.
-  void OnNewLife();
-
-  // Of rules with a dual variable, see Optimizer.
-  bool has_dual() const {
-    return generator_->has_dual() || discriminator_->has_dual();
-  }
-  // The parameters that a dual follows, all of them, or that Game::tracked
-  // gradients are; empty: neither.
-  Extent common() const;
-  // Mixing has added c times `difference` to all parameters: to the dual.
-  void OnCorrection(float c, std::span<const float> difference);
-  // What an edge had added to common() has lost its opposite: taken back.
-  void OnLost(std::span<const float> sum);
-  // What all edges have added to common() and not lost, up to rounding.
-  std::vector<float> Brought() const;
+  // Those of the players' rules, or else the game's; null: mixing changes
+  // nothing but the players' parameters.
+  MixingHooks* hooks();
 
   void VisitState(StateVisitor& visitor);
 
  private:
-  LocalStep(const LocalStepSpec& spec, Game* game, const Kernels& kernels)
-      : spec_(spec), game_(game), kernels_(kernels) {}
+  class PlayersHooks;
+  LocalStep(const LocalStepSpec& spec, Game* game, const Kernels& kernels);
   Players PlayersOf(uint64_t step) const;
   double RateScale(uint64_t round) const;
   void StepPlayer(Player player, Optimizer& optimizer,
@@ -81,7 +68,8 @@ class LocalStep {
   const Kernels& kernels_;
   std::unique_ptr<Optimizer> generator_;
   std::unique_ptr<Optimizer> discriminator_;
-  std::vector<float> clipped_;  // empty unless clipping
+  std::unique_ptr<MixingHooks> hooks_;  // null unless both rules have some
+  std::vector<float> clipped_;          // empty unless clipping
 };
 
 }  // namespace gossamer

@@ -10,7 +10,6 @@
 #include "algorithms/base/status_macros.h"
 #include "algorithms/optim/adam.h"
 #include "algorithms/optim/gradient_descent.h"
-#include "algorithms/optim/primal_dual.h"
 
 namespace gossamer {
 namespace {
@@ -51,6 +50,7 @@ absl::Status CheckSpec(const OptimizerSpec& spec) {
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
     const OptimizerSpec& spec, size_t size, const Kernels& kernels) {
   GOSSAMER_RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.make != nullptr) return spec.make(spec, size, kernels);
   if (spec.name == "sgd") {
     return std::make_unique<Sgd>(spec.learning_rate, kernels);
   }
@@ -62,16 +62,13 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
   }
   if (spec.name == "adam") return std::make_unique<Adam>(spec, size, kernels);
   if (spec.name == "oadam") return std::make_unique<OAdam>(spec, size, kernels);
-  if (spec.name == "cold") {
-    return std::make_unique<Cold>(spec.learning_rate, size, kernels);
-  }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown optimizer \"", spec.name,
                    "\"; known: ", absl::StrJoin(Names(), ", ", kAppend)));
 }
 
 std::vector<std::string_view> Optimizer::Names() {
-  return {"sgd", "ogda", "osg", "adam", "oadam", "cold"};
+  return {"sgd", "ogda", "osg", "adam", "oadam"};
 }
 
 }  // namespace gossamer

@@ -15,12 +15,24 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/state.h"
+#include "algorithms/game/mixing_hooks.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
 
+class Optimizer;
+struct OptimizerSpec;
+
+// Makes a rule for a player of `size` parameters; the specification is in
+// range.
+using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerSpec& spec,
+                                                      size_t size,
+                                                      const Kernels& kernels);
+
 struct OptimizerSpec {
-  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam, cold
+  std::string name = "oadam";  // sgd, ogda, osg, adam, oadam
+  // A method's own rule; null: the one of that name.
+  OptimizerMaker make = nullptr;
   double learning_rate = 1e-4;
   double beta1 = 0.5;
   double beta2 = 0.9;
@@ -45,16 +57,8 @@ class Optimizer {
   virtual void Step(std::span<float> x, std::span<const float> gradient,
                     double scale) = 0;
   virtual void VisitState(StateVisitor& visitor) = 0;
-
-  // Rules with a dual variable: it follows the corrections of mixing, one step
-  // and one mixing in turn.
-  virtual bool has_dual() const { return false; }
-  // c·D has been added to x (PROTOCOL.md 4.4).
-  virtual void OnCorrection(float c, std::span<const float> difference) {}
-  // All that OnCorrection has been told of, in x: `brought` gets it.
-  virtual void Brought(std::span<float> brought) const {}
-  // A life begins, whose edges have brought nothing.
-  virtual void ResetDual() {}
+  // Null unless mixing changes more than x, as a dual variable; of all of x.
+  virtual MixingHooks* hooks() { return nullptr; }
 };
 
 }  // namespace gossamer

@@ -44,10 +44,11 @@ constexpr char kExamples[] = R"(examples:
       --rtt 0ms,100ms,200ms --rate 100mbit      # predicted: no root, no lab
 
 Every algorithm runs for the same rounds, peers and batch, so all see as many
-images, one run after the other on this machine.  What an algorithm implies
-(graph, schedule) is its own unless it is the file's algorithm, and so is the
-optimizer of dposg, cold, dyna-cold and gradient-tracking; cp-oadam takes the
-fastest all-reduce of the network at hand unless a setting names one.
+images, one run after the other on this machine.  An algorithm that is not the
+file's brings its own defaults (graph, schedule, overlap), and its optimizer if
+that differs by default from the file's algorithm's; one that averages over all
+peers takes the fastest all-reduce of the network at hand unless a setting names
+one.
 
 --methods all takes every method that can train a game, and says why it leaves
 the others out.

@@ -12,9 +12,9 @@
 #include "algorithms/base/status_macros.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/cli/conditions.h"
-#include "runtime/cli/contenders.h"
 #include "runtime/cli/rehearse.h"
 #include "runtime/cli/run_folder.h"
+#include "runtime/cli/variants.h"
 #include "runtime/config/config_text.h"
 #include "runtime/config/run_config.h"
 #include "runtime/lab/scenario.h"
@@ -204,13 +204,12 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
   return games;
 }
 
-// How every configuration of a contender differs from its file's.
+// How every configuration of a variant differs from its file's.
 std::vector<std::string> ChangesOf(const CompareOptions& options,
-                                   const Contender& contender, uint64_t seed) {
+                                   const Variant& variant, uint64_t seed) {
   std::vector<std::string> changes = options.set;
   changes.push_back(absl::StrCat("seed=", seed));
-  changes.insert(changes.end(), contender.changes.begin(),
-                 contender.changes.end());
+  changes.insert(changes.end(), variant.changes.begin(), variant.changes.end());
   return changes;
 }
 
@@ -218,16 +217,14 @@ std::vector<std::string> ChangesOf(const CompareOptions& options,
 absl::StatusOr<PlannedRun> DescribeRun(const CompareOptions& options,
                                        const ComparedGame& game,
                                        const Network& network,
-                                       const Contender& contender,
-                                       uint64_t seed) {
+                                       const Variant& variant, uint64_t seed) {
   PlannedRun run;
   run.game = game.base.name();
   run.network = network.name;
-  run.algorithm = contender.name;
+  run.algorithm = variant.name;
   GOSSAMER_ASSIGN_OR_RETURN(
-      run.config,
-      LoadRunConfig(game.file, ChangesOf(options, contender, seed)));
-  run.config.set_name(FileName(absl::StrCat(contender.name, "-seed-", seed)));
+      run.config, LoadRunConfig(game.file, ChangesOf(options, variant, seed)));
+  run.config.set_name(FileName(absl::StrCat(variant.name, "-seed-", seed)));
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(run.config));
   GOSSAMER_ASSIGN_OR_RETURN(run.conditions,
                             ConditionsOf(options, network, run.config));
@@ -236,7 +233,7 @@ absl::StatusOr<PlannedRun> DescribeRun(const CompareOptions& options,
 
 // Where it is kept, and the command that leaves it there.
 absl::Status PlaceRun(const CompareOptions& options, const ComparedGame& game,
-                      const Network& network, const Contender& contender,
+                      const Network& network, const Variant& variant,
                       PlannedRun& run) {
   const std::string& name = run.config.name();
   const std::string parent =
@@ -263,7 +260,7 @@ absl::Status PlaceRun(const CompareOptions& options, const ComparedGame& game,
     run.arguments.insert(run.arguments.end(), {"--data", game.data});
   }
   for (const std::string& change :
-       ChangesOf(options, contender, run.config.seed())) {
+       ChangesOf(options, variant, run.config.seed())) {
     run.arguments.insert(run.arguments.end(), {"--set", change});
   }
   return CheckFolder(run, game.data);
@@ -280,8 +277,8 @@ void LeaveOut(LeftOut left_out, ComparePlan& plan) {
 absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
                      ComparePlan& plan) {
   GOSSAMER_ASSIGN_OR_RETURN(
-      const std::vector<Contender> contenders,
-      ContendersOf(options.algorithms, options.methods, game.given));
+      const std::vector<Variant> variants,
+      VariantsOf(options.algorithms, options.methods, game.given));
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::vector<Network> networks,
       NetworksOf(options, plan.folder, game.base.peers()));
@@ -290,20 +287,20 @@ absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
   absl::Status refused;
   const size_t before = plan.runs.size();
   for (const Network& network : networks) {
-    for (const Contender& contender : contenders) {
+    for (const Variant& variant : variants) {
       for (uint64_t seed : options.seeds) {
         absl::StatusOr<PlannedRun> run =
-            DescribeRun(options, game, network, contender, seed);
+            DescribeRun(options, game, network, variant, seed);
         if (!run.ok()) {
           const std::string why(run.status().message());
-          refused = absl::InvalidArgumentError(
-              absl::StrCat(contender.name, ": ", why));
+          refused =
+              absl::InvalidArgumentError(absl::StrCat(variant.name, ": ", why));
           if (!all) return refused;
-          LeaveOut({game.base.name(), contender.name, why}, plan);
+          LeaveOut({game.base.name(), variant.name, why}, plan);
           continue;
         }
         GOSSAMER_RETURN_IF_ERROR(
-            PlaceRun(options, game, network, contender, *run));
+            PlaceRun(options, game, network, variant, *run));
         plan.runs.push_back(*std::move(run));
       }
     }

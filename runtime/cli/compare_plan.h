@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "proto/run.pb.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/variants.h"
 
 namespace gossamer {
 
@@ -21,8 +22,7 @@ struct CompareOptions : TrainingOptions {
   // Configurations of further games.
   std::vector<std::string> also;
   // Names, each with changes of its own: "dp-oadam+mixing.codec=dense-f32".
-  std::vector<std::string> algorithms = {"dp-oadam", "rand-dp-oadam",
-                                         "cp-oadam"};
+  std::vector<std::string> algorithms = UsualAlgorithms();
   // Instead: names of the catalogue (gossamer methods), or "all": every one
   // that can train the game at hand.
   std::vector<std::string> methods;

@@ -104,7 +104,7 @@ std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
   std::string title = absl::StrCat(
       "compare ", i + 1, "/", plan.runs.size(), ": ", run.game, ", ",
       run.algorithm, ", seed ", run.config.seed(), ", in ", run.network);
-  if (run.config.algorithm() == "cp-oadam" && mixing.all_reduce() != "auto") {
+  if (IsCentralized(run.config) && mixing.all_reduce() != "auto") {
     absl::StrAppend(&title, ", all-reduce ", mixing.all_reduce());
   }
   if (mean_seconds > 0) {

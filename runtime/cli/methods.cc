@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/method/catalogue.h"
+#include "algorithms/method/registry.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
 
@@ -37,7 +38,7 @@ struct Options {
 
 std::string Text(std::string_view text) { return std::string(text); }
 
-Json ToJson(const Method& m) {
+Json ToJson(const CatalogueEntry& m) {
   Json json = {{"name", Text(m.name)},       {"kind", Text(m.kind)},
                {"summary", Text(m.summary)}, {"property", Text(m.property)},
                {"bits", Text(m.bits)},       {"state", Text(m.state)},
@@ -51,7 +52,7 @@ Json ToJson(const Method& m) {
 
 void PrintAll() {
   std::string_view kind;
-  for (const Method& m : Methods()) {
+  for (const CatalogueEntry& m : Catalogue()) {
     if (m.kind != kind) {
       std::cout << (kind.empty() ? "" : "\n") << Text(m.kind) << "\n";
       kind = m.kind;
@@ -74,7 +75,7 @@ void PrintAll() {
          "gossamer methods NAME explains one.\n";
 }
 
-void PrintOne(const Method& m) {
+void PrintOne(const CatalogueEntry& m) {
   const auto line = [](const char* name, std::string_view value) {
     if (!value.empty()) {
       std::cout << absl::StreamFormat("%-9s %s\n", name, Text(value));
@@ -95,20 +96,20 @@ void PrintOne(const Method& m) {
 int RunMethods(const Options& options) {
   if (options.name.empty()) {
     Json all = Json::array();
-    for (const Method& m : Methods()) all.push_back(ToJson(m));
+    for (const CatalogueEntry& m : Catalogue()) all.push_back(ToJson(m));
     options.json ? void(std::cout << all.dump(2) << "\n") : PrintAll();
     return kOk;
   }
-  const Method* const method = FindMethod(options.name);
-  if (method == nullptr) {
-    return Complain("methods", UnknownMethod(options.name));
+  const CatalogueEntry* const entry = FindInCatalogue(options.name);
+  if (entry == nullptr) {
+    return Complain("methods", NotInCatalogue(options.name));
   }
   if (options.json) {
-    Json one = ToJson(*method);
-    one["page"] = Text(MethodPage(method->page));
+    Json one = ToJson(*entry);
+    one["page"] = Text(MethodPage(entry->page));
     std::cout << Json::array({one}).dump(2) << "\n";
   } else {
-    PrintOne(*method);
+    PrintOne(*entry);
   }
   return kOk;
 }

@@ -7,15 +7,17 @@
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
 #include "algorithms/game/synthetic_game.h"
-#include "algorithms/game/tracked_game.h"
 #include "runtime/config/composition_check.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {
 
-OptimizerSpec OptimizerSpecOf(const StepConfig& step, double learning_rate) {
+OptimizerSpec OptimizerSpecOf(const RunConfig& config, double learning_rate) {
+  const StepConfig& step = config.step();
+  const Method* const method = MethodOf(config);
   return {.name = step.optimizer(),
+          .make = method == nullptr ? nullptr : method->rule,
           .learning_rate = learning_rate,
           .beta1 = step.beta1(),
           .beta2 = step.beta2(),
@@ -35,8 +37,9 @@ absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
 
 std::unique_ptr<Game> GameFor(const RunConfig& config,
                               std::unique_ptr<Game> game) {
-  if (config.algorithm() != "gradient-tracking") return game;
-  return std::make_unique<TrackedGame>(std::move(game));
+  const Method* const method = MethodOf(config);
+  if (method == nullptr || method->game == nullptr) return game;
+  return method->game(std::move(game));
 }
 
 absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
@@ -68,9 +71,9 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
 LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
   const StepConfig& step = config.step();
   LocalStepSpec spec;
-  spec.generator = OptimizerSpecOf(step, step.generator_learning_rate());
+  spec.generator = OptimizerSpecOf(config, step.generator_learning_rate());
   spec.discriminator =
-      OptimizerSpecOf(step, step.discriminator_learning_rate());
+      OptimizerSpecOf(config, step.discriminator_learning_rate());
   spec.n_critic = static_cast<int>(step.n_critic());
   spec.gradient_clip = step.gradient_clip();
   spec.decay_from_round = step.decay_from_round();
@@ -92,7 +95,10 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.run_id = config.name();
   spec.seed = config.seed();
   spec.rounds = config.rounds();
-  spec.centralized = config.algorithm() == "cp-oadam";
+  spec.centralized = IsCentralized(config);
+  const Method* const method = MethodOf(config);
+  spec.averages_parameters =
+      method != nullptr && method->averaging == Averaging::kParameters;
   spec.all_reduce = mixing.all_reduce();
   spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
   spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());

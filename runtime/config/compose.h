@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
 
-// What cp-oadam's gradients travel in; null: floats.  Without `coders` lgc is
+// The compressor of averaged gradients; null: floats.  Without `coders` lgc is
 // refused.
 absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
     const RunConfig& config, const ParameterLayout& layout,

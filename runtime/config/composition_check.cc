@@ -8,8 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/method/registry.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/config/run_config.h"
 #include "topology/mixing_matrix.h"
@@ -23,16 +25,16 @@ class Composition {
       : config_(config),
         mixing_(config.mixing()),
         schedule_(schedule),
-        centralized_(config.algorithm() == "cp-oadam") {}
+        method_(*MethodOf(config)),
+        name_(method_.name) {}
 
   std::vector<Problem> Find() {
-    CheckOptimizer();
+    if (method_.is_its_optimizer) CheckOptimizer();
     CheckSchedule();
-    centralized_ ? CheckCentralized() : CheckGossip();
+    method_.centralized() ? CheckCentralized() : CheckGossip();
     CheckCodec();
     if (mixing_.clip_radius() > 0) CheckClipping();
-    if (config_.step().optimizer() == "cold") CheckDual();
-    if (config_.algorithm() == "gradient-tracking") CheckTracking();
+    if (method_.check != nullptr) AskMethod();
     return std::move(problems_);
   }
 
@@ -49,30 +51,50 @@ class Composition {
     return codec.ok() && (*codec)->fragments() > 1;
   }
 
-  // Algorithms that are their optimizer: with another one in the file they
-  // would bear its name only.
   void CheckOptimizer() {
-    const std::string& algorithm = config_.algorithm();
     const std::string& optimizer = config_.step().optimizer();
-    const bool dual = algorithm == "cold" || algorithm == "dyna-cold";
-    const std::string own = dual                   ? "cold"
-                            : algorithm == "dposg" ? "osg"
-                                                   : optimizer;
+    const std::string own(method_.defaults.optimizer);
     if (optimizer == own) return;
-    Refuse("step.optimizer", "is ", optimizer, ", but algorithm ", algorithm,
+    const std::string other(method_.with_another_optimizer);
+    Refuse("step.optimizer", "is ", optimizer, ", but algorithm ", name_,
            " is the optimizer ", own,
            ": leave it out, set step.optimizer=", own, ", or take ",
-           dual ? "another algorithm" : "algorithm dp-oadam");
+           other.empty() ? "another algorithm"
+                         : absl::StrCat("algorithm ", other));
+  }
+
+  // Settings that the method itself refuses.
+  void AskMethod() {
+    const auto codec = Codec::Create(mixing_.codec(), {});
+    const StepConfig& step = config_.step();
+    const MethodSettings settings = {
+        .peers = static_cast<int>(config_.peers()),
+        .schedule = mixing_.schedule(),
+        .fixed_schedule = schedule_.fixed(),
+        .order = mixing_.order(),
+        .gossip = mixing_.gossip(),
+        .deadline = mixing_.deadline(),
+        .overlap_steps = static_cast<int>(mixing_.overlap_steps()),
+        .mixing_rounds = static_cast<int>(mixing_.mixing_rounds()),
+        .replica_memory_mb = mixing_.replica_memory_mb(),
+        .clip_radius = mixing_.clip_radius(),
+        .codec = mixing_.codec(),
+        .codec_fragments = codec.ok() ? (*codec)->fragments() : 1,
+        .gamma = mixing_.gamma(),
+        .stable_gamma = [this] { return StableStepSize(schedule_, /*age=*/0); },
+        .optimizer = step.optimizer(),
+        .n_critic = static_cast<int>(step.n_critic()),
+        .steps_per_round = static_cast<int>(step.steps_per_round()),
+        .gradient_clip = step.gradient_clip(),
+    };
+    Misfits misfits;
+    method_.check(settings, misfits);
+    for (Misfit& misfit : misfits.Take()) {
+      problems_.push_back({std::move(misfit.key), std::move(misfit.what)});
+    }
   }
 
   void CheckSchedule() {
-    if (config_.algorithm() == "rand-dp-oadam" && schedule_.fixed() &&
-        config_.peers() > 3) {
-      Refuse("mixing.schedule", "is ", mixing_.schedule(),
-             ", the same matrix every round; rand-dp-oadam draws anew: leave "
-             "it out, or take permuted-ring, random-matching or "
-             "locality-skewed");
-    }
     if (mixing_.gossip() == "chebyshev" &&
         (!schedule_.fixed() || mixing_.deadline() != "none" ||
          !absl::StartsWith(mixing_.codec(), "dense-") || fragments())) {
@@ -84,16 +106,26 @@ class Composition {
   }
 
   void CheckCentralized() {
+    const bool gradients = method_.averaging == Averaging::kGradients;
     if (overlaps()) {
-      Refuse("mixing.overlap_steps",
-             "is not 0, but cp-oadam averages the gradients of the very step: "
-             "leave it out or set 0");
+      Refuse("mixing.overlap_steps", "is not 0, but ", name_, " averages the ",
+             gradients ? "gradients of the very step"
+                       : "parameters of the very round",
+             ": leave it out or set 0");
     }
-    CheckGradients();
+    gradients ? CheckGradients() : RefuseGradients();
     if (mixing_.mixing_rounds() > 1) {
-      Refuse("mixing.mixing_rounds",
-             "is above 1, but cp-oadam's all-reduce is exact: leave it out");
+      Refuse("mixing.mixing_rounds", "is above 1, but ", name_,
+             "'s all-reduce is exact: leave it out");
     }
+  }
+
+  // Of methods that send none.
+  void RefuseGradients() {
+    if (mixing_.gradient_codec() == GradientCompressor::kExact) return;
+    Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
+           "\", but ", name_, " sends no gradients: leave it out",
+           method_.centralized() ? "" : ", or choose mixing.codec");
   }
 
   void CheckGradients() {
@@ -122,19 +154,10 @@ class Composition {
 
   void CheckGossip() {
     if (mixing_.gamma() > 0) CheckStepSize();
-    if (mixing_.gradient_codec() != GradientCompressor::kExact) {
-      Refuse("mixing.gradient_codec", "is \"", mixing_.gradient_codec(),
-             "\", but ", config_.algorithm(),
-             " sends no gradients: leave it out, or choose mixing.codec");
-    }
-    if (mixing_.order() == "step-then-mix" && config_.algorithm() == "dposg") {
-      Refuse("mixing.order",
-             "is step-then-mix, but dposg extrapolates from the mixed point: "
-             "leave it out");
-    }
+    RefuseGradients();
   }
 
-  // What old snapshots bear, what a dual does, and what the codec does.
+  // The bounds of old snapshots and of the codec.
   void CheckStepSize() {
     const double gamma = mixing_.gamma();
     const int age = static_cast<int>(mixing_.overlap_steps()) - 1;
@@ -144,24 +167,11 @@ class Composition {
              " on this schedule: stay below ", StableStepSize(schedule_, age),
              ", or leave it out to get two thirds of that");
     }
-    // Who copies a bound from here has six digits of it.
-    const auto above = [gamma](double bound) {
-      return gamma > 1.00001 * bound;
-    };
-    // NIDS needs I − γ(I − W) to have no negative eigenvalue (Li, Shi, Yan,
-    // IEEE TSP 2019); of no matrix λmax(I − W) is above 2.
-    if (config_.step().optimizer() == "cold" && above(0.5)) {
-      const double bound = StableStepSize(schedule_, /*age=*/0) / 2;
-      if (above(bound)) {
-        Refuse("mixing.gamma", "is ", gamma,
-               ", but optimizer cold is stable up to 1/λmax(I − W), ", bound,
-               " on this graph: leave it out");
-      }
-    }
     const auto codec = Codec::Create(mixing_.codec(), {});
     if (!codec.ok()) return;  // said by who checks names
     const double largest = (*codec)->largest_gamma();
-    if (!above(largest)) return;
+    // A bound copied from the message has six digits.
+    if (gamma <= 1.00001 * largest) return;
     Refuse("mixing.gamma", "is ", gamma, ", but codec \"", mixing_.codec(),
            "\" is stable up to ", largest,
            ", above which peers drift apart: leave it out to get ",
@@ -176,35 +186,37 @@ class Composition {
              mixing_.codec(),
              " begins where the last one ended: leave it out or set 1");
     }
-    if (absl::StartsWith(mixing_.codec(), "dyna") &&
-        config_.step().optimizer() != "cold") {
-      Refuse("mixing.codec", "is \"", mixing_.codec(),
-             "\", whose step shrinks whatever the parameters do: only "
-             "algorithm dyna-cold converges as fast; take innov-sign");
-    }
-    if (config_.algorithm() == "dyna-cold" &&
-        !absl::StartsWith(mixing_.codec(), "dyna")) {
-      Refuse("mixing.codec", "is \"", mixing_.codec(),
-             "\", but dyna-cold is COLD with codec dyna: leave it out, or take "
-             "algorithm cold");
-    }
+    CheckOwner();
   }
 
-  // Whose corrections are shortened by itself, and outvoted by others.
+  // Codecs that are made for some methods: those alone may use them.
+  void CheckOwner() {
+    const std::string name =
+        mixing_.codec().substr(0, mixing_.codec().find(':'));
+    std::vector<std::string> by_default;
+    for (const Method* method : Methods()) {
+      if (method->own_codec != name) continue;
+      if (method == &method_) return;
+      if (method->defaults.codec == name) by_default.emplace_back(method->name);
+    }
+    if (by_default.empty()) return;
+    Refuse("mixing.codec", "is \"", mixing_.codec(),
+           "\", whose step shrinks whatever the parameters do: only algorithm ",
+           absl::StrJoin(by_default, ", "),
+           " converges as fast; take innov-sign");
+  }
+
+  // A liar's corrections must be shortened at its neighbours, and outvoted.
   void CheckClipping() {
     const auto refuse = [this](const auto&... why) {
       Refuse("mixing.clip_radius", "is ", mixing_.clip_radius(), ", but ",
              why...);
     };
-    if (centralized_) {
+    if (method_.centralized()) {
       return refuse(
-          "cp-oadam's all-reduce is a sum already when a peer gets it, with a "
-          "liar in it at full length: leave it out");
-    }
-    if (config_.step().optimizer() == "cold") {
-      refuse(
-          "optimizer cold follows differences as they are: its dual would "
-          "grow by what is cut off: leave it out");
+          name_,
+          "'s all-reduce is a sum already when a peer gets it, with a liar in "
+          "it at full length: leave it out");
     }
     if (mixing_.gossip() == "chebyshev") {
       refuse(
@@ -222,99 +234,11 @@ class Composition {
            "or leave it out");
   }
 
-  // What the primal-dual rule needs (Peer::Create), and what keeps it stable:
-  // its dual is an oscillator that a codec's lag drives.
-  void CheckDual() {
-    const auto refuse = [this](const char* field, const std::string& is,
-                               const char* why) {
-      Refuse(field, "is ", is, ", but optimizer cold ", why);
-    };
-    if (centralized_) {
-      return refuse("algorithm", config_.algorithm(),
-                    "lives of mixing: take cold, or another optimizer");
-    }
-    if (!schedule_.fixed()) {
-      refuse("mixing.schedule", mixing_.schedule(),
-             "needs the same matrix every round: leave it out");
-    }
-    if (mixing_.order() != "step-then-mix") {
-      refuse("mixing.order", mixing_.order(),
-             "mixes the step just made: leave it out");
-    }
-    if (overlaps()) {
-      refuse("mixing.overlap_steps", absl::StrCat(mixing_.overlap_steps()),
-             "mixes the step just made: leave it out or set 0");
-    }
-    if (mixing_.mixing_rounds() > 1 || mixing_.gossip() != "plain") {
-      refuse("mixing.mixing_rounds", absl::StrCat(mixing_.mixing_rounds()),
-             "steps and mixes in turn: leave it and mixing.gossip out");
-    }
-    if (mixing_.deadline() != "none") {
-      refuse("mixing.deadline", mixing_.deadline(),
-             "needs every message: what comes late swings its dual; leave it "
-             "out");
-    }
-    if (mixing_.replica_memory_mb() != 0) {
-      refuse("mixing.replica_memory_mb",
-             absl::StrCat(mixing_.replica_memory_mb()),
-             "needs replicas on every edge: leave it out");
-    }
-    if (config_.step().n_critic() > 1 || config_.step().steps_per_round() > 1) {
-      refuse("step.steps_per_round or n_critic", "above 1",
-             "steps and mixes in turn: leave them out");
-    }
-    if (config_.step().gradient_clip() > 0) {
-      refuse("step.gradient_clip", absl::StrCat(config_.step().gradient_clip()),
-             "learns each peer's own gradient, which is not 0 at the solution: "
-             "shortened, it moves where the run ends; leave it out");
-    }
-    if (fragments() || (!absl::StartsWith(mixing_.codec(), "innov-int") &&
-                        !absl::StartsWith(mixing_.codec(), "dyna"))) {
-      refuse("mixing.codec", absl::StrCat("\"", mixing_.codec(), "\""),
-             "is stable with innov-int8, innov-int4 or dyna, whole: coarser "
-             "innovations lag behind the dual, and others have no replica");
-    }
-  }
-
-  // What keeps the sum of tracked gradients that of the gradients, and the
-  // step along them stable.
-  void CheckTracking() {
-    const auto refuse = [this](const char* coarse, const char* why) {
-      if (!absl::StartsWith(mixing_.codec(), coarse)) return;
-      Refuse("mixing.codec", "is \"", mixing_.codec(), "\", but ", why,
-             ": take innov-int8, innov-int4 or innov-lm2, or diff-int8 where "
-             "replicas take too much memory");
-    };
-    for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
-      refuse(lags,
-             "what signs and top-k lag behind grows in gradient-tracking");
-    }
-    for (const char* const rounds :
-         {"diff-int4", "qsgd", "moniqua", "squeeze-"}) {
-      refuse(rounds,
-             "what it rounds away keeps gradient-tracking from the solution");
-    }
-    if (config_.step().n_critic() > 1) {
-      Refuse("step.n_critic", "is ", config_.step().n_critic(),
-             ", but gradient-tracking follows both players' gradients in every "
-             "step: set it to 1");
-    }
-    if (mixing_.gossip() == "chebyshev") {
-      Refuse("mixing.gossip",
-             "is chebyshev, which moves tracked gradients by more than what "
-             "edges bring: leave it out");
-    }
-    if (config_.step().optimizer() == "cold") {
-      Refuse("step.optimizer",
-             "is cold, which corrects gradients that are tracked already: "
-             "leave it out, or take algorithm cold");
-    }
-  }
-
   const RunConfig& config_;
   const MixingConfig& mixing_;
   const MixingSchedule& schedule_;
-  const bool centralized_;
+  const Method& method_;
+  const std::string name_;  // of it
   std::vector<Problem> problems_;
 };
 
@@ -350,9 +274,8 @@ std::vector<std::string> FindUnused(const RunConfig& config) {
     return text;
   };
   const std::span<const char* const> unused =
-      config.algorithm() == "cp-oadam"
-          ? std::span<const char* const>(kOfGossip)
-          : std::span<const char* const>(kOfAllReduce);
+      IsCentralized(config) ? std::span<const char* const>(kOfGossip)
+                            : std::span<const char* const>(kOfAllReduce);
   std::vector<std::string> found;
   for (const char* const name : unused) {
     if (text_of(config, name) != text_of(usual, name)) {

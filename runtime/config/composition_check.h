@@ -14,8 +14,8 @@
 
 namespace gossamer {
 
-// Where mixing.clip_radius is set every peer mixes with so many others: of
-// fewer, one liar is too large a part.
+// With mixing.clip_radius every peer mixes with so many others: of fewer, one
+// liar is too large a part.
 constexpr int kLeastClippedPartners = 4;
 
 // Of a resolved configuration; the schedule's own errors are among them.

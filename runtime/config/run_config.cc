@@ -5,12 +5,12 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/method/registry.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/config/config_text.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostBytes = 1 << 20;  // of a configuration file
 
-// What all peers must agree on.
+// The part that all peers must agree on.
 RunConfig Shared(RunConfig config) {
   config.clear_name();
   config.clear_evaluation();
@@ -47,9 +47,13 @@ absl::Status Join(const std::vector<Problem>& problems,
 
 }  // namespace
 
-std::vector<std::string_view> AlgorithmNames() {
-  return {"dposg", "dp-oadam",  "rand-dp-oadam",    "cp-oadam",
-          "cold",  "dyna-cold", "gradient-tracking"};
+const Method* MethodOf(const RunConfig& config) {
+  return FindMethod(config.algorithm());
+}
+
+bool IsCentralized(const RunConfig& config) {
+  const Method* const method = MethodOf(config);
+  return method != nullptr && method->centralized();
 }
 
 absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text) {
@@ -84,29 +88,30 @@ void ResolveRunConfig(RunConfig& config) {
   if (config.game().game_case() == GameConfig::GAME_NOT_SET) {
     config.mutable_game()->mutable_gan();
   }
-  const std::string algorithm = config.algorithm();
-  const bool central = algorithm == "cp-oadam";
+  const Method* const method = MethodOf(config);
+  static constexpr MethodDefaults kUsual;
+  const MethodDefaults& usual = method == nullptr ? kUsual : method->defaults;
   MixingConfig& mixing = *config.mutable_mixing();
-  if (mixing.graph().empty()) mixing.set_graph(central ? "complete" : "ring");
+  if (mixing.graph().empty()) mixing.set_graph(std::string(usual.graph));
   if (mixing.schedule().empty()) {
-    mixing.set_schedule(algorithm == "rand-dp-oadam" ? "permuted-ring"
-                                                     : "fixed");
+    mixing.set_schedule(std::string(usual.schedule));
   }
-  const bool dual = algorithm == "cold" || algorithm == "dyna-cold";
-  if (dual) {
-    // NIDS, which COLD becomes without compression, takes half a step of mixing
-    // (Li, Shi, Yan, IEEE TSP 2019).
-    if (!mixing.has_order()) mixing.set_order("step-then-mix");
-    if (algorithm == "dyna-cold" && !mixing.has_codec()) {
-      mixing.set_codec("dyna");
-    }
-    if (!mixing.has_gamma()) {
-      mixing.set_gamma(absl::StartsWith(mixing.codec(), "dyna") ? 0.05 : 0.5);
-    }
+  if (!mixing.has_order() && !usual.order.empty()) {
+    mixing.set_order(std::string(usual.order));
   }
-  if (!mixing.has_overlap_steps() &&
-      (central || dual || mixing.mixing_rounds() > 1)) {
-    mixing.set_overlap_steps(MixingConfig::steps_0);
+  if (!mixing.has_codec() && !usual.codec.empty()) {
+    mixing.set_codec(std::string(usual.codec));
+  }
+  if (!mixing.has_gamma() && usual.gamma != nullptr) {
+    mixing.set_gamma(usual.gamma(mixing.codec()));
+  }
+  if (!mixing.has_overlap_steps()) {
+    if (mixing.mixing_rounds() > 1) {
+      mixing.set_overlap_steps(MixingConfig::steps_0);
+    } else if (usual.overlap_steps) {
+      mixing.set_overlap_steps(
+          static_cast<MixingConfig::OverlapSteps>(*usual.overlap_steps));
+    }
   }
   if (!mixing.gradient_codec().empty() &&
       (!mixing.has_all_reduce() || mixing.all_reduce() == "auto")) {
@@ -116,10 +121,7 @@ void ResolveRunConfig(RunConfig& config) {
   }
   StepConfig& step = *config.mutable_step();
   if (step.optimizer().empty()) {
-    step.set_optimizer(algorithm == "dposg"               ? "osg"
-                       : algorithm == "gradient-tracking" ? "ogda"
-                       : dual                             ? "cold"
-                                                          : "oadam");
+    step.set_optimizer(std::string(usual.optimizer));
   }
   FillDefaults(config);
 }

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "algorithms/method/method.h"
 #include "proto/run.pb.h"
 #include "topology/mixing_schedule.h"
 
@@ -35,40 +36,40 @@ absl::StatusOr<RunConfig> ParseRunConfig(
 // Sets one field: "mixing.codec=innov-int8".  Does not resolve or validate.
 absl::Status ApplyOverride(std::string_view assignment, RunConfig& config);
 
-// Fills in what is not set: what the algorithm implies, then the defaults of
-// run.proto.  The algorithm implies, unless set:
-//   dposg          ring, fixed, osg, mix-then-step
-//   dp-oadam       ring, fixed, oadam
-//   rand-dp-oadam  ring, permuted-ring, oadam
-//   cp-oadam       complete, fixed, oadam, overlap_steps 0 (an all-reduce of
-//                  gradients: everybody is everybody's neighbour)
-// and a gradient_codec whose payloads cannot be summed implies all_reduce
-// all-gather, mixing_rounds above 1 implies overlap_steps 0.  Idempotent.
+// Fills in what is not set: the defaults of the algorithm (Method::defaults),
+// then those of run.proto.  A gradient_codec whose payloads cannot be summed
+// implies all_reduce all-gather, mixing_rounds above 1 implies overlap_steps 0.
+// Idempotent.
 void ResolveRunConfig(RunConfig& config);
+
+// The algorithm; null if no method bears its name, which ValidateRunConfig
+// refuses.
+const Method* MethodOf(const RunConfig& config);
+
+// Whether the algorithm averages exactly over all peers, without edges.
+bool IsCentralized(const RunConfig& config);
 
 // Checks a resolved configuration: ranges, names, and what cannot go together.
 // kInvalidArgument, one line per problem, each beginning with the field.
 absl::Status ValidateRunConfig(const RunConfig& config);
 
-// What all peers of a run must agree on, as 64 bits: everything but the name,
+// The hash of all that peers of a run must agree on: everything but the name,
 // evaluation, checkpoint and the data folder of this machine.  Of a resolved
 // configuration.
 uint64_t ConfigurationHash(const RunConfig& config);
 
-// What two configurations with different hashes differ in, a line per field.
+// The differences of two configurations with different hashes, a line a field.
 std::string ConfigurationDifference(const RunConfig& before,
                                     const RunConfig& now);
 
 // As written to runs/<name>/config.textproto; ParseRunConfig reads it back.
 std::string ToTextProto(const RunConfig& config);
 
-// What the topology part needs, of a resolved configuration.
+// The schedule of a resolved configuration.
 ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing);
 
 // "2m30s", "40ms".  kInvalidArgument unless positive and finite.
 absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text);
-
-std::vector<std::string_view> AlgorithmNames();
 
 }  // namespace gossamer
 

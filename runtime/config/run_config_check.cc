@@ -12,6 +12,7 @@
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/method/catalogue.h"
+#include "algorithms/method/registry.h"
 #include "algorithms/optim/optimizer.h"
 #include "runtime/config/composition_check.h"
 #include "runtime/config/run_config.h"
@@ -70,7 +71,7 @@ class Checker {
 };
 
 void CheckRun(const RunConfig& config, Checker& check) {
-  check.OneOf("algorithm", config.algorithm(), AlgorithmNames());
+  check.OneOf("algorithm", config.algorithm(), MethodNames());
   check.Range<uint64_t>("peers", config.peers(), 1, 1024);
   // A round and a phase share 64 bits of an exchange's name.
   check.Range<uint64_t>("rounds", config.rounds(), 1, uint64_t{1} << 48);
@@ -97,9 +98,9 @@ void CheckRun(const RunConfig& config, Checker& check) {
 // none or brings another.
 std::string CodecOfMethod(std::string_view name) {
   constexpr std::string_view kChosenBy = "mixing.codec=";
-  const Method* const method = FindMethod(name);
-  if (method == nullptr) return "";
-  for (const std::string_view setting : method->settings) {
+  const CatalogueEntry* const entry = FindInCatalogue(name);
+  if (entry == nullptr) return "";
+  for (const std::string_view setting : entry->settings) {
     if (setting.starts_with(kChosenBy)) {
       return std::string(setting.substr(kChosenBy.size()));
     }
@@ -135,7 +136,7 @@ void CheckGradientCodec(const MixingConfig& mixing, Checker& check) {
                absl::StrCat("is \"", method, "\": ", made.message()));
 }
 
-// Who founds the fleet must be at a site, and somebody near somebody.
+// Every founder of the fleet must be at a site, and some must share one.
 void CheckSites(const RunConfig& config, Checker& check) {
   const MixingConfig& mixing = config.mixing();
   if (mixing.schedule() != "locality-skewed") {
@@ -213,9 +214,27 @@ void CheckMixing(const RunConfig& config, Checker& check) {
   }
 }
 
+// A rule of optim/, or the algorithm's own.
+void CheckOptimizer(const RunConfig& config, Checker& check) {
+  const std::string& optimizer = config.step().optimizer();
+  for (const Method* method : Methods()) {
+    if (method->rule == nullptr || method->defaults.optimizer != optimizer) {
+      continue;
+    }
+    const Method* const own = MethodOf(config);
+    if (own != nullptr && own->rule == method->rule) return;
+    return check.Refuse(
+        "step.optimizer",
+        absl::StrCat("is ", optimizer, ", the rule of algorithm ",
+                     std::string(method->name),
+                     ": leave it out, or take that algorithm"));
+  }
+  check.OneOf("step.optimizer", optimizer, Optimizer::Names());
+}
+
 void CheckStep(const RunConfig& config, Checker& check) {
   const StepConfig& step = config.step();
-  check.OneOf("step.optimizer", step.optimizer(), Optimizer::Names());
+  CheckOptimizer(config, check);
   check.Positive("step.generator_learning_rate",
                  step.generator_learning_rate());
   check.Positive("step.discriminator_learning_rate",

@@ -1,4 +1,4 @@
-// What cannot be in a configuration, every problem of it.
+// Finds every problem of a configuration.
 //
 // Knows nothing of files: a problem names its field.
 

@@ -92,7 +92,7 @@ void PeerProcess::RequestLeave() {
                                 kLastWords);
     waiter_.Notify();
     if (!peer_) return;
-    Log(options_.config.algorithm() == "cp-oadam"
+    Log(IsCentralized(options_.config)
             ? "leaving: the others cannot go on without this peer, so the "
               "fleet agrees on a last round"
             : "leaving: the others go on without this peer from a round to "

@@ -13,21 +13,22 @@ constexpr double kRounding = 1e-6;
 
 }  // namespace
 
-void CommonState::OnLost(std::span<const float> sum) {
-  if (!stepping_) return step_->OnLost(sum);
-  lost_.resize(sum.size());
-  HostKernels().axpy(1, sum, lost_);
+void CommonState::OnEdgeEnd(std::span<const float> sum) {
+  if (!stepping_) return hooks_->OnEdgeEnd(sum);
+  ended_.resize(sum.size());
+  HostKernels().axpy(1, sum, ended_);
 }
 
 void CommonState::EndStep() {
   stepping_ = false;
-  if (!lost_.empty()) step_->OnLost(lost_);
-  lost_.clear();
+  if (!ended_.empty()) hooks_->OnEdgeEnd(ended_);
+  ended_.clear();
 }
 
 void CommonState::Restored(const SavedEdges& edges) {
+  if (hooks_ == nullptr) return;
   const Kernels& kernels = HostKernels();
-  std::vector<float> rest = step_->Brought();
+  std::vector<float> rest = hooks_->Added();
   double squares = kernels.squared_norm(rest);
   for (const auto& [peer, edge] : edges) {
     const std::vector<float>& sum = edge.side.sum;
@@ -36,7 +37,7 @@ void CommonState::Restored(const SavedEdges& edges) {
     squares += kernels.squared_norm(sum);
   }
   // The bits of a checkpoint stay as they are if they can.
-  if (kernels.squared_norm(rest) > kRounding * squares) step_->OnLost(rest);
+  if (kernels.squared_norm(rest) > kRounding * squares) hooks_->OnEdgeEnd(rest);
 }
 
 }  // namespace gossamer

@@ -1,10 +1,10 @@
-// What members keep in common beside x, and what mixing's corrections do to it:
+// The state that members keep in common beside x, as corrections change it:
 // duals, whose sum is zero, and tracked gradients, whose sum is that of the
 // gradients.
 //
 // Both ends of an edge have been given opposite parts of it, and what one loses
-// with a life the other must give back: else the sum of what is left pulls the
-// solution away for ever.  Knows nothing of views or rounds.
+// with an incarnation the other must take back: else the sum of what is left
+// pulls the solution away for ever.  Knows nothing of views or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
@@ -17,36 +17,40 @@
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/edge/codec_side.h"
 #include "algorithms/edge/edge.h"
-#include "algorithms/optim/local_step.h"
+#include "algorithms/game/mixing_hooks.h"
 
 namespace gossamer {
 
 class CommonState final : public CorrectionObserver {
  public:
-  // `step` outlives it.
-  explicit CommonState(LocalStep* step) : step_(step) {}
+  // `hooks` outlive it; null for methods that keep nothing in common.
+  explicit CommonState(MixingHooks* hooks) : hooks_(hooks) {}
 
-  // The parameters whose corrections it takes part in; empty for methods that
-  // keep nothing in common.
-  Extent extent() const { return step_->common(); }
+  // The parameters whose corrections concern it; empty: none.
+  Extent extent() const {
+    return hooks_ == nullptr ? Extent{} : hooks_->extent();
+  }
 
   void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                     const EdgeMessage& theirs, float c,
                     std::span<const float> difference) override {
-    step_->OnCorrection(c, difference);
+    hooks_->OnCorrection(c, difference);
   }
   // While a step is under way, on another thread, this waits for its end.
-  void OnLost(std::span<const float> sum) override;
+  void OnEdgeEnd(std::span<const float> sum) override;
   void BeginStep() { stepping_ = true; }
   void EndStep();
-  // After a checkpoint, of the edges that it has records of: gives back what
-  // others had brought.
+  void OnNewIncarnation() {
+    if (hooks_ != nullptr) hooks_->OnNewIncarnation();
+  }
+  // After a checkpoint, with the edges that it has records of: what other edges
+  // had added is taken back.
   void Restored(const SavedEdges& edges);
 
  private:
-  LocalStep* const step_;
+  MixingHooks* const hooks_;
   bool stepping_ = false;
-  std::vector<float> lost_;  // meanwhile; empty: nothing
+  std::vector<float> ended_;  // sums of edges that ended meanwhile, or empty
 };
 
 }  // namespace gossamer

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
 Peer::Peer(PeerSpec spec, Parts parts)
     : spec_(std::move(spec)),
       parts_(std::move(parts)),
-      common_(parts_.step),
+      common_(parts_.step->hooks()),
       decisions_(parts_.decisions != nullptr ? *parts_.decisions : unkept_),
       key_(RngKey(spec_.seed).Fold("step")),
       waiter_(parts_.loop),
@@ -290,7 +290,10 @@ Task<absl::Status> Peer::Step() {
   const absl::Time started = parts_.loop->Now();
   stepping_ = true;
   common_.BeginStep();
-  co_await Compute([this] { LocalSteps(); });
+  co_await Compute([this] {
+    LocalSteps();
+    UpdateAverage();
+  });
   stepping_ = false;
   common_.EndStep();
   OfferState();
@@ -307,7 +310,6 @@ void Peer::LocalSteps() {
     ++steps_;
     NoteStep(losses_);
   }
-  UpdateAverage();
 }
 
 void Peer::NoteStep(const absl::StatusOr<Losses>& losses) {

@@ -150,7 +150,11 @@ class Peer {
   Task<absl::Status> Repeat(std::function<bool()> possible);
   Task<absl::Status> Step();
   Task<absl::Status> CentralizedRound();
-  Task<absl::Status> CentralizedStep();
+  Task<absl::Status> AverageGradients();
+  Task<absl::Status> AverageParameters();
+  Task<absl::Status> AwaitMean(absl::Time started, absl::Time computed);
+  // The number of the exact mean that is under way, or is next.
+  uint64_t Operation() const;
   void TellAllReduce();
   Pending<bool> Compute(std::function<void()> work);
   void LocalSteps();
@@ -204,6 +208,7 @@ class Peer {
   std::unique_ptr<StateCollector> collector_;
   std::set<PeerId> served_;  // joiners
   bool stepping_ = false;    // the compute engine owns x
+  bool averaging_ = false;   // x has been stepped and is not averaged yet
   // Got from members or from disk, and not in a view yet.
   bool has_state_ = false;
   View met_;  // the newest whose members have been met or let go

@@ -1,5 +1,5 @@
-// A round of a centralized fleet: one mean gradient of all members, and its
-// step.
+// A round of a centralized fleet: steps along the exact mean of all members'
+// gradients, or steps of each by itself and then the mean of their parameters.
 
 #include <algorithm>
 #include <string>
@@ -13,18 +13,43 @@
 #include "runtime/peer/peer.h"
 
 namespace gossamer {
+namespace {
+
+// Whether `a` is the mean of as many equal vectors `b` as there are peers.
+bool SameUpToRounding(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, squares = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = static_cast<double>(a[i]) - b[i];
+    difference += d * d;
+    squares += static_cast<double>(b[i]) * b[i];
+  }
+  return difference <= 1e-12 * squares;
+}
+
+}  // namespace
+
+uint64_t Peer::Operation() const {
+  return spec_.averages_parameters ? round_ : steps_;
+}
 
 Task<absl::Status> Peer::CentralizedRound() {
-  for (int i = 0; i < spec_.steps_per_round; ++i) {
-    Task<absl::Status> step = CentralizedStep();
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
+  if (spec_.averages_parameters) {
+    Task<absl::Status> mean = AverageParameters();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await mean.result());
     if (stopped_ || left_) co_return absl::OkStatus();
+  } else {
+    for (int i = 0; i < spec_.steps_per_round; ++i) {
+      Task<absl::Status> step = AverageGradients();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
+      if (stopped_ || left_) co_return absl::OkStatus();
+    }
   }
   UpdateAverage();
   co_return absl::OkStatus();
 }
 
-Task<absl::Status> Peer::CentralizedStep() {
+// One step of all peers along the mean of their gradients.
+Task<absl::Status> Peer::AverageGradients() {
   const absl::Time started = parts_.loop->Now();
   co_await Compute([this] {
     losses_ = parts_.step->Gradient(
@@ -39,30 +64,10 @@ Task<absl::Status> Peer::CentralizedStep() {
                                             : std::span<const float>());
     NoteStep(losses_);
   });
-  const absl::Time computed = parts_.loop->Now();
-  all_reducer_.Start(steps_);
-  const bool reduced = co_await waiter_.Until(
-      [this] { return all_reducer_.done() || EndedBehind() || leaves_now_; },
-      parts_.loop->Now() + spec_.liveness_limit);
-  if (reduced && !all_reducer_.done()) {
-    // The others stand before this round: it ends there, too.
-    stopped_ = EndedBehind();
-    left_ = !stopped_;
-    if (stopped_) decisions_.TellStop(round_);
-    co_return absl::OkStatus();
-  }
-  if (!reduced) {
-    co_return absl::DeadlineExceededError(absl::StrCat(
-        "round ", round_, ": the all-reduce of gradients did not end within ",
-        absl::FormatDuration(spec_.liveness_limit),
-        " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
-        "; a peer is gone, and a centralized algorithm cannot go on without "
-        "it"));
-  }
+  Task<absl::Status> wait = AwaitMean(started, parts_.loop->Now());
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+  if (stopped_ || left_) co_return absl::OkStatus();
   const absl::Time received = parts_.loop->Now();
-  const bool choosing = all_reducer_.chosen().empty();
-  all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
-  if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
   bool nobody_steps = false;
   co_await Compute([this, &nobody_steps] {
     const std::span<const float> mean = all_reducer_.Mean();
@@ -77,9 +82,73 @@ Task<absl::Status> Peer::CentralizedStep() {
   if (nobody_steps) co_return NobodySteps();
   all_reducer_.LeadAhead();
   ++steps_;
-  const absl::Time done = parts_.loop->Now();
   metrics_.seconds_computing +=
-      absl::ToDoubleSeconds(done - received + (computed - started));
+      absl::ToDoubleSeconds(parts_.loop->Now() - received);
+  co_return absl::OkStatus();
+}
+
+// The steps of a round at each peer by itself, then the mean of all parameters.
+Task<absl::Status> Peer::AverageParameters() {
+  const absl::Time started = parts_.loop->Now();
+  averaging_ = true;
+  co_await Compute([this] {
+    LocalSteps();
+    all_reducer_.Begin(round_, parts_.game->parameters());
+  });
+  Task<absl::Status> wait = AwaitMean(started, parts_.loop->Now());
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+  if (stopped_ || left_) co_return absl::OkStatus();
+  const absl::Time received = parts_.loop->Now();
+  bool finite = false, nobody_steps = false;
+  co_await Compute([this, &finite, &nobody_steps] {
+    const std::span<const float> mean = all_reducer_.Mean();
+    const std::span<float> x = parts_.game->parameters();
+    finite = HostKernels().all_finite(mean);
+    if (!finite) return;
+    nobody_steps = CannotStep() && SameUpToRounding(mean, x);
+    std::ranges::copy(mean, x.begin());
+  });
+  if (!finite) {
+    co_return absl::DataLossError(absl::StrCat(
+        "round ", round_,
+        ": the mean of all peers' parameters is not finite; lower the learning "
+        "rates and go on from a checkpoint"));
+  }
+  if (nobody_steps) co_return NobodySteps();
+  averaging_ = false;
+  metrics_.seconds_computing +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - received);
+  co_return absl::OkStatus();
+}
+
+// Sends this peer's share and waits for the mean, or sets stopped_ or left_ if
+// it will not come because the run ends before this round.
+Task<absl::Status> Peer::AwaitMean(absl::Time started, absl::Time computed) {
+  all_reducer_.Start(Operation());
+  const bool reduced = co_await waiter_.Until(
+      [this] { return all_reducer_.done() || EndedBehind() || leaves_now_; },
+      parts_.loop->Now() + spec_.liveness_limit);
+  if (reduced && !all_reducer_.done()) {
+    // The others stand before this round: it ends there, too.
+    stopped_ = EndedBehind();
+    left_ = !stopped_;
+    if (stopped_) decisions_.TellStop(round_);
+    co_return absl::OkStatus();
+  }
+  if (!reduced) {
+    co_return absl::DeadlineExceededError(absl::StrCat(
+        "round ", round_, ": the all-reduce of ",
+        spec_.averages_parameters ? "parameters" : "gradients",
+        " did not end within ", absl::FormatDuration(spec_.liveness_limit),
+        " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
+        "; a peer is gone, and a centralized algorithm cannot go on without "
+        "it"));
+  }
+  const absl::Time received = parts_.loop->Now();
+  const bool choosing = all_reducer_.chosen().empty();
+  all_reducer_.Finish(absl::ToDoubleSeconds(received - computed));
+  if (choosing && !all_reducer_.chosen().empty()) TellAllReduce();
+  metrics_.seconds_computing += absl::ToDoubleSeconds(computed - started);
   metrics_.seconds_waiting += absl::ToDoubleSeconds(received - computed);
   co_return absl::OkStatus();
 }

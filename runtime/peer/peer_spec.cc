@@ -6,7 +6,7 @@
 namespace gossamer {
 
 // Numbers, then what of the parts does not go together.
-absl::Status CheckPeerSpec(const PeerSpec& spec, const LocalStep& step,
+absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
                            const Codec& codec) {
   if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -23,9 +23,11 @@ absl::Status CheckPeerSpec(const PeerSpec& spec, const LocalStep& step,
         "chebyshev gossip needs deadline none: what arrives late would be "
         "accelerated at one end only");
   }
-  if (step.has_dual() && (!spec.step_then_mix || spec.overlap_steps != 0 ||
-                          !codec.needs_replica() || codec.fragments() > 1 ||
-                          spec.replica_memory != 0)) {
+  const MixingHooks* const hooks = step.hooks();
+  if (hooks != nullptr && hooks->in_turn() &&
+      (!spec.step_then_mix || spec.overlap_steps != 0 ||
+       !codec.needs_replica() || codec.fragments() > 1 ||
+       spec.replica_memory != 0)) {
     return absl::InvalidArgumentError(
         "a step with a dual variable needs overlap_steps 0, order "
         "step-then-mix and replicas of all parameters on every edge: the dual "

@@ -24,8 +24,10 @@ struct PeerSpec {
   uint64_t epoch = 0;  // of this life, MakeEpoch
   uint64_t seed = 1;
   uint64_t rounds = 1000;
-  // cp-oadam: gradients averaged by all-reduce instead of gossip.
+  // Exact means over all peers, by all-reduce, instead of gossip: of the
+  // gradients of every step, or of the parameters after the steps of a round.
   bool centralized = false;
+  bool averages_parameters = false;
   std::string all_reduce = "ring";
   // h, 0 to kMaxOverlap, or kAutoOverlap: what the view says.
   int overlap_steps = 1;
@@ -58,7 +60,7 @@ struct PeerSpec {
 };
 
 // kInvalidArgument if it cannot be, or not with this step and codec.
-absl::Status CheckPeerSpec(const PeerSpec& spec, const LocalStep& step,
+absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
                            const Codec& codec);
 
 }  // namespace gossamer

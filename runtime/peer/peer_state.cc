@@ -264,7 +264,8 @@ Task<absl::Status> Peer::Finish() {
   // round has no longer what the others had at its beginning.
   const bool between =
       !spec_.centralized ||
-      steps_ % static_cast<uint64_t>(spec_.steps_per_round) == 0;
+      (steps_ % static_cast<uint64_t>(spec_.steps_per_round) == 0 &&
+       !averaging_);
   if (parts_.checkpoints != nullptr && !all_reducer_.spoilt() && between &&
       (in_fleet || (steps_ > 0 && !has_state_))) {
     TakeState();

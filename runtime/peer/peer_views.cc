@@ -160,7 +160,7 @@ absl::Status Peer::AdoptView(const SavedEdges& saved) {
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
   const bool others = !first && newest.members != view_.members;
   if (others) decisions_.TellMembers(round_);
-  if (first && newest.resume_round == 0) parts_.step->OnNewLife();
+  if (first && newest.resume_round == 0) common_.OnNewIncarnation();
   view_ = newest;
   rank_ = *view_.RankOf(spec_.self);
   LetGo(view_);
@@ -170,7 +170,7 @@ absl::Status Peer::AdoptView(const SavedEdges& saved) {
                                      : std::max<uint64_t>(1, view_.from_round);
   }
   if (first && view_.resume_round != 0) {
-    if (common_.extent().size > 0) common_.Restored(saved);
+    common_.Restored(saved);
     // What was in flight at the checkpoint is due as it was then.
     const auto h = static_cast<uint64_t>(overlap_);
     for (uint64_t r = round_; r-- > 1 && r + h > round_;) rows_[r] = RowOf(r);
@@ -187,7 +187,7 @@ absl::Status Peer::ConnectMembers(const SavedEdges& saved) {
       if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
     }
     if (const auto index = decisions_.all_reduce()) all_reducer_.Prefer(*index);
-    return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids, steps_,
+    return all_reducer_.SetMembers(spec_.all_reduce, rank_, ids, Operation(),
                                    parts_.game->layout(),
                                    parts_.gradients.get());
   }
@@ -337,7 +337,7 @@ std::vector<RowEntry> Peer::RowOf(uint64_t round) const {
 bool Peer::EndedBehind() const {
   const StopState stop = parts_.membership->stop();
   return (stop.committed && stop.round <= round_) ||
-         all_reducer_.Abandoned(steps_);
+         all_reducer_.Abandoned(Operation());
 }
 
 // True if the fleet ends its run before this round (membership.h).
@@ -357,10 +357,10 @@ Task<bool> Peer::AtStop() {
   const bool decided = co_await waiter_.Until(
       [this, m, agreed] {
         return m->stop().committed || m->stop().round != agreed ||
-               all_reducer_.Abandoned(steps_) || leaves_now_;
+               all_reducer_.Abandoned(Operation()) || leaves_now_;
       },
       parts_.loop->Now() + spec_.liveness_limit);
-  if (all_reducer_.Abandoned(steps_)) co_return true;
+  if (all_reducer_.Abandoned(Operation())) co_return true;
   co_return decided && m->stop().committed && m->stop().round == round_;
 }
 

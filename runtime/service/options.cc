@@ -134,7 +134,7 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   fleet.min_gap = f.min_gap;
   fleet.max_peers = f.max_peers;
   // Its all-reduce needs every peer.
-  fleet.elastic = config.algorithm() != "cp-oadam";
+  fleet.elastic = !IsCentralized(config);
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
   bool renamed = false;

@@ -92,7 +92,7 @@ std::span<const float> RehearsedPeer::parameters() const {
 absl::Duration RehearsedPeer::Overhead() const {
   const RunConfig& config = options_.config;
   double streams = kOptimizerStreams;
-  if (config.algorithm() != "cp-oadam") {
+  if (!IsCentralized(config)) {
     const auto schedule =
         MakeSchedule(ScheduleSpecOf(config.mixing()),
                      static_cast<int>(config.peers()), config.seed());

@@ -13,7 +13,7 @@
 
 namespace gossamer::simulation {
 
-// Empty if what edges have brought all peers (LocalStep::Brought) comes to
+// Empty if what edges have brought all peers (MixingHooks::Added) comes to
 // nothing but rounding beside it and their parameters, else what is wrong.
 std::string FindImbalance(
     const std::vector<std::span<const float>>& brought,

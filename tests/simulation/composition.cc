@@ -2,7 +2,7 @@
 
 #include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/quadratic_game.h"
-#include "algorithms/game/tracked_game.h"
+#include "algorithms/method/registry.h"
 #include "tests/simulation/member_watch.h"
 
 namespace gossamer::simulation {
@@ -56,7 +56,7 @@ std::unique_ptr<Game> MakePlainGame(const Scenario& s, int rank) {
 std::unique_ptr<Game> MakeGame(const Scenario& s, int rank) {
   std::unique_ptr<Game> game = MakePlainGame(s, rank);
   if (!s.tracked) return game;
-  return std::make_unique<TrackedGame>(std::move(game));
+  return FindMethod("gradient-tracking")->game(std::move(game));
 }
 
 }  // namespace gossamer::simulation

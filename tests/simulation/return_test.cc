@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/method/registry.h"
 #include "tests/testing/serviced_fleet.h"
 
 namespace gossamer {
@@ -23,7 +24,7 @@ constexpr uint64_t kRounds = 2500;
 // Long after the checkpoint of round 200.
 constexpr uint64_t kKilledAt = 250;
 
-struct Method {
+struct Case {
   std::string name;
   bool tracked = false;
   std::string codec;
@@ -34,7 +35,7 @@ struct Method {
   DeadlinePolicy::Kind deadline = DeadlinePolicy::Kind::kNone;
 };
 
-simulation::Scenario Unlike(const Method& method) {
+simulation::Scenario Unlike(const Case& method) {
   simulation::Scenario s = UsualFleet(4);
   s.seed = 11;
   s.schedule.graph = "complete";
@@ -55,7 +56,7 @@ simulation::Scenario Unlike(const Method& method) {
 }
 
 // The parameters of all peers at the end.
-std::vector<std::vector<float>> Train(const Method& method, bool disturbed) {
+std::vector<std::vector<float>> Train(const Case& method, bool disturbed) {
   ServicedFleet fleet(Unlike(method));
   const std::set<PeerId> all = fleet.Everybody();
   EXPECT_TRUE(fleet.Until(
@@ -74,7 +75,7 @@ std::vector<std::vector<float>> Train(const Method& method, bool disturbed) {
   return parameters;
 }
 
-class ReturnTest : public testing::TestWithParam<Method> {};
+class ReturnTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ReturnTest, EndsAtTheSolutionAllTheSame) {
   const auto quiet = Train(GetParam(), /*disturbed=*/false);
@@ -88,28 +89,29 @@ TEST_P(ReturnTest, EndsAtTheSolutionAllTheSame) {
   }
 }
 
-const OptimizerSpec kCold = {.name = "cold", .learning_rate = 0.05};
+const OptimizerSpec kCold = {
+    .name = "cold", .make = OwnRule("cold"), .learning_rate = 0.05};
 const OptimizerSpec kDescent = {.name = "ogda", .learning_rate = 0.02};
 
 INSTANTIATE_TEST_SUITE_P(
     Return, ReturnTest,
     testing::Values(
-        Method{"cold", false, "innov-int8:least=16", 0, true, kCold, 0},
-        Method{"cold_checkpoint", false, "innov-int8:least=16", 0, true, kCold,
-               100},
-        Method{"tracking", true, "innov-int8:least=16", 1, false, kDescent, 0},
-        Method{"tracking_checkpoint", true, "innov-int8:least=16", 1, false,
-               kDescent, 100},
-        Method{"tracking_deadline", true, "innov-int8:least=16", 1, false,
-               kDescent, 100, DeadlinePolicy::Kind::kAdaptive}),
+        Case{"cold", false, "innov-int8:least=16", 0, true, kCold, 0},
+        Case{"cold_checkpoint", false, "innov-int8:least=16", 0, true, kCold,
+             100},
+        Case{"tracking", true, "innov-int8:least=16", 1, false, kDescent, 0},
+        Case{"tracking_checkpoint", true, "innov-int8:least=16", 1, false,
+             kDescent, 100},
+        Case{"tracking_deadline", true, "innov-int8:least=16", 1, false,
+             kDescent, 100, DeadlinePolicy::Kind::kAdaptive}),
     [](const auto& info) { return info.param.name; });
 
 // One optimizer in as many copies cannot wait for a member's parameters.
 TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
-  Method method{.name = "cp-oadam",
-                .codec = "dense-f32",
-                .optimizer = {.name = "oadam", .learning_rate = 0.01},
-                .checkpoint_every = 10};
+  Case method{.name = "cp-oadam",
+              .codec = "dense-f32",
+              .optimizer = {.name = "oadam", .learning_rate = 0.01},
+              .checkpoint_every = 10};
   simulation::Scenario scenario = Unlike(method);
   scenario.quantized = false;
   scenario.gradient_codec = "dense-f32";

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
+#include "algorithms/method/registry.h"
 #include "tests/simulation/draws.h"
 #include "tests/simulation/rare_mixing.h"
 #include "topology/view.h"
@@ -92,6 +93,7 @@ void DrawMethod(Scenario& s, Draws d) {
     }
   } else if (s.schedule.schedule == "fixed" && d.Chance(0.1)) {
     s.optimizer.name = "cold";
+    s.optimizer.make = OwnRule(s.optimizer.name);
     s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "dyna"});
     s.overlap = 0;
     s.mixing_rounds = 1;
@@ -253,7 +255,10 @@ void DrawBaseline(Scenario& s, Draws d) {
   s.codec = "dense-f32";
   s.mixing_rounds = 1;
   s.step_then_mix = s.tracked = false;
-  if (s.optimizer.name == "cold") s.optimizer.name = "ogda";
+  if (s.optimizer.name == "cold") {
+    s.optimizer.name = "ogda";
+    s.optimizer.make = nullptr;
+  }
   // Who cannot read its checkpoint as all resume ends.
   if (s.swarm.fleet_stop) s.swarm.disk_error = 0;
   s.gradient_codec = d.Of<const char*>(

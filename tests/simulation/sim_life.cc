@@ -157,8 +157,9 @@ bool SimLife::may_fail() const {
 // Members' resting edges give back what they have brought when they are
 // forgotten, at one end before the other.
 std::vector<float> SimLife::Brought() {
-  std::vector<float> brought = step_->Brought();
-  if (!peer_ || brought.empty()) return brought;
+  if (step_->hooks() == nullptr) return {};
+  std::vector<float> brought = step_->hooks()->Added();
+  if (!peer_) return brought;
   const std::set<PeerId> watched = peer_->neighborhood().Watched();
   peer_->neighborhood().VisitEdges([&](const Edge& edge) {
     if (watched.contains(edge.other()) || !view().RankOf(edge.other())) return;

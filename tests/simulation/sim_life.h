@@ -73,7 +73,7 @@ struct SimMachine {
   std::set<uint64_t> unsaved;
   uint64_t rounds_done = 0;    // peer-rounds, over all lives
   std::vector<float> last;     // parameters at the end of the last life
-  std::vector<float> brought;  // LocalStep::Brought, without resting edges
+  std::vector<float> brought;  // MixingHooks::Added, without resting edges
 };
 
 class SimLife final : private MetricsSink {

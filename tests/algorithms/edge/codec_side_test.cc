@@ -143,7 +143,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
 struct LostLog final : CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}
-  void OnLost(std::span<const float> sum) override {
+  void OnEdgeEnd(std::span<const float> sum) override {
     lost.assign(sum.begin(), sum.end());
     ++times;
   }
@@ -152,7 +152,7 @@ struct LostLog final : CorrectionObserver {
 };
 
 // With a codec of each kind of memory, and in fragments.
-TEST(CodecSideTest, AnEdgeThatEndsSaysWhatItHasBrought) {
+TEST(CodecSideTest, AnEdgeThatEndsReportsWhatItHasAdded) {
   for (const char* const codec :
        {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip"}) {
     Sides s(codec);

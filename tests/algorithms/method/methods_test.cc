@@ -9,6 +9,7 @@
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/gradient_compressor.h"
 #include "algorithms/method/catalogue.h"
+#include "algorithms/method/registry.h"
 #include "algorithms/optim/optimizer.h"
 #include "gtest/gtest.h"
 #include "runtime/config/run_config.h"
@@ -16,16 +17,12 @@
 namespace gossamer {
 namespace {
 
-std::vector<std::string> SettingsOf(const Method& method) {
-  return {method.settings.begin(), method.settings.end()};
-}
-
 TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
   std::set<std::string_view> names;
-  for (const Method& m : Methods()) {
+  for (const CatalogueEntry& m : Catalogue()) {
     SCOPED_TRACE(std::string(m.name));
     EXPECT_TRUE(names.insert(m.name).second);
-    EXPECT_EQ(FindMethod(m.name), &m);
+    EXPECT_EQ(FindInCatalogue(m.name), &m);
     for (const std::string_view field :
          {m.kind, m.summary, m.property, m.bits, m.state, m.gamma, m.source}) {
       EXPECT_FALSE(field.empty());
@@ -40,24 +37,24 @@ TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
     EXPECT_LE(std::ranges::count(page, '\n'), 75) << "a page";
     if (m.kind == "privacy") continue;  // a program of its own
     EXPECT_FALSE(m.settings.empty());
-    const auto config = ParseRunConfig("", "catalogue", SettingsOf(m));
+    const auto config = ParseRunConfig("", "catalogue", m.settings);
     EXPECT_TRUE(config.ok()) << config.status();
   }
-  EXPECT_EQ(FindMethod("no such method"), nullptr);
+  EXPECT_EQ(FindInCatalogue("no such method"), nullptr);
   EXPECT_EQ(MethodPage("no such page"), "");
 }
 
 TEST(CatalogueTest, WhatTheCodeKnowsIsInIt) {
   std::set<std::string> algorithms, codecs, gradients;
-  for (const Method& m : Methods()) {
-    const auto config = ParseRunConfig("", "catalogue", SettingsOf(m));
+  for (const CatalogueEntry& m : Catalogue()) {
+    const auto config = ParseRunConfig("", "catalogue", m.settings);
     if (!config.ok()) continue;
     algorithms.insert(config->algorithm());
     gradients.insert(config->mixing().gradient_codec());
     const std::string& codec = config->mixing().codec();
     codecs.insert(codec.substr(0, codec.find(':')));
   }
-  for (const std::string_view name : AlgorithmNames()) {
+  for (const std::string_view name : MethodNames()) {
     EXPECT_TRUE(algorithms.contains(std::string(name))) << name;
   }
   for (const std::string_view name : GradientCompressor::Names()) {

@@ -59,7 +59,7 @@ TEST_F(MethodsCommand, UnknownNamesAreRefusedWithTheKnownOnes) {
     Write("c.textproto", "game { quadratic { dimension: 64 } }\n");
     const Result r = Run(line);
     EXPECT_EQ(r.code, 2) << line;
-    EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: dposg"),
+    EXPECT_THAT(r.err, AllOf(HasSubstr("\"chocolate\"; known: cold"),
                              HasSubstr("moniqua")));
   }
 }
@@ -85,7 +85,7 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
 }
 
 // What becomes of a file's settings when names are set side by side.
-class Contenders : public Cli {
+class Variants : public Cli {
  protected:
   // Compares in virtual time, in a folder of that name.
   Result Compare(const std::string& name, const std::string& more) {
@@ -96,9 +96,9 @@ class Contenders : public Cli {
   }
   // Of a run, as it was resolved.
   std::string Configuration(const std::string& name,
-                            const std::string& contender) {
+                            const std::string& variant) {
     return ReadAll(folder_.path() + "/runs/" + name + "/20ms--rehearsed/" +
-                   contender + "-seed-1/config.textproto");
+                   variant + "-seed-1/config.textproto");
   }
   void WriteGame(const std::string& more) {
     Write("c.textproto",
@@ -108,13 +108,13 @@ class Contenders : public Cli {
   }
 };
 
-TEST_F(Contenders, TheBaselineTakesTheFastestAllReduce) {
+TEST_F(Variants, TheBaselineTakesTheFastestAllReduce) {
   const auto expect = [this](const std::string& name, const std::string& more,
-                             const std::string& contender,
+                             const std::string& variant,
                              const std::string& all_reduce) {
     const Result r = Compare(name, more);
     ASSERT_EQ(r.code, 0) << r.err;
-    EXPECT_THAT(Configuration(name, contender),
+    EXPECT_THAT(Configuration(name, variant),
                 HasSubstr("all_reduce: \"" + all_reduce + "\""))
         << name;
   };
@@ -133,7 +133,7 @@ TEST_F(Contenders, TheBaselineTakesTheFastestAllReduce) {
 
 // Each is explained under the name that the list has, and compared under it
 // unless it says why not.
-TEST_F(Contenders, EveryListedNameIsTaken) {
+TEST_F(Variants, EveryListedNameIsTaken) {
   WriteGame("step { optimizer: \"sgd\" }\n");
   for (const auto& method : ordered_json::parse(Run("methods --json").out)) {
     const std::string name = method["name"];
@@ -163,7 +163,7 @@ TEST_F(Contenders, EveryListedNameIsTaken) {
   }
 }
 
-TEST_F(Contenders, AllAreCheckedBeforeTheFirstRuns) {
+TEST_F(Variants, AllAreCheckedBeforeTheFirstRuns) {
   WriteGame("");
   for (const auto& [name, says] :
        {std::pair("datalens", "datalens cannot be compared here"),
@@ -175,7 +175,7 @@ TEST_F(Contenders, AllAreCheckedBeforeTheFirstRuns) {
   }
 }
 
-TEST_F(Contenders, AllButThoseThatCannot) {
+TEST_F(Variants, AllButThoseThatCannot) {
   WriteGame("step { optimizer: \"sgd\" }\n");
   const Result r = Compare("all", "--methods all --set rounds=4");
   ASSERT_EQ(r.code, 0) << r.err;
@@ -191,7 +191,7 @@ TEST_F(Contenders, AllButThoseThatCannot) {
 
 // Two games side by side in one report: each has its own settings, and a
 // picture of four panels, of which two are the score over time and traffic.
-TEST_F(Contenders, AllOnTwoGamesAreOneReport) {
+TEST_F(Variants, AllOnTwoGamesAreOneReport) {
   WriteGame("step { optimizer: \"sgd\" } evaluation { every: 4 }\n");
   Write("b.textproto",
         "name: \"b\" peers: 4 rounds: 20 step { optimizer: \"ogda\" }\n"
@@ -228,7 +228,7 @@ TEST_F(Contenders, AllOnTwoGamesAreOneReport) {
   }
 }
 
-TEST_F(Contenders, PeersStayWhereTheFileHasThem) {
+TEST_F(Variants, PeersStayWhereTheFileHasThem) {
   WriteGame(
       "mixing { schedule: \"locality-skewed\" sites: \"a:1,3 b:2,4\" }\n");
   const Result r = Compare("sites", "--methods locality-skewed,cp-oadam");
@@ -239,7 +239,7 @@ TEST_F(Contenders, PeersStayWhereTheFileHasThem) {
               AllOf(HasSubstr("schedule: \"fixed\""), Not(HasSubstr("sites"))));
 }
 
-TEST_F(Contenders, WhatAnAlgorithmImpliesIsItsOwn) {
+TEST_F(Variants, WhatAnAlgorithmImpliesIsItsOwn) {
   WriteGame("mixing { codec: \"innov-int4\" gamma: 1 overlap_steps: 1 }\n");
   const Result r = Compare("cold", "--algorithms cold,dyna-cold");
   ASSERT_EQ(r.code, 0) << r.err;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/base/spelling.h"
+#include "algorithms/method/registry.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/config/composition_check.h"
 #include "tests/testing/temporary_folder.h"
@@ -182,6 +183,10 @@ TEST(Resolve, FillsWhatTheAlgorithmImplies) {
   EXPECT_EQ(dposg.mixing().schedule(), "fixed");
   EXPECT_EQ(dposg.step().optimizer(), "osg");
   EXPECT_EQ(dposg.mixing().order(), "mix-then-step");
+  EXPECT_EQ(dposg.mixing().overlap_steps(), MixingConfig::steps_0);
+  const RunConfig overlap = Parse("algorithm: \"dposg-overlap\"");
+  EXPECT_EQ(overlap.step().optimizer(), "osg");
+  EXPECT_EQ(overlap.mixing().overlap_steps(), MixingConfig::steps_1);
   const RunConfig rand = Parse("algorithm: \"rand-dp-oadam\"");
   EXPECT_EQ(rand.mixing().schedule(), "permuted-ring");
   EXPECT_EQ(rand.step().optimizer(), "oadam");
@@ -342,14 +347,26 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"dposg\" "
                     "mixing { order: \"step-then-mix\" }"),
               HasSubstr("extrapolates from the mixed point"));
+  for (const char* overlap : {"1", "4", "auto"}) {
+    EXPECT_THAT(Error(absl::StrCat("algorithm: \"dposg\" "
+                                   "mixing { overlap_steps: ",
+                                   overlap, " }")),
+                HasSubstr("take algorithm dposg-overlap"));
+  }
+  EXPECT_THAT(Error("algorithm: \"dposg-overlap\" "
+                    "mixing { overlap_steps: 0 }"),
+              HasSubstr("or take algorithm dposg, which mixes first"));
+  Parse("algorithm: \"dposg-overlap\" mixing { overlap_steps: 4 }");
+  EXPECT_THAT(Error("algorithm: \"fedgan\" "
+                    "mixing { gradient_codec: \"qsgd\" overlap_steps: 1 }"),
+              AllOf(HasSubstr("fedgan sends no gradients: leave it out"),
+                    HasSubstr("averages the parameters of the very round")));
   EXPECT_EQ(Parse("algorithm: \"gradient-tracking\"").step().optimizer(),
             "ogda");
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
-                    "step { n_critic: 2 optimizer: \"cold\" } "
-                    "mixing { codec: \"auto\" }"),
+                    "step { n_critic: 2 } mixing { codec: \"auto\" }"),
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
-                    HasSubstr("step.n_critic is 2, but gradient-tracking"),
-                    HasSubstr("corrects gradients that are tracked already")));
+                    HasSubstr("step.n_critic is 2, but gradient-tracking")));
   for (const char* codec : {"diff-int4", "qsgd:levels=127", "moniqua:theta=8",
                             "squeeze-int4", "squeeze-sign"}) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"gradient-tracking\" "
@@ -404,8 +421,12 @@ TEST(Validate, CompositionsThatCannotWork) {
                 HasSubstr("step.gradient_clip is 100, but optimizer cold "
                           "learns each peer's own gradient"));
   }
-  EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { optimizer: \"cold\" }"),
-              HasSubstr("lives of mixing"));
+  for (const char* algorithm : {"cp-oadam", "dp-oadam", "gradient-tracking"}) {
+    EXPECT_THAT(Error(absl::StrCat("algorithm: \"", algorithm,
+                                   "\" step { optimizer: \"cold\" }")),
+                HasSubstr("step.optimizer is cold, the rule of algorithm cold: "
+                          "leave it out, or take that algorithm"));
+  }
   EXPECT_THAT(Error("mixing { codec: \"dyna\" }"),
               HasSubstr("only algorithm dyna-cold"));
   EXPECT_THAT(Error("rounds: 10 step { decay_from_round: 11 }"),
@@ -455,7 +476,7 @@ TEST(FindUnused, NamesWhatTheAlgorithmDoesNotLookAt) {
                                             "mixing.deadline"));
   EXPECT_THAT(unused("mixing { deadline: \"auto\" all_reduce: \"ring\" }"),
               testing::ElementsAre("mixing.all_reduce"));
-  for (const std::string_view algorithm : AlgorithmNames()) {
+  for (const std::string_view algorithm : MethodNames()) {
     EXPECT_THAT(
         unused(absl::StrCat("algorithm: \"", std::string(algorithm), "\"")),
         testing::IsEmpty());

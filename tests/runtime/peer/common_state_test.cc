@@ -1,4 +1,4 @@
-// What an edge had brought is given back between steps, never in one.
+// The sum that an edge had added is taken back between steps, never in one.
 
 #include "runtime/peer/common_state.h"
 
@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "algorithms/game/quadratic_game.h"
-#include "algorithms/game/tracked_game.h"
+#include "algorithms/method/registry.h"
+#include "algorithms/optim/local_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,17 +25,19 @@ std::unique_ptr<Game> Quadratic() {
 class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
  protected:
   CommonStateTest() {
-    if (GetParam()) game_ = std::make_unique<TrackedGame>(std::move(game_));
-    const OptimizerSpec rule = {.name = GetParam() ? "sgd" : "cold",
-                                .learning_rate = 0.5};
+    if (GetParam())
+      game_ = FindMethod("gradient-tracking")->game(std::move(game_));
+    const std::string name = GetParam() ? "sgd" : "cold";
+    const OptimizerSpec rule = {
+        .name = name, .make = OwnRule(name), .learning_rate = 0.5};
     step_ = *LocalStep::Create({.generator = rule, .discriminator = rule},
                                game_.get());
   }
   // As a correction does: to the parameters, and to the dual.
-  void Bring(float value) {
+  void Add(float value) {
     const std::vector<float> all(game_->parameters().size(), value);
     for (float& x : game_->parameters()) x += value;
-    if (step_->has_dual()) step_->OnCorrection(1, all);
+    step_->hooks()->OnCorrection(1, all);
   }
 
   std::unique_ptr<Game> game_ = Quadratic();
@@ -43,35 +46,35 @@ class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
 
 INSTANTIATE_TEST_SUITE_P(Methods, CommonStateTest, testing::Bool());
 
-TEST_P(CommonStateTest, WhatIsLostWhileAStepIsUnderWayWaitsForItsEnd) {
-  CommonState common(step_.get());
-  Bring(2);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(2, 1e-6)));
+TEST_P(CommonStateTest, AnEdgeThatEndsDuringAStepWaitsForTheStepsEnd) {
+  CommonState common(step_->hooks());
+  Add(2);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(2, 1e-6)));
   const std::vector<float> sum(common.extent().size, 0.5f);
-  common.OnLost(sum);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(1.5, 1e-6)));
+  common.OnEdgeEnd(sum);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(1.5, 1e-6)));
   common.BeginStep();
-  common.OnLost(sum);
-  common.OnLost(sum);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(1.5, 1e-6)));
+  common.OnEdgeEnd(sum);
+  common.OnEdgeEnd(sum);
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(1.5, 1e-6)));
   common.EndStep();
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.5, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.5, 1e-6)));
   common.EndStep();
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.5, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.5, 1e-6)));
 }
 
-TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveBroughtSomething) {
-  CommonState common(step_.get());
-  Bring(2);
+TEST_P(CommonStateTest, AfterACheckpointOnlyItsEdgesHaveAddedSomething) {
+  CommonState common(step_->hooks());
+  Add(2);
   SavedEdges edges;
   edges[PeerId{2}].side.sum.assign(common.extent().size, 2.0f);
   common.Restored(edges);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(2, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(2, 1e-6)));
   edges[PeerId{2}].side.sum.assign(common.extent().size, 0.75f);
   common.Restored(edges);
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0.75, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0.75, 1e-6)));
   common.Restored({});
-  EXPECT_THAT(step_->Brought(), Each(FloatNear(0, 1e-6)));
+  EXPECT_THAT(step_->hooks()->Added(), Each(FloatNear(0, 1e-6)));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "algorithms/compress/codec.h"
-#include "algorithms/game/tracked_game.h"
+#include "algorithms/method/registry.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/matrix_game.h"
 #include "tests/testing/sim_fleet.h"
@@ -27,10 +27,10 @@ constexpr int kPeers = 6;
 
 std::unique_ptr<Game> Of(std::unique_ptr<Game> game, bool tracked) {
   if (!tracked) return game;
-  return std::make_unique<TrackedGame>(std::move(game));
+  return FindMethod("gradient-tracking")->game(std::move(game));
 }
 
-struct Method {
+struct Mixing {
   const char* name;
   const char* codec;
   int overlap = 1;
@@ -44,14 +44,14 @@ struct Method {
   int mixing_rounds = 1;
   bool chebyshev = false;
 
-  bool dual() const { return std::string_view(optimizer) == "cold"; }
+  bool dual() const { return OwnRule(optimizer) != nullptr; }
   // One-peer-exponential needs a power of two.
   int peers() const {
     return std::string_view(schedule) == "one-peer-exponential" ? 8 : kPeers;
   }
 };
 
-constexpr Method kMethods[] = {
+constexpr Mixing kMethods[] = {
     {"dense", "dense-f32", 1, "fixed", "oadam", 0, 1e-5},
     {"bf16", "dense-bf16", 1, "fixed", "oadam", 0, 2e-3},
     {"diff_int8", "diff-int8", 1, "fixed", "oadam", 0, 0.01},
@@ -111,7 +111,7 @@ constexpr Method kMethods[] = {
     {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
 };
 
-class GossipConformanceTest : public testing::TestWithParam<Method> {
+class GossipConformanceTest : public testing::TestWithParam<Mixing> {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() /
@@ -122,7 +122,7 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
 
   static SimFleetOptions Options(uint64_t rounds, double rate, double noise,
                                  double apart = 0) {
-    const Method& m = GetParam();
+    const Mixing& m = GetParam();
     SimFleetOptions o;
     o.peers = m.peers();
     o.peer.rounds = rounds;
@@ -138,7 +138,9 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
     if (o.schedule.schedule == "locality-skewed") {
       o.schedule.sites = "near:1-3 far:4-6";
     }
-    o.step.generator = {.name = m.optimizer, .learning_rate = rate};
+    o.step.generator = {.name = m.optimizer,
+                        .make = OwnRule(m.optimizer),
+                        .learning_rate = rate};
     o.step.discriminator = o.step.generator;
     o.game = [=](int rank) {
       return Of(std::make_unique<MatrixGame>(rank, m.peers(), noise, apart),
@@ -152,7 +154,7 @@ class GossipConformanceTest : public testing::TestWithParam<Method> {
 
 TEST(GossipMethodsTest, EveryCodecHasARow) {
   for (const std::string_view name : Codec::Names()) {
-    EXPECT_TRUE(std::ranges::any_of(kMethods, [&](const Method& m) {
+    EXPECT_TRUE(std::ranges::any_of(kMethods, [&](const Mixing& m) {
       return std::string_view(m.codec).substr(
                  0, std::string_view(m.codec).find(':')) == name;
     })) << name;
@@ -295,7 +297,8 @@ TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
     o.codec = codec;
     o.schedule.graph = "ring";
     o.schedule.schedule = schedule;
-    o.step.generator = {.name = optimizer, .learning_rate = rate};
+    o.step.generator = {
+        .name = optimizer, .make = OwnRule(optimizer), .learning_rate = rate};
     o.step.discriminator = o.step.generator;
     o.game = [=](int rank) {
       return Of(std::make_unique<MatrixGame>(rank, kPeers, 0), tracked);

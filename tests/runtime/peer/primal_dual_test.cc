@@ -12,6 +12,7 @@
 
 #include "algorithms/compress/codec.h"
 #include "algorithms/game/saddle_game.h"
+#include "algorithms/method/registry.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/matrix_game.h"
 #include "tests/testing/sim_fleet.h"
@@ -85,7 +86,8 @@ std::vector<double> RunFleet(const std::string& optimizer,
   o.peer.gamma = gamma;
   o.codec = codec;
   o.schedule.graph = graph;
-  o.step.generator = {.name = optimizer, .learning_rate = kRate};
+  o.step.generator = {
+      .name = optimizer, .make = OwnRule(optimizer), .learning_rate = kRate};
   o.step.discriminator = o.step.generator;
   o.game = [&](int rank) {
     return std::make_unique<WatchedGame>(

@@ -1,12 +1,11 @@
 // Gradient tracking by itself: what it keeps, and when it begins anew.
 
-#include "algorithms/game/tracked_game.h"
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "algorithms/game/quadratic_game.h"
+#include "algorithms/method/registry.h"
 #include "algorithms/optim/local_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -43,7 +42,7 @@ struct TrackingTest : testing::Test {
     for (int r = 0; r < kPeers; ++r) {
       auto game = std::make_unique<FaintGame>(r);
       inner.push_back(game.get());
-      games.push_back(std::make_unique<TrackedGame>(std::move(game)));
+      games.push_back(FindMethod("gradient-tracking")->game(std::move(game)));
     }
   }
   // Mixing: all edges of a triangle, corrections opposite at their ends.
@@ -82,7 +81,7 @@ struct TrackingTest : testing::Test {
   std::vector<FaintGame*> inner;
   // By the edges to the next, to t.
   std::array<std::array<float, kSize>, kPeers> brought = {};
-  std::vector<std::unique_ptr<TrackedGame>> games;
+  std::vector<std::unique_ptr<Game>> games;
 };
 
 TEST_F(TrackingTest, TheSumStaysThatOfTheGradients) {
@@ -98,16 +97,16 @@ TEST_F(TrackingTest, TheSumStaysThatOfTheGradients) {
   }
 }
 
-TEST_F(TrackingTest, GivesBackWhatALostEdgeHadBrought) {
+TEST_F(TrackingTest, TakesBackWhatAnEndedEdgeHadAdded) {
   for (int step = 0; step < 5; ++step) Step(), Mix();
   // The third has gone, with what it had of the others' gradients.
   EXPECT_GT(Off(2), 0.1);
   for (int r = 0; r < 2; ++r) {
-    std::vector<float> left = games[r]->Brought();
+    std::vector<float> left = games[r]->hooks()->Added();
     for (size_t i = 0; i < kSize; ++i) {
       left[i] -= (r == 0 ? 1 : -1) * brought[0][i];
     }
-    games[r]->OnLost(left);
+    games[r]->hooks()->OnEdgeEnd(left);
     // Still so after a step that came to nothing.
     inner[r]->faint = true;
     EXPECT_FALSE(games[r]->Gradient(Players::kBoth, RngKey(1)).ok());
@@ -118,13 +117,13 @@ TEST_F(TrackingTest, GivesBackWhatALostEdgeHadBrought) {
 }
 
 // With parameters of others, and an exchange before its first gradient.
-TEST_F(TrackingTest, ANewLifeBringsItsOwnGradientAlone) {
+TEST_F(TrackingTest, ANewIncarnationAddsItsOwnGradientAlone) {
   for (int step = 0; step < 5; ++step) Step(), Mix();
   for (auto& game : games) {
     const auto t = game->parameters().last(kSize);
     std::ranges::fill(t, 3.0f + t[0]);
-    game->OnNewLife();
-    for (const float v : game->Brought()) EXPECT_EQ(v, 0);
+    game->hooks()->OnNewIncarnation();
+    for (const float v : game->hooks()->Added()) EXPECT_EQ(v, 0);
   }
   Mix();
   Step();

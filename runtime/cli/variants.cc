@@ -1,4 +1,4 @@
-#include "runtime/cli/contenders.h"
+#include "runtime/cli/variants.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/method/catalogue.h"
+#include "algorithms/method/registry.h"
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
@@ -35,61 +36,58 @@ std::string CodecOf(const std::vector<std::string>& own,
   return given.mixing().codec();
 }
 
-// dp-, rand-dp- and cp-oadam take any optimizer, and are compared by the same.
-bool HasOptimizer(const std::string& algorithm) {
-  return algorithm == "dposg" || algorithm == "cold" ||
-         algorithm == "dyna-cold" || algorithm == "gradient-tracking";
-}
-
-// What an algorithm that is not the file's implies, in place of what the file
-// has chosen for its own.  Empty values: what the algorithm implies.
-void AddImplied(const std::string& algorithm, const RunConfig& given,
+// The defaults of `method`, which is not the file's, in place of settings that
+// the file has chosen for its own.  Empty values: the method's default.
+void AddImplied(const Method& method, const RunConfig& given,
                 const std::vector<std::string>& own,
                 std::vector<std::string>& changes) {
-  if (HasOptimizer(algorithm) || HasOptimizer(given.algorithm())) {
+  const MethodDefaults& usual = method.defaults;
+  // Methods with one default are compared by the same optimizer, the file's.
+  const Method* const file = MethodOf(given);
+  if (file == nullptr || file->defaults.optimizer != usual.optimizer) {
     changes.push_back("step.optimizer=");
   }
   if (!Sets(own, "mixing.schedule")) {
     changes.push_back("mixing.schedule=");
     changes.push_back("mixing.sites=");  // of a schedule that is gone
   }
-  if (algorithm == "cold" || algorithm == "dyna-cold") {
-    RunConfig implied;
-    implied.set_algorithm(algorithm);
-    if (algorithm == "cold") {
-      implied.mutable_mixing()->set_codec(CodecOf(own, given));
-    }
-    ResolveRunConfig(implied);
-    changes.push_back("mixing.order=" + implied.mixing().order());
-    changes.push_back("mixing.overlap_steps=0");
-    changes.push_back(absl::StrCat("mixing.gamma=", implied.mixing().gamma()));
-    // COLD is stable with several, and takes the file's.
-    if (algorithm == "dyna-cold") {
-      changes.push_back("mixing.codec=" + implied.mixing().codec());
-    }
+  if (!usual.order.empty()) {
+    changes.push_back(absl::StrCat("mixing.order=", std::string(usual.order)));
   }
-  if (algorithm == "rand-dp-oadam" || algorithm == "cp-oadam") {
+  if (usual.overlap_steps) {
+    changes.push_back(
+        absl::StrCat("mixing.overlap_steps=", *usual.overlap_steps));
+  }
+  std::string codec = CodecOf(own, given);
+  if (!usual.codec.empty()) {
+    codec = usual.codec;
+    changes.push_back(absl::StrCat("mixing.codec=", codec));
+  }
+  if (usual.gamma != nullptr) {
+    changes.push_back(absl::StrCat("mixing.gamma=", usual.gamma(codec)));
+  }
+  constexpr MethodDefaults kRing;
+  if (usual.graph != kRing.graph || usual.schedule != kRing.schedule) {
     changes.push_back("mixing.graph=");
   }
-  if (algorithm == "cp-oadam") {
-    changes.push_back("mixing.overlap_steps=0");
-    changes.push_back("mixing.mixing_rounds=1");
-  }
+  if (method.centralized()) changes.push_back("mixing.mixing_rounds=1");
 }
 
 // `own` are the name's own changes.
-Contender MakeContender(const std::string& name, const std::string& algorithm,
-                        const std::vector<std::string>& own,
-                        const RunConfig& given) {
-  Contender contender{name, {"algorithm=" + algorithm}};
-  if (algorithm != given.algorithm()) {
-    AddImplied(algorithm, given, own, contender.changes);
+Variant MakeVariant(const std::string& name, const std::string& algorithm,
+                    const std::vector<std::string>& own,
+                    const RunConfig& given) {
+  Variant variant{name, {"algorithm=" + algorithm}};
+  const Method* const method = FindMethod(algorithm);
+  if (method != nullptr && algorithm != given.algorithm()) {
+    AddImplied(*method, given, own, variant.changes);
   }
-  if (algorithm == "cp-oadam" && !given.mixing().has_all_reduce()) {
-    contender.changes.push_back("mixing.all_reduce=auto");
+  if (method != nullptr && method->centralized() &&
+      !given.mixing().has_all_reduce()) {
+    variant.changes.push_back("mixing.all_reduce=auto");
   }
-  contender.changes.insert(contender.changes.end(), own.begin(), own.end());
-  return contender;
+  variant.changes.insert(variant.changes.end(), own.begin(), own.end());
+  return variant;
 }
 
 // Lists are cut at commas, which options have, too: "bits=4" goes to what was
@@ -116,9 +114,9 @@ std::string Halves(uint64_t peers) {
   return absl::StrCat("near:1-", peers / 2, " far:", peers / 2 + 1, "-", peers);
 }
 
-absl::Status CheckDistinct(const std::vector<Contender>& contenders) {
+absl::Status CheckDistinct(const std::vector<Variant>& variants) {
   std::set<std::string> names;
-  for (const Contender& c : contenders) {
+  for (const Variant& c : variants) {
     if (names.insert(c.name).second) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         c.name, " is named twice: its runs would count as those of two seeds"));
@@ -127,18 +125,18 @@ absl::Status CheckDistinct(const std::vector<Contender>& contenders) {
 }
 
 // `name` may have options behind a colon, those of the method's codec.
-absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
-                                            const RunConfig& given) {
+absl::StatusOr<Variant> VariantOfEntry(const std::string& name,
+                                       const RunConfig& given) {
   const std::vector<std::string> parts =
       absl::StrSplit(name, absl::MaxSplits(':', 1));
-  const Method* const method = FindMethod(parts[0]);
-  if (method == nullptr) return UnknownMethod(parts[0]);
-  if (parts.size() > 1 && std::ranges::none_of(method->settings, SetsCodec)) {
+  const CatalogueEntry* const entry = FindInCatalogue(parts[0]);
+  if (entry == nullptr) return NotInCatalogue(parts[0]);
+  if (parts.size() > 1 && std::ranges::none_of(entry->settings, SetsCodec)) {
     return absl::InvalidArgumentError(
         absl::StrCat(parts[0], " has no options; compare ", parts[0],
                      "+FIELD=VALUE by --algorithms"));
   }
-  if (method->kind == kPrivacy) {
+  if (entry->kind == kPrivacy) {
     return absl::InvalidArgumentError(absl::StrCat(
         name,
         " cannot be compared here: no fleet of peers trains by it, but "
@@ -147,7 +145,7 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
   }
   std::string algorithm = given.algorithm();
   std::vector<std::string> changes;
-  for (const std::string_view setting : method->settings) {
+  for (const std::string_view setting : entry->settings) {
     constexpr std::string_view kAlgorithm = "algorithm=";
     constexpr std::string_view kSites = "mixing.sites=";
     if (setting.starts_with(kAlgorithm)) {
@@ -167,7 +165,7 @@ absl::StatusOr<Contender> ContenderOfMethod(const std::string& name,
       }
     }
   }
-  return MakeContender(name, algorithm, changes, given);
+  return MakeVariant(name, algorithm, changes, given);
 }
 
 absl::StatusOr<std::vector<std::string>> NamesOf(
@@ -178,34 +176,46 @@ absl::StatusOr<std::vector<std::string>> NamesOf(
     return absl::InvalidArgumentError("all methods are all: name no others");
   }
   names.clear();
-  for (const Method& method : Methods()) {
-    if (method.kind != kPrivacy) names.emplace_back(method.name);
+  for (const CatalogueEntry& entry : Catalogue()) {
+    if (entry.kind != kPrivacy) names.emplace_back(entry.name);
   }
   return names;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Contender>> ContendersOf(
+std::vector<std::string> UsualAlgorithms() {
+  std::vector<const Method*> usual;
+  for (const Method* method : Methods()) {
+    if (method->help.compared > 0) usual.push_back(method);
+  }
+  std::ranges::sort(usual, {},
+                    [](const Method* m) { return m->help.compared; });
+  std::vector<std::string> names;
+  for (const Method* method : usual) names.emplace_back(method->name);
+  return names;
+}
+
+absl::StatusOr<std::vector<Variant>> VariantsOf(
     const std::vector<std::string>& algorithms,
     const std::vector<std::string>& methods, const RunConfig& given) {
-  std::vector<Contender> contenders;
+  std::vector<Variant> variants;
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                             NamesOf(methods));
   for (const std::string& name : names) {
-    absl::StatusOr<Contender> contender = ContenderOfMethod(name, given);
-    if (!contender.ok()) return contender.status();
-    contenders.push_back(*std::move(contender));
+    absl::StatusOr<Variant> variant = VariantOfEntry(name, given);
+    if (!variant.ok()) return variant.status();
+    variants.push_back(*std::move(variant));
   }
   if (methods.empty()) {
     for (const std::string& name : JoinOptions(algorithms)) {
       const std::vector<std::string> parts = absl::StrSplit(name, '+');
-      contenders.push_back(MakeContender(
-          name, parts[0], {parts.begin() + 1, parts.end()}, given));
+      variants.push_back(
+          MakeVariant(name, parts[0], {parts.begin() + 1, parts.end()}, given));
     }
   }
-  GOSSAMER_RETURN_IF_ERROR(CheckDistinct(contenders));
-  return contenders;
+  GOSSAMER_RETURN_IF_ERROR(CheckDistinct(variants));
+  return variants;
 }
 
 }  // namespace gossamer

@@ -1,6 +1,6 @@
-// What stands in a list of algorithms or methods, options included.
+// Lists of algorithms or methods, options included.
 
-#include "runtime/cli/contenders.h"
+#include "runtime/cli/variants.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,18 +24,18 @@ RunConfig Given() {
   return given;
 }
 
-std::vector<std::string> NamesOf(const std::vector<Contender>& contenders) {
+std::vector<std::string> NamesOf(const std::vector<Variant>& variants) {
   std::vector<std::string> names;
-  for (const Contender& c : contenders) names.push_back(c.name);
+  for (const Variant& c : variants) names.push_back(c.name);
   return names;
 }
 
-TEST(Contenders, AlgorithmsKeepTheCommasOfTheirOptions) {
+TEST(Variants, AlgorithmsKeepTheCommasOfTheirOptions) {
   const auto made =
-      ContendersOf({"dp-oadam+mixing.codec=qsgd:levels=1", "norm=l2",
-                    "cp-oadam", "cp-oadam+mixing.gradient_codec=lgc:rate=100",
-                    "full=50", "learn=9+step.n_critic=1"},
-                   {}, Given());
+      VariantsOf({"dp-oadam+mixing.codec=qsgd:levels=1", "norm=l2", "cp-oadam",
+                  "cp-oadam+mixing.gradient_codec=lgc:rate=100", "full=50",
+                  "learn=9+step.n_critic=1"},
+                 {}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(
       NamesOf(*made),
@@ -48,18 +48,18 @@ TEST(Contenders, AlgorithmsKeepTheCommasOfTheirOptions) {
   EXPECT_THAT((*made)[2].changes, Contains("step.n_critic=1"));
 }
 
-TEST(Contenders, ColdsStepSizeIsOfTheCodecThatItGets) {
+TEST(Variants, ColdsStepSizeIsOfTheCodecThatItGets) {
   RunConfig given = Given();
   given.mutable_mixing()->set_codec("dyna");
   const auto made =
-      ContendersOf({"cold", "cold+mixing.codec=innov-int4"}, {}, given);
+      VariantsOf({"cold", "cold+mixing.codec=innov-int4"}, {}, given);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT((*made)[0].changes, Contains("mixing.gamma=0.05"));
   EXPECT_THAT((*made)[1].changes, Contains("mixing.gamma=0.5"));
 }
 
-TEST(Contenders, MethodsMayHaveOptions) {
-  const auto made = ContendersOf(
+TEST(Variants, MethodsMayHaveOptions) {
+  const auto made = VariantsOf(
       {}, {"moniqua:theta=2", "bits=4", "cold", "choco-int4:zstd=1", "adacomp"},
       Given());
   ASSERT_TRUE(made.ok()) << made.status();
@@ -71,22 +71,21 @@ TEST(Contenders, MethodsMayHaveOptions) {
   EXPECT_THAT((*made)[3].changes, Contains("mixing.gradient_codec=adacomp"));
 }
 
-TEST(Contenders, AllAreThoseThatAFleetTrainsBy) {
-  const auto made = ContendersOf({}, {"all"}, Given());
+TEST(Variants, AllAreThoseThatAFleetTrainsBy) {
+  const auto made = VariantsOf({}, {"all"}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(NamesOf(*made),
               AllOf(Contains("cold"), Contains("lgc"), Contains("dense"),
                     Contains("locality-skewed"), Not(Contains("datalens")),
                     Not(Contains("all"))));
   EXPECT_THAT(
-      std::string(
-          ContendersOf({}, {"cold", "all"}, Given()).status().message()),
+      std::string(VariantsOf({}, {"cold", "all"}, Given()).status().message()),
       HasSubstr("name no others"));
 }
 
-TEST(Contenders, WhatHasNoOptionsSaysSo) {
+TEST(Variants, WhatHasNoOptionsSaysSo) {
   const auto why = [](const std::string& method) {
-    return std::string(ContendersOf({}, {method}, Given()).status().message());
+    return std::string(VariantsOf({}, {method}, Given()).status().message());
   };
   EXPECT_THAT(why("dposg:theta=2"), HasSubstr("dposg has no options"));
   EXPECT_THAT(why("colt:theta=2"), HasSubstr("no method is called \"colt\""));
@@ -94,25 +93,25 @@ TEST(Contenders, WhatHasNoOptionsSaysSo) {
 }
 
 // Twice the same would look like two seeds without any spread.
-TEST(Contenders, NobodyRunsTwice) {
+TEST(Variants, NobodyRunsTwice) {
   for (const auto& [algorithms, methods] :
        {std::pair<std::vector<std::string>, std::vector<std::string>>(
             {}, {"dense", "cold", "dense"}),
         {{"dp-oadam", "dp-oadam"}, {}}}) {
     EXPECT_THAT(
         std::string(
-            ContendersOf(algorithms, methods, Given()).status().message()),
+            VariantsOf(algorithms, methods, Given()).status().message()),
         HasSubstr("is named twice"));
   }
 }
 
 // A file with sgd compares sgd with sgd, unless an algorithm is its optimizer.
-TEST(Contenders, OptimizerIsTheFilesWhereTheAlgorithmIsNone) {
+TEST(Variants, OptimizerIsTheFilesWhereTheAlgorithmIsNone) {
   const auto changes = [](const std::string& of_file, const std::string& name) {
     RunConfig given;
     given.set_algorithm(of_file);
     given.mutable_step()->set_optimizer("sgd");
-    return (*ContendersOf({name}, {}, given))[0].changes;
+    return (*VariantsOf({name}, {}, given))[0].changes;
   };
   const auto own = Contains("step.optimizer=");
   for (const char* name : {"rand-dp-oadam", "cp-oadam"}) {
@@ -123,14 +122,14 @@ TEST(Contenders, OptimizerIsTheFilesWhereTheAlgorithmIsNone) {
   EXPECT_THAT(changes("dp-oadam", "dposg"), own);
 }
 
-TEST(Contenders, SitesAreHalvesWhereTheFileHasNone) {
+TEST(Variants, SitesAreHalvesWhereTheFileHasNone) {
   RunConfig eight = Given();
   eight.set_peers(8);
-  const auto made = ContendersOf({}, {"locality-skewed"}, eight);
+  const auto made = VariantsOf({}, {"locality-skewed"}, eight);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT((*made)[0].changes, Contains("mixing.sites=near:1-4 far:5-8"));
   eight.mutable_mixing()->set_sites("a:1-6 b:7-8");
-  EXPECT_THAT((*ContendersOf({}, {"locality-skewed"}, eight))[0].changes,
+  EXPECT_THAT((*VariantsOf({}, {"locality-skewed"}, eight))[0].changes,
               Not(Contains(HasSubstr("mixing.sites"))));
 }
 

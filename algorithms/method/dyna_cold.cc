@@ -1,0 +1,42 @@
+// Dyna-COLD (Zhang, You, Xie, IEEE TAC 2023): COLD with one bit a parameter, of
+// a step that shrinks by itself.
+
+#include "algorithms/method/cold.h"
+#include "algorithms/method/method.h"
+
+namespace gossamer {
+namespace {
+
+void Check(const MethodSettings& s, Misfits& misfits) {
+  CheckCold(s, misfits);
+  if (s.codec.starts_with(kShrinking)) return;
+  misfits.Refuse("mixing.codec", "is \"", s.codec,
+                 "\", but dyna-cold is COLD with codec dyna: leave it out, or "
+                 "take algorithm cold");
+}
+
+}  // namespace
+
+GOSSAMER_METHOD(dyna_cold) = {
+    .name = "dyna-cold",
+    .help = {.summary = "COLD with one bit of a step that shrinks by itself",
+             .property = "linear to the exact solution (strongly convex)",
+             .bits = "1.000",
+             .state = "2 per peer, 3 per edge",
+             .needs = "lasting neighbours, every message, a fixed graph",
+             .gamma = "0.05",
+             .source = "Zhang, You, Xie, IEEE TAC 2023",
+             .page = "cold",
+             .settings = "step.optimizer=cold mixing.codec=dyna"},
+    .defaults = {.optimizer = "cold",
+                 .order = "step-then-mix",
+                 .codec = kShrinking,
+                 .overlap_steps = 0,
+                 .gamma = GammaOfCold},
+    .is_its_optimizer = true,
+    .own_codec = kShrinking,
+    .check = Check,
+    .rule = MakeCold,
+};
+
+}  // namespace gossamer
