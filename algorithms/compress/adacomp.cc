@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/compressor.h"
 #include "algorithms/compress/ternary_bins.h"
 
 namespace gossamer {
@@ -185,26 +186,39 @@ class AdaComp final : public GradientCompressor {
   std::vector<float> bounds_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeAdaComp(
-    const MethodName& name, const ParameterLayout& layout,
-    const Kernels& kernels) {
-  double dense = 500, conv = 50, most = 32, flat = 0;
-  const MethodOption options[] = {
-      {"bin", &dense, 2, static_cast<double>(kLargestBin)},
-      {"conv", &conv, 2, static_cast<double>(kLargestBin)},
-      {"most", &most, 1, kMostOfABin},
-      {"flat", &flat, 0, 1}};
-  GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
-  auto made = std::make_unique<AdaComp>(
-      static_cast<size_t>(dense), static_cast<size_t>(conv),
-      static_cast<size_t>(most), flat > 0, layout, kernels);
+MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
+                   const Kernels& kernels, const ValueCoderMaker&) {
+  AdaCompOptions o;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(o)));
+  auto made =
+      std::make_unique<AdaComp>(o.bin, o.conv, o.most, o.flat, layout, kernels);
+  GOSSAMER_RETURN_IF_ERROR(CheckPartFits(
+      text.name, "bin", o.bin, made->LargestWith(static_cast<double>(o.bin))));
   GOSSAMER_RETURN_IF_ERROR(
-      CheckPartFits(name, "bin", dense, made->LargestWith(dense)));
-  GOSSAMER_RETURN_IF_ERROR(
-      CheckPartFits(name, "conv", conv, made->LargestWith(conv)));
+      CheckPartFits(text.name, "conv", o.conv,
+                    made->LargestWith(static_cast<double>(o.conv))));
   return made;
 }
+
+}  // namespace
+
+std::vector<Option> FieldsOf(AdaCompOptions& o) {
+  return {WholeOption("bin", &o.bin, 2, kLargestBin),
+          WholeOption("conv", &o.conv, 2, kLargestBin),
+          WholeOption("most", &o.most, 1, kMostOfABin),
+          FlagOption("flat", &o.flat)};
+}
+
+GOSSAMER_COMPRESSOR(adacomp) = {
+    .name = "adacomp",
+    .help = {.summary = "what stands out of every bin, in ternary",
+             .property = "error feedback; the rate follows activity",
+             .bits = "0.17 (dense) to 0.9 (conv)",
+             .state = "1 per peer",
+             .needs = "every message",
+             .gamma = "–",
+             .source = "Chen et al., AAAI 2018",
+             .page = "adacomp"},
+    .gradients = Make};
 
 }  // namespace gossamer

@@ -13,20 +13,21 @@
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ADACOMP_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ADACOMP_H_
 
-#include <memory>
+#include <cstddef>
+#include <vector>
 
-#include "absl/status/statusor.h"
-#include "algorithms/compress/gradient_compressor.h"
-#include "algorithms/compress/method_options.h"
+#include "algorithms/compress/options.h"
 
 namespace gossamer {
 
-// `adacomp`: bin, values of a bin in dense layers, and conv, in those of four
-// dimensions or more, both 2 to 32768; most, 1 to 63; flat, 1: bins of `bin` go
-// over the vector as a whole, nothing travels besides.
-absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeAdaComp(
-    const MethodName& name, const ParameterLayout& layout,
-    const Kernels& kernels);
+struct AdaCompOptions {
+  size_t bin = 500;  // values of a bin in dense layers, 2 to 32768
+  size_t conv = 50;  // and in those of four dimensions or more
+  size_t most = 32;  // sent of a bin at most, 1 to 63
+  // Bins of `bin` go over the vector as a whole, nothing travels besides.
+  bool flat = false;
+};
+std::vector<Option> FieldsOf(AdaCompOptions& options);
 
 }  // namespace gossamer
 

@@ -77,13 +77,11 @@ struct Encoded {
 // Immutable once made; one serves all edges of a peer.
 class Codec {
  public:
-  // A name of Names(), and its options: "innov-int4", "innov-topk:k=64",
-  // "qsgd:levels=7,bucket=512,norm=max,coding=omega", "innov-int4:zstd=1".
-  // kInvalidArgument names the known ones, and an option that the caller has
-  // `taken` from the name.
+  // The compressor of edges of this name, with its options: "innov-int4",
+  // "innov-topk:k=64" (registry.h).  kInvalidArgument names the known ones.
   static absl::StatusOr<std::shared_ptr<const Codec>> Create(
       std::string_view name, const ParameterLayout& layout,
-      const Kernels& kernels = HostKernels(), std::string_view taken = {});
+      const Kernels& kernels = HostKernels());
   static std::vector<std::string_view> Names();
 
   virtual ~Codec() = default;

@@ -3,39 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/compressor.h"
 #include "algorithms/compress/turn.h"
 
 namespace gossamer {
-namespace {
-
-constexpr size_t kDefaultRate = 16;
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Codec>> MaskedAverageCodec::Create(
-    std::string_view text, const ParameterLayout& layout,
-    const Kernels& kernels) {
-  size_t rate = kDefaultRate;
-  std::string_view options = text.substr(kName.size());
-  if (!options.empty()) {
-    constexpr std::string_view kRate = ":rate=";
-    const char* const end = options.data() + options.size();
-    if (options.starts_with(kRate)) options.remove_prefix(kRate.size());
-    const auto [stop, error] = std::from_chars(options.data(), end, rate);
-    if (error != std::errc() || stop != end || rate < 2 || rate > 256) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "codec \"", std::string(text),
-          "\" has one option, rate, which may be 2 to 256: masked:rate=16"));
-    }
-  }
-  return std::make_shared<const MaskedAverageCodec>(text, rate, layout.size(),
-                                                    kernels);
-}
-
 std::vector<float> MaskedAverageCodec::InitialMemory(bool upper) const {
   std::vector<float> memory(memory_size());
   memory[1] = upper ? 1 : 0;
@@ -135,5 +110,31 @@ void MaskedAverageCodec::Complete(const Encoded* mine, const Encoded* theirs,
   }
   memory[0] = static_cast<float>((turn + 1) % kTurns);
 }
+
+namespace {
+
+MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
+               const Kernels& kernels) {
+  size_t rate = 16;
+  const Option options[] = {WholeOption("rate", &rate, 2, 256)};
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
+  return std::make_shared<const MaskedAverageCodec>(text.whole, rate,
+                                                    layout.size(), kernels);
+}
+
+}  // namespace
+
+GOSSAMER_COMPRESSOR(masked_average) = {
+    .name = "masked",
+    .help = {.summary =
+                 "the values that changed most, by turns of the two ends",
+             .property = "true differences of what is exchanged, in bf16",
+             .bits = "1.25 with chunks of 16",
+             .state = "1 per edge",
+             .needs = "lasting neighbours",
+             .gamma = "1",
+             .source = "Chen et al. (ScaleCom), NeurIPS 2020",
+             .page = "masked"},
+    .edges = Make};
 
 }  // namespace gossamer

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
 #include "algorithms/compress/packer.h"
@@ -37,12 +36,6 @@ namespace gossamer {
 // nothing, at both ends alike.
 class MaskedAverageCodec final : public Codec {
  public:
-  static constexpr std::string_view kName = "masked";
-
-  // `text` is a name with options: "masked:rate=16"; chunks of 2 to 256 values.
-  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
-      std::string_view text, const ParameterLayout& layout,
-      const Kernels& kernels);
   MaskedAverageCodec(std::string_view name, size_t rate, size_t size,
                      const Kernels& kernels)
       : kernels_(kernels),

@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/rng.h"
 #include "algorithms/base/status_macros.h"
-#include "algorithms/compress/codec_options.h"
+#include "algorithms/compress/blocks.h"
+#include "algorithms/compress/compressor.h"
 #include "algorithms/compress/turn.h"
 
 namespace gossamer {
@@ -38,25 +39,17 @@ float Dot(std::span<const float> a, std::span<const float> b) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Codec>> PowerGossipCodec::Create(
-    std::string_view name, const ParameterLayout& layout,
-    const Kernels& kernels) {
-  constexpr std::string_view kOptions[] = {"least"};
-  const size_t colon = std::min(name.find(':'), name.size());
-  GOSSAMER_ASSIGN_OR_RETURN(
-      const CodecOptions options,
-      ParseCodecOptions(kName, kOptions,
-                        name.substr(std::min(colon + 1, name.size()))));
-  return std::shared_ptr<const Codec>(
-      new PowerGossipCodec(name, options.least, layout, kernels));
+std::vector<Option> FieldsOf(PowerGossipOptions& o) {
+  return {LeastField(o.least)};
 }
 
-PowerGossipCodec::PowerGossipCodec(std::string_view name, size_t least,
+PowerGossipCodec::PowerGossipCodec(std::string_view name,
+                                   const PowerGossipOptions& options,
                                    const ParameterLayout& layout,
                                    const Kernels& kernels)
     : name_(name), kernels_(kernels), size_(layout.size()) {
   for (const Segment& s : layout.segments()) {
-    if (s.shape.size() < 2 || s.extent.size < least) {
+    if (s.shape.size() < 2 || s.extent.size < options.least) {
       if (s.extent.size == 0) continue;
       raw_.push_back(s.extent);
       raw_size_ += s.extent.size;
@@ -218,5 +211,29 @@ void PowerGossipCodec::Complete(const Encoded* mine, const Encoded* theirs,
   }
   memory[0] = static_cast<float>((turn + 1) % kTurns);
 }
+
+namespace {
+
+MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
+               const Kernels& kernels) {
+  PowerGossipOptions options;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  return std::make_shared<const PowerGossipCodec>(text.whole, options, layout,
+                                                  kernels);
+}
+
+}  // namespace
+
+GOSSAMER_COMPRESSOR(power_gossip) = {
+    .name = "power-gossip",
+    .help = {.summary = "power iterations on what two peers differ by",
+             .property = "exact on low rank, linear, no step size",
+             .bits = "32 (rows or columns)/size",
+             .state = "rows + columns per edge",
+             .needs = "lasting neighbours",
+             .gamma = "1",
+             .source = "Vogels, Karimireddy, Jaggi, NeurIPS 2020",
+             .page = "power_gossip"},
+    .edges = Make};
 
 }  // namespace gossamer

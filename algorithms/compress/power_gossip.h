@@ -19,14 +19,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
+#include "algorithms/compress/options.h"
 #include "algorithms/compress/packer.h"
 #include "algorithms/compress/wire_layout.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
+
+struct PowerGossipOptions {
+  size_t least = kMinQuantizedSize;  // values of the smallest coded matrix
+};
+std::vector<Option> FieldsOf(PowerGossipOptions& options);
 
 // Payload: u32 turn, then f32 per row (kPowerRows) or column (kPowerColumns) of
 // every matrix, then the raw pieces as bf16, exchanged in difference form.
@@ -37,13 +42,9 @@ namespace gossamer {
 // alike, as when one end has completed an exchange before the other does.
 class PowerGossipCodec final : public Codec {
  public:
-  static constexpr std::string_view kName = "power-gossip";
-
-  // "power-gossip", or "power-gossip:least=64": the size from which matrices
-  // are coded.  kInvalidArgument for anything else behind the colon.
-  static absl::StatusOr<std::shared_ptr<const Codec>> Create(
-      std::string_view name, const ParameterLayout& layout,
-      const Kernels& kernels);
+  // `name` is what name() returns.
+  PowerGossipCodec(std::string_view name, const PowerGossipOptions& options,
+                   const ParameterLayout& layout, const Kernels& kernels);
 
   std::string_view name() const override { return name_; }
   EdgeMemory memory() const override { return EdgeMemory::kShared; }
@@ -72,9 +73,6 @@ class PowerGossipCodec final : public Codec {
                 std::span<float> memory, std::span<float> x) const override;
 
  private:
-  PowerGossipCodec(std::string_view name, size_t least,
-                   const ParameterLayout& layout, const Kernels& kernels);
-
   struct Matrix {
     Extent extent;
     size_t rows = 0, columns = 0;

@@ -1,37 +1,79 @@
-// Top-k of gradients with memory: of every chunk one value is sent, the rest
-// stays in the residual m.
+// What methods share that send one value of every chunk of a gradient: the
+// choice, the residual and what was left out of it.
 //
-//   p = m + g;   q = p on the chosen places;   m ← (1 − β)m + β(p − q)
-//
-// β = 1 is error feedback, less filters it.  Two ways to choose: every rank for
-// itself (`top-k`), so that payloads go to all; or one rank for all
-// (`scalecom`: CLT-k, the leader is step mod M), so that values at the same
-// places are summed by any all-reduce, and compressing commutes with averaging.
 // Source: Chen et al., ScaleCom, NeurIPS 2020, algorithm 1.  Knows nothing of
-// messages or time.
+// who chooses, of messages or of time.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_SPARSE_GRADIENTS_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_SPARSE_GRADIENTS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "algorithms/compress/chunk_choice.h"
 #include "algorithms/compress/gradient_compressor.h"
-#include "algorithms/compress/method_options.h"
+#include "algorithms/compress/options.h"
 
 namespace gossamer {
 
-// `top-k`: rate, 2 to 65536 values of which one is sent; beta, above 0 up to 1;
-// flat, 1: chunks go over the vector as a whole, nothing travels besides.
-absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeTopK(
-    const MethodName& name, const ParameterLayout& layout,
-    const Kernels& kernels);
-// `scalecom`: the same, and ahead, 1: the leader chooses by |m| alone, which it
-// knows before the step's gradient, so that its word has the time of a gradient
-// to arrive.
-absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeScaleCom(
-    const MethodName& name, const ParameterLayout& layout,
-    const Kernels& kernels);
+struct SparseOptions {
+  size_t rate = 100;  // values of which one is sent, 2 to 65536
+  double beta = 1;    // share of what was left out that is remembered, 0 to 1
+  // Chunks go over the vector as a whole, nothing travels besides.
+  bool flat = false;
+};
+std::vector<Option> FieldsOf(SparseOptions& options);
+// kInvalidArgument if chunks are larger than all that they divide.
+absl::Status CheckFits(std::string_view name, const SparseOptions& options,
+                       const ParameterLayout& layout);
+
+class SparseGradients : public GradientCompressor {
+ public:
+  SparseGradients(const SparseOptions& options, const ParameterLayout& layout,
+                  const Kernels& kernels)
+      : choice_(std::make_shared<const ChunkChoice>(layout, options.rate,
+                                                    options.flat)),
+        kernels_(kernels),
+        beta_(static_cast<float>(options.beta)),
+        residual_(layout.size()),
+        places_(choice_->chosen()),
+        kept_(choice_->chosen()) {}
+
+  bool remembers() const override { return true; }
+
+  void Begin(const GradientTurn&, std::span<const float> gradient) override {
+    gradient_ = gradient;
+  }
+
+  void VisitState(StateVisitor& visitor) override {
+    visitor.Floats("residual", residual_);
+  }
+
+ protected:
+  size_t contributed() const {
+    return places_.size() + choice_->small_floats();
+  }
+
+  // What this rank contributes at the places of a block.
+  void Gather(const ChunkChoice::Block& block, std::span<float> out);
+  // And what it has of the small segments.
+  void GatherSmall(std::span<float> out) const;
+
+  // m ← (1 − β)m + β(p − q), where p − q is p but at places_, where it is 0.
+  void Remember(const ChunkChoice::Block& block);
+
+  const std::shared_ptr<const ChunkChoice> choice_;
+  const Kernels& kernels_;
+  const float beta_;
+  std::vector<float> residual_;      // 0 in small segments
+  std::span<const float> gradient_;  // of this step; empty: none
+  std::vector<uint32_t> places_;     // of what is sent in this step
+  std::vector<float> kept_;          // (1 − β)m there
+};
 
 }  // namespace gossamer
 

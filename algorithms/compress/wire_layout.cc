@@ -19,14 +19,14 @@ bool Dense(WireFormat format) {
 // Codes are 2·levels + 1 to the modulus B = 2θ / (1 − 2δ), δ = 1/2 of a step
 // per θ-range (Lu, De Sa, Moniqua, ICML 2020, algorithm 1): two values that
 // differ by θ differ by θ and a step at most once rounded.
-Coding ModuloOf(const CodecOptions& options) {
+Coding ModuloOf(const FormatOptions& options) {
   const uint8_t levels = options.bits == 8 ? 127 : 7;
   const auto step = static_cast<float>(options.theta / (levels - 0.5));
   return Coding::Modulo(levels, BlockScale(step, 1));
 }
 
 Coding CodingOf(WireFormat format, bool quantized,
-                const CodecOptions& options) {
+                const FormatOptions& options) {
   if (!quantized && !Dense(format)) return options.raw;
   switch (format) {
     case WireFormat::kDenseF32:
@@ -137,7 +137,7 @@ std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent) {
 }
 
 WireLayout::WireLayout(WireFormat format, std::span<const Piece> pieces,
-                       const CodecOptions& options)
+                       const FormatOptions& options)
     : format_(format), places_(pieces.size()) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     places_[i].coding = CodingOf(format, pieces[i].quantized, options);

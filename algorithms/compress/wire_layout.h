@@ -8,16 +8,32 @@
 #define GOSSAMER_ALGORITHMS_COMPRESS_WIRE_LAYOUT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/compress/codec_options.h"
 #include "algorithms/kernels/kernels.h"
 
 namespace gossamer {
+
+// Unless an option says otherwise.
+inline constexpr size_t kMinQuantizedSize = 1024;
+
+// What formats have besides their numbers.
+struct FormatOptions {
+  uint16_t kept = 64;  // k: values that top-k keeps of every 4096
+  // QSGD: s, values per scale, and what of these the scale is a fraction of.
+  uint8_t levels = 7;
+  uint16_t bucket = 512;
+  Coding::Norm norm = Coding::kMax;
+  Coding::Kind raw = Coding::kBf16;  // of pieces that are not quantized
+  // Moniqua: the most by which values of two peers differ, and bits, 4 or 8.
+  double theta = 0.1;
+  int bits = 8;
+};
 
 // A piece of the parameter vector that is coded alike throughout: one quantized
 // segment, or a run of neighbouring small ones.
@@ -36,7 +52,7 @@ std::vector<Piece> PiecesWithin(std::span<const Piece> pieces, Extent extent);
 class WireLayout {
  public:
   WireLayout(WireFormat format, std::span<const Piece> pieces,
-             const CodecOptions& options);
+             const FormatOptions& options);
 
   struct Place {
     Coding coding;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "algorithms/compress/codec_options.h"
+#include "algorithms/compress/moniqua.h"
 #include "algorithms/compress/wire_layout.h"
 
 namespace gossamer {
@@ -13,13 +13,13 @@ namespace gossamer {
 std::unique_ptr<WrapWatch> WrapWatch::Create(
     std::shared_ptr<const Codec> codec, const ParameterLayout& layout,
     std::function<void(const std::string&)> tell) {
-  const auto options = ModuloOptions(codec->name());
+  const auto options = ModuloOptionsOf(codec->name());
   if (!options) return nullptr;
   return std::unique_ptr<WrapWatch>(
       new WrapWatch(*options, std::move(codec), layout, std::move(tell)));
 }
 
-WrapWatch::WrapWatch(const CodecOptions& options,
+WrapWatch::WrapWatch(const ModuloOptions& options,
                      std::shared_ptr<const Codec> codec,
                      const ParameterLayout& layout,
                      std::function<void(const std::string&)> tell)

@@ -17,7 +17,7 @@
 
 #include "algorithms/base/parameter_layout.h"
 #include "algorithms/compress/codec.h"
-#include "algorithms/compress/codec_options.h"
+#include "algorithms/compress/moniqua.h"
 #include "algorithms/edge/codec_side.h"
 
 namespace gossamer {
@@ -45,7 +45,7 @@ class WrapWatch final : public CorrectionObserver {
                     std::span<const float> difference) override;
 
  private:
-  WrapWatch(const CodecOptions& options, std::shared_ptr<const Codec> codec,
+  WrapWatch(const ModuloOptions& options, std::shared_ptr<const Codec> codec,
             const ParameterLayout& layout,
             std::function<void(const std::string&)> tell);
   // Of the quantized values of an exchange.

@@ -502,8 +502,10 @@ TEST(LearnedGradientsTest, RefusesWhatCannotBe) {
     return std::string(made.status().message());
   };
   EXPECT_THAT(why("lgc:code=9"), HasSubstr("a whole number from 1 to 8"));
-  EXPECT_THAT(why("lgc:learn=0"), HasSubstr("a whole number from 1 to 1e+09"));
-  EXPECT_THAT(why("lgc:full=-1"), HasSubstr("a whole number from 0 to 1e+09"));
+  EXPECT_THAT(why("lgc:learn=0"),
+              HasSubstr("a whole number from 1 to 1000000000"));
+  EXPECT_THAT(why("lgc:full=-1"),
+              HasSubstr("a whole number from 0 to 1000000000"));
   EXPECT_THAT(why("lgc:worst=1"), HasSubstr("a number from 0.01 to 0.99"));
   EXPECT_THAT(why("lgc:rate=1"), HasSubstr("from 2 to 65536"));
   EXPECT_THAT(why("lgc:beta=1"),

@@ -289,7 +289,7 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("encoded again at every hop"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"innov-int4\" }"),
-              HasSubstr("known: dense-f32, qsgd, top-k, scalecom"));
+              HasSubstr("known: adacomp, dense-f32, lgc, qsgd"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"qsgd:levels=3\" }"),
               HasSubstr("1, 7 or 127"));
@@ -494,7 +494,7 @@ TEST(Validate, RangesAndNames) {
   EXPECT_THAT(Error("mixing { codec: \"innov-int5\" }"),
               HasSubstr("did you mean \"innov-int"));
   EXPECT_THAT(Error("mixing { codec: \"power-gossip:fragments=2\" }"),
-              HasSubstr("codec \"power-gossip\" has no option \"fragments\"; "
+              HasSubstr("\"power-gossip\" has no option \"fragments\"; "
                         "known: least"));
   EXPECT_THAT(
       Error("mixing { codec: \"power-gossip:least=64\" overlap_steps: 3 }"),

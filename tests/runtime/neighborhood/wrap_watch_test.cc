@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "algorithms/compress/codec_options.h"
+#include "algorithms/compress/moniqua.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/peer/matrix_game.h"
@@ -17,10 +17,10 @@ using testing::HasSubstr;
 constexpr int kPeers = 6;
 
 TEST(WrapWatchTest, ARangeIsThatOfMoniqua) {
-  EXPECT_EQ(ModuloOptions("moniqua")->theta, 0.1);
-  EXPECT_EQ(ModuloOptions("moniqua:bits=4,theta=2,least=8")->theta, 2);
-  EXPECT_FALSE(ModuloOptions("innov-int4"));
-  EXPECT_FALSE(ModuloOptions("qsgd:levels=7"));
+  EXPECT_EQ(ModuloOptionsOf("moniqua")->theta, 0.1);
+  EXPECT_EQ(ModuloOptionsOf("moniqua:bits=4,theta=2,least=8")->theta, 2);
+  EXPECT_FALSE(ModuloOptionsOf("innov-int4"));
+  EXPECT_FALSE(ModuloOptionsOf("qsgd:levels=7"));
 }
 
 // Peers start normal with a standard deviation of `apart`: differences have

@@ -1,4 +1,4 @@
-#include "algorithms/compress/learned_gradients.h"
+#include "algorithms/compress/lgc.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/base/status_macros.h"
+#include "algorithms/compress/compressor.h"
 #include "algorithms/compress/learning_phases.h"
 #include "algorithms/compress/led_choice.h"
 #include "algorithms/compress/novel_values.h"
@@ -23,25 +24,15 @@ constexpr float kMostUnits = 1e9f;
 // squared.
 constexpr size_t kLost = 0, kEnergy = 1, kShare = 2;
 
-struct LearnedOptions {
-  double rate = 100, code = 4;
-  double learn = 300, worst = 0.75;
-  double again = 16;
-  double server = 0, novel = 100;
-  double flat = 0;
-};
-
 class LearnedGradients final : public GradientCompressor {
  public:
-  LearnedGradients(const LearnedOptions& options, const ParameterLayout& layout,
+  LearnedGradients(const LgcOptions& options, const ParameterLayout& layout,
                    const Kernels& kernels)
-      : led_(std::make_shared<const LedChoice>(
-            layout, static_cast<size_t>(options.rate), options.flat > 0,
-            kernels)),
+      : led_(std::make_shared<const LedChoice>(layout, options.rate,
+                                               options.flat, kernels)),
         kernels_(kernels),
-        phases_({.learn = static_cast<uint64_t>(options.learn),
-                 .worst = options.worst}),
-        again_(static_cast<uint64_t>(options.again)),
+        phases_({.learn = options.learn, .worst = options.worst}),
+        again_(options.again),
         residual_(layout.size()),
         mean_(layout.size()),
         small_(led_->choice().small_floats()),
@@ -50,10 +41,9 @@ class LearnedGradients final : public GradientCompressor {
         own_(led_->values()),
         scaled_(led_->values()),
         restored_(led_->values()) {
-    if (options.server > 0) {
+    if (options.server) {
       novel_ = std::make_shared<const NovelValues>(
-          led_->values(), static_cast<size_t>(options.novel), small_.size(),
-          kernels);
+          led_->values(), options.novel, small_.size(), kernels);
     }
   }
 
@@ -361,25 +351,33 @@ class LearnedGradients final : public GradientCompressor {
   std::vector<float> direction_;  // of the coder's step
 };
 
+MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
+                   const Kernels& kernels, const ValueCoderMaker& coders) {
+  LgcOptions options;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  return MakeLgc(options, layout, kernels, coders);
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
-    const MethodName& name, const ParameterLayout& layout,
-    const Kernels& kernels, const ValueCoderMaker& coders) {
-  LearnedOptions o;
-  constexpr double kMostSteps = 1e9;
-  const MethodOption options[] = {
-      {"rate", &o.rate, 2, static_cast<double>(ChunkChoice::kMostRate)},
-      {"code", &o.code, 1, 8},
-      {"learn", &o.learn, 1, kMostSteps},
-      {"worst", &o.worst, 0.01, 0.99, /*real=*/true},
-      {"again", &o.again, 0, kMostSteps},
-      {"server", &o.server, 0, 1},
-      {"novel", &o.novel, 2, static_cast<double>(ChunkChoice::kMostRate)},
-      {"flat", &o.flat, 0, 1}};
-  GOSSAMER_RETURN_IF_ERROR(ParseMethodOptions(name, options));
-  GOSSAMER_RETURN_IF_ERROR(CheckPartFits(
-      name, "rate", o.rate, LargestChosenFrom(layout, o.flat > 0)));
+std::vector<Option> FieldsOf(LgcOptions& o) {
+  constexpr int64_t kMostSteps = 1'000'000'000;
+  constexpr auto kMostRate = static_cast<int64_t>(ChunkChoice::kMostRate);
+  return {WholeOption("rate", &o.rate, 2, kMostRate),
+          WholeOption("code", &o.code, 1, 8),
+          WholeOption("learn", &o.learn, 1, kMostSteps),
+          RealOption("worst", &o.worst, 0.01, 0.99),
+          WholeOption("again", &o.again, 0, kMostSteps),
+          FlagOption("server", &o.server),
+          WholeOption("novel", &o.novel, 2, kMostRate),
+          FlagOption("flat", &o.flat)};
+}
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLgc(
+    const LgcOptions& o, const ParameterLayout& layout, const Kernels& kernels,
+    const ValueCoderMaker& coders) {
+  GOSSAMER_RETURN_IF_ERROR(
+      CheckPartFits("lgc", "rate", o.rate, LargestChosenFrom(layout, o.flat)));
   auto made = std::make_unique<LearnedGradients>(o, layout, kernels);
   if (made->values() == 0) {  // all travels whole, for ever
     return BeginWhole(kAlwaysWhole, layout.size(), std::move(made));
@@ -390,10 +388,23 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> MakeLearned(
         "got: rehearsals are without libtorch; take gossamer train, or "
         "scalecom");
   }
-  GOSSAMER_ASSIGN_OR_RETURN(
-      auto coder, coders(made->values(), static_cast<size_t>(o.code)));
+  GOSSAMER_ASSIGN_OR_RETURN(auto coder, coders(made->values(), o.code));
   GOSSAMER_RETURN_IF_ERROR(made->UseCoder(std::move(coder)));
   return made;
 }
+
+GOSSAMER_COMPRESSOR(lgc) = {
+    .name = "lgc",
+    .help = {.summary =
+                 "what an autoencoder makes of one rank's choice for all",
+             .property = "error feedback; bad codes fall back to scalecom",
+             .bits = "0.18",
+             .state = "1 per peer, 4,000 of the coder",
+             .needs = "every message, a build with libtorch",
+             .gamma = "–",
+             .source = "Abrahamyan et al., IEEE TNNLS 2021",
+             .page = "lgc"},
+    .gradients = Make,
+    .whole_steps = 200};
 
 }  // namespace gossamer

@@ -1,0 +1,60 @@
+#include "algorithms/compress/blocks.h"
+
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+
+Option LeastField(size_t& least) {
+  return WholeOption("least", &least, 1, int64_t{1} << 30);
+}
+
+Option FragmentsField(int& fragments) {
+  return WholeOption("fragments", &fragments, 1, 64);
+}
+
+// Above, a context takes tens of megabytes and gains nothing on codes.
+Option ZstdField(int& level) {
+  Option field = WholeOption("zstd", &level, 1, 9);
+  field.valid = [&level] { return level >= 0 && level <= 9; };
+  return field;
+}
+
+std::vector<Option> FieldsOf(BlockOptions& o) {
+  return {ZstdField(o.zstd), FragmentsField(o.fragments), LeastField(o.least)};
+}
+
+PiecePolicy StatelessPolicy(WireFormat format) {
+  return {.format = format, .first_format = format, .resync_format = format};
+}
+
+PiecePolicy InnovationPolicy(WireFormat format) {
+  return {.memory = EdgeMemory::kReplicas,
+          .format = format,
+          .first_format = WireFormat::kInt8,
+          .resync_format = WireFormat::kDenseF32};
+}
+
+PiecePolicy ErrorFeedbackPolicy(WireFormat format) {
+  PiecePolicy policy = StatelessPolicy(format);
+  policy.memory = EdgeMemory::kError;
+  return policy;
+}
+
+void Use(const BlockOptions& options, PiecePolicy& policy) {
+  if (options.zstd > 0) {
+    policy.packing = Packing::kZstd;
+    policy.zstd_level = options.zstd;
+  }
+  policy.fragments = options.fragments;
+  policy.least = options.least;
+}
+
+MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,
+                     const ParameterLayout& layout, const Kernels& kernels) {
+  BlockOptions options;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  Use(options, policy);
+  return MakePieceCodec(text.whole, policy, layout, kernels);
+}
+
+}  // namespace gossamer

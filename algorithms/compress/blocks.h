@@ -1,0 +1,51 @@
+// What the codecs of quantized blocks share: their options, and the policies by
+// which an edge uses a format.
+//
+// Knows nothing of names.
+
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_BLOCKS_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_BLOCKS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "algorithms/compress/compressor.h"
+#include "algorithms/compress/options.h"
+#include "algorithms/compress/piece_codec.h"
+
+namespace gossamer {
+
+struct BlockOptions {
+  int zstd = 0;  // level of the packer, 1 to 9; 0: none
+  int fragments = 1;
+  size_t least = kMinQuantizedSize;
+};
+std::vector<Option> FieldsOf(BlockOptions& options);
+Option LeastField(size_t& least);
+Option FragmentsField(int& fragments);
+Option ZstdField(int& level);
+
+// Values themselves, with no memory: the error is one of x, not of differences,
+// so γ = 1 is stable.
+PiecePolicy StatelessPolicy(WireFormat format);
+// Innovations against a replica.  The first messages carry whole parameters,
+// which in int4 would be off by a fourteenth of the block's largest, and in
+// less by more: they are int8.  A format that keeps at least 0.85 of what it
+// codes, in the mean square, mixes stably with γ = 1; CHOCO diverges only for
+// cruder ones.
+PiecePolicy InnovationPolicy(WireFormat format);
+// Values with what was rounded away before (Tang et al., DeepSqueeze, arXiv
+// 1907.07346).  What has accumulated makes parameters lag: γ is a tenth and
+// less of what replicas bear.
+PiecePolicy ErrorFeedbackPolicy(WireFormat format);
+
+// Sets of `policy` what the options say.
+void Use(const BlockOptions& options, PiecePolicy& policy);
+
+// A codec of `policy` whose options are BlockOptions.
+MadeCodec MakeBlocks(const CompressorText& text, PiecePolicy policy,
+                     const ParameterLayout& layout, const Kernels& kernels);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_BLOCKS_H_

@@ -1,0 +1,50 @@
+// `innov-topk`: the largest innovations of every 4096.
+
+#include "algorithms/compress/innov_topk.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/blocks.h"
+#include "algorithms/compress/compressor.h"
+
+namespace gossamer {
+namespace {
+
+MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
+               const Kernels& kernels) {
+  TopKOptions options;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  PiecePolicy policy = InnovationPolicy(WireFormat::kTopK);
+  Use(options.blocks, policy);
+  policy.formats.kept = options.kept;
+  // Half of where rings of eight begin to diverge; on complete graphs 2.5k/4096
+  // is too much already.
+  policy.gamma = std::min(1.0f, 2.0f * options.kept / kChunkSize);
+  policy.largest_gamma = policy.gamma;
+  return MakePieceCodec(text.whole, policy, layout, kernels);
+}
+
+}  // namespace
+
+std::vector<Option> FieldsOf(TopKOptions& o) {
+  std::vector<Option> fields = {
+      WholeOption("k", &o.kept, 1, static_cast<int64_t>(kChunkSize))};
+  std::ranges::move(FieldsOf(o.blocks), std::back_inserter(fields));
+  return fields;
+}
+
+GOSSAMER_COMPRESSOR(innov_topk) = {
+    .name = "innov-topk",
+    .help = {.summary = "the largest innovations of each 4096",
+             .property = "contractive, 0.12 with k = 64",
+             .bits = "0.316",
+             .state = "2 per edge",
+             .needs = "lasting neighbours",
+             .gamma = "2k/4096",
+             .source = "Koloskova, Stich, Jaggi, ICML 2019",
+             .page = "choco"},
+    .edges = Make};
+
+}  // namespace gossamer

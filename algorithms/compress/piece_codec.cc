@@ -1,0 +1,216 @@
+#include "algorithms/compress/piece_codec.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/ids.h"
+#include "algorithms/base/rng.h"
+#include "algorithms/compress/elias_packer.h"
+#include "algorithms/compress/wire_layout.h"
+#include "algorithms/compress/zstd_packer.h"
+
+namespace gossamer {
+namespace {
+
+std::vector<WireLayout> LayoutsOf(std::span<const Piece> pieces,
+                                  const FormatOptions& options) {
+  std::vector<WireLayout> layouts;
+  for (int format = 1; format <= kLastWireFormat; ++format) {
+    layouts.emplace_back(static_cast<WireFormat>(format), pieces, options);
+  }
+  return layouts;
+}
+
+// Fragment i of P of `size` parameters.  Cut where blocks and chunks would end
+// anyway, if the fragments are large enough for that.
+Extent FragmentExtent(size_t size, int fragments, int i) {
+  const auto cut = [&](size_t k) {
+    const size_t at = size * k / static_cast<size_t>(fragments);
+    return k < static_cast<size_t>(fragments) ? at / kBlockSize * kBlockSize
+                                              : size;
+  };
+  const auto k = static_cast<size_t>(i);
+  return {cut(k), cut(k + 1) - cut(k)};
+}
+
+class PieceCodec final : public Codec {
+ public:
+  PieceCodec(std::string_view name, const PiecePolicy& policy, Extent extent,
+             std::vector<Piece> pieces, const Kernels& kernels)
+      : name_(name),
+        policy_(policy),
+        kernels_(kernels),
+        extent_(extent),
+        size_(extent.size),
+        pieces_(std::move(pieces)),
+        layouts_(LayoutsOf(pieces_, policy.formats)) {
+    if (policy.fragments == 1) return;
+    PiecePolicy whole = policy;
+    whole.fragments = 1;
+    for (int i = 0; i < policy.fragments; ++i) {
+      const Extent part = FragmentExtent(size_, policy.fragments, i);
+      fragments_.push_back(std::make_unique<PieceCodec>(
+          name, whole, part, PiecesWithin(pieces_, part), kernels));
+    }
+  }
+
+  int fragments() const override { return std::max<int>(1, fragments_.size()); }
+  Extent extent() const override { return extent_; }
+  const Codec& fragment(int i) const override {
+    return fragments_.empty() ? *this : *fragments_[static_cast<size_t>(i)];
+  }
+
+  std::string_view name() const override { return name_; }
+  EdgeMemory memory() const override { return policy_.memory; }
+  float gamma() const override { return policy_.gamma; }
+  float largest_gamma() const override { return policy_.largest_gamma; }
+  WireFormat format() const override { return policy_.format; }
+  WireFormat first_format() const override { return policy_.first_format; }
+  WireFormat resync_format() const override { return policy_.resync_format; }
+  std::span<const WireFormat> choices() const override {
+    return policy_.choices;
+  }
+  float RelativeGamma(WireFormat format) const override {
+    return policy_.relative_gamma == nullptr ? 1.0f
+                                             : policy_.relative_gamma(format);
+  }
+
+  Packing packing() const override { return policy_.packing; }
+  std::unique_ptr<Packer> MakePacker() const override {
+    switch (policy_.packing) {
+      case Packing::kNone:
+        return nullptr;
+      case Packing::kZstd:
+        return MakeZstdPacker(policy_.zstd_level);
+      default:
+        return MakeEliasPacker(
+            policy_.packing == Packing::kGamma ? Elias::kGamma : Elias::kOmega,
+            pieces_, *LayoutOf(WireFormat::kQsgd));
+    }
+  }
+
+  size_t EncodedSize(WireFormat format) const override {
+    const WireLayout* const layout = LayoutOf(format);
+    size_t largest =
+        layout != nullptr && fragments_.empty() ? layout->size() : 0;
+    for (const auto& fragment : fragments_) {
+      largest = std::max(largest, fragment->EncodedSize(format));
+    }
+    return largest;
+  }
+
+  void Encode(WireFormat format, std::span<const float> x,
+              std::span<float> memory, uint64_t key,
+              std::span<std::byte> out) const override {
+    const WireLayout& layout = *LayoutOf(format);
+    assert(fragments_.empty());
+    assert(x.size() == size_ && out.size() == layout.size());
+    assert(memory.empty() || memory.size() == size_);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto& [offset, n] = pieces_[i].extent;
+      const WireLayout::Place& place = layout.place(i);
+      kernels_.encode(CodingAt(place.coding, key), x.subspan(offset, n),
+                      memory.empty() ? memory : memory.subspan(offset, n),
+                      RngKey(key).Bits(i), out.data() + place.scales,
+                      out.data() + place.codes);
+    }
+    if (policy_.memory == EdgeMemory::kError && !memory.empty()) {
+      kernels_.axpy(-1, x, memory);
+    }
+  }
+
+  absl::Status Validate(const Encoded& payload) const override {
+    const WireLayout* layout = LayoutOf(payload.format);
+    if (layout == nullptr) {
+      return absl::DataLossError(absl::StrCat(
+          "payload of unknown format ", static_cast<int>(payload.format),
+          "; 1 to ", layouts_.size(), " are known"));
+    }
+    return layout->Validate(pieces_, payload.bytes, kernels_);
+  }
+
+  float Reach(const Encoded& payload, float limit) const override {
+    const float step = policy_.unit.StepOf(RoundOf(payload.key));
+    return LayoutOf(payload.format)
+        ->Reach(pieces_, payload.bytes, step, limit, kernels_);
+  }
+
+  void Add(const Encoded& payload, std::span<float> sum) const override {
+    assert(sum.size() == size_);
+    const WireLayout& layout = *LayoutOf(payload.format);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto& [offset, n] = pieces_[i].extent;
+      CodedSpan part = layout.Part(i, payload.bytes);
+      part.coding = CodingAt(part.coding, payload.key);
+      kernels_.apply(&part, nullptr, 0, sum.subspan(offset, n), {});
+    }
+  }
+
+  void Complete(const Encoded* mine, const Encoded* theirs, float c,
+                std::span<float> difference,
+                std::span<float> x) const override {
+    assert(x.size() == size_);
+    assert(difference.empty() || difference.size() == size_);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto& [offset, n] = pieces_[i].extent;
+      CodedSpan parts[2];
+      const Encoded* payloads[2] = {theirs, mine};
+      const CodedSpan* given[2] = {};
+      for (int k = 0; k < 2; ++k) {
+        if (payloads[k] == nullptr) continue;
+        parts[k] = LayoutOf(payloads[k]->format)->Part(i, payloads[k]->bytes);
+        parts[k].coding = CodingAt(parts[k].coding, payloads[k]->key);
+        given[k] = &parts[k];
+      }
+      kernels_.apply(
+          given[0], given[1], c,
+          difference.empty() ? difference : difference.subspan(offset, n),
+          x.subspan(offset, n));
+    }
+  }
+
+ private:
+  Coding CodingAt(Coding coding, uint64_t key) const {
+    return coding.kind == Coding::kUnit
+               ? Coding::Unit(policy_.unit.StepOf(RoundOf(key)))
+               : coding;
+  }
+  // Null for a format that is none.
+  const WireLayout* LayoutOf(WireFormat format) const {
+    const size_t index = static_cast<size_t>(format) - 1;
+    return index < layouts_.size() ? &layouts_[index] : nullptr;
+  }
+
+  const std::string name_;
+  const PiecePolicy policy_;
+  const Kernels& kernels_;
+  const Extent extent_;
+  const size_t size_;
+  const std::vector<Piece> pieces_;        // offsets from that of extent_
+  const std::vector<WireLayout> layouts_;  // format f at f − 1
+  std::vector<std::unique_ptr<const PieceCodec>> fragments_;  // none: whole
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Codec>> MakePieceCodec(
+    std::string_view name, const PiecePolicy& policy,
+    const ParameterLayout& layout, const Kernels& kernels) {
+  const size_t least = kBlockSize * static_cast<size_t>(policy.fragments);
+  if (policy.fragments > 1 && layout.size() > 0 && layout.size() < least) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec \"", std::string(name), "\": ", policy.fragments,
+                     " fragments of ", layout.size(),
+                     " parameters; a fragment has ", kBlockSize, " at least"));
+  }
+  return std::make_shared<const PieceCodec>(
+      name, policy, Extent{0, layout.size()},
+      SplitIntoPieces(layout, policy.least), kernels);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,120 @@
+#include "algorithms/compress/registry.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/whole_gradients.h"
+
+namespace gossamer {
+namespace compressors {
+
+#define GOSSAMER_COMPRESSOR_FILE(file) extern const Compressor file;
+#include "algorithms/compress/compressors.inc"
+#undef GOSSAMER_COMPRESSOR_FILE
+
+}  // namespace compressors
+
+namespace {
+
+constexpr const Compressor* kCompressors[] = {
+#define GOSSAMER_COMPRESSOR_FILE(file) &compressors::file,
+#include "algorithms/compress/compressors.inc"
+#undef GOSSAMER_COMPRESSOR_FILE
+};
+
+constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+    {"dense", "dense-f32"},          {"bf16", "dense-bf16"},
+    {"choco-int8", "innov-int8"},    {"choco-int4", "innov-int4"},
+    {"choco-lm2", "innov-lm2"},      {"choco-sign", "innov-sign"},
+    {"choco-topk", "innov-topk"},    {"qsgd-edges", "qsgd"},
+    {"deep-squeeze", "squeeze-int4"}};
+
+template <typename Use>
+std::vector<std::string_view> NamesWith(Use Compressor::*use) {
+  std::vector<std::string_view> names;
+  for (const Compressor* compressor : kCompressors) {
+    if (compressor->*use != nullptr) names.push_back(compressor->name);
+  }
+  return names;
+}
+
+absl::Status Unknown(const char* what, std::string_view name,
+                     const std::vector<std::string_view>& known) {
+  const std::string_view instead = NameInsteadOf(name);
+  if (!instead.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no ", what, " is called \"", std::string(name),
+                     "\": write \"", std::string(instead), "\" instead"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown ", what, " \"", std::string(name), "\"; known: ",
+      absl::StrJoin(std::vector<std::string>(known.begin(), known.end()),
+                    ", ")));
+}
+
+}  // namespace
+
+std::span<const Compressor* const> Compressors() { return kCompressors; }
+
+const Compressor* FindCompressor(std::string_view name) {
+  const auto it = std::ranges::find(
+      kCompressors, name,
+      [](const Compressor* compressor) { return compressor->name; });
+  return it == std::end(kCompressors) ? nullptr : *it;
+}
+
+std::string_view NameInsteadOf(std::string_view name) {
+  const auto it = std::ranges::find(
+      kInstead, name, &std::pair<std::string_view, std::string_view>::first);
+  return it == std::end(kInstead) ? std::string_view() : it->second;
+}
+
+absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
+    std::string_view name, const ParameterLayout& layout,
+    const Kernels& kernels) {
+  const CompressorText text = SplitCompressorText(name);
+  const Compressor* const compressor = FindCompressor(text.name);
+  if (compressor == nullptr || compressor->edges == nullptr) {
+    return Unknown("codec", text.name, Names());
+  }
+  return compressor->edges(text, layout, kernels);
+}
+
+std::vector<std::string_view> Codec::Names() {
+  return NamesWith(&Compressor::edges);
+}
+
+absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
+    std::string_view name, const ParameterLayout& layout,
+    const Kernels& kernels, const ValueCoderMaker& coders) {
+  CompressorText text = SplitCompressorText(name);
+  const Compressor* const compressor = FindCompressor(text.name);
+  if (compressor == nullptr || compressor->gradients == nullptr) {
+    return Unknown("gradient method", text.name, Names());
+  }
+  if (compressor->whole_steps < 0) {
+    return compressor->gradients(text, layout, kernels, coders);
+  }
+  auto full = static_cast<uint64_t>(compressor->whole_steps);
+  const Option option = WholeOption("full", &full, 0, 1'000'000'000);
+  GOSSAMER_ASSIGN_OR_RETURN(const std::string others, TakeOption(text, option));
+  text.options = others;
+  text.taken = option.key;
+  GOSSAMER_ASSIGN_OR_RETURN(
+      auto made, compressor->gradients(text, layout, kernels, coders));
+  if (full == 0) return made;
+  return BeginWhole(full, layout.size(), std::move(made));
+}
+
+std::vector<std::string_view> GradientCompressor::Names() {
+  return NamesWith(&Compressor::gradients);
+}
+
+}  // namespace gossamer

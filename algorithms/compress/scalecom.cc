@@ -1,0 +1,125 @@
+#include "algorithms/compress/scalecom.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/compress/compressor.h"
+#include "algorithms/compress/sparse_gradients.h"
+
+namespace gossamer {
+namespace {
+
+class ScaleCom final : public SparseGradients {
+ public:
+  ScaleCom(const ScaleComOptions& options, const ParameterLayout& layout,
+           const Kernels& kernels)
+      : SparseGradients(options.sparse, layout, kernels),
+        ahead_(options.ahead),
+        mean_(layout.size()) {}
+
+  bool sums() const override { return true; }
+
+  AllReduceForm Form(uint64_t step, int size) const override {
+    AllReduceForm form{.floats = contributed()};
+    if (choice_->chosen() > 0) {
+      form.leader = LeaderOf(step, size);
+      form.check_lead = [choice = choice_](std::span<const std::byte> word) {
+        return choice->Check(word);
+      };
+    }
+    return form;
+  }
+
+  Payload Lead() override {
+    return Word(ahead_ ? std::span<const float>() : gradient_);
+  }
+
+  Payload Contribute(const Payload& word, std::span<float> vector) override {
+    Forget();
+    choice_->Unpack(word.bytes(), places_);
+    if (gradient_.empty()) {
+      std::ranges::fill(vector, 0.0f);
+    } else {
+      for (const auto& block : choice_->blocks()) Gather(block, vector);
+      GatherSmall(vector);
+    }
+    return {};
+  }
+
+  std::span<const float> Finish(std::span<const float> mean) override {
+    if (!gradient_.empty()) {
+      for (const auto& block : choice_->blocks()) Remember(block);
+      gradient_ = {};
+    }
+    for (size_t i = 0; i < places_.size(); ++i) mean_[places_[i]] = mean[i];
+    size_t at = places_.size();
+    for (const Extent& e : choice_->small()) {
+      std::ranges::copy(mean.subspan(at, e.size), mean_.begin() + e.offset);
+      at += e.size;
+    }
+    return mean_;
+  }
+
+  Payload LeadAhead(const GradientTurn& turn) override {
+    const bool leads = LeaderOf(turn.step + 1, turn.size) == turn.rank;
+    return ahead_ && leads && choice_->chosen() > 0 ? Word({}) : Payload();
+  }
+
+ private:
+  static int LeaderOf(uint64_t step, int size) {
+    return static_cast<int>(step % static_cast<uint64_t>(size));
+  }
+
+  Payload Word(std::span<const float> gradient) const {
+    std::vector<uint32_t> places(choice_->chosen());
+    choice_->Choose(kernels_, residual_, gradient, places);
+    std::vector<std::byte> word(choice_->bytes());
+    choice_->Pack(places, word);
+    return Payload::FromVector(std::move(word));
+  }
+
+  // All but what was set in the last step is 0 already.
+  void Forget() {
+    for (const uint32_t place : places_) mean_[place] = 0;
+  }
+
+  const bool ahead_;
+  std::vector<float> mean_;
+};
+
+MadeGradients Make(const CompressorText& text, const ParameterLayout& layout,
+                   const Kernels& kernels, const ValueCoderMaker&) {
+  ScaleComOptions options;
+  GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, FieldsOf(options)));
+  GOSSAMER_RETURN_IF_ERROR(CheckFits(text.name, options.sparse, layout));
+  return std::make_unique<ScaleCom>(options, layout, kernels);
+}
+
+}  // namespace
+
+std::vector<Option> FieldsOf(ScaleComOptions& o) {
+  std::vector<Option> fields = FieldsOf(o.sparse);
+  fields.push_back(FlagOption("ahead", &o.ahead));
+  return fields;
+}
+
+GOSSAMER_COMPRESSOR(scalecom) = {
+    .name = "scalecom",
+    .help = {.summary = "one value of every chunk, chosen by one rank for all",
+             .property =
+                 "commutes with averaging: volume does not grow with ranks",
+             .bits = "0.39",
+             .state = "1 per peer",
+             .needs = "every message",
+             .gamma = "–",
+             .source = "Chen et al., NeurIPS 2020",
+             .page = "scalecom"},
+    .gradients = Make};
+
+}  // namespace gossamer

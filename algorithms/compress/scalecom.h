@@ -1,0 +1,26 @@
+// The options of ScaleCom: one value of every chunk, chosen by one rank for
+// all.
+//
+// Knows nothing of how the leader's word travels.
+
+#ifndef GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
+#define GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
+
+#include <vector>
+
+#include "algorithms/compress/options.h"
+#include "algorithms/compress/sparse_gradients.h"
+
+namespace gossamer {
+
+struct ScaleComOptions {
+  SparseOptions sparse = {};
+  // The leader chooses by |m| alone, which it knows before the step's gradient,
+  // so that its word has the time of a gradient to arrive.
+  bool ahead = false;
+};
+std::vector<Option> FieldsOf(ScaleComOptions& options);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_COMPRESS_SCALECOM_H_
