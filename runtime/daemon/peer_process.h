@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "proto/run.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
@@ -147,7 +147,7 @@ class PeerProcess {
   absl::Status refused_;
   struct Refusals {
     uint64_t seen = 0;
-    Sparing told;
+    Throttle told;
   };
   std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
   ConnectionProblems problems_;

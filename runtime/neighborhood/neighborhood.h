@@ -20,7 +20,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "algorithms/edge/edge.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/neighborhood/damping.h"
@@ -81,8 +81,8 @@ class Neighborhood final : public TransportListener {
   // Whom the newest view that is known has this peer mix with.  The others may
   // have given their edges up and are waited for only while they are connected.
   void SetPartners(const std::set<PeerId>& partners);
-  // Gives all edges up; those to come are of another life.
-  void BeginLife();
+  // Gives all edges up; those to come are of another incarnation.
+  void BeginIncarnation();
   // The edge is in no row from `id` on.  It is waited for no longer, completes
   // what is under way, and is forgotten some time after.  `gone`: for good.
   void Rest(PeerId peer, ExchangeId id, bool gone);
@@ -185,8 +185,8 @@ class Neighborhood final : public TransportListener {
     absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
     std::string address = {};
     Refusals refusals = {};
-    Sparing clipped = {}, left_out = {};  // corrections, in events
-    Repeated downs = {};                  // the same, of connections
+    Throttle clipped = {}, left_out = {};  // corrections, in events
+    Throttle downs = {};                   // the same, of connections
   };
 
   // The entry of a row; null if the edge has been given up.

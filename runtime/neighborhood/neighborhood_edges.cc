@@ -135,7 +135,7 @@ bool Neighborhood::Connected(PeerId peer) const {
   return open != connections_.end() && !open->second.empty();
 }
 
-void Neighborhood::BeginLife() {
+void Neighborhood::BeginIncarnation() {
   for (const PeerId peer : Peers()) Drop(peer);
   passed_ = 0;
   for (const auto& [peer, epoch] : last_epochs_) {

@@ -314,10 +314,9 @@ void Fleet::LearnSuspected(const FleetHeartbeat& heartbeat, absl::Time now) {
   if (fresh.empty()) return;
   record_.counts.suspicions += fresh.size();
   // Whoever likes may suspect others, and not, as often as it may call.
-  Seldom& told =
-      suspicions_told_.try_emplace(heartbeat.peer_id, absl::Seconds(10))
-          .first->second;
-  if (const uint64_t times = told.Due(now); times > 0) {
+  Throttle& told = suspicions_told_[heartbeat.peer_id];
+  if (told.Due(now) > 0) {
+    const uint64_t times = told.seen();
     Note(absl::StrFormat(
         "%s %s not answer peer %d%s", Named(fresh),
         fresh.size() == 1 ? "does" : "do", heartbeat.peer_id.value,

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "topology/fleet/fleet_record.h"
 #include "topology/fleet/membership.h"
 #include "topology/fleet/overlap_chooser.h"
@@ -238,7 +238,7 @@ class Fleet {
   mutable std::pair<uint64_t, uint64_t> schedule_of_;  // generation, epoch
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
-  std::map<PeerId, Seldom> suspicions_told_;  // by who suspects
+  std::map<PeerId, Throttle> suspicions_told_;  // by who suspects
   // overlap_steps auto: rounds of a view before one of a smaller h, and whether
   // the last choice was one.
   uint64_t patience_ = kRoundsToGoBack;
