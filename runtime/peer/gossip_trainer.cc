@@ -209,6 +209,7 @@ Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await parts_.waiter->Until(
       [=, this] {
+        neighborhood_.UpdateOverdue(row, id, length);
         return neighborhood_.Arrived(row, id, length) ||
                parts_.stop->EndedBehind() || parts_.health->asked_in_vain();
       },
