@@ -30,7 +30,7 @@
 #include "runtime/replay/recorded_neighbors.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
-#include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/transport.h"
 #include "topology/fleet/event_tally.h"
 
 namespace gossamer {

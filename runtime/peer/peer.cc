@@ -148,7 +148,7 @@ Peer::Peer(PeerSpec spec, Parts parts)
   neighborhood_.SetDecisions(&decisions_);
   WatchWraps();
   ListenToNeighborhood();
-  parts_.membership->SetOnChange([this] {
+  parts_.membership->Observe(this, [this] {
     trainer_->OnAnswer();
     OnMembership();
     waiter_.Notify();
@@ -231,7 +231,7 @@ Neighborhood::FrameHandler Peer::CollectiveFrames() {
 
 Peer::~Peer() {
   CancelLeave();
-  parts_.membership->SetOnChange(nullptr);
+  parts_.membership->RemoveObserver(this);
 }
 
 Task<absl::Status> Peer::Run() {

@@ -192,7 +192,7 @@ Task<absl::Status> SimLife::Register() {
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
-  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->Observe(this, [this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     missed_end_ =
