@@ -1,5 +1,5 @@
-// What comes of a transport's failed attempts to connect: a line for people,
-// seldom, however often somebody tries; and which of them are refusals.
+// Reports of a transport's failed attempts to connect: a line for people,
+// seldom, however often a peer tries; and which of them are refusals.
 //
 // Pure.  Knows nothing of transports or of where lines go.
 

@@ -1,5 +1,5 @@
-// How long a round waits for an edge, learnt from the edge itself (the design,
-// section 4), and for the first exchanges of a new one from the others.
+// The deadline of a round's wait for an edge, learnt from the edge itself, and
+// for the first exchanges of a new one from the others.
 //
 // Pure; knows nothing of clocks or edges.
 

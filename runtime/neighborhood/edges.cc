@@ -12,8 +12,8 @@
 namespace gossamer {
 namespace {
 
-// What the other end of a resting edge may still need is an acknowledgement,
-// or an answer if it learns of the view late.
+// The other end of a resting edge may still need an acknowledgement, or an
+// answer if it learns of the view late.
 constexpr absl::Duration kRestedFor = absl::Minutes(1);
 // A peer that breaks the protocol this often is closed: for a minute, then for
 // twice as long each time.  It may be started anew at the same address, without
@@ -310,7 +310,7 @@ void Edges::OnUp(PeerId peer, ConnectionId connection) {
   if (Entry* const entry = Find(peer); entry != nullptr) {
     entry->edge->ConnectionUp(connection);
     Send(*entry);
-    // What it is about ended with the connection before this one.
+    // The notice is about the connection before this one.
     std::string& why = entry->refusals.untold;
     if (!why.empty() && transport_->Send(peer, Channel::kNotice,
                                          {EncodeNotice(why), Payload()})) {

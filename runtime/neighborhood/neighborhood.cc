@@ -53,9 +53,9 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     const auto it = std::find_if(
         row.begin(), row.end(),
         [peer = peer](const RowEntry& r) { return r.peer == peer; });
-    // One that was given up and is to come back begins at a later round.
+    // An edge that was given up and is to come back begins at a later round.
     if (id < entry.edge->decided()) continue;
-    // All phases at once: one that takes this peer for a partner, by a view
+    // All phases at once: a peer that takes this one for a partner, by a view
     // that only one of them has, would wait for the second phase while this
     // peer waits, round about, for it.
     if (it == row.end()) {
@@ -196,8 +196,8 @@ RoundsSeen Neighborhood::LookAround() const {
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
-    // Where a new edge begins is ahead of everybody: a peer that is there, or
-    // where its overlap lets it go alone, waits for the others.
+    // A new edge begins ahead of everybody: a peer that is there, or where its
+    // overlap lets it go alone, waits for the others.
     const auto alone = static_cast<uint64_t>(options_.window);
     if (!entry.newcomer || round > entry.begins + alone) {
       seen.heard.push_back(round);

@@ -33,8 +33,8 @@ void Pacing::SetBusy(absl::Duration own, absl::Duration slowest) {
 
 // Were every correction late, mixing would act on what is rounds old, and on a
 // random schedule the fleet would diverge.  So a deadline that half of the
-// edges do not keep is the mistake, not the edges.  One that is learnt has the
-// rounds, too, behind which an exchange hides.
+// edges do not keep is the mistake, not the edges.  A deadline that is learnt
+// has the rounds, too, behind which an exchange hides.
 void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
   if (!has_deadlines()) return;
   possible_.reset();
@@ -69,7 +69,7 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
           .pays = pays && !LetsPass(pace, edge, id)};
 }
 
-// Where all wait for all, turns meet by themselves.
+// Turns meet by themselves where all wait for all.
 bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
   return has_deadlines() && !replays() && edge.HasRoom() &&
          edge.heard() <= id && !SeededBug("keep-turns") &&

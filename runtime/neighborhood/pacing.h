@@ -29,7 +29,7 @@
 
 namespace gossamer {
 
-// What the policies keep of one edge.
+// The state that the policies keep of one edge.
 struct EdgePace {
   // `upper`: of the end with the larger peer id.
   EdgePace(DeadlinePolicy policy, bool upper)

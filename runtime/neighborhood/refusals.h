@@ -1,4 +1,4 @@
-// What the two ends of an edge have refused of each other.
+// Refusals of the two ends of an edge, each of the other's frames.
 //
 // Pure; knows nothing of connections or of what was refused.
 

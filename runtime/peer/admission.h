@@ -51,7 +51,7 @@ class Admission {
   // incarnation begins, with the parameters that it has.
   Task<absl::Status> Rejoin();
   // The parameters are lost, not the process: another incarnation begins, as
-  // after a crash that lost the disk, with what members have.  Where that
+  // after a crash that lost the disk, with what members have.  If that
   // cannot be, the peer goes on and contributes nothing.
   Task<absl::Status> Recover();
 

@@ -19,7 +19,7 @@ namespace {
 // checkpoint; unsealed ones are left out (EDGE 6).
 constexpr uint64_t kMaxSealingRounds = 64;
 
-// Where a first view has a peer begin.
+// The round and the checkpoint at which a first view has a peer begin.
 struct Beginning {
   uint64_t resumed = 0;  // from the checkpoint of this round; 0: from none
   uint64_t round = 0;
@@ -173,8 +173,8 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     } else if (!found->list.ok() || found->list->empty()) {
       continue;
     }
-    // Sound, what is later may be: another peer could not read its own for a
-    // moment, or is not as far.
+    // A later checkpoint may be sound: another peer could not read its own for
+    // a moment, or is not as far.
     absl::StatusOr<uint64_t> aside = 0;
     co_await Compute(compute_,
                      [&] { aside = store_->SetAsideAfter(begun->round); });

@@ -1,10 +1,10 @@
-// What members keep in common beside x, and what mixing's corrections do to it:
-// duals, whose sum is zero, and tracked gradients, whose sum is that of the
-// gradients.
+// The part of the state that members keep in common beside x, and mixing moves
+// with it: duals, whose sum is zero, and tracked gradients, whose sum is that
+// of the gradients.
 //
 // Both ends of an edge have been given opposite parts of it, and what one loses
-// with a life the other must give back: else the sum of what is left pulls the
-// solution away for ever.  Knows nothing of views or rounds.
+// with an incarnation the other must give back: else the sum of what is left
+// pulls the solution away for ever.  Knows nothing of views or rounds.
 
 #ifndef GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_
 #define GOSSAMER_RUNTIME_PEER_COMMON_STATE_H_

@@ -38,7 +38,7 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   const uint64_t round = parts_.state->round();
   if (first && view.resume_round != 0) {
     if (common_.extent().size > 0) common_.Restored(saved);
-    // What was in flight at the checkpoint is due as it was then.
+    // Exchanges in flight at the checkpoint are due as they were then.
     const auto h = static_cast<uint64_t>(parts_.views->overlap());
     for (uint64_t r = round; r-- > 1 && r + h > round;) {
       rows_[r] = parts_.views->RowOf(r);
@@ -258,8 +258,8 @@ uint64_t GossipTrainer::NextRound() {
   return round_chooser_.Next(round, parts_.views->overlap(), seen);
 }
 
-// Where nobody waits for all: what had not come in time then is not complete in
-// a replay, either.
+// Nobody waits for all at the end: an exchange that had not come in time then
+// is not complete in a replay, either.
 bool GossipTrainer::CompleteAtEnd(ExchangeId limit) {
   if (parts_.decisions->replays() && !neighborhood_.CanComplete(limit)) {
     return false;

@@ -1,5 +1,5 @@
-// Where one participant of a run stands, from the wait for its first view to
-// its end: the states, the one table of transitions between them, and the
+// The life of one participant of a run, from the wait for its first view to its
+// end: the states, the one table of transitions between them, and the
 // reason for which its rounds ended.
 //
 // Pure.  Knows nothing of views, neighbours or time.

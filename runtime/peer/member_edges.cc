@@ -82,7 +82,7 @@ void MemberEdges::AddMembers(const View& newest) {
   const auto schedule = newest.MakeSchedule();
   if (!schedule.ok()) return;  // reported when the view is adopted
   ReportComingAndGoing(newest);
-  // What fails here fails again, and ends the run, when the view is adopted.
+  // A failure comes again, and ends the run, when the view is adopted.
   ConnectPartners(newest, **schedule, {}, /*newcomers=*/true).IgnoreError();
 }
 
@@ -154,8 +154,8 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
   return absl::OkStatus();
 }
 
-// What was under way with others ends as it would have, also with those that
-// are not there: a record has both messages of each exchange.
+// Exchanges under way with other peers end as they would have, also with those
+// that are not there: a record has both messages of each exchange.
 absl::Status MemberEdges::ConnectSaved(const View& view,
                                        const SavedEdges& saved) {
   std::map<PeerId, std::string> addresses;  // a peer that leaves still trains

@@ -13,7 +13,7 @@
 namespace gossamer {
 namespace {
 
-// What a stop that is committed gets when a peer's time to leave is over.
+// A stop that is committed has so long when a peer's time to leave is over.
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 }  // namespace
@@ -279,7 +279,7 @@ void Peer::Leave(absl::Time limit) {
   });
 }
 
-// What is under way is given up: nobody is waited for any longer.
+// Exchanges under way are given up: nobody is waited for any longer.
 void Peer::LeaveLate() {
   if (!lifecycle_.Apply(Lifecycle::Event::kTimeUp).ok()) return;
   reporter_.Report(

@@ -54,7 +54,7 @@ namespace gossamer {
 
 class Peer {
  public:
-  // What a peer is made of; all outlive it.
+  // All outlive the peer.
   struct Parts {
     EventLoop* loop = nullptr;
     ComputeEngine* compute = nullptr;

@@ -1,5 +1,5 @@
-// What a peer reports: events and metrics for its files, and what the topology
-// service learns of it with each round; and the tempo that both are told of.
+// The reports of a peer: events and metrics for its files, one of each round
+// for the topology service, and the tempo that both contain.
 //
 // Knows nothing of where lines go, or of what a round does.
 

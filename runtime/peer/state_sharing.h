@@ -78,7 +78,7 @@ class StateSharing {
   std::set<PeerId> served_;  // joiners
   Throttle unoffered_;
   uint64_t not_offered_ = 0;  // states that a peer asked for
-  // What the compute engine finishes after this has gone holds it weakly.
+  // Work that the compute engine finishes after this has gone holds it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -50,7 +50,8 @@ class StepRunner {
   Health* const health_;
   Reporter* const reporter_;
   const RngKey key_;
-  // What the compute engine posts after this has gone holds it weakly.
+  // A callback that the compute engine posts after this has gone holds it
+  // weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -39,7 +39,7 @@ class Trainer {
   // Members have parted before the step that comes.
   virtual bool Abandoned() const { return false; }
 
-  // The end of a run.  What is in flight and can be completed is; true once
+  // The end of a run.  Completes the exchanges in flight that can be; true once
   // nothing of this peer's rounds is left.
   virtual bool Drain() { return true; }
   // This peer takes part in nothing that comes.

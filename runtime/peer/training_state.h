@@ -1,5 +1,5 @@
-// What a peer trains: parameters, the generator's moving average, the
-// optimizer's and the game's own, and how far they are.
+// The state that a peer trains: parameters, the generator's moving average, the
+// optimizer's and the game's own, round and steps.
 //
 // The compute engine owns the parameters between BeginStep() and EndStep(), the
 // loop otherwise.  Knows nothing of edges, views or files.
