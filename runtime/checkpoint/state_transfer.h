@@ -98,7 +98,7 @@ class StateCollector {
         limit_(limit),
         check_(std::move(check)) {}
 
-  // Whom to get states from; who has given or failed stays so.
+  // Members to get states from; one that has given or failed stays so.
   void SetDonors(const std::vector<PeerId>& donors, absl::Time now);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
   // To be called a few times a second: asks again, and gives up a member that

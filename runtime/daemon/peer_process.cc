@@ -14,6 +14,7 @@
 #include "runtime/membership/grpc_topology_client.h"
 #include "runtime/membership/view_signature.h"
 #include "runtime/neighborhood/frame_limits.h"
+#include "runtime/transport/transport_factory.h"
 #include "topology/fleet/sketch.h"
 #include "topology/graph.h"
 
@@ -128,26 +129,25 @@ absl::Status PeerProcess::MakeGameFor(int shard) {
 }
 
 absl::Status PeerProcess::Listen() {
-  GrpcOptions grpc;
-  grpc.self = {id_};
-  grpc.run_id = options_.config.name();
-  grpc.listen_address = options_.listen;
-  grpc.allow_insecure_remote = options_.insecure;
-  grpc.certificates = options_.certificates;
-  grpc.lanes = static_cast<int>(options_.config.resources().connections());
-  // Random schedules and the complete graph know all others, of what the fleet
-  // may grow to; an old connection may outlast the one that replaces it.
-  const int others = std::min(
-      kMaxPeers, kMostGrowth * static_cast<int>(options_.config.peers()));
-  grpc.max_connections =
-      std::max(grpc.max_connections, 2 * others) * grpc.lanes;
   const FrameLimits limits =
       FrameLimitsOf(game_->layout().size(), options_.config.peers());
-  grpc.max_body_bytes = limits.body;
-  grpc.max_queued_bytes = limits.queued;
-  grpc.max_bytes_in_flight = limits.in_flight;
-  grpc.seed = boot_id_;
-  grpc.on_problem = [this](PeerId peer, const absl::Status& why) {
+  TransportOptions options;
+  options.self = {id_};
+  options.run_id = options_.config.name();
+  options.listen_address = options_.listen;
+  options.allow_insecure_remote = options_.insecure;
+  options.certificates = options_.certificates;
+  options.connections =
+      static_cast<int>(options_.config.resources().connections());
+  // Random schedules and the complete graph know all others, of what the fleet
+  // may grow to.
+  options.most_others = std::min(
+      kMaxPeers, kMostGrowth * static_cast<int>(options_.config.peers()));
+  options.max_body_bytes = limits.body;
+  options.max_queued_bytes = limits.queued;
+  options.max_bytes_in_flight = limits.in_flight;
+  options.seed = boot_id_;
+  options.on_problem = [this](PeerId peer, const absl::Status& why) {
     const bool member = membership_ && membership_->view().RankOf(peer);
     const std::string line = problems_.LineOf(peer, member, why, loop_.Now());
     if (!line.empty()) Log(line);
@@ -155,11 +155,11 @@ absl::Status PeerProcess::Listen() {
       NoteRefused("connection_refused", peer, why);
     }
   };
-  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> transport,
-                            GrpcTransport::Create(&loop_, std::move(grpc)));
-  WarnOfRoom(transport->room());
-  port_ = transport->port();
-  transport_ = std::move(transport);
+  GOSSAMER_ASSIGN_OR_RETURN(MadeTransport made,
+                            MakeTransport("grpc", &loop_, std::move(options)));
+  WarnOfRoom(made.room);
+  port_ = made.port;
+  transport_ = std::move(made.transport);
   return absl::OkStatus();
 }
 
@@ -208,7 +208,7 @@ TopologyClientOptions PeerProcess::Registration() const {
 }
 
 void PeerProcess::ListenToService() {
-  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->Observe(this, [this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     Tell("service_refused", std::string(why.message()));

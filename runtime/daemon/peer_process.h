@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "proto/run.pb.h"
 #include "runtime/base/real_loop.h"
 #include "runtime/base/task.h"
@@ -27,7 +27,7 @@
 #include "runtime/replay/decisions.h"
 #include "runtime/telemetry/counting_sink.h"
 #include "runtime/telemetry/jsonl_sink.h"
-#include "runtime/transport/grpc/grpc_transport.h"
+#include "runtime/transport/transport.h"
 #include "topology/fleet/event_tally.h"
 
 namespace gossamer {
@@ -125,7 +125,7 @@ class PeerProcess {
   absl::Status refused_;
   struct Refusals {
     uint64_t seen = 0;
-    Sparing told;
+    Throttle told;
   };
   std::map<std::pair<std::string_view, PeerId>, Refusals> refusals_;
   ConnectionProblems problems_;

@@ -1,11 +1,11 @@
 // Which neighbours do not answer: who to probe, who to ask, who to suspect.
 //
-// Whoever has been silent for a while is probed, then through others, too (Das,
-// Gupta and Motivala, "SWIM", 2002); who stays silent for the suspicion time is
-// suspected.  The time grows while this peer itself is late, for then the fault
-// may be its own (local health: Dadgar, Phillips and Currey, "Lifeguard",
-// 2018).  A suspicion is no verdict: the service counts those of several
-// neighbours.  Pure; knows nothing of clocks, transports or rounds.
+// A peer that has been silent for a while is probed, then through others, too
+// (Das, Gupta and Motivala, "SWIM", 2002); who stays silent for the suspicion
+// time is suspected.  The time grows while this peer itself is late, for then
+// the fault may be its own (local health: Dadgar, Phillips and Currey,
+// "Lifeguard", 2018).  A suspicion is no verdict: the service counts those of
+// several neighbours.  Pure; knows nothing of clocks, transports or rounds.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
@@ -26,7 +26,7 @@ class FailureDetector {
   explicit FailureDetector(absl::Duration suspect_after)
       : suspect_after_(suspect_after) {}
 
-  // Peers to watch; who is new counts as heard of now.
+  // Peers to watch; a new one counts as heard of now.
   void Watch(const std::set<PeerId>& peers, absl::Time now);
   void Heard(PeerId peer, absl::Time now);
 

@@ -76,17 +76,19 @@ class StaticFleet::Peer final : public Membership {
     fleet_->Advance();
   }
 
-  void SetOnChange(std::function<void()> on_change) override {
-    on_change_ = std::make_shared<std::function<void()>>(std::move(on_change));
+  void Observe(const void* owner, std::function<void()> on_change) override {
+    observers_->Set(owner, std::move(on_change));
     MutexLock lock(&fleet_->mu_);
-    fleet_->seats_[id_].on_change = on_change_;
+    fleet_->seats_[id_].observers = observers_;
   }
+  void RemoveObserver(const void* owner) override { observers_->Remove(owner); }
 
  private:
   StaticFleet* const fleet_;
   const PeerId id_;
   // Shared with posted notifications, which must not outlive this member.
-  std::shared_ptr<std::function<void()>> on_change_;
+  const std::shared_ptr<ChangeObservers> observers_ =
+      std::make_shared<ChangeObservers>();
 };
 
 StaticFleet::StaticFleet(View view, uint64_t stop_slack)
@@ -154,9 +156,8 @@ void StaticFleet::Advance() {
 void StaticFleet::NotifyAll() {
   for (const auto& [id, seat] : seats_) {
     if (seat.loop == nullptr) continue;
-    seat.loop->Post([weak = seat.on_change] {
-      const std::shared_ptr<std::function<void()>> on_change = weak.lock();
-      if (on_change && *on_change) (*on_change)();
+    seat.loop->Post([weak = seat.observers] {
+      if (const auto observers = weak.lock()) observers->Notify();
     });
   }
 }

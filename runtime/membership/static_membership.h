@@ -17,6 +17,7 @@
 #include "algorithms/base/ids.h"
 #include "algorithms/base/mutex.h"
 #include "runtime/base/event_loop.h"
+#include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
 
 namespace gossamer {
@@ -45,7 +46,7 @@ class StaticFleet {
   class Peer;
   struct Seat {
     EventLoop* loop = nullptr;  // null: left
-    std::weak_ptr<std::function<void()>> on_change;
+    std::weak_ptr<ChangeObservers> observers;
     PeerReport report;
     bool reported = false;
     uint64_t begun = 0;

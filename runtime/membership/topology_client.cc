@@ -79,10 +79,6 @@ void TopologyClient::Start() {
   Send();
 }
 
-void TopologyClient::SetOnChange(std::function<void()> on_change) {
-  on_change_ = std::move(on_change);
-}
-
 void TopologyClient::Rejoin(bool trained) {
   if (phase_ != Phase::kRegistered || !outside_) return;
   outside_ = false;
@@ -217,7 +213,7 @@ void TopologyClient::OnRegistered(const absl::Status& status,
                           kShortestInterval, kLongestInterval);
   phase_ = Phase::kRegistered;
   SendAt(loop_->Now());
-  if (on_change_) on_change_();
+  observers_.Notify();
 }
 
 void TopologyClient::SendHeartbeat() {
@@ -318,7 +314,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
       view_told_ = response.view();
     }
   }
-  if (on_change_) on_change_();
+  observers_.Notify();
 }
 
 absl::Duration TopologyClient::Interval() const {
@@ -368,7 +364,7 @@ void TopologyClient::Refused(const absl::Status& why) {
   refused_ = why;
   if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
-  if (on_change_) on_change_();
+  observers_.Notify();
 }
 
 }  // namespace gossamer

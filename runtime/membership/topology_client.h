@@ -21,6 +21,7 @@
 #include "algorithms/base/ids.h"
 #include "proto/topology.pb.h"
 #include "runtime/base/event_loop.h"
+#include "topology/fleet/change_observers.h"
 #include "topology/fleet/membership.h"
 
 namespace gossamer {
@@ -125,7 +126,10 @@ class TopologyClient final : public Membership {
   // round has the most trailing zero bits: peers whose heartbeats fall at
   // different moments then still send sketches of common rounds.
   void Report(const PeerReport& report) override;
-  void SetOnChange(std::function<void()> on_change) override;
+  void Observe(const void* owner, std::function<void()> on_change) override {
+    observers_.Set(owner, std::move(on_change));
+  }
+  void RemoveObserver(const void* owner) override { observers_.Remove(owner); }
 
  private:
   enum class Phase { kIdle, kRegistering, kRegistered, kEnded };
@@ -157,7 +161,7 @@ class TopologyClient final : public Membership {
   const std::unique_ptr<TopologyCalls> calls_;
   // What is posted to the loop holds it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::function<void()> on_change_;
+  ChangeObservers observers_;
   std::function<void(const absl::Status&)> on_refused_;
   absl::Status refused_;
   std::function<void(const absl::Status&)> on_service_;

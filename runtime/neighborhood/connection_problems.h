@@ -1,5 +1,5 @@
-// What comes of a transport's failed attempts to connect: a line for people,
-// seldom, however often somebody tries; and which of them are refusals.
+// Reports of a transport's failed attempts to connect: a line for people,
+// seldom, however often a peer tries; and which of them are refusals.
 //
 // Pure.  Knows nothing of transports or of where lines go.
 
@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
 #include "algorithms/base/plain_text.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 
 namespace gossamer {
 
@@ -26,12 +26,12 @@ class ConnectionProblems {
   // The line, or nothing if it is not to be told.
   std::string LineOf(PeerId peer, bool member, const absl::Status& why,
                      absl::Time now) {
-    const auto told = told_.try_emplace(member ? peer : PeerId{}, kApart).first;
-    const uint64_t times = told->second.Due(now);
-    if (times == 0) return "";
+    Throttle& told =
+        told_.try_emplace(member ? peer : PeerId{}, kApart).first->second;
+    if (told.Due(now) == 0) return "";
     return absl::StrCat("connection to peer ", peer.value, ": ",
-                        PlainText(why.message(), kMostOfAReason), " (", times,
-                        " so far)");
+                        PlainText(why.message(), kMostOfAReason), " (",
+                        told.seen(), " so far)");
   }
 
   // One end does not want the other, or cannot make out what it says; not one
@@ -45,7 +45,7 @@ class ConnectionProblems {
 
  private:
   static constexpr size_t kMostOfAReason = 1000;
-  std::map<PeerId, Seldom> told_;
+  std::map<PeerId, Throttle> told_;
 };
 
 }  // namespace gossamer

@@ -9,7 +9,7 @@
 namespace gossamer {
 namespace {
 
-// Who was away for longer is as good as new.
+// An end that was away for longer is as good as new.
 constexpr uint64_t kMostLate = 16;
 
 }  // namespace

@@ -42,8 +42,8 @@ class Damping final : public CorrectionObserver {
   // Of the last 16 rounds that had the edge in their row and are due, those at
   // whose end nothing was corrected.
   int missed() const { return std::popcount(missed_); }
-  // What to multiply the coefficient by, in (0, 1]; 1 as long as nothing is
-  // late.  `stable`: the step size that is safe at age 0 over the one in use;
+  // The factor of the coefficient, in (0, 1]; 1 as long as nothing is late.
+  // `stable`: the step size that is safe at age 0 over the one in use;
   // `overlap`: h.
   double Factor(double stable, int overlap) const;
 

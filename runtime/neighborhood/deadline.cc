@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kFirstExchanges = 8;
 constexpr size_t kHistory = 32;
-// Where more processes run than there are cores one waits for tens of
-// milliseconds now and then.
+// A process waits for tens of milliseconds now and then where more of them run
+// than there are cores.
 constexpr absl::Duration kLeast = absl::Milliseconds(50);
 constexpr int kTimesSlower = 4;
 constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);

@@ -1,113 +1,103 @@
-// A peer's edges and the transport under them, as the round loop sees them:
-// emit a row, see who has answered, apply what is due.
+// The neighbours of a peer as its rounds see them: emit a row, see who has
+// answered, apply what is due.
 //
-// Owns deadlines and what is late; knows nothing of gradients, schedules or
-// views.  Everything runs on the peer's loop.
+// Edges hold the edges and their frames, Pacing says how fast each goes.  Knows
+// nothing of gradients, schedules or views.  Everything runs on the peer's
+// loop.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_H_
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "algorithms/base/sparing.h"
 #include "algorithms/edge/edge.h"
 #include "runtime/base/event_loop.h"
-#include "runtime/neighborhood/damping.h"
-#include "runtime/neighborhood/deadline.h"
-#include "runtime/neighborhood/format_chooser.h"
+#include "runtime/neighborhood/edges.h"
 #include "runtime/neighborhood/neighborhood_options.h"
-#include "runtime/neighborhood/payload_turns.h"
-#include "runtime/neighborhood/refusals.h"
+#include "runtime/neighborhood/pacing.h"
 #include "runtime/neighborhood/round_chooser.h"
 #include "runtime/replay/decisions.h"
 #include "runtime/transport/transport.h"
-#include "topology/fleet/event_kind.h"
 
 namespace gossamer {
 
-class Neighborhood final : public TransportListener {
+class Neighborhood {
  public:
-  using FrameHandler = std::function<void(PeerId, Frame)>;
-  using EventHandler = std::function<void(
-      EventKind kind, const std::string& detail, uint64_t times)>;
+  using FrameHandler = Edges::FrameHandler;
+  using EventHandler = Edges::EventHandler;
+  using NewEdge = gossamer::NewEdge;
 
   // All outlive it; `x` is stable for life.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
                Transport* transport, std::span<float> x);
 
   // Called when something arrived or a connection changed.
-  void SetOnChange(std::function<void()> f) { on_change_ = std::move(f); }
-  void SetOnEvent(EventHandler f) { on_event_ = std::move(f); }
+  void SetOnChange(std::function<void()> f) {
+    edges_.SetOnChange(std::move(f));
+  }
+  void SetOnEvent(EventHandler f) { edges_.SetOnEvent(std::move(f)); }
   // Something of this peer has come.
-  void SetOnHeard(std::function<void(PeerId)> f) { on_heard_ = std::move(f); }
+  void SetOnHeard(std::function<void(PeerId)> f) {
+    edges_.SetOnHeard(std::move(f));
+  }
   // Frames of a channel other than kEdge.
   void SetOnFrame(Channel channel, FrameHandler f) {
-    on_frame_[channel] = std::move(f);
+    edges_.SetOnFrame(channel, std::move(f));
   }
   // A connection has come up.
-  void SetOnUp(std::function<void(PeerId)> f) { on_up_ = std::move(f); }
+  void SetOnUp(std::function<void(PeerId)> f) { edges_.SetOnUp(std::move(f)); }
+  // Observers of the corrections of an edge, from its first one on; asked once
+  // for each edge that is added.  Before any edge is.
+  void AddObservers(Edges::ObserverOf f) { edges_.AddObservers(std::move(f)); }
+  // Outlives this.  At a replay, what may be emitted and completed follows it
+  // instead of the clock.
+  void SetDecisions(Decisions* decisions);
 
-  struct NewEdge {
-    PeerId peer;
-    std::string address;
-    ExchangeId frontier = 1;           // it decides exchanges from here on
-    const SavedEdge* saved = nullptr;  // or goes on from this
-    std::shared_ptr<const Codec> codec = nullptr;
-    std::shared_ptr<const Codec> other_codec = nullptr;  // EdgeOptions::yields
-    // It may learn of the view later: not waited for until the two have met.
-    bool newcomer = false;
-    bool absent = false;  // no member: `saved` completes what it holds
-  };
   // Keeps an edge; one that is there stays as it is, rests no longer, and gets
   // the address.  kInvalidArgument if `saved` does not fit.
-  absl::Status Add(NewEdge edge);
-  bool Has(PeerId peer) const { return edges_.contains(peer); }
+  absl::Status Add(NewEdge edge) { return edges_.Add(std::move(edge)); }
+  bool Has(PeerId peer) const { return edges_.Find(peer) != nullptr; }
   std::set<PeerId> Peers() const;  // of all edges
   // Peers whose silence counts: of all edges but resting ones.
   std::set<PeerId> Watched() const;
   // Gives the edge up at once, with what is under way on it: the peer is gone.
-  void Drop(PeerId peer);
-  // Whom the newest view that is known has this peer mix with.  The others may
-  // have given their edges up and are waited for only while they are connected.
-  void SetPartners(const std::set<PeerId>& partners);
-  // Gives all edges up; those to come are of another life.
-  void BeginLife();
+  void Drop(PeerId peer) { edges_.Drop(peer); }
+  // The peers that the newest view that is known has this one mix with.  The
+  // others may have given their edges up and are waited for only while they are
+  // connected.
+  void SetPartners(const std::set<PeerId>& partners) {
+    edges_.SetPartners(partners);
+  }
+  // Gives all edges up; those to come are of another incarnation.
+  void BeginIncarnation() { edges_.BeginIncarnation(); }
   // The edge is in no row from `id` on.  It is waited for no longer, completes
   // what is under way, and is forgotten some time after.  `gone`: for good.
-  void Rest(PeerId peer, ExchangeId id, bool gone);
+  void Rest(PeerId peer, ExchangeId id, bool gone) {
+    edges_.Rest(peer, id, gone);
+  }
+
   // From here on, on all edges: h, and the step size that would be stable if
   // nothing were late over the one in use (damping.h).
   void SetOverlap(int h, double stable);
-
-  // Who is told of the corrections of an edge, from its first one on; asked
-  // once for each edge that is added.  Before any edge is.
-  void AddObservers(std::function<CorrectionObserver*(PeerId)> f) {
-    observers_of_.push_back(std::move(f));
+  // How long a round is without waiting: of this peer, for deadlines, and of
+  // the slowest, for the choice of formats.
+  void SetBusy(absl::Duration own, absl::Duration slowest) {
+    pacing_.SetBusy(own, slowest);
   }
 
-  // Outlives this.  At a replay, what may be emitted and completed follows it
-  // instead of the clock.
-  void SetDecisions(Decisions* decisions);
   // At a replay: the exchange can be emitted as it was, and what was complete
   // after the next boundary can be.
   bool CanEmit(std::span<const RowEntry> row, ExchangeId id) const;
   bool CanComplete(ExchangeId limit) const;
-
-  // How long a round is without waiting: of this peer, for deadlines, and of
-  // the slowest, for the choice of formats.
-  void SetBusy(absl::Duration own, absl::Duration slowest);
-
   // Decides exchange `id` on every edge: a payload on those in `row` if it may
   // be, a skip on the others.
   void Emit(std::span<const RowEntry> row, ExchangeId id, bool finite);
@@ -117,14 +107,19 @@ class Neighborhood final : public TransportListener {
   // by id; sends what is owed.
   void Complete(ExchangeId limit);
 
+  // Edges of `row` that are past their deadline of exchange `id` are overdue
+  // from now on, those that have heard it no longer.  `round`: how long one
+  // takes.
+  void UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
+                     absl::Duration round);
   // True if every edge of `row` that is waited for has heard exchange `id`.
   // One on which nothing of this end is outstanding is not: the other end may
-  // have begun anew beyond it.  An edge past its deadline is overdue, not
-  // waited for until it is in time, but a peer that hears nobody in its round
-  // waits out the first deadline: it would run far ahead of the others.
+  // have begun anew beyond it.  An overdue edge is not waited for until it is
+  // in time, but a peer that hears nobody in its round waits out the first
+  // deadline: it would run far ahead of the others.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
-               absl::Duration round);
-  // When Arrived() may change by itself.
+               absl::Duration round) const;
+  // When Arrived() may change by itself, after an UpdateOverdue().
   absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
                           absl::Duration round) const;
   // Every edge of `row` knows the other end, or is overdue.
@@ -138,111 +133,44 @@ class Neighborhood final : public TransportListener {
                               ExchangeId id) const;
 
   // A fleet cut: all ids below are decided here and the others are told.
-  void BeginRecord(ExchangeId cut);
-  bool Sealed() const;
+  void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
+  bool Sealed() const { return edges_.Sealed(); }
   // Sealed records by neighbour; unsealed ones are left out.
-  SavedEdges TakeRecords();
+  SavedEdges TakeRecords() { return edges_.TakeRecords(); }
   // Nothing of this peer is outstanding, nothing waits here; `resting`: on
   // edges that rest, too, which their other ends may have given up.
-  bool Settled(bool resting = true) const;
+  bool Settled(bool resting = true) const { return edges_.Settled(resting); }
   // Every edge that is not settled has a connection, to hear what is missing.
-  bool MaySettle() const;
+  bool MaySettle() const { return edges_.MaySettle(); }
   // Sends what is owed, where it can go out now.
-  void FlushAll();
+  void FlushAll() { edges_.FlushAll(); }
 
-  uint64_t corrections() const;
-  uint64_t skipped() const { return skipped_; }
-  uint64_t late() const { return late_; }
+  uint64_t corrections() const { return edges_.corrections(); }
+  uint64_t skipped() const { return pacing_.skipped(); }
+  uint64_t late() const { return pacing_.late(); }
   // Of all edges; nullopt without a clip radius; the longest D since the last.
-  std::optional<Clipping> TakeClipping();
+  std::optional<Clipping> TakeClipping() { return edges_.TakeClipping(); }
   // The longest that an exchange took, of those that ended since the last call.
-  absl::Duration TakeExchangeTime();
+  absl::Duration TakeExchangeTime() { return pacing_.TakeExchangeTime(); }
   const Edge* edge(PeerId peer) const;
-  bool Connected(PeerId peer) const;
+  bool Connected(PeerId peer) const { return edges_.Connected(peer); }
   void VisitEdges(absl::FunctionRef<void(const Edge&)> visit) const;
   Transport& transport() { return *transport_; }
 
-  void OnUp(PeerId peer, ConnectionId connection) override;
-  void OnFrame(PeerId peer, ConnectionId connection, Channel channel,
-               Frame frame) override;
-  void OnDown(PeerId peer, ConnectionId connection,
-              const absl::Status& why) override;
-
  private:
-  struct Entry {
-    std::unique_ptr<Damping> damping;  // the edge observes by these
-    std::unique_ptr<PayloadTurns> turns;
-    std::unique_ptr<Edge> edge;
-    std::shared_ptr<const Codec> codec, other_codec;
-    DeadlineEstimator deadline;
-    std::map<ExchangeId, absl::Time> emitted;  // and not heard
-    uint64_t begins = 0;                       // round of its first exchange
-    FormatChooser formats = {};                // of what this end receives
-    WireFormat told = WireFormat::kDenseF32;   // in an event
-    bool overdue = false, newcomer = false, resting = false, gone = false;
-    bool behind = false;   // not all that was due was complete
-    bool passing = false;  // no partner in the newest view that is known
-    absl::Time busy = absl::InfinitePast();  // of a resting one: last in use
-    std::string address = {};
-    Refusals refusals = {};
-    Sparing clipped = {}, left_out = {};  // corrections, in events
-    Repeated downs = {};                  // the same, of connections
-  };
-
-  // The entry of a row; null if the edge has been given up.
-  const Entry* Find(const RowEntry& r) const;
-  static bool Waits(const Entry& entry);
-  static bool Sealed(const Entry& entry);
-  void ForgetRested();
-  void ReopenClosed();
-  void Send(Entry& entry);
-  void Flush(Entry& entry);
-  void NoteArrivals(Entry& entry);
-  bool LetsPass(Entry& entry, ExchangeId id) const;
-  void TellLost(Entry& entry) const;
-  void TellClipped(Entry& entry) const;
-  void TellFormat(Entry& entry, ExchangeId id) const;
-  absl::Time DeadlineOf(const Entry& entry, ExchangeId id,
-                        absl::Duration round) const;
-  // In which at least half of the edges can answer; nullopt: not known yet.
-  std::optional<absl::Duration> PossibleDeadline() const;
+  static bool Waits(const Edges::Entry& entry);
+  // The edge has not heard `id`, and the round is held up by it.
+  static bool HoldsUp(const Edges::Entry& entry, ExchangeId id);
   // Of the edges of `row`, overdue ones included.
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;
-  void TakeOtherCodec(const Entry& entry);
-  void Refuse(Entry& entry, ConnectionId connection, const absl::Status& why);
-  void OnNotice(Entry& entry, const Frame& frame) const;
-  void Tell(EventKind kind, const std::string& detail,
-            uint64_t times = 1) const;
-  void Changed() const;
+  void PreparePacing();
 
   const NeighborhoodOptions options_;
-  EventLoop* const loop_;
   Transport* const transport_;
-  const std::span<float> x_;
-  const std::shared_ptr<SnapshotCache> cache_;
-  std::map<PeerId, Entry> edges_;
-  DeadlineEstimator arrivals_;  // of all edges, given up ones included
-  uint64_t epoch_ = 0;
-  // The last epoch of edges that were given up: another one to the same peer
-  // begins above it.
-  std::map<PeerId, uint64_t> last_epochs_;
-  // That are open, with what came last on the edge's channel before there was
-  // an edge: the other end's hello, which does not come again.
-  std::map<PeerId, std::map<ConnectionId, Payload>> connections_;
-  std::function<void()> on_change_;
-  std::function<void(PeerId)> on_heard_, on_up_;
-  EventHandler on_event_;
-  std::vector<std::function<CorrectionObserver*(PeerId)>> observers_of_;
-  std::map<Channel, FrameHandler> on_frame_;
-  int overlap_ = 1;
-  double stable_ = 1;
-  uint64_t boundary_ = 0, skipped_ = 0, late_ = 0, clipped_of_gone_ = 0;
-  absl::Duration exchange_time_, busy_, slowest_;
-  std::optional<absl::Duration> possible_;
-  Decisions unkept_;
-  Decisions* decisions_ = &unkept_;
-  ExchangeId passed_ = 0;  // below it, on edges of no row
+  EventLoop* const loop_;
+  Pacing pacing_;
+  Edges edges_;
 };
 
 }  // namespace gossamer

@@ -1,4 +1,4 @@
-// What a peer's neighbourhood is made with, and a row as it takes it.
+// The options of a peer's neighbourhood, and a row as it takes it.
 //
 // Plain values; knows nothing of edges.
 

@@ -6,7 +6,7 @@ namespace gossamer {
 
 void PayloadTurns::OnExchange(ExchangeId id, const EdgeMessage* mine,
                               const EdgeMessage* theirs) {
-  // What was under way when a turn went by tells of the turns before.
+  // An exchange under way when a turn went by tells of the turns before.
   if (id < since_) return;
   const bool met = mine != nullptr && theirs != nullptr;
   mine_ = !met && (mine_ || mine != nullptr);

@@ -1,4 +1,4 @@
-// What the two ends of an edge have refused of each other.
+// Refusals of the two ends of an edge, each of the other's frames.
 //
 // Pure; knows nothing of connections or of what was refused.
 
@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "algorithms/base/payload.h"
 #include "algorithms/base/plain_text.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 
 namespace gossamer {
 
@@ -26,7 +26,7 @@ struct Refusals {
   std::string untold = {};
   // By the other end, as it says.
   uint64_t heard = 0;
-  Sparing told = {};  // in events
+  Throttle told = {};  // in events
 };
 
 // The reason as the head of a frame of Channel::kNotice; and back, whatever the

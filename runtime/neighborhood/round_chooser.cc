@@ -53,7 +53,7 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
   leads_.push_back(furthest - next);
   if (leads_.size() <= kSteadyRounds) return std::nullopt;
   leads_.pop_front();
-  // Who gains runs away; who loses waits for this peer.
+  // A neighbour that gains runs away; one that loses waits for this peer.
   const auto [less, more] = std::minmax(leads_.front(), leads_.back());
   if (more - less > kJitter) return std::nullopt;
   return furthest + 1;
@@ -81,8 +81,8 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
                             const RoundsSeen& seen) {
   const uint64_t next = round + 1;
   if (seen.heard.empty()) return next;
-  // What the service says is up to two heartbeats old: the others' reports and
-  // its answer.  Meanwhile they went on, as this peer did.
+  // The service's word is up to two heartbeats old: the others' reports and its
+  // answer.  Meanwhile they went on, as this peer did.
   const uint64_t then = answered_[0] ? answered_[0]->round : round;
   const uint64_t since = round - std::min(round, then);
   const uint64_t believed = Believed(round, overlap, since, seen);

@@ -1,5 +1,5 @@
-// Which round a peer takes next: the one after, or its neighbours', if it was
-// left behind (PROTOCOL.md 11).
+// The choice of the round that a peer takes next: the one after, or its
+// neighbours', if it was left behind (PROTOCOL.md 11).
 //
 // Far behind, a peer would meet each payload of a faster one only when it gets
 // to that round, and the edge would starve.  Nobody may be dragged along by one
@@ -18,7 +18,7 @@
 
 namespace gossamer {
 
-// What a peer knows of the others at the end of a round.
+// Rounds of the others that a peer knows at the end of its own.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
   // Of these, by neighbours with whom some of the last rounds mixed nothing.

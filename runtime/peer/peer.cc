@@ -1,334 +1,298 @@
 #include "runtime/peer/peer.h"
 
 #include <algorithm>
-#include <string>
+#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
+#include "algorithms/base/throttle.h"
 #include "runtime/neighborhood/wrap_watch.h"
+#include "runtime/peer/centralized_trainer.h"
+#include "runtime/peer/common_state.h"
+#include "runtime/peer/gossip_trainer.h"
 
 namespace gossamer {
+namespace {
+
+// A stop that is committed has so long when a peer's time to leave is over.
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Create(PeerSpec spec, Parts parts) {
   GOSSAMER_RETURN_IF_ERROR(CheckPeerSpec(spec, *parts.step, *parts.codec));
   return std::unique_ptr<Peer>(new Peer(std::move(spec), std::move(parts)));
 }
 
+NeighborhoodOptions Peer::OptionsOf(const PeerSpec& spec, const Parts& parts) {
+  return {.self = spec.self,
+          .run_id = spec.run_id,
+          .epoch = spec.epoch,
+          .window = spec.overlap_steps == kAutoOverlap
+                        ? kMaxOverlap
+                        : std::max(1, spec.overlap_steps),
+          .layout = parts.game->layout().fingerprint(),
+          .deadline = spec.deadline,
+          .clip_radius = spec.clip_radius,
+          .summed = CommonState(parts.step->hooks()).extent(),
+          .largest = spec.largest_parameter};
+}
+
 Peer::Peer(PeerSpec spec, Parts parts)
     : spec_(std::move(spec)),
       parts_(std::move(parts)),
-      common_(parts_.step->hooks()),
       decisions_(parts_.decisions != nullptr ? *parts_.decisions : unkept_),
-      key_(RngKey(spec_.seed).Fold("step")),
       waiter_(parts_.loop),
-      neighborhood_({.self = spec_.self,
-                     .run_id = spec_.run_id,
-                     .epoch = spec_.epoch,
-                     .window = spec_.overlap_steps == kAutoOverlap
-                                   ? kMaxOverlap
-                                   : std::max(1, spec_.overlap_steps),
-                     .layout = parts_.game->layout().fingerprint(),
-                     .deadline = spec_.deadline,
-                     .clip_radius = spec_.clip_radius,
-                     .summed = common_.extent(),
-                     .largest = spec_.largest_parameter},
-                    parts_.loop, parts_.transport, parts_.game->parameters()),
-      all_reducer_(parts_.transport),
-      detector_(spec_.suspect_after),
-      donor_(SendStateFrames()),
-      prober_(parts_.loop, [this](PeerId peer, Frame frame) {
-        return parts_.transport->Send(peer, Channel::kProbe, std::move(frame));
-      }) {
+      state_(spec_, parts_.game, parts_.step, parts_.gradients.get()),
+      health_(spec_, &state_),
+      reporter_(parts_.loop, parts_.transport, parts_.membership, &state_,
+                parts_.metrics, parts_.sketch),
+      neighborhood_(OptionsOf(spec_, parts_), parts_.loop, parts_.transport,
+                    parts_.game->parameters()),
+      prober_(parts_.loop,
+              [this](PeerId peer, Frame frame) {
+                return parts_.transport->Send(peer, Channel::kProbe,
+                                              std::move(frame));
+              }),
+      sharing_(spec_,
+               {.loop = parts_.loop,
+                .compute = parts_.compute,
+                .transport = parts_.transport,
+                .membership = parts_.membership,
+                .waiter = &waiter_,
+                .state = &state_,
+                .health = &health_,
+                .reporter = &reporter_,
+                .in_fleet = [this] { return views_.in_fleet(); },
+                .has_edge =
+                    [this](PeerId peer) { return neighborhood_.Has(peer); }}),
+      measurer_(parts_.loop, parts_.transport, parts_.membership, &prober_,
+                [this](PeerId peer) {
+                  return spec_.centralized || neighborhood_.Has(peer) ||
+                         sharing_.serves(peer);
+                }),
+      watch_(spec_, parts_.loop, &prober_, parts_.membership, &reporter_,
+             {.watched = [this] { return neighborhood_.Watched(); },
+              .on_tick =
+                  [this] {
+                    reporter_.ReportUnauthenticated(/*last=*/false);
+                    sharing_.Tick();
+                    // What is owed to a peer whose queue was full goes out
+                    // though nothing else happens here: that peer may be
+                    // waiting for it.
+                    neighborhood_.FlushAll();
+                  }}),
+      edges_(spec_, {.transport = parts_.transport,
+                     .neighborhood = &neighborhood_,
+                     .decisions = &decisions_,
+                     .codec = parts_.codec,
+                     .lifecycle = &lifecycle_,
+                     .state = &state_,
+                     .reporter = &reporter_}),
+      views_(spec_, {.membership = parts_.membership,
+                     .decisions = &decisions_,
+                     .codec = parts_.codec.get(),
+                     .neighborhood = &neighborhood_,
+                     .state = &state_,
+                     .reporter = &reporter_,
+                     .drop_members =
+                         [this](const View& view) { edges_.DropMembers(view); },
+                     .connect =
+                         [this](bool first, const SavedEdges& saved) {
+                           return trainer_->OnView(first, saved);
+                         }}),
+      checkpointer_(spec_, parts_.compute, parts_.checkpoints, &neighborhood_,
+                    &state_, &reporter_),
+      evaluation_(spec_, parts_.compute, parts_.game->evaluator(), &state_,
+                  &reporter_),
+      runner_(spec_, parts_.loop, parts_.compute, parts_.step, &state_,
+              &health_, &reporter_),
+      stop_(spec_, parts_.loop, &waiter_, parts_.membership, &decisions_,
+            &lifecycle_, &state_, [this] { return trainer_->Abandoned(); }),
+      trainer_(MakeTrainer()),
+      admission_(spec_, {.loop = parts_.loop,
+                         .waiter = &waiter_,
+                         .membership = parts_.membership,
+                         .decisions = &decisions_,
+                         .lifecycle = &lifecycle_,
+                         .views = &views_,
+                         .state = &state_,
+                         .health = &health_,
+                         .checkpointer = &checkpointer_,
+                         .sharing = &sharing_,
+                         .reporter = &reporter_,
+                         .give_up_edges = [this] { ForgetIncarnation(); }}),
+      drain_(spec_, {.loop = parts_.loop,
+                     .waiter = &waiter_,
+                     .decisions = &decisions_,
+                     .neighborhood = &neighborhood_,
+                     .lifecycle = &lifecycle_,
+                     .state = &state_,
+                     .trainer = trainer_.get(),
+                     .reporter = &reporter_}),
+      rounds_(spec_, {.loop = parts_.loop,
+                      .membership = parts_.membership,
+                      .decisions = &decisions_,
+                      .neighborhood = &neighborhood_,
+                      .lifecycle = &lifecycle_,
+                      .state = &state_,
+                      .health = &health_,
+                      .views = &views_,
+                      .stop = &stop_,
+                      .trainer = trainer_.get(),
+                      .admission = &admission_,
+                      .evaluation = &evaluation_,
+                      .checkpointer = &checkpointer_,
+                      .drain = &drain_,
+                      .reporter = &reporter_}) {
   neighborhood_.SetDecisions(&decisions_);
-  if (common_.extent().size > 0) {
-    neighborhood_.AddObservers([this](PeerId) { return &common_; });
+  WatchWraps();
+  ListenToNeighborhood();
+  parts_.membership->Observe(this, [this] {
+    trainer_->OnAnswer();
+    OnMembership();
+    waiter_.Notify();
+  });
+}
+
+std::unique_ptr<Trainer> Peer::MakeTrainer() {
+  if (spec_.centralized) {
+    return std::make_unique<CentralizedTrainer>(
+        spec_, CentralizedTrainer::Parts{.loop = parts_.loop,
+                                         .waiter = &waiter_,
+                                         .transport = parts_.transport,
+                                         .decisions = &decisions_,
+                                         .views = &views_,
+                                         .lifecycle = &lifecycle_,
+                                         .state = &state_,
+                                         .health = &health_,
+                                         .runner = &runner_,
+                                         .stop = &stop_,
+                                         .reporter = &reporter_,
+                                         .game = parts_.game,
+                                         .step = parts_.step,
+                                         .gradients = parts_.gradients.get()});
   }
+  return std::make_unique<GossipTrainer>(
+      spec_,
+      GossipTrainer::Parts{.loop = parts_.loop,
+                           .waiter = &waiter_,
+                           .membership = parts_.membership,
+                           .decisions = &decisions_,
+                           .neighborhood = &neighborhood_,
+                           .views = &views_,
+                           .edges = &edges_,
+                           .watch = &watch_,
+                           .state = &state_,
+                           .health = &health_,
+                           .runner = &runner_,
+                           .stop = &stop_,
+                           .reporter = &reporter_,
+                           .step = parts_.step,
+                           .after_step = [this] { sharing_.OfferIfWanted(); }});
+}
+
+void Peer::WatchWraps() {
   std::shared_ptr<WrapWatch> wraps = WrapWatch::Create(
-      parts_.codec, parts_.game->layout(),
-      [this](const std::string& detail) { Tell("moniqua_wraps", detail); });
-  if (wraps != nullptr) {
-    neighborhood_.AddObservers([wraps](PeerId) { return wraps.get(); });
-  }
+      parts_.codec, parts_.game->layout(), [this](const std::string& detail) {
+        reporter_.Report("moniqua_wraps", detail);
+      });
+  if (wraps == nullptr) return;
+  neighborhood_.AddObservers([wraps](PeerId) { return wraps.get(); });
+}
+
+void Peer::ListenToNeighborhood() {
   neighborhood_.SetOnChange([this] { waiter_.Notify(); });
   neighborhood_.SetOnEvent(
       [this](EventKind kind, const std::string& detail, uint64_t times) {
-        Tell(kind, detail, times);
+        reporter_.Report(kind, detail, times);
       });
   neighborhood_.SetOnFrame(Channel::kProbe, [this](PeerId peer, Frame frame) {
     prober_.OnFrame(peer, frame);
   });
-  prober_.SetOnTold(
-      [this](PeerId peer) { detector_.HeardThroughOthers(peer); });
   neighborhood_.SetOnFrame(Channel::kState, [this](PeerId peer, Frame frame) {
-    const absl::Time now = parts_.loop->Now();
-    if (collector_) collector_->OnFrame(peer, frame, now);
-    donor_.OnFrame(peer, frame, now);
-    OfferState();
+    sharing_.OnFrame(peer, frame);
   });
-  neighborhood_.SetOnFrame(
-      Channel::kCollective,
-      [this, refused = Repeated()](PeerId peer, Frame frame) mutable {
-        const absl::Status status = all_reducer_.OnFrame(peer, frame);
-        if (status.ok()) return;
-        const uint64_t news = refused.Due(parts_.loop->Now());
-        if (news == 0) return;
-        Tell("collective_refused", std::string(status.message()), news);
-      });
-  neighborhood_.SetOnUp([this](PeerId peer) { all_reducer_.OnUp(peer); });
-  neighborhood_.SetOnHeard(
-      [this](PeerId peer) { detector_.Heard(peer, parts_.loop->Now()); });
-  parts_.membership->SetOnChange([this] {
-    round_chooser_.Answered(round_);
-    OnMembership();
-    waiter_.Notify();
-  });
-  const size_t generator =
-      parts_.game->layout().extent(Player::kGenerator).size;
-  if (spec_.ema > 0) {
-    const auto x = parts_.game->parameters().first(generator);
-    ema_.assign(x.begin(), x.end());
-  }
+  neighborhood_.SetOnFrame(Channel::kCollective, CollectiveFrames());
+  neighborhood_.SetOnUp([this](PeerId peer) { trainer_->OnUp(peer); });
+  neighborhood_.SetOnHeard([this](PeerId peer) { watch_.Heard(peer); });
+}
+
+Neighborhood::FrameHandler Peer::CollectiveFrames() {
+  return [this, refused = Throttle(Throttle::kApart)](PeerId peer,
+                                                      Frame frame) mutable {
+    const absl::Status status = trainer_->OnFrame(peer, frame);
+    if (status.ok()) return;
+    const uint64_t news = refused.Due(parts_.loop->Now());
+    if (news == 0) return;
+    reporter_.Report("collective_refused", std::string(status.message()), news);
+  };
 }
 
 Peer::~Peer() {
-  for (const EventLoop::TimerId timer : {watch_timer_, leave_timer_}) {
-    if (timer != EventLoop::TimerId{}) parts_.loop->Cancel(timer);
-  }
-  parts_.membership->SetOnChange(nullptr);
-}
-
-std::span<const float> Peer::generator() const {
-  if (!ema_.empty()) return ema_;
-  return parts_.game->parameters().first(
-      parts_.game->layout().extent(Player::kGenerator).size);
+  CancelLeave();
+  parts_.membership->RemoveObserver(this);
 }
 
 Task<absl::Status> Peer::Run() {
-  Task<absl::Status> join = Join();
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
-  while (round_ <= spec_.rounds && !stopped_ && !left_) {
-    GOSSAMER_CO_RETURN_IF_ERROR(AdoptView());
-    if (parts_.membership->outside()) {
-      Task<absl::Status> rejoin = Rejoin();
-      GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
-      if (stopped_ || left_) break;
-    }
-    parts_.membership->TookUpView();
-    Task<bool> stop = AtStop();
-    if (co_await stop.result()) {
-      stopped_ = true;
-      decisions_.TellStop(round_);
-      break;
-    }
-    left_ = Leaves();
-    if (left_) break;
-    parts_.membership->BeginRound(round_);
-    const absl::Time started = parts_.loop->Now();
-    Task<absl::Status> round = Round();
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
-    if (stopped_ || left_) break;
-    ++rounds_since_life_;
-    if (Sick()) {
-      Task<absl::Status> healed = Heal();
-      GOSSAMER_CO_RETURN_IF_ERROR(co_await healed.result());
-      if (rounds_since_life_ == 0) continue;
-    }
-    Task<bool> evaluated = Evaluate();
-    co_await evaluated.result();
-    Publish(started);
-    round_ = DecideNextRound();
-    BeginCheckpoint();
-    Task<bool> saved = SaveCheckpoint(/*now=*/false);
-    co_await saved.result();
-  }
-  Task<absl::Status> finish = Finish();
-  co_return co_await finish.result();
+  Task<absl::Status> rounds = rounds_.Run();
+  const absl::Status status = co_await rounds.result();
+  if (lifecycle_.state() == Lifecycle::State::kEnded) CancelLeave();
+  co_return status;
 }
 
-Task<absl::Status> Peer::Round() {
-  metrics_.seconds_computing = metrics_.seconds_waiting = 0;
+void Peer::OnMembership() {
+  measurer_.Update();
+  if (!views_.in_fleet() || spec_.centralized || decisions_.replays()) return;
+  sharing_.ServeJoiners();
+  if (parts_.membership->outside()) return DropEdges();
+  edges_.OnView(parts_.membership->view());
+}
+
+void Peer::DropEdges() {
+  for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
+}
+
+void Peer::ForgetIncarnation() {
+  neighborhood_.BeginIncarnation();
+  trainer_->Forget();
+  views_.Forget();
+  edges_.Forget();
+  watch_.Forget();
+}
+
+void Peer::Leave(absl::Time limit) {
+  if (lifecycle_.hurries() || leave_timer_ != EventLoop::TimerId{}) return;
   if (spec_.centralized) {
-    Task<absl::Status> round = CentralizedRound();
-    co_return co_await round.result();
+    parts_.membership->RequestStop();  // the others cannot go on without it
+  } else {
+    parts_.membership->RequestLeave();
   }
-  if (const auto overlap = decisions_.Overlap(round_)) {
-    GOSSAMER_CO_RETURN_IF_ERROR(AdoptOverlap(*overlap));
-  }
-  // A view with less overlap makes more due at once.
-  Task<absl::Status> due = CompleteDue(round_);
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
-  const std::vector<RowEntry>& row = rows_[round_] = RowOf(round_);
-  Task<bool> met = MeetRow(row, MakeExchangeId(round_));
-  co_await met.result();
-  if (overlap_ > 0) {
-    // The exchange of this round hides behind this round's step and those of
-    // the next h − 1.
-    const ExchangeId id = MakeExchangeId(round_);
-    Task<absl::Status> room =
-        Repeat([&] { return neighborhood_.CanEmit(row, id); });
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
-    neighborhood_.Emit(row, id, CheckSound());
-    Task<absl::Status> step = Step();
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
-    Task<absl::Status> wait = CompleteDue(round_ + 1);
-    co_return co_await wait.result();
-  }
-  for (const bool mix : {!spec_.step_then_mix, spec_.step_then_mix}) {
-    Task<absl::Status> half = mix ? Mix() : Step();
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await half.result());
-  }
-  rows_.erase(round_);
-  co_return absl::OkStatus();
-}
-
-// Completes what is due before `round` begins: the exchanges of max(1, h)
-// rounds ago and older, never a newer one, however early it came.
-Task<absl::Status> Peer::CompleteDue(uint64_t round) {
-  const auto h = static_cast<uint64_t>(std::max(1, overlap_));
-  while (!rows_.empty() && rows_.begin()->first + h <= round) {
-    const auto& [of, row] = *rows_.begin();
-    Task<absl::Status> wait = Await(row, MakeExchangeId(of));
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
-    rows_.erase(rows_.begin());
-  }
-  if (round <= h) co_return absl::OkStatus();
-  const ExchangeId limit = MakeExchangeId(round - h + 1);
-  Task<absl::Status> all =
-      Repeat([&] { return neighborhood_.CanComplete(limit); });
-  GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
-  neighborhood_.Complete(limit);
-  co_return absl::OkStatus();
-}
-
-// At a replay: waits until what was done can be done again.
-Task<absl::Status> Peer::Repeat(std::function<bool()> possible) {
-  if (!decisions_.replays()) co_return absl::OkStatus();
-  const bool can = co_await waiter_.Until(
-      possible, parts_.loop->Now() + spec_.liveness_limit);
-  if (can) co_return absl::OkStatus();
-  co_return absl::DeadlineExceededError(absl::StrCat(
-      "round ", round_, " does not go on as the log says within ",
-      absl::FormatDuration(spec_.liveness_limit),
-      " (mixing.liveness_limit): all peers must replay their logs of one run"));
-}
-
-// x ← W^t x, or the polynomial of W that Chebyshev found better: t exchanges
-// one after the other.
-Task<absl::Status> Peer::Mix() {
-  const std::vector<RowEntry>& row = rows_.at(round_);
-  std::vector<RowEntry> weighted = row;
-  for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
-    const ExchangeId id = MakeExchangeId(round_, static_cast<uint32_t>(phase));
-    const double omega = spec_.chebyshev ? omega_[phase] : 1;
-    for (size_t i = 0; i < row.size(); ++i) {
-      weighted[i].coefficient = static_cast<float>(omega * row[i].coefficient);
-    }
-    if (spec_.chebyshev) {
-      const std::span<const float> x = parts_.game->parameters();
-      before_.assign(x.begin(), x.end());
-    }
-    Task<absl::Status> room =
-        Repeat([&] { return neighborhood_.CanEmit(row, id); });
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
-    neighborhood_.Emit(weighted, id, CheckSound());
-    Task<absl::Status> wait = Await(row, id);
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
-    Task<absl::Status> all =
-        Repeat([&] { return neighborhood_.CanComplete(id + 1); });
-    GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
-    neighborhood_.Complete(id + 1);
-    if (spec_.chebyshev) Accelerate(omega);
-  }
-  co_return absl::OkStatus();
-}
-
-// x += (ω − 1)·(what the phase before moved it).  Both ends of an edge move by
-// opposite corrections, so the mean stays where it is.
-void Peer::Accelerate(double omega) {
-  const std::span<float> x = parts_.game->parameters();
-  const Kernels& kernels = HostKernels();
-  if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
-  moved_.assign(x.begin(), x.end());
-  kernels.axpy(-1.0f, before_, moved_);
-}
-
-// `row` stays as it is meanwhile.
-Task<absl::Status> Peer::Await(std::span<const RowEntry> row, ExchangeId id) {
-  if (decisions_.replays()) co_return absl::OkStatus();
-  const absl::Time started = parts_.loop->Now();
-  const bool arrived = co_await waiter_.Until(
-      [=, this] {
-        return neighborhood_.Arrived(row, id, round_length_) || EndedBehind() ||
-               asked_in_vain_;
-      },
-      started + spec_.liveness_limit,
-      [=, this] { return neighborhood_.NextDeadline(row, id, round_length_); });
-  metrics_.seconds_waiting +=
-      absl::ToDoubleSeconds(parts_.loop->Now() - started);
-  if (arrived) co_return absl::OkStatus();
-  const std::vector<PeerId> missing = neighborhood_.Missing(row, id);
-  co_return absl::DeadlineExceededError(absl::StrCat(
-      "round ", RoundOf(id), ": no word from peer ",
-      absl::StrJoin(
-          missing, ", ",
-          [](std::string* out, PeerId p) { absl::StrAppend(out, p.value); }),
-      " for ", absl::FormatDuration(spec_.liveness_limit),
-      " (mixing.liveness_limit); look at that peer's log, or set "
-      "mixing.deadline to go on without slow peers"));
-}
-
-Pending<bool> Peer::Compute(std::function<void()> work) {
-  Pending<bool> done;
-  parts_.compute->Run(std::move(work), [done]() mutable { done.Set(true); });
-  return done;
-}
-
-Task<absl::Status> Peer::Step() {
-  const absl::Time started = parts_.loop->Now();
-  stepping_ = true;
-  common_.BeginStep();
-  co_await Compute([this] {
-    LocalSteps();
-    UpdateAverage();
-  });
-  stepping_ = false;
-  common_.EndStep();
-  OfferState();
-  metrics_.seconds_computing +=
-      absl::ToDoubleSeconds(parts_.loop->Now() - started);
-  co_return absl::OkStatus();
-}
-
-// On the compute engine.
-void Peer::LocalSteps() {
-  for (int i = 0; i < spec_.steps_per_round; ++i) {
-    losses_ = parts_.step->Run(
-        steps_, round_, key_.Fold(static_cast<uint64_t>(rank_)).Fold(steps_));
-    ++steps_;
-    NoteStep(losses_);
-  }
-}
-
-void Peer::NoteStep(const absl::StatusOr<Losses>& losses) {
-  steps_skipped_ = losses.ok() ? 0 : steps_skipped_ + 1;
-  if (losses.ok()) {
-    metrics_.generator_loss = losses->generator;
-    metrics_.discriminator_loss = losses->discriminator;
-    return;
-  }
-  parts_.loop->Post([this, alive = std::weak_ptr<bool>(alive_),
-                     why = std::string(losses.status().message())] {
-    if (!alive.expired()) Tell("step_skipped", why);
+  // A stop that nobody has committed may never be: the service may be gone.
+  leave_timer_ = parts_.loop->RunAt(limit, [this, limit] {
+    leave_timer_ = {};
+    if (!parts_.membership->stop().committed) return LeaveLate();
+    leave_timer_ = parts_.loop->RunAt(limit + kStopGrace, [this] {
+      leave_timer_ = {};
+      LeaveLate();
+    });
   });
 }
 
-void Peer::UpdateAverage() {
-  if (ema_.empty()) return;
-  HostKernels().ema(static_cast<float>(1 - spec_.ema),
-                    parts_.game->parameters().first(ema_.size()), ema_);
+// Exchanges under way are given up: nobody is waited for any longer.
+void Peer::LeaveLate() {
+  if (!lifecycle_.Apply(Lifecycle::Event::kTimeUp).ok()) return;
+  reporter_.Report(
+      "left_late",
+      "the fleet did not let this peer go in time; it goes without an answer "
+      "to what is under way");
+  DropEdges();
+  waiter_.Notify();
+}
+
+void Peer::CancelLeave() {
+  if (leave_timer_ != EventLoop::TimerId{}) parts_.loop->Cancel(leave_timer_);
+  leave_timer_ = {};
 }
 
 }  // namespace gossamer

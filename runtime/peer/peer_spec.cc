@@ -5,7 +5,7 @@
 
 namespace gossamer {
 
-// Numbers, then what of the parts does not go together.
+// Numbers first, then parts that do not go together.
 absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
                            const Codec& codec) {
   if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {

@@ -1,4 +1,4 @@
-// What one peer is told of its run, and which of it cannot be.
+// The specification of one peer's run, and the check of it.
 //
 // Plain values; knows nothing of configuration files (compose.h).
 
@@ -21,7 +21,7 @@ namespace gossamer {
 struct PeerSpec {
   PeerId self;
   std::string run_id;
-  uint64_t epoch = 0;  // of this life, MakeEpoch
+  uint64_t epoch = 0;  // of this incarnation, MakeEpoch
   uint64_t seed = 1;
   uint64_t rounds = 1000;
   // Exact means over all peers, by all-reduce, instead of gossip: of the
@@ -42,13 +42,13 @@ struct PeerSpec {
   // Fewest others that everybody must mix with (FewestPartners): a first view
   // with fewer is refused.
   int min_partners = 0;
-  // A peer with a parameter beyond this is sick, as if it were not finite.
+  // A peer with a parameter beyond this has diverged, as if it were not finite.
   float largest_parameter = std::numeric_limits<float>::max();
   // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
   uint64_t replica_memory = 0;
   DeadlinePolicy deadline;
   absl::Duration liveness_limit = absl::Minutes(10);
-  // A neighbour that says nothing for so long is suspected.
+  // A neighbour that is silent for so long is suspected.
   absl::Duration suspect_after = absl::Seconds(2);
   int steps_per_round = 1;
   double ema = 0;  // decay of the generator's moving average; 0: none

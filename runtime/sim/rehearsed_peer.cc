@@ -133,7 +133,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   client.configuration_hash = ConfigurationHash(config);
   client_ = std::make_unique<TopologyClient>(
       std::move(client), &loop_, service.Connect(&loop_, &immortal_));
-  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->Observe(this, [this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     waiter_.Notify();

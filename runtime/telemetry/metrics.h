@@ -51,7 +51,7 @@ struct Event {
   uint64_t round = 0;
   EventKind kind;
   std::string detail;  // one line for people
-  // For how often it happened this line stands (sparing.h).
+  // For how often it happened this line stands (throttle.h).
   uint64_t times = 1;
 };
 

@@ -24,7 +24,7 @@ constexpr uint64_t kConfiguration = 1;
 // Leaving waits for a view that all can hear of before it begins.
 constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
 constexpr int kRoundsToLeave = 100;
-// Of a life; as many as a peer bears in a row (Peer::Heal).
+// Of a life; as many as a peer bears in a row (Health::kMostInARow).
 constexpr int kMostSpoils = 3;
 constexpr float kLargestParameter = 1e6f;
 
@@ -193,7 +193,7 @@ Task<absl::Status> SimLife::Register() {
   }
   client_ = std::make_unique<TopologyClient>(
       std::move(o), &loop_, world_.service.Connect(&loop_, &crash_));
-  client_->SetOnChange([this] { waiter_.Notify(); });
+  client_->Observe(this, [this] { waiter_.Notify(); });
   client_->SetOnRefused([this](const absl::Status& why) {
     refused_ = why;
     missed_end_ =

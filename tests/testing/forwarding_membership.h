@@ -36,8 +36,11 @@ class ForwardingMembership : public Membership {
   }
   void RequestStop() override { fleet_->RequestStop(); }
   void Report(const PeerReport& report) override { fleet_->Report(report); }
-  void SetOnChange(std::function<void()> f) override {
-    fleet_->SetOnChange(std::move(f));
+  void Observe(const void* owner, std::function<void()> f) override {
+    fleet_->Observe(owner, std::move(f));
+  }
+  void RemoveObserver(const void* owner) override {
+    fleet_->RemoveObserver(owner);
   }
 
  private:

@@ -125,8 +125,10 @@ class Membership {
                             std::optional<LinkMeasurement> measured) {}
   // Kept and sent with the next heartbeat; cheap.
   virtual void Report(const PeerReport& report) = 0;
-  // Called on the loop whenever something above may have changed.
-  virtual void SetOnChange(std::function<void()> on_change) = 0;
+  // Called on the loop whenever something above may have changed, until its
+  // owner removes it.
+  virtual void Observe(const void* owner, std::function<void()> on_change) = 0;
+  virtual void RemoveObserver(const void* owner) = 0;
 };
 
 }  // namespace gossamer

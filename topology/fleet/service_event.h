@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "topology/fleet/event_kind.h"
 
 namespace gossamer {
@@ -94,16 +94,17 @@ class ServiceEvents {
   // What somebody may repeat as often as he likes: a line in ten seconds.
   void TellSeldom(ServiceEvent event, absl::Time now, std::string_view what) {
     ++counts_[event.index()];
-    if (const uint64_t times = seldom_[event.index()].Due(now); times > 0) {
-      Log(event, absl::StrCat(std::string(what), " (", times, " so far)"));
-    }
+    Throttle& throttle = by_time_[event.index()];
+    if (throttle.Due(now) == 0) return;
+    Log(event,
+        absl::StrCat(std::string(what), " (", throttle.seen(), " so far)"));
   }
   // What is counted elsewhere, `times` by now: a line at the first, the tenth,
   // the hundredth.
   void TellSparingly(ServiceEvent event, uint64_t times,
                      std::string_view what) {
     counts_[event.index()] = times;
-    if (sparing_[event.index()].Due(times) == 0) return;
+    if (by_count_[event.index()].Due(times) == 0) return;
     Log(event, absl::StrCat(times, " ", std::string(what)));
   }
 
@@ -118,17 +119,14 @@ class ServiceEvents {
 
  private:
   static constexpr size_t kEvents = std::size(kServiceEvents);
-  struct OncePerTenSeconds : Seldom {
-    OncePerTenSeconds() : Seldom(absl::Seconds(10)) {}
-  };
   void Log(ServiceEvent event, std::string_view what) {
     log_(absl::StrCat(std::string(event.name()), ": ", std::string(what)));
   }
 
   const std::function<void(const std::string&)> log_;
   std::array<uint64_t, kEvents> counts_ = {};
-  std::array<OncePerTenSeconds, kEvents> seldom_;
-  std::array<Sparing, kEvents> sparing_;
+  std::array<Throttle, kEvents> by_time_;
+  std::array<Throttle, kEvents> by_count_;
 };
 
 }  // namespace gossamer

@@ -30,9 +30,9 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
   std::erase_if(noted_, [this](const auto& noted) {
     return roster_.Find(noted.first) == nullptr;
   });
-  Seldom& noted =
-      noted_.try_emplace(heartbeat.peer_id, absl::Seconds(10)).first->second;
-  if (const uint64_t times = noted.Due(now); times > 0) {
+  Throttle& noted = noted_[heartbeat.peer_id];
+  if (noted.Due(now) > 0) {
+    const uint64_t times = noted.seen();
     notes_.Add(absl::StrFormat(
         "%s %s not answer peer %d%s", PeersText(fresh),
         fresh.size() == 1 ? "does" : "do", heartbeat.peer_id.value,

@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "topology/fleet/fleet_notes.h"
 #include "topology/fleet/roster.h"
 #include "topology/mixing_schedule.h"
@@ -45,7 +45,7 @@ class Suspicion {
   Roster& roster_;
   const View& view_;
   FleetNotes& notes_;
-  std::map<PeerId, Seldom> noted_;  // by the peer that suspects
+  std::map<PeerId, Throttle> noted_;  // by the peer that suspects
   // Of the view of that generation and epoch.
   mutable std::unique_ptr<MixingSchedule> schedule_;
   mutable std::pair<uint64_t, uint64_t> schedule_of_;

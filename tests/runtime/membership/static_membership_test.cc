@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/sim/virtual_loop.h"
@@ -45,7 +46,7 @@ TEST(StaticMembershipTest, StopsWhenAllHaveAcknowledged) {
   const auto one = fleet.Join({1}, &loop);
   const auto two = fleet.Join({2}, &loop);
   int changes = 0;
-  one->SetOnChange([&changes] { ++changes; });
+  one->Observe(&changes, [&changes] { ++changes; });
   two->Report(AtRound(10));
   one->RequestStop();
   EXPECT_EQ(one->stop().round, 15);
@@ -58,6 +59,28 @@ TEST(StaticMembershipTest, StopsWhenAllHaveAcknowledged) {
   EXPECT_TRUE(two->stop().committed);
   loop.Run();
   EXPECT_EQ(changes, 2);
+}
+
+TEST(StaticMembershipTest, EveryObserverIsToldUntilItsOwnerRemovesIt) {
+  VirtualLoop loop;
+  StaticFleet fleet(ViewOf(2), 5);
+  const auto one = fleet.Join({1}, &loop);
+  std::string told;
+  const int first = 0, second = 0;
+  one->Observe(&first, [&told] { told += "a"; });
+  one->Observe(&second, [&told] { told += "b"; });
+  one->RequestStop();
+  loop.Run();
+  EXPECT_EQ(told, "ab");
+  one->Observe(&first, [&] {
+    told += "c";
+    one->RemoveObserver(&second);
+  });
+  one->AcknowledgeStop(one->stop().round);
+  fleet.Join({2}, &loop)->AcknowledgeStop(one->stop().round);
+  loop.Run();
+  EXPECT_EQ(told.substr(0, 3), "abc");
+  EXPECT_EQ(told.find('b', 2), std::string::npos);
 }
 
 TEST(StaticMembershipTest, WhoeverHasBegunTheProposedRoundGetsALaterOne) {
@@ -82,7 +105,7 @@ TEST(StaticMembershipTest, WhoHasLeftIsNotWaitedForNorNotified) {
   auto one = fleet.Join({1}, &loop);
   const auto two = fleet.Join({2}, &loop);
   bool called = false;
-  one->SetOnChange([&called] { called = true; });
+  one->Observe(&called, [&called] { called = true; });
   two->RequestStop();
   two->AcknowledgeStop(two->stop().round);
   EXPECT_FALSE(two->stop().committed);

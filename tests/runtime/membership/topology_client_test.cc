@@ -87,7 +87,7 @@ class Peer {
     options.checkpoint_rounds = std::move(checkpoint_rounds);
     client_ = std::make_unique<TopologyClient>(
         options, &loop_, MakeGrpcTopologyCalls(service, &loop_));
-    client_->SetOnChange([this] { Copy(); });
+    client_->Observe(this, [this] { Copy(); });
     client_->SetOnRefused([this](const absl::Status& s) {
       MutexLock lock(&mu_);
       refused_ = s;

@@ -91,9 +91,9 @@ class ClinicMembership final : public ForwardingMembership {
     clinic_->view.from_round = clinic_->furthest + 3;
     clinic_->Tell();
   }
-  void SetOnChange(std::function<void()> f) override {
-    if (f != nullptr) clinic_->tell.push_back(f);
-    ForwardingMembership::SetOnChange(std::move(f));
+  void Observe(const void* owner, std::function<void()> f) override {
+    clinic_->tell.push_back(f);
+    ForwardingMembership::Observe(owner, std::move(f));
   }
 
  private:

@@ -44,9 +44,9 @@ class RegroupedFleet final : public ForwardingMembership {
   const View& view() const override {
     return next_->known[rank_] ? next_->view : ForwardingMembership::view();
   }
-  void SetOnChange(std::function<void()> f) override {
-    if (f != nullptr) next_->tell[rank_] = f;
-    ForwardingMembership::SetOnChange(std::move(f));
+  void Observe(const void* owner, std::function<void()> f) override {
+    next_->tell[rank_] = f;
+    ForwardingMembership::Observe(owner, std::move(f));
   }
 
  private:

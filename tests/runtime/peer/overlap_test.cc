@@ -103,8 +103,8 @@ class ChangingOverlap final : public ForwardingMembership {
       view_.overlap_steps = overlap;
     }
   }
-  void SetOnChange(std::function<void()> f) override {
-    ForwardingMembership::SetOnChange([this, f = std::move(f)] {
+  void Observe(const void* owner, std::function<void()> f) override {
+    ForwardingMembership::Observe(owner, [this, f = std::move(f)] {
       if (view_.epoch == 0) view_ = ForwardingMembership::view();
       f();
     });

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/base/rng.h"
-#include "algorithms/base/sparing.h"
+#include "algorithms/base/throttle.h"
 #include "nlohmann/json.hpp"
 #include "runtime/telemetry/curves.h"
 #include "runtime/telemetry/elapsed.h"
@@ -182,8 +182,8 @@ TEST(EventKinds, StandInTheReadmeAsTheyAre) {
       << rows;
 }
 
-TEST(Sparing, TellsAtTheFirstTheTenthTheHundredth) {
-  Sparing told;
+TEST(Throttle, ByCountReportsTheFirstTheTenthTheHundredth) {
+  Throttle told;
   std::vector<std::pair<uint64_t, uint64_t>> lines;
   for (uint64_t seen = 0; seen <= 250; ++seen) {
     if (const uint64_t news = told.Due(seen)) lines.emplace_back(seen, news);
@@ -196,13 +196,14 @@ TEST(Sparing, TellsAtTheFirstTheTenthTheHundredth) {
   EXPECT_EQ(told.Due(5000), 4750u);
 }
 
-TEST(Seldom, TellsOnceInAWhileHowOftenItWas) {
-  Seldom told(absl::Seconds(10));
+TEST(Throttle, ByTimeReportsOnceInAWhile) {
+  Throttle told(absl::Seconds(10));
   absl::Time now = absl::UnixEpoch();
   EXPECT_EQ(told.Due(now), 1u);
   for (int i = 0; i < 100; ++i)
     EXPECT_EQ(told.Due(now += absl::Seconds(0.1)), 0u);
-  EXPECT_EQ(told.Due(now + absl::Seconds(1)), 102u);
+  EXPECT_EQ(told.Due(now + absl::Seconds(1)), 101u);
+  EXPECT_EQ(told.seen(), 102u);
 }
 
 TEST(MetricsLog, ClippingIsThereIfThereIsAny) {

@@ -1,0 +1,53 @@
+// When to report what happens again and again, so that nobody who repeats it
+// fills a disk: at the first, the tenth, the hundredth time and so on, or once
+// in a while.
+//
+// Pure; knows nothing of what happens.
+
+#ifndef GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_
+#define GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace gossamer {
+
+// One object is asked by count or by time, never by both.
+class Throttle {
+ public:
+  // What others can bring about as fast as they like is reported once in so
+  // long at most.
+  static constexpr absl::Duration kApart = absl::Seconds(10);
+
+  // `apart`: between two reports, where it is asked by time.
+  explicit Throttle(absl::Duration apart) : apart_(apart) {}
+  Throttle() : Throttle(kApart) {}
+
+  // It has happened `seen` times by now.  How many of them to report, those
+  // since the last report; 0: not now.
+  uint64_t Due(uint64_t seen) { return seen < 10 * reported_ ? 0 : Rest(seen); }
+  // All that has not been reported, however little.
+  uint64_t Rest(uint64_t seen) { return seen - std::exchange(reported_, seen); }
+
+  // It happens at `now`.  The same.
+  uint64_t Due(absl::Time now) {
+    ++seen_;
+    if (now - last_ <= apart_) return 0;
+    last_ = now;
+    return Rest(seen_);
+  }
+  // How often it has happened so far, where it is asked by time.
+  uint64_t seen() const { return seen_; }
+
+ private:
+  absl::Duration apart_;
+  uint64_t seen_ = 0;
+  uint64_t reported_ = 0;
+  absl::Time last_ = absl::InfinitePast();
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_

@@ -1,0 +1,472 @@
+#include "runtime/neighborhood/edges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+// The other end of a resting edge may still need an acknowledgement, or an
+// answer if it learns of the view late.
+constexpr absl::Duration kRestedFor = absl::Minutes(1);
+// A peer that breaks the protocol this often is closed: for a minute, then for
+// twice as long each time.  It may be started anew at the same address, without
+// a view that says so.
+constexpr int kMaxViolations = 5;
+constexpr absl::Duration kLeastClosed = absl::Minutes(1);
+constexpr absl::Duration kMostClosed = absl::Hours(1);
+
+EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
+  EdgeOptions o;
+  o.self = options.self;
+  o.other = other;
+  o.run_id = options.run_id;
+  o.window = options.window;
+  o.layout = options.layout;
+  o.clip_radius = options.clip_radius;
+  o.summed = options.summed;
+  o.largest = options.largest;
+  return o;
+}
+
+}  // namespace
+
+Edges::Edges(const NeighborhoodOptions& options, EventLoop* loop,
+             Transport* transport, std::span<float> x, Pacing* pacing)
+    : options_(options),
+      loop_(loop),
+      transport_(transport),
+      x_(x),
+      pacing_(pacing),
+      cache_(std::make_shared<SnapshotCache>()),
+      epoch_(options_.epoch) {
+  transport_->SetListener(this);
+}
+
+const Edges::Entry* Edges::Find(PeerId peer) const {
+  const auto it = entries_.find(peer);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+Edges::Entry* Edges::Find(PeerId peer) {
+  const auto it = entries_.find(peer);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+bool Edges::Connected(PeerId peer) const {
+  const auto open = connections_.find(peer);
+  return open != connections_.end() && !open->second.empty();
+}
+
+absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
+  const PeerId peer = added.peer;
+  EdgeOptions o = EdgeOptionsOf(options_, peer);
+  o.epoch = epoch_;
+  if (const auto last = last_epochs_.find(peer); last != last_epochs_.end()) {
+    o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
+  }
+  o.frontier = added.frontier;
+  o.yields = added.other_codec != nullptr;
+  std::unique_ptr<Edge> edge;
+  if (added.saved != nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(edge, Edge::Resume(std::move(o), added.codec, x_,
+                                                 cache_, *added.saved));
+  } else {
+    edge = std::make_unique<Edge>(std::move(o), added.codec, x_, cache_);
+  }
+  // In no row of a round that is under way: its later phases may wait for a
+  // peer that waits for the first of this one.
+  edge->Pass(passed_);
+  edge->set_overlap(overlap_);
+  edge->set_insist(pacing_->replays());
+  for (const auto& of : observers_of_) edge->add_observer(of(peer));
+  return edge;
+}
+
+absl::Status Edges::Add(NewEdge added) {
+  const PeerId peer = added.peer;
+  Entry* const there = Find(peer);
+  if (there != nullptr && there->edge->ended()) {
+    Drop(peer);
+  } else if (there != nullptr) {
+    there->resting = there->gone = false;
+    there->refusals = {};  // it may be another incarnation
+    there->address = added.address;
+    transport_->Connect(peer, added.address);
+    return absl::OkStatus();
+  }
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Edge> edge, MakeEdge(added));
+  EdgePace pace = pacing_->MakePace(/*upper=*/peer < options_.self);
+  edge->add_observer(pace.damping.get());
+  edge->add_observer(pace.turns.get());
+  Entry& kept =
+      entries_
+          .emplace(peer, Entry{.pace = std::move(pace),
+                               .edge = std::move(edge),
+                               .codec = std::move(added.codec),
+                               .other_codec = std::move(added.other_codec),
+                               .address = added.address,
+                               .begins = RoundOf(added.frontier),
+                               .newcomer = added.newcomer})
+          .first->second;
+  if (!added.absent) transport_->Connect(peer, added.address);
+  TakeConnections(kept);
+  return absl::OkStatus();
+}
+
+// A connection whose hello is refused ends.
+void Edges::TakeConnections(Entry& entry) {
+  const PeerId peer = entry.edge->other();
+  const std::map<ConnectionId, Payload> open = connections_[peer];
+  for (const auto& [connection, hello] : open) {
+    entry.edge->ConnectionUp(connection);
+    if (hello.empty()) continue;
+    connections_[peer][connection] = {};
+    const absl::Status heard =
+        entry.edge->OnFrame(connection, hello.bytes(), Payload());
+    if (absl::IsAborted(heard)) return TakeOtherCodec(entry);
+    if (heard.ok()) continue;
+    Refuse(entry, connection, heard);
+    // The others say the same, and end as well.
+    if (entry.refusals.closed_until != absl::InfiniteFuture()) return;
+  }
+  Send(entry);
+}
+
+// The two have not met, so nothing is lost; a new connection brings the
+// other end's hello again.
+void Edges::TakeOtherCodec(const Entry& entry) {
+  const PeerId peer = entry.edge->other();
+  const ExchangeId decided = entry.edge->decided();
+  const bool resting = entry.resting, gone = entry.gone;
+  const bool passing = entry.passing;
+  NewEdge anew{.peer = peer,
+               .address = entry.address,
+               .frontier = decided,
+               .codec = entry.other_codec,
+               .other_codec = entry.codec,
+               .newcomer = entry.newcomer};
+  Drop(peer);
+  Add(std::move(anew)).IgnoreError();  // without a record it cannot fail
+  entries_.at(peer).passing = passing;
+  if (resting) Rest(peer, decided, gone);
+}
+
+void Edges::Drop(PeerId peer) {
+  const auto it = entries_.find(peer);
+  if (it == entries_.end()) return;
+  last_epochs_[peer] = it->second.edge->state().epoch;
+  clipped_of_gone_ += it->second.edge->side().clipping().clipped;
+  it->second.edge->End();
+  entries_.erase(it);
+  transport_->Disconnect(peer);
+  Changed();
+}
+
+void Edges::BeginIncarnation() {
+  while (!entries_.empty()) Drop(entries_.begin()->first);
+  passed_ = 0;
+  for (const auto& [peer, epoch] : last_epochs_) {
+    epoch_ = std::max(epoch_, epoch);
+  }
+  if (SeededBug("same-epochs")) return last_epochs_.clear();
+  epoch_ = EpochAbove(epoch_, options_.epoch);
+}
+
+void Edges::SetOverlap(int h) {
+  overlap_ = h;
+  for (auto& [peer, entry] : entries_) entry.edge->set_overlap(h);
+}
+
+void Edges::SetPartners(const std::set<PeerId>& partners) {
+  for (auto& [peer, entry] : entries_) {
+    entry.passing = !partners.contains(peer);
+  }
+  Changed();
+}
+
+void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
+  Entry* const entry = Find(peer);
+  if (entry == nullptr || entry->resting) return;
+  entry->resting = true;
+  entry->gone = gone;
+  entry->busy = loop_->Now();
+  entry->edge->Pass(id);
+  entry->edge->Announce();
+  Flush(*entry);
+  Changed();
+}
+
+// Nothing of this end is outstanding then, so no correction is lost
+// (PROTOCOL.md 7.1, invariant 7).
+void Edges::ForgetRested() {
+  const absl::Time now = loop_->Now();
+  std::vector<PeerId> rested;
+  for (auto& [peer, entry] : entries_) {
+    if (!entry.resting) continue;
+    if (!entry.edge->settled()) {
+      entry.busy = now;
+    } else if (entry.gone) {
+      entry.edge->End();
+    }
+    if (now - entry.busy > kRestedFor) rested.push_back(peer);
+  }
+  for (const PeerId peer : rested) Drop(peer);
+}
+
+void Edges::Send(Entry& entry) {
+  for (Edge::OutFrame& f : entry.edge->TakeFrames()) {
+    // Without a connection nothing is lost: the next hello brings it again.
+    transport_->Send(
+        entry.edge->other(), Channel::kEdge,
+        Frame{Payload::FromVector(std::move(f.head)), std::move(f.body)});
+  }
+}
+
+void Edges::Flush(Entry& entry) {
+  if (!transport_->Idle(entry.edge->other())) return;
+  entry.edge->Flush();
+  Send(entry);
+}
+
+void Edges::FlushAll() {
+  ReopenClosed();
+  for (auto& [peer, entry] : entries_) Flush(entry);
+}
+
+void Edges::BeginRecord(ExchangeId cut) {
+  for (auto& [peer, entry] : entries_) {
+    entry.edge->Pass(cut);
+    entry.edge->BeginRecord(cut);
+    entry.edge->Announce();  // the others seal their records by it
+  }
+  FlushAll();
+}
+
+// A resting edge's other end may be at rest already, and one that has begun
+// anew knows nothing of the cut: their records are not waited for.
+bool Edges::Sealed(const Entry& entry) {
+  return entry.resting || entry.edge->sealed() || entry.edge->Unsealable();
+}
+
+bool Edges::Sealed() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const auto& e) { return Sealed(e.second); });
+}
+
+SavedEdges Edges::TakeRecords() {
+  SavedEdges records;
+  for (auto& [peer, entry] : entries_) {
+    if (auto record = entry.edge->TakeRecord()) {
+      records.emplace(peer, *std::move(record));
+    }
+  }
+  return records;
+}
+
+bool Edges::Settled(bool resting) const {
+  return std::all_of(
+      entries_.begin(), entries_.end(), [resting](const auto& e) {
+        const Edge& edge = *e.second.edge;
+        if (!resting && e.second.resting) return true;
+        // An answer that is due and can go is sent before
+        // anybody leaves.
+        return edge.settled() && !(edge.state().ready && edge.state().owes);
+      });
+}
+
+bool Edges::MaySettle() const {
+  return std::all_of(entries_.begin(), entries_.end(), [](const auto& e) {
+    const Edge& edge = *e.second.edge;
+    return edge.state().ready || (edge.settled() && Sealed(e.second));
+  });
+}
+
+uint64_t Edges::corrections() const {
+  uint64_t n = 0;
+  for (const auto& [peer, entry] : entries_) n += entry.edge->corrections();
+  return n;
+}
+
+std::optional<Clipping> Edges::TakeClipping() {
+  if (options_.clip_radius == 0) return std::nullopt;
+  Clipping all{.clipped = clipped_of_gone_};
+  for (auto& [peer, entry] : entries_) {
+    all.clipped += entry.edge->side().clipping().clipped;
+    all.longest = std::max(all.longest, entry.edge->TakeLongest());
+  }
+  return all;
+}
+
+void Edges::OnUp(PeerId peer, ConnectionId connection) {
+  if (on_heard_) on_heard_(peer);
+  connections_[peer].try_emplace(connection);
+  if (Entry* const entry = Find(peer); entry != nullptr) {
+    entry->edge->ConnectionUp(connection);
+    Send(*entry);
+    // The notice is about the connection before this one.
+    std::string& why = entry->refusals.untold;
+    if (!why.empty() && transport_->Send(peer, Channel::kNotice,
+                                         {EncodeNotice(why), Payload()})) {
+      why.clear();
+    }
+  }
+  if (on_up_) on_up_(peer);
+  Changed();
+}
+
+void Edges::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
+                    Frame frame) {
+  if (on_heard_) on_heard_(peer);
+  Entry* const entry = Find(peer);
+  if (channel == Channel::kNotice) {
+    if (entry != nullptr) OnNotice(*entry, frame);
+    return;
+  }
+  if (channel != Channel::kEdge) {
+    const auto handler = on_frame_.find(channel);
+    if (handler != on_frame_.end()) handler->second(peer, std::move(frame));
+    Changed();
+    return;
+  }
+  if (entry != nullptr)
+    return OnEdgeFrame(*entry, connection, std::move(frame));
+  const auto open = connections_[peer].find(connection);
+  if (open != connections_[peer].end()) open->second = std::move(frame.head);
+}
+
+void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
+  pacing_->Received(entry.pace, frame.transit);
+  const absl::Status status = entry.edge->OnFrame(
+      connection, frame.head.bytes(), std::move(frame.body));
+  if (absl::IsAborted(status)) return TakeOtherCodec(entry);
+  if (!status.ok()) return Refuse(entry, connection, status);
+  if (entry.resting) entry.busy = loop_->Now();
+  ReportLost(entry);
+  pacing_->Heard(entry.pace, *entry.edge);
+  // In a replay the other end may have to wait for the acknowledgement of what
+  // this end skipped, which comes with the next boundary, while that waits for
+  // what the other end is to send then.
+  if (pacing_->replays()) entry.edge->CompleteSkips();
+  Send(entry);
+  Flush(entry);
+  Changed();
+}
+
+void Edges::OnDown(PeerId peer, ConnectionId connection,
+                   const absl::Status& why) {
+  if (const auto open = connections_.find(peer); open != connections_.end()) {
+    open->second.erase(connection);
+    if (open->second.empty()) connections_.erase(open);
+  }
+  if (Entry* const entry = Find(peer); entry != nullptr) {
+    entry->edge->ConnectionDown(connection);
+    ReportLost(*entry);
+    Send(*entry);
+    if (const uint64_t news = entry->downs.Due(loop_->Now()); news > 0) {
+      Report(
+          "edge_down",
+          absl::StrCat("peer ", peer.value, ": ", std::string(why.message())),
+          news);
+    }
+  }
+  Changed();
+}
+
+void Edges::Refuse(Entry& entry, ConnectionId connection,
+                   const absl::Status& why) {
+  const PeerId peer = entry.edge->other();
+  Report("edge_refused",
+         absl::StrCat("peer ", peer.value, ": ", std::string(why.message())));
+  // A disconnect loses nothing; a reset might (PROTOCOL.md 5).
+  transport_->Close(peer, connection, why);
+  Refusals& refusals = entry.refusals;
+  refusals.untold = std::string(why.message());
+  if (++refusals.violations >= kMaxViolations ||
+      why.code() == absl::StatusCode::kFailedPrecondition) {
+    refusals.closed_for =
+        std::clamp(2 * refusals.closed_for, kLeastClosed, kMostClosed);
+    refusals.closed_until = loop_->Now() + refusals.closed_for;
+    Report("edge_closed",
+           absl::StrCat("peer ", peer.value, " is not heard for ",
+                        absl::FormatDuration(refusals.closed_for),
+                        ": it does not fit this run"));
+    transport_->Disconnect(peer);
+  }
+}
+
+// The notice is believed as far as a line goes: it moves nothing.
+void Edges::OnNotice(Entry& entry, const Frame& frame) const {
+  Refusals& refusals = entry.refusals;
+  const uint64_t news = refusals.told.Due(++refusals.heard);
+  if (news == 0) return;
+  Report("payloads_refused",
+         absl::StrCat("peer ", entry.edge->other().value,
+                      " has refused what this peer sent, ", refusals.heard,
+                      " times so far: ", DecodeNotice(frame.head)),
+         news);
+}
+
+void Edges::ReopenClosed() {
+  const absl::Time now = loop_->Now();
+  for (auto& [peer, entry] : entries_) {
+    if (now < entry.refusals.closed_until) continue;
+    entry.refusals.closed_until = absl::InfiniteFuture();
+    entry.refusals.violations = kMaxViolations - 1;
+    transport_->Connect(peer, entry.address);
+  }
+}
+
+void Edges::ReportLost(Entry& entry) const {
+  const std::vector<ExchangeId> lost = entry.edge->TakeLost();
+  if (lost.empty()) return;
+  Report("edge_lost",
+         absl::StrCat("peer ", entry.edge->other().value,
+                      " began anew; the corrections of round ",
+                      absl::StrJoin(lost, ", ",
+                                    [](std::string* out, ExchangeId id) {
+                                      absl::StrAppend(out, RoundOf(id));
+                                    }),
+                      " may have been applied at one end only"));
+}
+
+void Edges::ReportClipped(Entry& entry) const {
+  const Clipping& seen = entry.edge->side().clipping();
+  if (const uint64_t more = entry.left_out.Due(seen.left_out); more != 0) {
+    Report("edge_exploded",
+           absl::StrFormat("peer %d: %d of %d corrections so far were left "
+                           "out: a parameter differs by more than "
+                           "mixing.largest_parameter, %g",
+                           entry.edge->other().value, seen.left_out,
+                           entry.edge->corrections() + seen.left_out,
+                           options_.largest),
+           more);
+  }
+  const uint64_t news = entry.clipped.Due(seen.clipped);
+  if (news == 0) return;
+  Report("edge_clipped",
+         absl::StrFormat("peer %d: %d of %d corrections so far were shortened "
+                         "to mixing.clip_radius %g; its difference is up to "
+                         "%.3g a parameter (root mean square)",
+                         entry.edge->other().value, seen.clipped,
+                         entry.edge->corrections(), options_.clip_radius,
+                         seen.longest),
+         news);
+}
+
+void Edges::Report(EventKind kind, const std::string& detail,
+                   uint64_t times) const {
+  if (on_event_) on_event_(kind, detail, times);
+}
+
+void Edges::Changed() const {
+  if (on_change_) on_change_();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,178 @@
+#include "runtime/neighborhood/pacing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+namespace {
+
+// Emissions whose answers are still of interest to the deadline.
+constexpr size_t kMaxPendingArrivals = 64;
+
+}  // namespace
+
+Pacing::Pacing(DeadlinePolicy policy, EventLoop* loop, Report report)
+    : policy_(policy),
+      loop_(loop),
+      report_(std::move(report)),
+      arrivals_(policy) {}
+
+void Pacing::SetOverlap(int h, double stable) {
+  overlap_ = h;
+  stable_ = stable;
+}
+
+void Pacing::SetBusy(absl::Duration own, absl::Duration slowest) {
+  busy_ = own;
+  slowest_ = slowest;
+}
+
+// Were every correction late, mixing would act on what is rounds old, and on a
+// random schedule the fleet would diverge.  So a deadline that half of the
+// edges do not keep is the mistake, not the edges.  A deadline that is learnt
+// has the rounds, too, behind which an exchange hides.
+void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
+  if (!has_deadlines()) return;
+  possible_.reset();
+  std::vector<absl::Duration> typical;
+  for (const EdgePace* pace : paces) {
+    if (const auto t = pace->deadline.Typical()) typical.push_back(*t);
+  }
+  if (typical.empty()) return;
+  const auto middle =
+      typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
+  std::nth_element(typical.begin(), middle, typical.end());
+  possible_ = policy_.kind == DeadlinePolicy::Kind::kFixed
+                  ? *middle
+                  : std::max(*middle, std::max(1, overlap_) * busy_);
+}
+
+Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
+                              ExchangeId id, float coefficient, bool finite) {
+  if (const auto wish = pace.formats.Choose(codec, slowest_)) {
+    edge.set_wish(*wish);
+  }
+  const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
+                    !(pace.overdue && SeededBug("stay-apart"));
+  if (const auto format = decisions_->Format(edge.other(), id)) {
+    edge.use_format(*format);
+  }
+  ReportFormat(pace, edge, codec, id);
+  pace.damping->Emitted(RoundOf(id));
+  const auto damping =
+      static_cast<float>(pace.damping->Factor(stable_, overlap_));
+  return {.coefficient = coefficient * damping,
+          .pays = pays && !LetsPass(pace, edge, id)};
+}
+
+// Turns meet by themselves where all wait for all.
+bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
+  return has_deadlines() && !replays() && edge.HasRoom() &&
+         edge.heard() <= id && !SeededBug("keep-turns") &&
+         pace.turns->LetPass(id);
+}
+
+void Pacing::ReportFormat(EdgePace& pace, const Edge& edge, const Codec& codec,
+                          ExchangeId id) const {
+  const WireFormat used = edge.format();
+  if (codec.choices().empty() || used == pace.reported) return;
+  decisions_->TellFormat(edge.other(), id, used);
+  if (pace.reported != WireFormat::kDenseF32) {
+    report_("codec",
+            absl::StrFormat("to peer %d: %d bytes a payload instead of %d, as "
+                            "it wishes",
+                            edge.other().value, codec.EncodedSize(used),
+                            codec.EncodedSize(pace.reported)));
+  }
+  pace.reported = used;
+}
+
+void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
+                     bool paid) {
+  if (!paid) {
+    ++skipped_;
+    decisions_->TellSkip(edge.other(), id);
+  }
+  const absl::Time now = loop_->Now();
+  pace.emitted.emplace(id, now);
+  if (pace.emitted.size() > kMaxPendingArrivals) {
+    // It has taken at least so long.  A peer that was behind found all answers
+    // there already and has learnt a deadline that nobody can keep: if it never
+    // counted what it outruns, it would go on outrunning.  A lost connection
+    // says nothing of how long exchanges take.
+    if (edge.state().ready) {
+      pace.deadline.RecordMissing(now - pace.emitted.begin()->second);
+    }
+    pace.emitted.erase(pace.emitted.begin());
+  }
+  Heard(pace, edge);
+}
+
+void Pacing::Heard(EdgePace& pace, const Edge& edge) {
+  const ExchangeId heard = edge.heard();
+  auto it = pace.emitted.begin();
+  while (it != pace.emitted.end() && it->first < heard) {
+    const absl::Duration took = loop_->Now() - it->second;
+    pace.deadline.Record(took);
+    arrivals_.Record(took);
+    exchange_time_ = std::max(exchange_time_, took);
+    // With a fixed deadline, answers within it are waited for again.
+    if (policy_.kind == DeadlinePolicy::Kind::kFixed && took <= policy_.fixed) {
+      InTime(pace);
+    }
+    it = pace.emitted.erase(it);
+  }
+}
+
+ExchangeId Pacing::Limit(PeerId peer, ExchangeId limit) const {
+  return decisions_->Done(peer, boundary_).value_or(limit);
+}
+
+void Pacing::Completed(EdgePace& pace, const Edge& edge, ExchangeId limit) {
+  pace.damping->Completed(limit);
+  const bool behind = edge.IncompleteBelow(limit);
+  if (behind || pace.behind) {
+    decisions_->TellDone(edge.other(), boundary_, edge.done());
+  }
+  pace.behind = behind;
+}
+
+bool Pacing::CanEmit(const Edge& edge, ExchangeId id) const {
+  return decisions_->Skips(edge.other(), id) || edge.HasRoom();
+}
+
+bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
+  const auto done = decisions_->Done(edge.other(), boundary_ + 1);
+  return done ? edge.heard() >= *done : !edge.UnheardBelow(limit);
+}
+
+absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,
+                              absl::Duration round) const {
+  const auto it = pace.emitted.find(id);
+  const absl::Time from =
+      it == pace.emitted.end() ? absl::InfinitePast() : it->second;
+  const absl::Duration limit = pace.deadline.Limit(round, arrivals_, possible_);
+  if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  return from + limit;
+}
+
+void Pacing::InTime(EdgePace& pace) {
+  if (!SeededBug("stay-apart")) pace.overdue = false;
+}
+
+void Pacing::Late(EdgePace& pace, PeerId peer, ExchangeId id) {
+  pace.overdue = true;
+  ++late_;
+  report_("overdue", absl::StrCat("peer ", peer.value, " missed round ",
+                                  RoundOf(id), "; going on without it"));
+}
+
+absl::Duration Pacing::TakeExchangeTime() {
+  return std::exchange(exchange_time_, absl::ZeroDuration());
+}
+
+}  // namespace gossamer

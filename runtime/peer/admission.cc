@@ -1,0 +1,180 @@
+#include "runtime/peer/admission.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+namespace {
+
+absl::Status NotInTheFleet(absl::Duration limit) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "not in the fleet within ", absl::FormatDuration(limit),
+      " (mixing.liveness_limit); start the missing peers, or look at the "
+      "topology service's status"));
+}
+
+}  // namespace
+
+Admission::Admission(const PeerSpec& spec, Parts parts)
+    : spec_(spec), parts_(std::move(parts)) {}
+
+// A view, or a reason for which none will come.
+bool Admission::Answered() const {
+  const Membership& m = *parts_.membership;
+  return m.view().epoch != 0 || m.outside() || parts_.lifecycle->hurries() ||
+         m.stop().committed || !m.refused().ok();
+}
+
+Task<absl::Status> Admission::Join() {
+  Membership* const m = parts_.membership;
+  const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
+  while (!parts_.lifecycle->over()) {
+    const bool news = co_await parts_.waiter->Until(
+        [this, m] {
+          return Answered() || (!borrowed_ && !m->donors().empty());
+        },
+        limit);
+    if (parts_.lifecycle->hurries()) {
+      co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
+    }
+    if (!news) co_return NotInTheFleet(spec_.liveness_limit);
+    if (m->view().epoch != 0) {
+      Task<absl::Status> taken = TakeUp();
+      GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
+      if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
+        co_return absl::OkStatus();
+      }
+      continue;
+    }
+    GOSSAMER_CO_RETURN_IF_ERROR(m->refused());
+    if (m->stop().committed) {
+      // The others have ended without this peer.
+      co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
+    }
+    // Donors that never give would have it ask for ever.
+    if (parts_.loop->Now() >= limit) {
+      co_return NotInTheFleet(spec_.liveness_limit);
+    }
+    if (m->outside()) {
+      // Given up while it waited: it was frozen, or the service away.
+      m->Rejoin(/*trained=*/borrowed_ || parts_.state->steps() > 0);
+      continue;
+    }
+    Task<absl::Status> collected = Collect();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await collected.result());
+  }
+  co_return absl::OkStatus();
+}
+
+// Begins by the view that is known, unless it is over by the time that the
+// checkpoints have been read.
+Task<absl::Status> Admission::TakeUp() {
+  const View& view = parts_.membership->view();
+  if (view.DepartureOf(spec_.self)) {
+    co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
+  }
+  GOSSAMER_CO_RETURN_IF_ERROR(CheckView(view, spec_, /*first=*/true));
+  const auto hurries = [this] { return parts_.lifecycle->hurries(); };
+  Task<absl::StatusOr<Checkpointer::Resumed>> resume =
+      parts_.checkpointer->Resume(view, hurries);
+  const absl::StatusOr<Checkpointer::Resumed> resumed =
+      co_await resume.result();
+  GOSSAMER_CO_RETURN_IF_ERROR(resumed.status());
+  const View& now = parts_.membership->view();
+  const bool gone = now.epoch == 0 || now.DepartureOf(spec_.self);
+  if (gone || hurries()) {
+    // A service that has lost this peer lets it in with what members give; one
+    // that hurries has what it restored.
+    if (hurries()) borrowed_ = borrowed_ || resumed->state;
+    co_return absl::OkStatus();
+  }
+  borrowed_ = false;
+  GOSSAMER_CO_RETURN_IF_ERROR(
+      parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
+  co_return parts_.views->Adopt(resumed->edges);
+}
+
+// From members, the middle of theirs; for as long as no view says that it is
+// not needed.
+Task<absl::Status> Admission::Collect() {
+  Task<absl::StatusOr<bool>> collect =
+      parts_.sharing->Collect([this] { return Answered(); });
+  const absl::StatusOr<bool> collected = co_await collect.result();
+  GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
+  if (!*collected) co_return absl::OkStatus();
+  parts_.decisions->TellMembers(parts_.state->round());
+  borrowed_ = true;
+  parts_.membership->SetReady();
+  co_return absl::OkStatus();
+}
+
+absl::Status Admission::BeginIncarnation() {
+  GOSSAMER_RETURN_IF_ERROR(
+      parts_.lifecycle->Apply(Lifecycle::Event::kBeganAnew));
+  parts_.decisions->TellMembers(parts_.state->round());
+  parts_.give_up_edges();
+  parts_.health->BeginIncarnation();
+  return absl::OkStatus();
+}
+
+void Admission::ReportRejoined() {
+  parts_.reporter->Report(
+      "rejoined",
+      absl::StrFormat("at round %d of view %d", parts_.state->round(),
+                      parts_.views->view().epoch));
+}
+
+Task<absl::Status> Admission::Rejoin() {
+  parts_.reporter->Report(
+      "outside",
+      "the fleet has gone on without this peer; it registers again "
+      "with the parameters that it has");
+  GOSSAMER_CO_RETURN_IF_ERROR(BeginIncarnation());
+  if (parts_.membership->stop().committed) {
+    // The others end without this peer.
+    co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
+  }
+  parts_.membership->Rejoin(/*trained=*/true);
+  Task<absl::Status> join = Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  if (!parts_.lifecycle->over()) ReportRejoined();
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> Admission::Recover() {
+  GOSSAMER_CO_RETURN_IF_ERROR(parts_.health->MayRecover());
+  const bool sound = parts_.health->sound();
+  if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {
+    co_return absl::OkStatus();
+  }
+  parts_.health->Recover();
+  parts_.reporter->Report(
+      "spoilt",
+      absl::StrFormat("%s; this peer gives its edges up and begins anew with "
+                      "what members have (%d of at most %d times in a row)",
+                      sound ? "no step has succeeded for long"
+                            : "its parameters are not finite, or beyond "
+                              "mixing.largest_parameter",
+                      parts_.health->in_a_row(), Health::kMostInARow));
+  parts_.checkpointer->Discard();
+  borrowed_ = false;
+  parts_.state->set_steps(0);
+  GOSSAMER_CO_RETURN_IF_ERROR(BeginIncarnation());
+  Task<absl::Status> join = Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  if (!parts_.state->Sound()) {
+    co_return absl::DataLossError(absl::StrFormat(
+        "round %d: this peer's parameters are nonsense, and the fleet begins "
+        "anew: no member has others to give; start this peer again, so that it "
+        "begins with its first ones",
+        parts_.state->round()));
+  }
+  ReportRejoined();
+  co_return absl::OkStatus();
+}
+
+}  // namespace gossamer

@@ -1,0 +1,218 @@
+#include "runtime/peer/centralized_trainer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/kernels.h"
+
+namespace gossamer {
+namespace {
+
+// How long the end waits for members that are not connected: without this
+// peer's part of the last mean another one would end with nothing.
+constexpr absl::Duration kPartLimit = absl::Minutes(2);
+
+// Whether `a` is the mean of as many equal vectors `b` as there are peers.
+bool SameUpToRounding(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, squares = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = static_cast<double>(a[i]) - b[i];
+    difference += d * d;
+    squares += static_cast<double>(b[i]) * b[i];
+  }
+  return difference <= 1e-12 * squares;
+}
+
+}  // namespace
+
+CentralizedTrainer::CentralizedTrainer(const PeerSpec& spec, Parts parts)
+    : spec_(spec), parts_(std::move(parts)), all_reducer_(parts_.transport) {}
+
+absl::Duration CentralizedTrainer::DrainLimit() const { return kPartLimit; }
+
+// A peer that left within a round has no longer what the others had at its
+// beginning.
+bool CentralizedTrainer::AtBoundary() const {
+  return !all_reducer_.spoilt() && !averaging_ &&
+         parts_.state->steps() % static_cast<uint64_t>(spec_.steps_per_round) ==
+             0;
+}
+
+absl::Status CentralizedTrainer::OnView(bool /*first*/,
+                                        const SavedEdges& /*saved*/) {
+  std::vector<PeerId> ids;
+  for (const Member& m : parts_.views->view().members) {
+    ids.push_back(m.id);
+    if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
+  }
+  if (const auto index = parts_.decisions->all_reduce()) {
+    all_reducer_.Prefer(*index);
+  }
+  return all_reducer_.SetMembers(spec_.all_reduce, parts_.views->rank(),
+                                 std::move(ids), Operation(),
+                                 parts_.state->layout(), parts_.gradients);
+}
+
+Task<absl::Status> CentralizedTrainer::Round() {
+  const int means = spec_.averages_parameters ? 1 : spec_.steps_per_round;
+  for (int i = 0; i < means; ++i) {
+    Task<absl::Status> mean =
+        spec_.averages_parameters ? AverageParameters() : AverageGradients();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await mean.result());
+    if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  }
+  parts_.state->UpdateAverage();
+  co_return absl::OkStatus();
+}
+
+void CentralizedTrainer::BeginGradient() {
+  const uint64_t step = parts_.state->steps();
+  absl::StatusOr<Losses> losses =
+      parts_.step->Gradient(step, parts_.runner->KeyOf(parts_.views->rank()));
+  if (losses.ok() && !all_reducer_.Takes(parts_.game->gradients())) {
+    losses = absl::DataLossError(
+        "a value of the gradient is not finite or beyond 2^100: no memory of "
+        "mixing.gradient_codec may keep it; lower the learning rate");
+  }
+  // The others wait for this peer's share, even if there is none.
+  all_reducer_.Begin(
+      step, losses.ok() ? parts_.game->gradients() : std::span<const float>());
+  parts_.runner->NoteStep(losses);
+}
+
+// The same bits everywhere: all skip the step, or none does.
+bool CentralizedTrainer::ApplyMean() {
+  const std::span<const float> mean = all_reducer_.Mean();
+  const bool nobody =
+      parts_.health->CannotStep() && HostKernels().squared_norm(mean) == 0;
+  if (HostKernels().all_finite(mean)) {
+    parts_.step->Apply(parts_.state->steps(), parts_.state->round(), mean);
+  } else {
+    parts_.runner->NoteStep(
+        absl::DataLossError("the mean gradient is not finite"));
+  }
+  return !nobody;
+}
+
+absl::StatusOr<bool> CentralizedTrainer::TakeMean() {
+  const std::span<const float> mean = all_reducer_.Mean();
+  if (!HostKernels().all_finite(mean)) {
+    return absl::DataLossError(absl::StrCat(
+        "round ", parts_.state->round(),
+        ": the mean of all peers' parameters is not finite; lower the learning "
+        "rates and go on from a checkpoint"));
+  }
+  const std::span<float> x = parts_.state->parameters();
+  const bool nobody = parts_.health->CannotStep() && SameUpToRounding(mean, x);
+  std::ranges::copy(mean, x.begin());
+  return !nobody;
+}
+
+Task<absl::Status> CentralizedTrainer::AverageGradients() {
+  const absl::Time started = parts_.loop->Now();
+  co_await parts_.runner->Run([this] { BeginGradient(); });
+  Task<absl::Status> wait = AwaitMean(started);
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+  if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  const absl::Time received = parts_.loop->Now();
+  bool steps = true;
+  co_await parts_.runner->Run([this, &steps] { steps = ApplyMean(); });
+  if (!steps) co_return NobodySteps();
+  all_reducer_.LeadAhead();
+  parts_.state->set_steps(parts_.state->steps() + 1);
+  parts_.reporter->metrics().seconds_computing +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - received);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> CentralizedTrainer::AverageParameters() {
+  const absl::Time started = parts_.loop->Now();
+  averaging_ = true;
+  co_await parts_.runner->Run([this] {
+    parts_.runner->LocalSteps(parts_.views->rank());
+    all_reducer_.Begin(Operation(), parts_.state->parameters());
+  });
+  Task<absl::Status> wait = AwaitMean(started);
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+  if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  const absl::Time received = parts_.loop->Now();
+  absl::StatusOr<bool> steps = true;
+  co_await parts_.runner->Run([this, &steps] { steps = TakeMean(); });
+  if (!steps.ok()) co_return steps.status();
+  if (!*steps) co_return NobodySteps();
+  averaging_ = false;
+  parts_.reporter->metrics().seconds_computing +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - received);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
+  const absl::Time computed = parts_.loop->Now();
+  all_reducer_.Start(Operation());
+  const bool reduced = co_await parts_.waiter->Until(
+      [this] {
+        return all_reducer_.done() || parts_.stop->EndedBehind() ||
+               parts_.lifecycle->hurries();
+      },
+      parts_.loop->Now() + spec_.liveness_limit);
+  if (reduced && !all_reducer_.done()) co_return EndRounds();
+  if (!reduced) co_return NotReduced();
+  const absl::Time received = parts_.loop->Now();
+  FinishReduce(absl::ToDoubleSeconds(received - computed));
+  RoundMetrics& metrics = parts_.reporter->metrics();
+  metrics.seconds_computing += absl::ToDoubleSeconds(computed - started);
+  metrics.seconds_waiting += absl::ToDoubleSeconds(received - computed);
+  co_return absl::OkStatus();
+}
+
+// The others stand before this round, or this peer's time is over: its rounds
+// end within this one.
+absl::Status CentralizedTrainer::EndRounds() {
+  if (!parts_.stop->EndedBehind()) {
+    return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
+  }
+  parts_.decisions->TellStop(parts_.state->round());
+  return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
+}
+
+void CentralizedTrainer::FinishReduce(double seconds) {
+  const bool choosing = all_reducer_.chosen().empty();
+  all_reducer_.Finish(seconds);
+  if (!choosing || all_reducer_.chosen().empty()) return;
+  const std::vector<std::string_view> names = AllReduce::Names();
+  const auto chosen = std::ranges::find(names, all_reducer_.chosen());
+  parts_.decisions->TellAllReduce(static_cast<size_t>(chosen - names.begin()));
+  std::vector<std::string> tried;
+  for (const auto& [name, took] : all_reducer_.tried()) {
+    tried.push_back(absl::StrFormat("%s %.1f ms", name, 1e3 * took));
+  }
+  parts_.reporter->Report("all_reduce",
+                          absl::StrCat(all_reducer_.chosen(), " from here on; ",
+                                       absl::StrJoin(tried, ", ")));
+}
+
+// All peers have one x.
+absl::Status CentralizedTrainer::NobodySteps() const {
+  return absl::DataLossError(absl::StrFormat(
+      "round %d: no peer has had a gradient for %d steps of this one; look at "
+      "the step_skipped events, lower the learning rates and go on from a "
+      "checkpoint",
+      parts_.state->round(), parts_.health->skipped()));
+}
+
+absl::Status CentralizedTrainer::NotReduced() const {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "round ", parts_.state->round(), ": the all-reduce of ",
+      spec_.averages_parameters ? "parameters" : "gradients",
+      " did not end within ", absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit), for want of ", all_reducer_.Awaited(),
+      "; a peer is gone, and a centralized algorithm cannot go on without "
+      "it"));
+}
+
+}  // namespace gossamer

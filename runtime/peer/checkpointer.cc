@@ -1,0 +1,217 @@
+#include "runtime/peer/checkpointer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/edge/saved_edge.h"
+#include "runtime/peer/compute.h"
+
+namespace gossamer {
+namespace {
+
+// A running peer does not wait longer than this many rounds for the edges of a
+// checkpoint; unsealed ones are left out (PROTOCOL.md 6).
+constexpr uint64_t kMaxSealingRounds = 64;
+
+// The round and the checkpoint at which a first view has a peer begin.
+struct Beginning {
+  uint64_t resumed = 0;  // from the checkpoint of this round; 0: from none
+  uint64_t round = 0;
+  explicit Beginning(const View& view)
+      : resumed(view.resume_round),
+        round(resumed != 0 ? resumed : std::max<uint64_t>(1, view.from_round)) {
+  }
+  friend bool operator==(const Beginning&, const Beginning&) = default;
+};
+
+struct Found {
+  absl::StatusOr<std::vector<StoredCheckpoint>> list;
+  absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
+};
+
+Found Read(const CheckpointStore& store, uint64_t resumed) {
+  Found found{.list = store.List(), .saved = absl::NotFoundError("")};
+  if (resumed != 0) found.saved = store.Load(resumed);
+  return found;
+}
+
+std::string Whose(const CheckpointId& id) {
+  return absl::StrCat("peer ", id.peer_id, " of run '", id.run_id,
+                      "' with layout ", absl::Hex(id.layout_fingerprint),
+                      " and configuration ", absl::Hex(id.configuration_hash));
+}
+
+absl::Status CheckOwn(const CheckpointId& saved, CheckpointId own) {
+  own.round = saved.round;
+  if (saved == own) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint of round ", saved.round, " is of ",
+                   Whose(saved), "; this is ", Whose(own)));
+}
+
+absl::StatusOr<SavedEdges> TakeEdges(Checkpoint& saved) {
+  SavedEdges edges;
+  for (auto it = saved.bytes.begin(); it != saved.bytes.end();) {
+    absl::string_view name = it->first;
+    uint64_t peer = 0;
+    if (!absl::ConsumePrefix(&name, kEdgePrefix) ||
+        !absl::SimpleAtoi(name, &peer)) {
+      ++it;
+      continue;
+    }
+    GOSSAMER_ASSIGN_OR_RETURN(SavedEdge edge, DecodeSavedEdge(it->second));
+    edges.emplace(PeerId{peer}, std::move(edge));
+    it = saved.bytes.erase(it);
+  }
+  return edges;
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(const PeerSpec& spec, ComputeEngine* compute,
+                           CheckpointStore* store, Neighborhood* neighborhood,
+                           TrainingState* state, Reporter* reporter)
+    : spec_(spec),
+      compute_(compute),
+      store_(store),
+      neighborhood_(neighborhood),
+      state_(state),
+      reporter_(reporter) {}
+
+CheckpointId Checkpointer::OwnId() const {
+  return {.run_id = spec_.run_id,
+          .peer_id = spec_.self.value,
+          .round = state_->round(),
+          .layout_fingerprint = state_->layout().fingerprint(),
+          .configuration_hash = spec_.configuration_hash};
+}
+
+void Checkpointer::BeginIfDue() {
+  const uint64_t round = state_->round();
+  if (store_ == nullptr || taken_ || spec_.checkpoint_every == 0 ||
+      round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
+    return;
+  }
+  Take();
+}
+
+void Checkpointer::BeginLast(bool own) {
+  if (store_ != nullptr && own) return Take();
+  neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
+}
+
+void Checkpointer::Take() {
+  neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
+  if (!state_->Sound()) {
+    reporter_->Report("checkpoint_failed",
+                      "this peer's parameters are not finite; the checkpoints "
+                      "before stay");
+    return;
+  }
+  absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
+      OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
+  if (!taken.ok()) {
+    reporter_->Report("checkpoint_failed",
+                      std::string(taken.status().message()));
+    return;
+  }
+  taken_ = *std::move(taken);
+}
+
+Task<bool> Checkpointer::Save(bool now) {
+  if (!taken_) co_return false;
+  const bool late = state_->round() > taken_->id.round + kMaxSealingRounds;
+  if (!neighborhood_->Sealed() && !late && !now) co_return false;
+  for (const auto& [peer, edge] : neighborhood_->TakeRecords()) {
+    taken_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
+        EncodeSavedEdge(edge);
+  }
+  absl::Status saved;
+  co_await Compute(compute_, [&] { saved = store_->Save(*taken_); });
+  if (saved.ok()) {
+    reporter_->Report("checkpoint", absl::StrCat("round ", taken_->id.round));
+  } else {
+    // Training does not depend on it: say so and go on.
+    reporter_->Report("checkpoint_failed", std::string(saved.message()));
+  }
+  taken_.reset();
+  co_return saved.ok();
+}
+
+// Files are read and renamed on the compute engine: with states of gigabytes
+// that takes longer than a lease.
+Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
+    const View& view, std::function<bool()> hurries) {
+  Resumed resumed;
+  std::optional<Beginning> begun;
+  while (view.epoch != 0 && !view.DepartureOf(spec_.self) && !hurries() &&
+         begun != Beginning(view)) {
+    begun = Beginning(view);
+    resumed.edges = SavedEdges();
+    if (store_ == nullptr && begun->resumed == 0) continue;
+    if (store_ == nullptr) {
+      co_return absl::FailedPreconditionError(
+          absl::StrCat("the fleet resumes from round ", begun->resumed,
+                       ", but this peer has no checkpoint folder"));
+    }
+    std::optional<Found> found;
+    co_await Compute(compute_, [&] { found = Read(*store_, begun->resumed); });
+    ReportDamaged(found->list);
+    if (hurries() || begun != Beginning(view)) continue;
+    if (begun->resumed != 0) {
+      GOSSAMER_CO_RETURN_IF_ERROR(found->saved.status());
+      absl::StatusOr<SavedEdges> edges = Restore(*found->saved);
+      GOSSAMER_CO_RETURN_IF_ERROR(edges.status());
+      resumed.edges = *std::move(edges);
+      resumed.state = true;
+    } else if (!found->list.ok() || found->list->empty()) {
+      continue;
+    }
+    // A later checkpoint may be sound: another peer could not read its own for
+    // a moment, or is not as far.
+    absl::StatusOr<uint64_t> aside = 0;
+    co_await Compute(compute_,
+                     [&] { aside = store_->SetAsideAfter(begun->round); });
+    GOSSAMER_CO_RETURN_IF_ERROR(aside.status());
+    if (*aside == 0) continue;
+    reporter_->Report(
+        "checkpoint_aside",
+        absl::StrFormat("the fleet is at round %d; the checkpoint of round %d "
+                        "is set-aside-round-%d now",
+                        begun->round, *aside, *aside));
+  }
+  co_return resumed;
+}
+
+void Checkpointer::ReportDamaged(
+    const absl::StatusOr<std::vector<StoredCheckpoint>>& list) {
+  if (!list.ok()) {
+    reporter_->Report("checkpoint_damaged",
+                      std::string(list.status().message()));
+    return;
+  }
+  for (const StoredCheckpoint& stored : *list) {
+    if (stored.whole.ok()) continue;
+    reporter_->Report("checkpoint_damaged",
+                      std::string(stored.whole.message()));
+  }
+}
+
+absl::StatusOr<SavedEdges> Checkpointer::Restore(Checkpoint& saved) {
+  GOSSAMER_RETURN_IF_ERROR(CheckOwn(saved.id, OwnId()));
+  GOSSAMER_ASSIGN_OR_RETURN(auto edges, TakeEdges(saved));
+  GOSSAMER_RETURN_IF_ERROR(RestoreCheckpoint(
+      saved, [this](StateVisitor& v) { state_->VisitState(v); }));
+  state_->set_round(saved.id.round);
+  reporter_->Report("resumed", absl::StrCat("from round ", state_->round(),
+                                            " with ", edges.size(), " edges"));
+  return edges;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,74 @@
+// The checkpoints of a peer: taken at a round's boundary, saved once its edges
+// have sealed their records, and gone on from as a first view begins.
+//
+// Knows nothing of views beyond where one begins, or of what a state is made
+// of.
+
+#ifndef GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
+#define GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "algorithms/edge/edge.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/checkpoint/checkpoint_store.h"
+#include "runtime/neighborhood/neighborhood.h"
+#include "runtime/peer/peer_spec.h"
+#include "runtime/peer/reporter.h"
+#include "runtime/peer/training_state.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+class Checkpointer {
+ public:
+  // All outlive it; `store` may be null: nothing is saved.
+  Checkpointer(const PeerSpec& spec, ComputeEngine* compute,
+               CheckpointStore* store, Neighborhood* neighborhood,
+               TrainingState* state, Reporter* reporter);
+
+  // Takes the one of this boundary if it is due.
+  void BeginIfDue();
+  // Takes the one of the end.  `own`: the state is this peer's to save.  The
+  // edges begin their records with a checkpoint or without: the other ends
+  // seal theirs by them.
+  void BeginLast(bool own);
+  // Saves the one in hand if its edges are sealed, or if it has waited long
+  // enough, or if it is `now` or never.
+  Task<bool> Save(bool now);
+  // The one in hand is of an incarnation that is over.
+  void Discard() { taken_.reset(); }
+
+  struct Resumed {
+    SavedEdges edges;
+    bool state = false;  // it has been restored, too
+  };
+  // Restores what the first view that is known begins from, and sets later
+  // checkpoints aside.  While files are read `view` may become one that begins
+  // elsewhere, or without this peer; `hurries`: this peer waits for nothing any
+  // longer.
+  Task<absl::StatusOr<Resumed>> Resume(const View& view,
+                                       std::function<bool()> hurries);
+
+ private:
+  void Take();
+  CheckpointId OwnId() const;
+  absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
+  void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list);
+
+  const PeerSpec& spec_;
+  ComputeEngine* const compute_;
+  CheckpointStore* const store_;
+  Neighborhood* const neighborhood_;
+  TrainingState* const state_;
+  Reporter* const reporter_;
+  std::optional<Checkpoint> taken_;  // edges not yet sealed
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_CHECKPOINTER_H_

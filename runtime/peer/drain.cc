@@ -1,0 +1,84 @@
+#include "runtime/peer/drain.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/seeded_bug.h"
+#include "topology/fleet/protocol.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kSettleLook = absl::Milliseconds(20);
+
+}  // namespace
+
+Drain::Drain(const PeerSpec& spec, Parts parts)
+    : spec_(spec), parts_(std::move(parts)) {}
+
+// Nobody leaves while a neighbour still needs something of it.
+Task<bool> Drain::Run() {
+  bool settled = false;
+  absl::Time connected = parts_.loop->Now();
+  const absl::Duration limit =
+      std::min(parts_.trainer->DrainLimit(), spec_.liveness_limit);
+  co_await parts_.waiter->Until(
+      [&] {
+        settled = Settled();
+        const absl::Time now = parts_.loop->Now();
+        if (MaySettle()) connected = now;
+        return settled || now - connected >= limit;
+      },
+      parts_.loop->Now() + spec_.liveness_limit,
+      [this] { return parts_.loop->Now() + kSettleLook; });
+  if (!settled) {
+    parts_.neighborhood->Complete(MakeExchangeId(parts_.state->round()));
+  }
+  ReportUnsettled(settled);
+  co_return settled;
+}
+
+bool Drain::Settled() {
+  Neighborhood& neighborhood = *parts_.neighborhood;
+  const bool left = parts_.lifecycle->left();
+  const bool drained = parts_.trainer->Drain();
+  if ((left || drained) && !SeededBug("leave-unanswered")) {
+    // A neighbour that learns of it late still sends: it gets its answers now.
+    const ExchangeId all = MakeExchangeId(kMaxRound);
+    neighborhood.Pass(all);
+    if (!parts_.decisions->replays() || neighborhood.CanComplete(all)) {
+      neighborhood.Complete(all);
+    }
+  }
+  neighborhood.FlushAll();
+  // A peer that leaves resumes with nobody, and those that rest owe it no word
+  // of rounds that it has nothing in.
+  return SeededBug("leave-early") ||
+         (neighborhood.Settled() && (left || neighborhood.Sealed()) &&
+          (parts_.lifecycle->hurries() || parts_.trainer->Remaining().empty()));
+}
+
+// Every peer that this one waits for lives, and will say what is missing.
+bool Drain::MaySettle() const {
+  return parts_.neighborhood->MaySettle() &&
+         std::ranges::all_of(parts_.trainer->Remaining(), [this](PeerId peer) {
+           return parts_.neighborhood->Connected(peer);
+         });
+}
+
+void Drain::ReportUnsettled(bool settled) {
+  if (!settled && !parts_.neighborhood->Settled(/*resting=*/false)) {
+    parts_.reporter->Report("not_settled",
+                            "a neighbour did not answer at the end of the run");
+  }
+  if (parts_.lifecycle->hurries()) return;
+  for (const PeerId peer : parts_.trainer->Remaining()) {
+    parts_.reporter->Report(
+        "not_settled",
+        absl::StrCat("peer ", peer.value, " has not said that it is done"));
+  }
+}
+
+}  // namespace gossamer

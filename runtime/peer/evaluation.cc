@@ -1,0 +1,47 @@
+#include "runtime/peer/evaluation.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/peer/compute.h"
+
+namespace gossamer {
+
+bool Evaluation::Due() const {
+  const uint64_t round = state_->round();
+  const bool due = round == spec_.rounds || (spec_.evaluate_every != 0 &&
+                                             round % spec_.evaluate_every == 0);
+  return spec_.evaluates && evaluator_ != nullptr && due;
+}
+
+Task<bool> Evaluation::Run() {
+  RoundMetrics& metrics = reporter_->metrics();
+  metrics.score.reset();
+  metrics.score_name.clear();
+  if (!Due()) co_return false;
+  absl::StatusOr<double> score = 0.0;
+  absl::Status drawn;
+  co_await Compute(compute_, [&] {
+    // The same latents every time, so that scores and pictures compare.
+    const RngKey key = RngKey(spec_.seed).Fold("evaluation");
+    score = evaluator_->Score(state_->generator(), key);
+    if (spec_.samples_folder.empty()) return;
+    drawn = evaluator_->WriteSamples(
+        state_->generator(), key,
+        absl::StrCat(spec_.samples_folder, "/round-", state_->round(), ".png"));
+  });
+  if (score.ok()) {
+    metrics.score = *score;
+    metrics.score_name = evaluator_->score_name();
+  } else {
+    reporter_->Report("score_failed", std::string(score.status().message()));
+  }
+  if (!drawn.ok() && !absl::IsUnimplemented(drawn)) {
+    reporter_->Report("samples_failed", std::string(drawn.message()));
+  }
+  co_return true;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,291 @@
+#include "runtime/peer/gossip_trainer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
+#include "algorithms/kernels/kernels.h"
+
+namespace gossamer {
+namespace {
+
+// How long a round waits for neighbours that have not been met, where there are
+// deadlines; and while one that has been met waits for this peer.
+constexpr absl::Duration kMeetLimit = absl::Seconds(5);
+constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
+// A neighbour that lives may be rounds behind, or wait for others that are, and
+// needs this peer's last payloads: leaving before they are complete there would
+// move the mean.
+constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+
+}  // namespace
+
+GossipTrainer::GossipTrainer(const PeerSpec& spec, Parts parts)
+    : spec_(spec),
+      parts_(std::move(parts)),
+      neighborhood_(*parts_.neighborhood),
+      common_(parts_.step->hooks()) {
+  if (common_.extent().size > 0) {
+    neighborhood_.AddObservers([this](PeerId) { return &common_; });
+  }
+}
+
+absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
+  const View& view = parts_.views->view();
+  const uint64_t round = parts_.state->round();
+  if (first && view.resume_round == 0) common_.OnNewIncarnation();
+  if (first && view.resume_round != 0) {
+    common_.Restored(saved);
+    // Exchanges in flight at the checkpoint are due as they were then.
+    const auto h = static_cast<uint64_t>(parts_.views->overlap());
+    for (uint64_t r = round; r-- > 1 && r + h > round;) {
+      rows_[r] = parts_.views->RowOf(r);
+    }
+  }
+  GOSSAMER_RETURN_IF_ERROR(
+      parts_.edges->Connect(view, parts_.views->schedule(), saved));
+  parts_.watch->Refresh();
+  if (!parts_.decisions->replays()) parts_.watch->Start();
+  return first ? parts_.edges->GreetOthers(view) : absl::OkStatus();
+}
+
+void GossipTrainer::OnAnswer() {
+  round_chooser_.Answered(parts_.state->round());
+}
+
+Task<absl::Status> GossipTrainer::Round() {
+  const uint64_t round = parts_.state->round();
+  if (const auto overlap = parts_.decisions->Overlap(round)) {
+    GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->AdoptOverlap(*overlap));
+  }
+  // A view with less overlap makes more due at once.
+  Task<absl::Status> due = CompleteDue(round);
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
+  const Row& row = rows_[round] = parts_.views->RowOf(round);
+  Task<bool> met = Meet(row, MakeExchangeId(round));
+  co_await met.result();
+  if (parts_.views->overlap() > 0) {
+    Task<absl::Status> overlapped = Overlapped(row);
+    co_return co_await overlapped.result();
+  }
+  for (const bool mix : {!spec_.step_then_mix, spec_.step_then_mix}) {
+    Task<absl::Status> half = mix ? Mix(row) : Step();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await half.result());
+  }
+  rows_.erase(round);
+  co_return absl::OkStatus();
+}
+
+// The exchange of this round hides behind this round's step and those of the
+// next h − 1.
+Task<absl::Status> GossipTrainer::Overlapped(const Row& row) {
+  const uint64_t round = parts_.state->round();
+  Task<absl::Status> emit = Emit(row, MakeExchangeId(round));
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await emit.result());
+  Task<absl::Status> step = Step();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await step.result());
+  Task<absl::Status> complete = CompleteDue(round + 1);
+  co_return co_await complete.result();
+}
+
+// x ← W^t x, or the polynomial of W that Chebyshev found better: t exchanges
+// one after the other.
+Task<absl::Status> GossipTrainer::Mix(const Row& row) {
+  Row weighted = row;
+  for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
+    const ExchangeId id =
+        MakeExchangeId(parts_.state->round(), static_cast<uint32_t>(phase));
+    const double omega = spec_.chebyshev ? parts_.views->omega()[phase] : 1;
+    for (size_t i = 0; i < row.size(); ++i) {
+      weighted[i].coefficient = static_cast<float>(omega * row[i].coefficient);
+    }
+    if (spec_.chebyshev) {
+      const std::span<const float> x = parts_.state->parameters();
+      before_.assign(x.begin(), x.end());
+    }
+    Task<absl::Status> emit = Emit(weighted, id);
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await emit.result());
+    Task<absl::Status> wait = Await(row, id);
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    Task<absl::Status> complete = Complete(id + 1);
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await complete.result());
+    if (spec_.chebyshev) Accelerate(omega);
+  }
+  co_return absl::OkStatus();
+}
+
+// x += (ω − 1)·(what the phase before moved it).  Both ends of an edge move by
+// opposite corrections, so the mean stays where it is.
+void GossipTrainer::Accelerate(double omega) {
+  const std::span<float> x = parts_.state->parameters();
+  const Kernels& kernels = HostKernels();
+  if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
+  moved_.assign(x.begin(), x.end());
+  kernels.axpy(-1.0f, before_, moved_);
+}
+
+Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
+                                       ExchangeId id) {
+  Task<absl::Status> room =
+      Repeat([=, this] { return neighborhood_.CanEmit(row, id); });
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
+  neighborhood_.Emit(row, id, Contributes());
+  co_return absl::OkStatus();
+}
+
+// A payload with an infinity would spoil the neighbours: an edge skips it.
+bool GossipTrainer::Contributes() {
+  if (parts_.health->Check()) return true;
+  parts_.reporter->Report("nonfinite_parameters",
+                          "this peer's parameters are not finite, or beyond "
+                          "mixing.largest_parameter; it contributes nothing");
+  return false;
+}
+
+Task<absl::Status> GossipTrainer::Step() {
+  const absl::Time started = parts_.loop->Now();
+  parts_.state->BeginStep();
+  common_.BeginStep();
+  co_await parts_.runner->Run([this] {
+    parts_.runner->LocalSteps(parts_.views->rank());
+    parts_.state->UpdateAverage();
+  });
+  parts_.state->EndStep();
+  common_.EndStep();
+  parts_.after_step();
+  parts_.reporter->metrics().seconds_computing +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - started);
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> GossipTrainer::Complete(ExchangeId limit) {
+  Task<absl::Status> all =
+      Repeat([=, this] { return neighborhood_.CanComplete(limit); });
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
+  neighborhood_.Complete(limit);
+  co_return absl::OkStatus();
+}
+
+// Completes what is due before `round` begins: the exchanges of max(1, h)
+// rounds ago and older, never a newer one, however early it came.
+Task<absl::Status> GossipTrainer::CompleteDue(uint64_t round) {
+  const auto h = static_cast<uint64_t>(std::max(1, parts_.views->overlap()));
+  while (!rows_.empty() && rows_.begin()->first + h <= round) {
+    const auto& [of, row] = *rows_.begin();
+    Task<absl::Status> wait = Await(row, MakeExchangeId(of));
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
+    rows_.erase(rows_.begin());
+  }
+  if (round <= h) co_return absl::OkStatus();
+  Task<absl::Status> complete = Complete(MakeExchangeId(round - h + 1));
+  co_return co_await complete.result();
+}
+
+// Without deadlines every edge has to be met.  With them, a peer that cannot be
+// reached must not hold up the others: once one of them has begun the round it
+// waits for this peer.
+Task<bool> GossipTrainer::Meet(std::span<const RowEntry> row, ExchangeId id) {
+  absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
+  const bool patient = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
+  if (!patient) limit = std::min(limit, parts_.loop->Now() + kMeetLimit);
+  absl::Time awaited = absl::InfiniteFuture();
+  co_return co_await parts_.waiter->Until(
+      [&] {
+        if (!patient && !neighborhood_.Alone(id)) {
+          awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
+        }
+        return neighborhood_.Acquainted(row) ||
+               parts_.health->asked_in_vain() || parts_.stop->EndedBehind() ||
+               parts_.loop->Now() >= awaited;
+      },
+      limit, [&] { return awaited; });
+}
+
+// `row` stays as it is meanwhile.
+Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
+                                        ExchangeId id) {
+  if (parts_.decisions->replays()) co_return absl::OkStatus();
+  const absl::Duration length = parts_.reporter->round_length();
+  const absl::Time started = parts_.loop->Now();
+  const bool arrived = co_await parts_.waiter->Until(
+      [=, this] {
+        neighborhood_.UpdateOverdue(row, id, length);
+        return neighborhood_.Arrived(row, id, length) ||
+               parts_.stop->EndedBehind() || parts_.health->asked_in_vain();
+      },
+      started + spec_.liveness_limit,
+      [=, this] { return neighborhood_.NextDeadline(row, id, length); });
+  parts_.reporter->metrics().seconds_waiting +=
+      absl::ToDoubleSeconds(parts_.loop->Now() - started);
+  if (arrived) co_return absl::OkStatus();
+  const std::vector<PeerId> missing = neighborhood_.Missing(row, id);
+  co_return absl::DeadlineExceededError(absl::StrCat(
+      "round ", RoundOf(id), ": no word from peer ",
+      absl::StrJoin(
+          missing, ", ",
+          [](std::string* out, PeerId p) { absl::StrAppend(out, p.value); }),
+      " for ", absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit); look at that peer's log, or set "
+      "mixing.deadline to go on without slow peers"));
+}
+
+// At a replay: waits until what was done can be done again.
+Task<absl::Status> GossipTrainer::Repeat(std::function<bool()> possible) {
+  if (!parts_.decisions->replays()) co_return absl::OkStatus();
+  const bool can = co_await parts_.waiter->Until(
+      possible, parts_.loop->Now() + spec_.liveness_limit);
+  if (can) co_return absl::OkStatus();
+  co_return absl::DeadlineExceededError(absl::StrCat(
+      "round ", parts_.state->round(),
+      " does not go on as the log says within ",
+      absl::FormatDuration(spec_.liveness_limit),
+      " (mixing.liveness_limit): all peers must replay their logs of one run"));
+}
+
+// Without deadlines nobody gets far ahead.
+uint64_t GossipTrainer::NextRound() {
+  const uint64_t round = parts_.state->round();
+  if (spec_.deadline.kind == DeadlinePolicy::Kind::kNone) return round + 1;
+  const Membership& m = *parts_.membership;
+  const StopState stop = m.stop();
+  const bool stops = stop.round != 0 && round + 1 <= stop.round;
+  RoundsSeen seen = neighborhood_.LookAround();
+  seen.fixed = parts_.views->schedule().fixed();
+  seen.pair = parts_.views->view().members.size() <= 2;
+  seen.fleet = m.fleet_round();
+  seen.second = m.second_round();
+  seen.last = stops ? std::min(stop.round, spec_.rounds) : spec_.rounds;
+  return round_chooser_.Next(round, parts_.views->overlap(), seen);
+}
+
+// Nobody waits for all at the end: an exchange that had not come in time then
+// is not complete in a replay, either.
+bool GossipTrainer::CompleteAtEnd(ExchangeId limit) {
+  if (parts_.decisions->replays() && !neighborhood_.CanComplete(limit)) {
+    return false;
+  }
+  neighborhood_.Complete(limit);
+  return true;
+}
+
+// As each round would have, in order, so that the end of a run is the same bits
+// whatever comes first.
+bool GossipTrainer::Drain() {
+  while (!rows_.empty()) {
+    const auto& [round, row] = *rows_.begin();
+    if (!neighborhood_.Missing(row, MakeExchangeId(round)).empty()) {
+      return false;
+    }
+    if (!CompleteAtEnd(MakeExchangeId(round + 1))) return false;
+    rows_.erase(rows_.begin());
+  }
+  CompleteAtEnd(MakeExchangeId(parts_.state->round()));
+  return true;
+}
+
+absl::Duration GossipTrainer::DrainLimit() const { return kDrainLimit; }
+
+}  // namespace gossamer

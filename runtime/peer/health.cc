@@ -1,0 +1,51 @@
+#include "runtime/peer/health.h"
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer {
+namespace {
+
+constexpr uint64_t kHealthyRounds = 1000;
+constexpr uint64_t kSkippedRounds = 100;
+
+}  // namespace
+
+bool Health::Check() {
+  sound_ = state_->Sound();
+  if (sound_) asked_in_vain_ = false;  // it can be asked again
+  return sound_;
+}
+
+// The peer that asks may be the one that this peer waits for: it must not wait
+// any longer, but recover, or begin anew with all others.
+void Health::AskedInVain() {
+  sound_ = false;
+  asked_in_vain_ = true;
+}
+
+bool Health::CannotStep() const {
+  return skipped_ >=
+         kSkippedRounds * static_cast<uint64_t>(spec_.steps_per_round);
+}
+
+absl::Status Health::MayRecover() {
+  asked_in_vain_ = false;
+  if (rounds_ > kHealthyRounds) in_a_row_ = 0;
+  if (in_a_row_ < kMostInARow) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat(
+      "round %d: this peer's %s again, though it took what members have "
+      "%d times; look at its step_skipped events, its data and its machine, "
+      "or at the learning rates if all peers end like this",
+      state_->round(),
+      sound_ ? "steps have all failed" : "parameters are nonsense",
+      kMostInARow));
+}
+
+void Health::Recover() {
+  ++recoveries_;
+  ++in_a_row_;
+  sound_ = true;
+  skipped_ = 0;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,27 @@
+#include "runtime/peer/link_measurer.h"
+
+#include <optional>
+
+namespace gossamer {
+
+void LinkMeasurer::Update() {
+  const absl::Time now = loop_->Now();
+  const std::optional<SurveyTask> task = membership_->survey();
+  if (task && task->number != task_) {
+    task_ = task->number;
+    const PeerId to = task->to.id;
+    until_[to] = now + 2 * LinkProber::kLimit;
+    transport_->Connect(to, task->to.address);
+    prober_->Measure(to, [membership = membership_, number = task_](
+                             std::optional<LinkMeasurement> measured) {
+      membership->TellMeasured(number, measured);
+    });
+  }
+  std::erase_if(until_, [&](const auto& way) {
+    if (way.second > now) return false;
+    if (!in_use_(way.first)) transport_->Disconnect(way.first);
+    return true;
+  });
+}
+
+}  // namespace gossamer

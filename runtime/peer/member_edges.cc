@@ -1,0 +1,222 @@
+#include "runtime/peer/member_edges.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/seeded_bug.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/neighborhood/replica_budget.h"
+
+namespace gossamer {
+namespace {
+
+// Of edges whose replicas do not fit.
+std::string ReplicalessOf(const Codec& codec) {
+  return absl::StrCat("diff-int8:fragments=", codec.fragments());
+}
+
+// Members that may be in a row of `self` from this round on.
+std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
+                            PeerId self) {
+  std::set<PeerId> partners;
+  if (schedule.fixed()) {
+    for (const Neighbor& n :
+         schedule.Row(*view.RankOf(self), view.from_round).neighbors) {
+      partners.insert(view.members[static_cast<size_t>(n.rank)].id);
+    }
+    return partners;
+  }
+  for (const Member& m : view.members) {
+    if (m.id != self) partners.insert(m.id);
+  }
+  return partners;
+}
+
+}  // namespace
+
+MemberEdges::MemberEdges(const PeerSpec& spec, Parts parts)
+    : spec_(spec), parts_(std::move(parts)) {}
+
+void MemberEdges::OnView(const View& newest) {
+  if (!newest.NewerThan(met_)) return;
+  DropMembers(newest);
+  AddMembers(newest);
+  met_ = newest;
+}
+
+void MemberEdges::DropMembers(const View& newest) {
+  for (const PeerId peer : parts_.neighborhood->Peers()) {
+    if (newest.RankOf(peer) ||
+        (newest.DepartureOf(peer) && !SeededBug("drop-leavers"))) {
+      continue;
+    }
+    // Not there before either: an edge that goes on from its record alone.
+    if (!met_.RankOf(peer) && !met_.DepartureOf(peer)) continue;
+    parts_.reporter->Report(
+        "member_removed",
+        absl::StrFormat("peer %d is in no view any more; what was under way "
+                        "with it is given up",
+                        peer.value));
+    parts_.decisions->TellMembers(parts_.state->round());
+    parts_.neighborhood->Drop(peer);
+  }
+}
+
+void MemberEdges::AddMembers(const View& newest) {
+  if (!newest.RankOf(spec_.self) || parts_.lifecycle->over()) {
+    // It leaves or ends, and still mixes with those who have come back
+    // elsewhere.  An edge that began now would have nothing to settle, and
+    // never be sealed.
+    for (const Member& m : newest.members) {
+      if (!parts_.neighborhood->Has(m.id)) continue;
+      parts_.transport->Connect(m.id, m.address);
+    }
+    return;
+  }
+  const auto schedule = newest.MakeSchedule();
+  if (!schedule.ok()) return;  // reported when the view is adopted
+  ReportComingAndGoing(newest);
+  // A failure comes again, and ends the run, when the view is adopted.
+  ConnectPartners(newest, **schedule, {}, /*newcomers=*/true).IgnoreError();
+}
+
+void MemberEdges::ReportComingAndGoing(const View& newest) {
+  for (const Member& m : newest.members) {
+    if (met_.RankOf(m.id)) continue;
+    parts_.reporter->Report(
+        "member_joined", absl::StrFormat("peer %d, from round %d", m.id.value,
+                                         newest.from_round));
+  }
+  for (const Departure& d : newest.departures) {
+    if (!met_.RankOf(d.id) || d.id == spec_.self) continue;
+    parts_.reporter->Report(
+        "member_leaves",
+        absl::StrFormat("peer %d, from round %d", d.id.value, d.round));
+  }
+}
+
+absl::Status MemberEdges::Connect(const View& view,
+                                  const MixingSchedule& schedule,
+                                  const SavedEdges& saved) {
+  GOSSAMER_RETURN_IF_ERROR(
+      ConnectPartners(view, schedule, saved, /*newcomers=*/false));
+  GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
+  const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
+  for (const PeerId peer : parts_.neighborhood->Peers()) {
+    if (partners.contains(peer)) continue;
+    parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
+                              /*gone=*/!view.RankOf(peer));
+  }
+  met_ = view;
+  return absl::OkStatus();
+}
+
+absl::Status MemberEdges::ConnectPartners(const View& view,
+                                          const MixingSchedule& schedule,
+                                          const SavedEdges& saved,
+                                          bool newcomers) {
+  const int rank = *view.RankOf(spec_.self);
+  const ReplicaBudget budget(spec_.replica_memory,
+                             parts_.state->layout().size(), schedule);
+  const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
+  const uint64_t round = parts_.state->round();
+  const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
+  size_t without = 0;
+  for (const Member& m : view.members) {
+    if (!partners.contains(m.id)) continue;
+    const auto it = saved.find(m.id);
+    const bool fits = !parts_.codec->needs_replica() ||
+                      budget.Covers(rank, *view.RankOf(m.id));
+    if (!fits && !parts_.neighborhood->Has(m.id)) ++without;
+    GOSSAMER_RETURN_IF_ERROR(
+        AddEdge({.peer = m.id,
+                 .address = m.address,
+                 .frontier = MakeExchangeId(from),
+                 .saved = it == saved.end() ? nullptr : &it->second,
+                 .newcomer = newcomers},
+                /*replica=*/fits));
+  }
+  parts_.neighborhood->SetPartners(partners);
+  if (without > 0) {
+    parts_.reporter->Report(
+        "replicas",
+        absl::StrFormat("mixing.replica_memory_mb allows no replicas on %d of "
+                        "%d edges; they use %s",
+                        without, partners.size(),
+                        ReplicalessOf(*parts_.codec)));
+  }
+  return absl::OkStatus();
+}
+
+// Exchanges under way with other peers end as they would have, also with those
+// that are not there: a record has both messages of each exchange.
+absl::Status MemberEdges::ConnectSaved(const View& view,
+                                       const SavedEdges& saved) {
+  std::map<PeerId, std::string> addresses;  // a peer that leaves still trains
+  for (const Member& m : view.members) addresses[m.id] = m.address;
+  for (const Departure& d : view.departures) addresses[d.id] = d.address;
+  for (const auto& [peer, edge] : saved) {
+    if (parts_.neighborhood->Has(peer)) continue;
+    const auto there = addresses.find(peer);
+    const bool absent = there == addresses.end();
+    GOSSAMER_RETURN_IF_ERROR(
+        AddEdge({.peer = peer,
+                 .address = absent ? "" : there->second,
+                 .frontier = MakeExchangeId(parts_.state->round()),
+                 .saved = &edge,
+                 .absent = absent},
+                /*replica=*/true));
+  }
+  return absl::OkStatus();
+}
+
+// A member that mixed with the incarnation before, in a view that it has not
+// left yet or until it leaves, would wait for what that incarnation owed it in
+// rounds that this one does not take part in.  This one does not know which
+// they are, so it tells everybody.
+absl::Status MemberEdges::GreetOthers(const View& view) {
+  const bool together =
+      view.from_round <= std::max<uint64_t>(view.resume_round, 1);
+  if (together || SeededBug("greet-nobody")) return absl::OkStatus();
+  std::vector<Member> others = view.members;
+  for (const Departure& d : view.departures) {
+    others.push_back({.id = d.id, .address = d.address});
+  }
+  const ExchangeId frontier = MakeExchangeId(parts_.state->round());
+  for (const Member& other : others) {
+    if (other.id == spec_.self || parts_.neighborhood->Has(other.id)) continue;
+    GOSSAMER_RETURN_IF_ERROR(AddEdge(
+        {.peer = other.id, .address = other.address, .frontier = frontier},
+        /*replica=*/true));
+    parts_.neighborhood->Rest(other.id, frontier, /*gone=*/false);
+  }
+  return absl::OkStatus();
+}
+
+// A record is of the codec that its edge had: peers may have had other ranks
+// then, and the budget of replicas goes by ranks.
+absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
+  if (replicaless_ == nullptr) {
+    GOSSAMER_ASSIGN_OR_RETURN(
+        replicaless_,
+        Codec::Create(ReplicalessOf(*parts_.codec), parts_.state->layout()));
+  }
+  edge.codec = replica ? parts_.codec : replicaless_;
+  if (spec_.replica_memory != 0 && parts_.codec->needs_replica()) {
+    edge.other_codec = replica ? replicaless_ : parts_.codec;
+  }
+  const absl::Status added = parts_.neighborhood->Add(edge);
+  if (added.ok() || edge.saved == nullptr || edge.other_codec == nullptr) {
+    return added;
+  }
+  std::swap(edge.codec, edge.other_codec);
+  return parts_.neighborhood->Add(edge).ok() ? absl::OkStatus() : added;
+}
+
+}  // namespace gossamer

@@ -1,0 +1,71 @@
+// The edges of a peer as members come and go: new members are met at once,
+// removed ones dropped, and edges that are in no row any more rest.
+//
+// Knows nothing of rounds beyond the next one, or of which view is in use.
+
+#ifndef GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
+#define GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/edge/edge.h"
+#include "runtime/neighborhood/neighborhood.h"
+#include "runtime/peer/lifecycle.h"
+#include "runtime/peer/peer_spec.h"
+#include "runtime/peer/reporter.h"
+#include "runtime/peer/training_state.h"
+#include "runtime/replay/decisions.h"
+#include "runtime/transport/transport.h"
+#include "topology/mixing_schedule.h"
+#include "topology/view.h"
+
+namespace gossamer {
+
+class MemberEdges {
+ public:
+  struct Parts {
+    Transport* transport = nullptr;
+    Neighborhood* neighborhood = nullptr;
+    Decisions* decisions = nullptr;
+    std::shared_ptr<const Codec> codec;
+    const Lifecycle* lifecycle = nullptr;
+    const TrainingState* state = nullptr;
+    Reporter* reporter = nullptr;
+  };
+  // All outlive it.
+  MemberEdges(const PeerSpec& spec, Parts parts);
+
+  // A view is known, long before its round comes.  Without deadlines that round
+  // would never come if a peer that is gone were waited for.
+  void OnView(const View& newest);
+  // Gives up edges to peers that are in no view any more.
+  void DropMembers(const View& newest);
+
+  // The view is in use: an edge to every partner in it, and the edges of
+  // `saved`.
+  absl::Status Connect(const View& view, const MixingSchedule& schedule,
+                       const SavedEdges& saved);
+  // The view is the first of an incarnation that begins in a fleet under way.
+  absl::Status GreetOthers(const View& view);
+  // The incarnation is over.
+  void Forget() { met_ = {}; }
+
+ private:
+  void AddMembers(const View& newest);
+  void ReportComingAndGoing(const View& newest);
+  absl::Status ConnectPartners(const View& view, const MixingSchedule& schedule,
+                               const SavedEdges& saved, bool newcomers);
+  absl::Status ConnectSaved(const View& view, const SavedEdges& saved);
+  absl::Status AddEdge(Neighborhood::NewEdge edge, bool replica);
+
+  const PeerSpec& spec_;
+  const Parts parts_;
+  std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
+  View met_;  // the newest whose members have been met or dropped
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_MEMBER_EDGES_H_

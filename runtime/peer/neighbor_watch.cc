@@ -1,0 +1,53 @@
+#include "runtime/peer/neighbor_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer {
+
+NeighborWatch::NeighborWatch(const PeerSpec& spec, EventLoop* loop,
+                             LinkProber* prober, Membership* membership,
+                             Reporter* reporter, Hooks hooks)
+    : loop_(loop),
+      prober_(prober),
+      membership_(membership),
+      reporter_(reporter),
+      hooks_(std::move(hooks)),
+      detector_(spec.suspect_after) {
+  prober_->SetOnTold(
+      [this](PeerId peer) { detector_.HeardThroughOthers(peer); });
+}
+
+NeighborWatch::~NeighborWatch() {
+  if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
+}
+
+void NeighborWatch::Start() {
+  if (timer_ != EventLoop::TimerId{}) return;
+  timer_ = loop_->RunAt(loop_->Now() + detector_.period(), [this] {
+    timer_ = {};
+    Refresh();
+    Start();
+    Tick();
+  });
+}
+
+void NeighborWatch::Tick() {
+  const auto probes = detector_.Tick(loop_->Now());
+  for (const PeerId peer : probes.direct) prober_->Ping(peer);
+  for (const auto& [witness, about] : probes.through_others) {
+    prober_->Ask(witness, about);
+  }
+  for (const PeerId peer : detector_.suspected()) {
+    if (std::ranges::binary_search(suspected_, peer)) continue;
+    reporter_->Report("member_suspected",
+                      absl::StrFormat("peer %d does not answer", peer.value));
+  }
+  hooks_.on_tick();
+  suspected_ = detector_.suspected();
+  membership_->Suspect(suspected_);
+}
+
+}  // namespace gossamer

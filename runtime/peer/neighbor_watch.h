@@ -1,0 +1,60 @@
+// Which neighbours are silent: pings them, asks others about them, and names
+// the suspected to the topology service.
+//
+// Knows nothing of what becomes of a suspected peer.
+
+#ifndef GOSSAMER_RUNTIME_PEER_NEIGHBOR_WATCH_H_
+#define GOSSAMER_RUNTIME_PEER_NEIGHBOR_WATCH_H_
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "algorithms/base/ids.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/membership/failure_detector.h"
+#include "runtime/neighborhood/link_prober.h"
+#include "runtime/peer/peer_spec.h"
+#include "runtime/peer/reporter.h"
+#include "topology/fleet/membership.h"
+
+namespace gossamer {
+
+class NeighborWatch {
+ public:
+  struct Hooks {
+    std::function<std::set<PeerId>()> watched;  // whose silence counts
+    // Each period, before the service is told of the suspected.
+    std::function<void()> on_tick;
+  };
+  // All outlive it.
+  NeighborWatch(const PeerSpec& spec, EventLoop* loop, LinkProber* prober,
+                Membership* membership, Reporter* reporter, Hooks hooks);
+  ~NeighborWatch();
+  NeighborWatch(const NeighborWatch&) = delete;
+  NeighborWatch& operator=(const NeighborWatch&) = delete;
+
+  void Heard(PeerId peer) { detector_.Heard(peer, loop_->Now()); }
+  // Looks whom there is to watch, now.
+  void Refresh() { detector_.Watch(hooks_.watched(), loop_->Now()); }
+  // From now on every period.
+  void Start();
+  // All suspicions are of an incarnation that is over.
+  void Forget() { suspected_.clear(); }
+
+ private:
+  void Tick();
+
+  EventLoop* const loop_;
+  LinkProber* const prober_;
+  Membership* const membership_;
+  Reporter* const reporter_;
+  const Hooks hooks_;
+  FailureDetector detector_;
+  EventLoop::TimerId timer_{};
+  std::vector<PeerId> suspected_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_NEIGHBOR_WATCH_H_

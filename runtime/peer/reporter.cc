@@ -1,0 +1,119 @@
+#include "runtime/peer/reporter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace gossamer {
+namespace {
+
+constexpr absl::Duration kSketchInterval = absl::Seconds(1);
+constexpr uint64_t kMaxSketchEvery = 1 << 16;
+
+}  // namespace
+
+Reporter::Reporter(EventLoop* loop, Transport* transport,
+                   Membership* membership, const TrainingState* state,
+                   MetricsSink* sink, Sketch sketch)
+    : loop_(loop),
+      transport_(transport),
+      membership_(membership),
+      state_(state),
+      sink_(sink),
+      take_sketch_(std::move(sketch)) {}
+
+void Reporter::Report(EventKind kind, const std::string& detail,
+                      uint64_t times) {
+  sink_->OnEvent({loop_->Now(), state_->round(), kind, detail, times});
+}
+
+void Reporter::ReportUnauthenticated(bool last) {
+  const uint64_t refused = transport_->counters().strangers_refused;
+  const uint64_t news =
+      last ? unauthenticated_.Rest(refused) : unauthenticated_.Due(refused);
+  if (news == 0) return;
+  Report("strangers_refused",
+         absl::StrFormat("%d connections so far were hung up on: as many were "
+                         "open as may be of whom nobody knew who they are",
+                         refused),
+         news);
+}
+
+void Reporter::ForgetTempo() {
+  busy_.Clear();
+  exchanges_.Clear();
+}
+
+void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
+  round_length_ = round_length_ == absl::ZeroDuration()
+                      ? length
+                      : 0.9 * round_length_ + 0.1 * length;
+  metrics_.seconds_exchanging =
+      absl::ToDoubleSeconds(neighborhood.TakeExchangeTime());
+  busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
+  exchanges_.Add(metrics_.seconds_exchanging);
+  neighborhood.SetBusy(
+      absl::Seconds(median_busy()),
+      absl::Seconds(
+          std::max(median_busy(), membership_->fleet_busy().value_or(0))));
+}
+
+void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
+                        uint64_t recoveries) {
+  const absl::Time now = loop_->Now();
+  const TransportCounters bytes = transport_->counters();
+  MeasureTempo(now - started, neighborhood);
+  metrics_.round = state_->round();
+  metrics_.steps = state_->steps();
+  metrics_.finished = now;
+  metrics_.bytes_sent = bytes.bytes_sent;
+  metrics_.bytes_received = bytes.bytes_received;
+  metrics_.corrections = neighborhood.corrections();
+  metrics_.skipped = neighborhood.skipped();
+  metrics_.late = neighborhood.late();
+  if (const auto clipping = neighborhood.TakeClipping()) {
+    metrics_.clipping = {clipping->clipped, clipping->longest};
+  }
+  sink_->OnRound(metrics_);
+  ReportUnauthenticated(/*last=*/false);
+
+  TakeSketch();
+  PeerReport report;
+  report.round = state_->round() + 1;
+  report.steps = state_->steps();
+  report.rounds_per_second =
+      1 / std::max(1e-9, absl::ToDoubleSeconds(round_length_));
+  report.tempo = {.busy_seconds = median_busy(),
+                  .exchange_seconds = long_exchange(),
+                  .rounds = busy_.size()};
+  report.generator_loss = metrics_.generator_loss;
+  report.discriminator_loss = metrics_.discriminator_loss;
+  report.score = metrics_.score;
+  report.bytes_sent = bytes.bytes_sent;
+  report.sketch = std::move(sketch_);
+  report.sketch_round = sketch_round_;
+  report.spoilt = recoveries;
+  membership_->Report(report);
+}
+
+// Rounds that are multiples of a power of two, about one a second: peers that
+// choose different powers still sketch common rounds.
+void Reporter::TakeSketch() {
+  sketch_.clear();
+  const uint64_t round = state_->round();
+  if (!take_sketch_ || round % sketch_every_ != 0) return;
+  const absl::Time now = loop_->Now();
+  const absl::Duration since = now - sketched_;
+  if (since < kSketchInterval && sketch_every_ < kMaxSketchEvery) {
+    sketch_every_ *= 2;
+  } else if (since > 4 * kSketchInterval && sketch_every_ > 1) {
+    sketch_every_ /= 2;
+  }
+  sketched_ = now;
+  if (!state_->Sound()) return;
+  sketch_ = take_sketch_(state_->parameters());
+  sketch_round_ = round;
+}
+
+}  // namespace gossamer

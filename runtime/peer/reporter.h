@@ -1,0 +1,80 @@
+// The reports of a peer: events and metrics for its files, one of each round
+// for the topology service, and the tempo that both contain.
+//
+// Knows nothing of where lines go, or of what a round does.
+
+#ifndef GOSSAMER_RUNTIME_PEER_REPORTER_H_
+#define GOSSAMER_RUNTIME_PEER_REPORTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "algorithms/base/throttle.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/neighborhood/neighborhood.h"
+#include "runtime/peer/recent.h"
+#include "runtime/peer/training_state.h"
+#include "runtime/telemetry/metrics.h"
+#include "topology/fleet/membership.h"
+
+namespace gossamer {
+
+class Reporter {
+ public:
+  // Count-sketch of the parameters for the heartbeat; may be empty.
+  using Sketch = std::function<std::vector<double>(std::span<const float>)>;
+
+  // All outlive it.
+  Reporter(EventLoop* loop, Transport* transport, Membership* membership,
+           const TrainingState* state, MetricsSink* sink, Sketch sketch);
+
+  // An event of this round, which stands for so many `times`.
+  void Report(EventKind kind, const std::string& detail, uint64_t times = 1);
+  // Connections of unauthenticated others that were refused; `last`: of all
+  // that have not been reported yet.
+  void ReportUnauthenticated(bool last);
+
+  // Of the round under way; its trainer fills in what it measures.
+  RoundMetrics& metrics() { return metrics_; }
+  const RoundMetrics& metrics() const { return metrics_; }
+
+  // A round that began at `started` has ended: its metrics, and what the
+  // service learns, `recoveries` among it.
+  void EndRound(absl::Time started, Neighborhood& neighborhood,
+                uint64_t recoveries);
+
+  // Moving average of a round.
+  absl::Duration round_length() const { return round_length_; }
+  // Of the rounds since the view: without waiting, and the longest exchange.
+  double median_busy() const { return busy_.Quantile(0.5); }
+  double long_exchange() const { return exchanges_.Quantile(0.9); }
+  // Another view begins, whose rounds may take another time.
+  void ForgetTempo();
+
+ private:
+  void MeasureTempo(absl::Duration length, Neighborhood& neighborhood);
+  void TakeSketch();
+
+  EventLoop* const loop_;
+  Transport* const transport_;
+  Membership* const membership_;
+  const TrainingState* const state_;
+  MetricsSink* const sink_;
+  const Sketch take_sketch_;
+  RoundMetrics metrics_;
+  Throttle unauthenticated_;
+  absl::Duration round_length_;
+  Recent busy_, exchanges_;  // seconds
+  uint64_t sketch_every_ = 1;
+  absl::Time sketched_ = absl::InfinitePast();
+  std::vector<double> sketch_;
+  uint64_t sketch_round_ = 0;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_REPORTER_H_

@@ -1,0 +1,115 @@
+#include "runtime/peer/round_loop.h"
+
+#include "absl/strings/str_cat.h"
+#include "algorithms/base/status_macros.h"
+
+namespace gossamer {
+
+Task<absl::Status> RoundLoop::Run() {
+  Task<absl::Status> join = parts_.admission->Join();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
+  while (!parts_.lifecycle->over() && parts_.state->round() <= spec_.rounds) {
+    Task<absl::Status> begin = Begin();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await begin.result());
+    if (parts_.lifecycle->over()) break;
+    Task<absl::Status> round = Round();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await round.result());
+  }
+  if (!parts_.lifecycle->over()) {
+    GOSSAMER_CO_RETURN_IF_ERROR(
+        parts_.lifecycle->EndRounds(Lifecycle::Outcome::kFinished));
+  }
+  Task<absl::Status> finish = Finish();
+  co_return co_await finish.result();
+}
+
+// The boundary before a round: which view it is of, and whether it comes.
+Task<absl::Status> RoundLoop::Begin() {
+  GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->Adopt());
+  if (parts_.membership->outside()) {
+    Task<absl::Status> rejoin = parts_.admission->Rejoin();
+    GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
+    if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  }
+  parts_.membership->TookUpView();
+  Task<bool> stop = parts_.stop->AtStop();
+  if (co_await stop.result()) {
+    parts_.decisions->TellStop(parts_.state->round());
+    co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
+  }
+  if (parts_.stop->Leaves()) {
+    co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
+  }
+  parts_.membership->BeginRound(parts_.state->round());
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> RoundLoop::Round() {
+  const absl::Time started = parts_.loop->Now();
+  RoundMetrics& metrics = parts_.reporter->metrics();
+  metrics.seconds_computing = metrics.seconds_waiting = 0;
+  Task<absl::Status> trained = parts_.trainer->Round();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await trained.result());
+  if (parts_.lifecycle->over()) co_return absl::OkStatus();
+  parts_.health->EndRound();
+  Task<absl::Status> recovered = RecoverIfDiverged();
+  GOSSAMER_CO_RETURN_IF_ERROR(co_await recovered.result());
+  if (parts_.health->rounds() == 0) co_return absl::OkStatus();
+  Task<bool> evaluated = parts_.evaluation->Run();
+  co_await evaluated.result();
+  parts_.reporter->EndRound(started, *parts_.neighborhood,
+                            parts_.health->recoveries());
+  parts_.state->set_round(DecideNextRound());
+  parts_.checkpointer->BeginIfDue();
+  Task<bool> saved = parts_.checkpointer->Save(/*now=*/false);
+  co_await saved.result();
+  co_return absl::OkStatus();
+}
+
+Task<absl::Status> RoundLoop::RecoverIfDiverged() {
+  if (spec_.centralized || parts_.decisions->replays() ||
+      !parts_.health->Diverged()) {
+    co_return absl::OkStatus();
+  }
+  Task<absl::Status> recover = parts_.admission->Recover();
+  co_return co_await recover.result();
+}
+
+uint64_t RoundLoop::DecideNextRound() {
+  const uint64_t round = parts_.state->round();
+  if (parts_.decisions->replays()) return parts_.decisions->Next(round);
+  const uint64_t next = parts_.trainer->NextRound();
+  if (next != round + 1) parts_.decisions->TellJump(round, next);
+  return next;
+}
+
+Task<absl::Status> RoundLoop::Finish() {
+  const Lifecycle& lifecycle = *parts_.lifecycle;
+  Task<bool> earlier = parts_.checkpointer->Save(/*now=*/true);
+  co_await earlier.result();
+  const bool in_fleet = parts_.views->in_fleet();
+  if (lifecycle.stopped() && !in_fleet) {
+    parts_.reporter->Report("ended_without",
+                            "the run is over; this peer was not in it then");
+  }
+  // A peer that waits to begin, or to begin again with what it got, has nothing
+  // of its own: saved as of a round that it knows from before, it would set
+  // aside later ones that the others share.
+  const bool own = in_fleet || (parts_.state->steps() > 0 &&
+                                !parts_.admission->has_borrowed());
+  parts_.checkpointer->BeginLast(parts_.trainer->AtBoundary() && own);
+  // A peer that goes alone is to the others as if it had died.
+  if (!lifecycle.hurries()) parts_.trainer->Part();
+  Task<bool> drained = parts_.drain->Run();
+  co_await drained.result();
+  Task<bool> saved = parts_.checkpointer->Save(/*now=*/true);
+  co_await saved.result();
+  parts_.reporter->ReportUnauthenticated(/*last=*/true);
+  if (lifecycle.left()) {
+    parts_.reporter->Report(
+        "left", absl::StrCat("before round ", parts_.state->round()));
+  }
+  co_return parts_.lifecycle->Apply(Lifecycle::Event::kSettled);
+}
+
+}  // namespace gossamer

@@ -1,0 +1,67 @@
+// The rounds of a peer, one after the other: adopt the view that has begun,
+// stop where the fleet stops, train for a round, report and save; then drain.
+//
+// Knows nothing of how any of these is done: each is another part.
+
+#ifndef GOSSAMER_RUNTIME_PEER_ROUND_LOOP_H_
+#define GOSSAMER_RUNTIME_PEER_ROUND_LOOP_H_
+
+#include "absl/status/status.h"
+#include "runtime/base/event_loop.h"
+#include "runtime/base/task.h"
+#include "runtime/peer/admission.h"
+#include "runtime/peer/checkpointer.h"
+#include "runtime/peer/drain.h"
+#include "runtime/peer/evaluation.h"
+#include "runtime/peer/health.h"
+#include "runtime/peer/lifecycle.h"
+#include "runtime/peer/peer_spec.h"
+#include "runtime/peer/reporter.h"
+#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/trainer.h"
+#include "runtime/peer/training_state.h"
+#include "runtime/peer/views.h"
+#include "runtime/replay/decisions.h"
+#include "topology/fleet/membership.h"
+
+namespace gossamer {
+
+class RoundLoop {
+ public:
+  struct Parts {
+    EventLoop* loop = nullptr;
+    Membership* membership = nullptr;
+    Decisions* decisions = nullptr;
+    Neighborhood* neighborhood = nullptr;
+    Lifecycle* lifecycle = nullptr;
+    TrainingState* state = nullptr;
+    Health* health = nullptr;
+    Views* views = nullptr;
+    StopAgreement* stop = nullptr;
+    Trainer* trainer = nullptr;
+    Admission* admission = nullptr;
+    Evaluation* evaluation = nullptr;
+    Checkpointer* checkpointer = nullptr;
+    Drain* drain = nullptr;
+    Reporter* reporter = nullptr;
+  };
+  // All outlive it.
+  RoundLoop(const PeerSpec& spec, Parts parts) : spec_(spec), parts_(parts) {}
+
+  // Peer::Run.
+  Task<absl::Status> Run();
+
+ private:
+  Task<absl::Status> Begin();
+  Task<absl::Status> Round();
+  Task<absl::Status> RecoverIfDiverged();
+  Task<absl::Status> Finish();
+  uint64_t DecideNextRound();
+
+  const PeerSpec& spec_;
+  const Parts parts_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_ROUND_LOOP_H_

@@ -1,0 +1,52 @@
+#include "runtime/peer/step_runner.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/peer/compute.h"
+
+namespace gossamer {
+
+StepRunner::StepRunner(const PeerSpec& spec, EventLoop* loop,
+                       ComputeEngine* compute, LocalStep* step,
+                       TrainingState* state, Health* health, Reporter* reporter)
+    : spec_(spec),
+      loop_(loop),
+      compute_(compute),
+      step_(step),
+      state_(state),
+      health_(health),
+      reporter_(reporter),
+      key_(RngKey(spec.seed).Fold("step")) {}
+
+Pending<bool> StepRunner::Run(std::function<void()> work) {
+  return Compute(compute_, std::move(work));
+}
+
+RngKey StepRunner::KeyOf(int rank) const {
+  return key_.Fold(static_cast<uint64_t>(rank)).Fold(state_->steps());
+}
+
+void StepRunner::LocalSteps(int rank) {
+  for (int i = 0; i < spec_.steps_per_round; ++i) {
+    const absl::StatusOr<Losses> losses =
+        step_->Run(state_->steps(), state_->round(), KeyOf(rank));
+    state_->set_steps(state_->steps() + 1);
+    NoteStep(losses);
+  }
+}
+
+void StepRunner::NoteStep(const absl::StatusOr<Losses>& losses) {
+  health_->NoteStep(losses.ok());
+  if (losses.ok()) {
+    reporter_->metrics().generator_loss = losses->generator;
+    reporter_->metrics().discriminator_loss = losses->discriminator;
+    return;
+  }
+  loop_->Post([this, alive = std::weak_ptr<bool>(alive_),
+               why = std::string(losses.status().message())] {
+    if (!alive.expired()) reporter_->Report("step_skipped", why);
+  });
+}
+
+}  // namespace gossamer

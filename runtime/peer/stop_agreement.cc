@@ -1,0 +1,60 @@
+#include "runtime/peer/stop_agreement.h"
+
+#include <utility>
+
+#include "algorithms/base/seeded_bug.h"
+
+namespace gossamer {
+
+StopAgreement::StopAgreement(const PeerSpec& spec, EventLoop* loop,
+                             Waiter* waiter, Membership* membership,
+                             const Decisions* decisions,
+                             const Lifecycle* lifecycle,
+                             const TrainingState* state,
+                             std::function<bool()> abandoned)
+    : spec_(spec),
+      loop_(loop),
+      waiter_(waiter),
+      membership_(membership),
+      decisions_(decisions),
+      lifecycle_(lifecycle),
+      state_(state),
+      abandoned_(std::move(abandoned)) {}
+
+bool StopAgreement::EndedBehind() const {
+  const StopState stop = membership_->stop();
+  return (stop.committed && stop.round <= state_->round()) || abandoned_();
+}
+
+bool StopAgreement::Leaves() const {
+  if (lifecycle_->hurries()) return true;
+  const auto round = membership_->view().DepartureOf(spec_.self);
+  return round && state_->round() >= *round;
+}
+
+Task<bool> StopAgreement::AtStop() {
+  const uint64_t round = state_->round();
+  if (Leaves()) co_return false;
+  if (decisions_->replays()) co_return round == decisions_->stop();
+  const StopState stop = membership_->stop();
+  // The others have ended without this peer, which they took for lost.
+  if (stop.committed && round > stop.round) co_return true;
+  if (stop.round == 0 || round > stop.round) co_return false;
+  membership_->AcknowledgeStop(stop.round);
+  if (round < stop.round || SeededBug("run-past-stop")) co_return false;
+  // At the round itself: the run ends here unless a peer has begun it already.
+  // With the service gone the run goes on; nothing is lost by that.
+  const uint64_t agreed = stop.round;
+  const bool decided = co_await waiter_->Until(
+      [this, agreed] {
+        return membership_->stop().committed ||
+               membership_->stop().round != agreed || abandoned_() ||
+               lifecycle_->hurries();
+      },
+      loop_->Now() + spec_.liveness_limit);
+  if (abandoned_()) co_return true;
+  co_return decided && membership_->stop().committed &&
+      membership_->stop().round == state_->round();
+}
+
+}  // namespace gossamer

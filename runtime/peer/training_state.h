@@ -1,0 +1,64 @@
+// The state that a peer trains: parameters, the generator's moving average, the
+// optimizer's and the game's own, round and steps.
+//
+// The compute engine owns the parameters between BeginStep() and EndStep(), the
+// loop otherwise.  Knows nothing of edges, views or files.
+
+#ifndef GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_
+#define GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "algorithms/base/state.h"
+#include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/game/game.h"
+#include "algorithms/optim/local_step.h"
+#include "runtime/peer/peer_spec.h"
+
+namespace gossamer {
+
+class TrainingState {
+ public:
+  // All outlive it; `gradients` may be null.
+  TrainingState(const PeerSpec& spec, Game* game, LocalStep* step,
+                GradientCompressor* gradients);
+
+  // The next round to emit.
+  uint64_t round() const { return round_; }
+  void set_round(uint64_t round) { round_ = round; }
+  // Local steps so far, those that were skipped included.
+  uint64_t steps() const { return steps_; }
+  void set_steps(uint64_t steps) { steps_ = steps; }
+
+  const ParameterLayout& layout() const { return game_->layout(); }
+  std::span<float> parameters() const { return game_->parameters(); }
+  // The moving average of the generator, or its parameters without.
+  std::span<const float> generator() const;
+  // No parameter is beyond PeerSpec::largest_parameter, or not finite.
+  bool Sound() const;
+
+  void BeginStep() { stepping_ = true; }
+  void EndStep() { stepping_ = false; }
+  bool stepping() const { return stepping_; }
+  // The parameters have been moved by the steps of a round.
+  void UpdateAverage();
+
+  // All that a checkpoint has of it, by name.
+  void VisitState(StateVisitor& visitor);
+
+ private:
+  const PeerSpec& spec_;
+  Game* const game_;
+  LocalStep* const step_;
+  GradientCompressor* const gradients_;
+  uint64_t round_ = 1;
+  uint64_t steps_ = 0;
+  bool stepping_ = false;
+  std::vector<float> ema_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_PEER_TRAINING_STATE_H_

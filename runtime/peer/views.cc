@@ -1,0 +1,130 @@
+#include "runtime/peer/views.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "algorithms/base/status_macros.h"
+#include "topology/mixing_matrix.h"
+
+namespace gossamer {
+namespace {
+
+// Of the largest step size that is stable, as much is used.
+constexpr double kMargin = 2.0 / 3;
+// And of what is late, whose age is taken as the worst that was seen.
+constexpr double kDampedMargin = 0.9;
+
+}  // namespace
+
+absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
+  if (!view.RankOf(spec.self)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("peer ", spec.self.value, " is not in view ", view.epoch,
+                     " of run '", view.run_id, "'"));
+  }
+  if (!first || spec.min_partners == 0) return absl::OkStatus();
+  GOSSAMER_ASSIGN_OR_RETURN(const auto schedule, view.MakeSchedule());
+  const int partners = FewestPartners(*schedule);
+  if (partners >= spec.min_partners) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "view ", view.epoch, " has graph ", view.schedule.graph,
+      " with schedule ", view.schedule.schedule, ", where some mix with ",
+      partners, " others; mixing.clip_radius needs ", spec.min_partners,
+      ": give the topology service the same configuration"));
+}
+
+Views::Views(const PeerSpec& spec, Parts parts)
+    : spec_(spec), parts_(std::move(parts)) {}
+
+bool Views::Due(const View& newest) const {
+  if (!newest.NewerThan(view_)) return false;
+  if (in_fleet() && (parts_.state->round() < newest.from_round ||
+                     parts_.decisions->replays())) {
+    return false;
+  }
+  // It leaves before that view begins.
+  return !newest.DepartureOf(spec_.self);
+}
+
+absl::Status Views::Adopt(const SavedEdges& saved) {
+  const View& newest = parts_.membership->view();
+  if (!Due(newest)) return absl::OkStatus();
+  const bool first = !in_fleet();
+  GOSSAMER_RETURN_IF_ERROR(CheckView(newest, spec_, first));
+  GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
+  const bool others = !first && newest.members != view_.members;
+  if (others) parts_.decisions->TellMembers(parts_.state->round());
+  view_ = newest;
+  rank_ = *view_.RankOf(spec_.self);
+  parts_.drop_members(view_);
+  GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
+  if (first) {
+    parts_.state->set_round(view_.resume_round != 0
+                                ? view_.resume_round
+                                : std::max<uint64_t>(1, view_.from_round));
+  }
+  return parts_.connect(first, saved);
+}
+
+void Views::ReportOverlap(int before) {
+  const Reporter& tempo = *parts_.reporter;
+  parts_.reporter->Report(
+      "overlap",
+      absl::StrFormat("overlap_steps %d from round %d (was %d); measured "
+                      "here: a round without waiting %.1f ms, an exchange "
+                      "%.1f ms",
+                      overlap_, parts_.state->round(), before,
+                      1e3 * tempo.median_busy(), 1e3 * tempo.long_exchange()));
+}
+
+absl::Status Views::AdoptOverlap(int overlap) {
+  const int before = overlap_;
+  overlap_ = spec_.overlap_steps;
+  if (overlap_ == kAutoOverlap) {
+    overlap_ = std::clamp(overlap, 1, kMaxOverlap);
+    parts_.decisions->TellOverlap(parts_.state->round(), overlap_);
+    ReportOverlap(before);
+  }
+  parts_.reporter->ForgetTempo();
+  GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
+  if (spec_.chebyshev) {
+    if (!schedule_->fixed()) {
+      return absl::InvalidArgumentError(
+          "chebyshev gossip needs a fixed schedule");
+    }
+    omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
+                              spec_.mixing_rounds);
+  }
+  parts_.neighborhood->SetOverlap(
+      overlap_, kDampedMargin * StableStepSize(*schedule_, /*age=*/0) / gamma_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<float> Views::StepSize() const {
+  const float wanted =
+      spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
+  const int age = overlap_ - 1;
+  if (spec_.centralized || age < 1) return wanted;
+  const double bound = StableStepSize(*schedule_, age);
+  if (spec_.gamma == 0) {
+    return std::min(wanted, static_cast<float>(bound * kMargin));
+  }
+  if (spec_.gamma < bound) return wanted;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "mixing.gamma ", spec_.gamma, " is not stable with overlap_steps ",
+      overlap_, " on this schedule: it must be below ", bound,
+      "; leave it out to get ", bound * kMargin));
+}
+
+std::vector<RowEntry> Views::RowOf(uint64_t round) const {
+  std::vector<RowEntry> row;
+  for (const Neighbor& n : schedule_->Row(rank_, round).neighbors) {
+    row.push_back({view_.members[static_cast<size_t>(n.rank)].id,
+                   gamma_ * static_cast<float>(n.weight)});
+  }
+  return row;
+}
+
+}  // namespace gossamer

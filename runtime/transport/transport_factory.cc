@@ -1,0 +1,76 @@
+#include "runtime/transport/transport_factory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
+#include "runtime/transport/grpc/grpc_transport.h"
+
+namespace gossamer {
+namespace {
+
+absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
+                                       TransportOptions options) {
+  GrpcOptions grpc;
+  grpc.self = options.self;
+  grpc.run_id = std::move(options.run_id);
+  grpc.listen_address = std::move(options.listen_address);
+  grpc.allow_insecure_remote = options.allow_insecure_remote;
+  grpc.certificates = std::move(options.certificates);
+  grpc.lanes = options.connections;
+  // An old connection may outlast the one that replaces it.
+  grpc.max_connections =
+      std::max(grpc.max_connections, 2 * options.most_others) * grpc.lanes;
+  grpc.max_body_bytes = options.max_body_bytes;
+  grpc.max_queued_bytes = options.max_queued_bytes;
+  grpc.max_bytes_in_flight = options.max_bytes_in_flight;
+  grpc.seed = options.seed;
+  grpc.on_problem = std::move(options.on_problem);
+  GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<GrpcTransport> made,
+                            GrpcTransport::Create(loop, std::move(grpc)));
+  MadeTransport result{.port = made->port(), .room = made->room()};
+  result.transport = std::move(made);
+  return result;
+}
+
+absl::StatusOr<MadeTransport> MakeInproc(RealLoop* loop,
+                                         TransportOptions options) {
+  if (options.network == nullptr) {
+    return absl::InvalidArgumentError(
+        "transport inproc joins threads of one process; processes need grpc");
+  }
+  return MadeTransport{.transport =
+                           options.network->CreateEndpoint(options.self, loop)};
+}
+
+struct Maker {
+  std::string_view name;
+  absl::StatusOr<MadeTransport> (*make)(RealLoop*, TransportOptions);
+};
+
+constexpr Maker kTransports[] = {{"grpc", MakeGrpc}, {"inproc", MakeInproc}};
+
+}  // namespace
+
+std::vector<std::string_view> TransportNames() {
+  std::vector<std::string_view> names;
+  for (const Maker& maker : kTransports) names.push_back(maker.name);
+  return names;
+}
+
+absl::StatusOr<MadeTransport> MakeTransport(std::string_view name,
+                                            RealLoop* loop,
+                                            TransportOptions options) {
+  for (const Maker& maker : kTransports) {
+    if (maker.name == name) return maker.make(loop, std::move(options));
+  }
+  std::vector<std::string> names;
+  for (const Maker& maker : kTransports) names.emplace_back(maker.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("no transport is called \"", std::string(name),
+                   "\"; there are ", absl::StrJoin(names, ", ")));
+}
+
+}  // namespace gossamer

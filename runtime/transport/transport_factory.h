@@ -1,0 +1,64 @@
+// Makes the transport of a peer by its name.
+//
+// A new transport is a folder here and a line in the table of
+// transport_factory.cc.  Knows nothing of configuration files.
+
+#ifndef GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_FACTORY_H_
+#define GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_FACTORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "algorithms/base/ids.h"
+#include "runtime/base/real_loop.h"
+#include "runtime/identity/certificate_folder.h"
+#include "runtime/transport/inproc/inproc_network.h"
+#include "runtime/transport/transport.h"
+
+namespace gossamer {
+
+// A transport takes of these what it has a use for.
+struct TransportOptions {
+  PeerId self;
+  std::string run_id = {};
+  std::string listen_address = {};                             // host:port
+  std::shared_ptr<const CertificateFolder> certificates = {};  // null: none
+  bool allow_insecure_remote = false;
+  int connections = 1;   // to each neighbour
+  int most_others = 16;  // neighbours that there may come to be
+  // Of a frame's body; of frames that wait to be written, on one connection and
+  // on all; bytes.
+  size_t max_body_bytes = size_t{1} << 30;
+  size_t max_queued_bytes = size_t{1} << 30;
+  size_t max_bytes_in_flight = size_t{4} << 30;
+  uint64_t seed = 1;  // of delays between attempts
+  std::function<void(PeerId, const absl::Status&)> on_problem = {};
+  // Where peers are threads of one process; outlives the transport.
+  InprocNetwork* network = nullptr;
+};
+
+struct MadeTransport {
+  std::unique_ptr<Transport> transport = {};
+  int port = 0;     // where it listens; 0: nowhere
+  size_t room = 0;  // connections that fit; 0: no limit is known
+};
+
+// "grpc", "inproc".
+std::vector<std::string_view> TransportNames();
+
+// `loop` outlives it.  kInvalidArgument for an unknown name, or one that cannot
+// be made of these options; else errors of the transport.
+absl::StatusOr<MadeTransport> MakeTransport(std::string_view name,
+                                            RealLoop* loop,
+                                            TransportOptions options);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_RUNTIME_TRANSPORT_TRANSPORT_FACTORY_H_

@@ -1,0 +1,50 @@
+// Those who are told that something may have changed, each by its owner.
+//
+// Knows nothing of what changes.  One thread.
+
+#ifndef GOSSAMER_TOPOLOGY_FLEET_CHANGE_OBSERVERS_H_
+#define GOSSAMER_TOPOLOGY_FLEET_CHANGE_OBSERVERS_H_
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace gossamer {
+
+class ChangeObservers {
+ public:
+  // In the order of their owners' first calls; a second one of an owner
+  // replaces the first.
+  void Set(const void* owner, std::function<void()> on_change) {
+    const auto it = Find(owner);
+    if (it == observers_.end()) {
+      observers_.emplace_back(owner, std::move(on_change));
+    } else {
+      it->second = std::move(on_change);
+    }
+  }
+  void Remove(const void* owner) {
+    const auto it = Find(owner);
+    if (it != observers_.end()) observers_.erase(it);
+  }
+  // One that is removed meanwhile is not called any more.
+  void Notify() {
+    const auto all = observers_;
+    for (const auto& [owner, on_change] : all) {
+      if (Find(owner) != observers_.end()) on_change();
+    }
+  }
+
+ private:
+  using Observer = std::pair<const void*, std::function<void()>>;
+  std::vector<Observer>::iterator Find(const void* owner) {
+    return std::ranges::find(observers_, owner, &Observer::first);
+  }
+
+  std::vector<Observer> observers_;
+};
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_TOPOLOGY_FLEET_CHANGE_OBSERVERS_H_
