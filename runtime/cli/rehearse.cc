@@ -42,7 +42,7 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
     return config.game().synthetic().parameters();
   }
   const auto newest =
-      CheckpointStore(run.PeerPath(0) + "/checkpoints", 1).LoadNewest();
+      CheckpointStore(run.PeerPath(1) + "/checkpoints", 1).LoadNewest();
   if (!newest.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps-of ", run.path(),
@@ -122,7 +122,7 @@ class Record {
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                               LineFile::Open(folder_.ConsensusPath()));
     for (uint32_t rank = 0; rank < config_.peers(); ++rank) {
-      const std::string path = folder_.PeerPath(static_cast<int>(rank));
+      const std::string path = folder_.PeerPath(rank + 1);
       std::error_code error;
       std::filesystem::create_directories(path, error);
       if (error) return absl::ErrnoToStatus(error.value(), path);

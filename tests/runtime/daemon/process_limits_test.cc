@@ -97,7 +97,7 @@ TEST(ProcessLimitsTest, DecisionsOfEarlierLivesStayUnderTheLimit) {
   const TemporaryFolder folder;
   const std::string path = folder.path();
   std::ofstream(path + "/config") << kConfig;
-  const std::filesystem::path files = path + "/run/peer-0";
+  const std::filesystem::path files = path + "/run/peer-1";
   std::filesystem::create_directories(files);
   for (const char* name :
        {"decisions.log", "decisions-50.log", "inputs-50.bin",
@@ -168,7 +168,7 @@ TEST(ProcessLimitsTest, ACertificateThatEndsSoonIsToldOf) {
                   path + "/peer.log"})
           .ok());
   const auto Told = [&](const std::string& kind) {
-    std::ifstream file(path + "/run/peer-0/events.jsonl");
+    std::ifstream file(path + "/run/peer-1/events.jsonl");
     return std::string(std::istreambuf_iterator<char>(file), {}).find(kind) !=
            std::string::npos;
   };
