@@ -149,7 +149,7 @@ class Record {
                  .consensus_distance = fleet.consensus_distance};
     for (const FleetPeer& peer : fleet.peers) {
       PeerProgress& p = progress_.peers.emplace_back();
-      p.rank = static_cast<int>(progress_.peers.size()) - 1;
+      p.id = progress_.peers.size();
       p.round = std::min(config_.rounds(),
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
       p.rounds_per_second =
