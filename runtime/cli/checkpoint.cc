@@ -42,14 +42,14 @@ the same on all machines, and start all with --resume.
 
 export writes one
 tensor per name, which safetensors.torch.load_file() reads: of the mean of all
-peers, or of a rank; its moving average, or with --raw the parameters.
+peers, or of one peer; its moving average, or with --raw the parameters.
 
 JSON keys: run, common_round (the newest that every peer has whole; 0: none),
-checkpoints (a list of rank, round, set_aside, whole, problem, bytes, layout,
+checkpoints (a list of peer, round, set_aside, whole, problem, bytes, layout,
 configuration); restore's are of what is there afterwards.)";
 
-struct RankedCheckpoint {
-  int rank = 0;
+struct PeerCheckpoint {
+  uint64_t peer = 0;
   StoredCheckpoint stored;
   bool set_aside = false;
 };
@@ -62,46 +62,45 @@ struct Options {
   uint64_t round = 0;  // to restore; 0: the one that was set aside
 };
 
-CheckpointStore StoreOf(const RunFolder& run, int rank) {
-  return CheckpointStore(run.PeerPath(rank) + "/checkpoints", 1);
+CheckpointStore StoreOf(const RunFolder& run, uint64_t peer) {
+  return CheckpointStore(run.PeerPath(peer) + "/checkpoints", 1);
 }
 
-absl::StatusOr<std::vector<RankedCheckpoint>> ListAll(const RunFolder& run) {
-  // Who runs one peer of several machines has no configuration in its folder.
-  if (run.Ranks().empty()) {
+absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
+  // The folder of a peer on a machine of its own has no configuration.
+  if (run.PeerIds().empty()) {
     GOSSAMER_RETURN_IF_ERROR(run.LoadConfig().status());
   }
-  std::vector<RankedCheckpoint> all;
-  for (const int rank : run.Ranks()) {
-    const CheckpointStore store = StoreOf(run, rank);
+  std::vector<PeerCheckpoint> all;
+  for (const uint64_t peer : run.PeerIds()) {
+    const CheckpointStore store = StoreOf(run, peer);
     GOSSAMER_ASSIGN_OR_RETURN(auto list, store.List());
     for (StoredCheckpoint& stored : list) {
-      all.push_back({rank, std::move(stored)});
+      all.push_back({peer, std::move(stored)});
     }
     GOSSAMER_ASSIGN_OR_RETURN(list, store.ListSetAside());
     for (StoredCheckpoint& stored : list) {
-      all.push_back({rank, std::move(stored), /*set_aside=*/true});
+      all.push_back({peer, std::move(stored), /*set_aside=*/true});
     }
   }
   return all;
 }
 
-void PrintTable(const RunFolder& run,
-                const std::vector<RankedCheckpoint>& all) {
-  absl::PrintF("%4s %9s %10s  %-16s  %s\n", "rank", "round", "size", "layout",
+void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
+  absl::PrintF("%4s %9s %10s  %-16s  %s\n", "peer", "round", "size", "layout",
                "");
   bool any_aside = false;
-  for (const auto& [rank, c, aside] : all) {
+  for (const auto& [peer, c, aside] : all) {
     any_aside = any_aside || aside;
     absl::PrintF(
-        "%4d %9d %10s  %-16s  %s%s\n", rank, c.round,
+        "%4d %9d %10s  %-16s  %s%s\n", peer, c.round,
         HumanBytes(static_cast<double>(c.bytes)),
         c.whole.ok() ? absl::StrFormat("%016x", c.id.layout_fingerprint) : "",
         aside ? "set aside, " : "",
         c.whole.ok() ? "whole" : std::string(c.whole.message()));
   }
   const uint64_t common =
-      run.NewestCommonRound(static_cast<int>(run.Ranks().size()));
+      run.NewestCommonRound(static_cast<int>(run.PeerIds().size()));
   if (common > 0) {
     absl::PrintF("all peers have round %d; --resume goes on from it\n", common);
   } else {
@@ -115,15 +114,15 @@ void PrintTable(const RunFolder& run,
   }
 }
 
-void PrintJson(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
+void PrintJson(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   nlohmann::ordered_json json = {
       {"run", run.path()},
       {"common_round",
-       run.NewestCommonRound(static_cast<int>(run.Ranks().size()))},
+       run.NewestCommonRound(static_cast<int>(run.PeerIds().size()))},
       {"checkpoints", nlohmann::ordered_json::array()}};
-  for (const auto& [rank, c, aside] : all) {
+  for (const auto& [peer, c, aside] : all) {
     json["checkpoints"].push_back(
-        {{"rank", rank},
+        {{"peer", peer},
          {"round", c.round},
          {"set_aside", aside},
          {"whole", c.whole.ok()},
@@ -136,9 +135,9 @@ void PrintJson(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
 }
 
 // The exit code says whether all is well that a fleet would go on from.
-int Judge(const RunFolder& run, const std::vector<RankedCheckpoint>& all) {
+int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   int of_the_run = 0, damaged = 0, damaged_aside = 0;
-  for (const auto& [rank, c, aside] : all) {
+  for (const auto& [peer, c, aside] : all) {
     of_the_run += !aside;
     (aside ? damaged_aside : damaged) += !c.whole.ok();
   }
@@ -170,9 +169,9 @@ int RunList(const Options& options, bool verify) {
 
 // Of one round, or nobody knows which of them the others have.
 absl::StatusOr<uint64_t> RoundToRestore(
-    const Options& options, const std::vector<RankedCheckpoint>& all) {
+    const Options& options, const std::vector<PeerCheckpoint>& all) {
   std::set<uint64_t> rounds;
-  for (const auto& [rank, c, aside] : all) {
+  for (const auto& [peer, c, aside] : all) {
     if (aside) rounds.insert(c.round);
   }
   if (options.round != 0 && rounds.contains(options.round)) {
@@ -192,15 +191,15 @@ absl::Status Restore(const Options& options) {
   const RunFolder run(options.run);
   GOSSAMER_ASSIGN_OR_RETURN(const auto all, ListAll(run));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t round, RoundToRestore(options, all));
-  std::vector<int> ranks;
-  for (const auto& [rank, c, aside] : all) {
+  std::vector<uint64_t> peers;
+  for (const auto& [peer, c, aside] : all) {
     if (!aside || c.round != round) continue;
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, rank).CheckPutBack(round));
-    ranks.push_back(rank);
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckPutBack(round));
+    peers.push_back(peer);
   }
   // Where the disk fails in between, the same command goes on.
-  for (const int rank : ranks) {
-    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, rank).PutBack(round));
+  for (const uint64_t peer : peers) {
+    GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).PutBack(round));
   }
   return absl::OkStatus();
 }

@@ -31,6 +31,7 @@ void AddEvaluate(Command& program);
 void AddCheckpoint(Command& program);
 void AddGraph(Command& program);
 void AddMethods(Command& program);
+void AddConfig(Command& program);
 void AddPlan(Command& program);
 void AddDoctor(Command& program);
 void AddStatus(Command& program);

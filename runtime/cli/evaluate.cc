@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kExamples[] = R"(examples:
   gossamer evaluate --run runs/quickstart                # the mean of all peers
-  gossamer evaluate --run runs/quickstart --of 0 --samples 4096 --json
+  gossamer evaluate --run runs/quickstart --of 1 --samples 4096 --json
 
 Without --inception the score is a proxy: comparable between runs of this
 program on the same data, and with nothing else.  The JSON is that of

@@ -100,7 +100,7 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
   FleetProgress progress{.title = title, .rounds = rounds};
   for (const wire::PeerStatus& peer : status.peers()) {
     PeerProgress& p = progress.peers.emplace_back();
-    p.rank = static_cast<int>(progress.peers.size()) - 1;  // sorted by id
+    p.id = peer.peer_id();
     // Heartbeats tell the next round, people ask for the last.
     p.round = std::min(peer.round() > 0 ? peer.round() - 1 : 0, rounds);
     p.rounds_per_second = peer.rounds_per_second();

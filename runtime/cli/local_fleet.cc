@@ -149,8 +149,7 @@ absl::Status LocalFleet::StartPeers() {
   for (uint32_t rank = 0; rank < spec_.config.peers(); ++rank) {
     const FleetHost& host = HostOf(rank);
     ProcessSpec peer = ProcessOn(
-        host, absl::StrCat("the peer of rank ", rank),
-        absl::StrCat("peer-", rank),
+        host, absl::StrCat("peer ", rank + 1), absl::StrCat("peer-", rank + 1),
         {SiblingProgram("gossamer-peer"), "--topology", address_, "--config",
          folder_.ConfigPath(), "--id", absl::StrCat(rank + 1), "--listen",
          host.address + ":0", "--run-dir", folder_.path()});
@@ -161,8 +160,8 @@ absl::Status LocalFleet::StartPeers() {
     if (spec_.resume) peer.argv.push_back("--resume");
     if (!spec_.replay.empty()) {
       peer.argv.insert(peer.argv.end(),
-                       {"--replay", absl::StrCat(spec_.replay, "/peer-", rank,
-                                                 "/decisions.log")});
+                       {"--replay", absl::StrCat(spec_.replay, "/peer-",
+                                                 rank + 1, "/decisions.log")});
     }
     GOSSAMER_RETURN_IF_ERROR(peers_.Start(peer));
   }

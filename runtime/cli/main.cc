@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   gossamer::AddCheckpoint(program);
   gossamer::AddGraph(program);
   gossamer::AddMethods(program);
+  gossamer::AddConfig(program);
   gossamer::AddMeasure(program);
   gossamer::AddPlan(program);
   gossamer::AddDoctor(program);

@@ -13,8 +13,8 @@ void AddModelChoice(Command& command, ModelChoice& choice) {
   command.AddOption("--run", &choice.run, "folder of the run, as in runs/x",
                     {.required = true, .value_name = "DIR"});
   command.AddOption("--of", &choice.of,
-                    "whose generator: mean (of all peers) or a rank, from 0",
-                    {.show_default = true, .value_name = "mean|RANK"});
+                    "whose generator: mean (of all peers) or a peer by its id",
+                    {.show_default = true, .value_name = "mean|ID"});
   command.AddOption("--raw", &choice.raw,
                     "the parameters themselves, not their moving average");
 }
@@ -29,15 +29,15 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
         choice.run, " did not train a GAN; it has no generator to look at"));
   }
   std::vector<std::string> files;
-  int rank = 0;
+  uint64_t id = 0;
   if (choice.of == "mean") {
     GOSSAMER_ASSIGN_OR_RETURN(files, folder.StateFiles());
-  } else if (absl::SimpleAtoi(choice.of, &rank) && rank >= 0) {
-    GOSSAMER_ASSIGN_OR_RETURN(std::string file, folder.StateFile(rank));
+  } else if (absl::SimpleAtoi(choice.of, &id)) {
+    GOSSAMER_ASSIGN_OR_RETURN(std::string file, folder.StateFile(id));
     files.push_back(std::move(file));
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--of ", choice.of, ": neither mean nor a rank"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--of ", choice.of, ": neither mean nor the id of a peer"));
   }
   const GanConfig& gan = config.game().gan();
   std::vector<std::string> argv = {SiblingProgram("gossamer-models"),

@@ -18,7 +18,7 @@ namespace gossamer {
 // Whose generator, of which run.
 struct ModelChoice {
   std::string run;
-  std::string of = "mean";  // or a rank
+  std::string of = "mean";  // or the id of a peer
   bool raw = false;         // not the moving average
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr char kExamples[] = R"(Examples:
   gossamer-models render-emoji --out data/emoji-32
   gossamer-models sample --parameters state.safetensors --out grid.png
-  gossamer-models evaluate --parameters peer-0.safetensors peer-1.safetensors \
+  gossamer-models evaluate --parameters peer-1.safetensors peer-2.safetensors \
       --data data/emoji-32 --classes face --json
   gossamer-models info --model wgan-gp-resnet --width 128 --latent 128)";
 

@@ -43,7 +43,7 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
     return config.game().synthetic().parameters();
   }
   const auto newest =
-      CheckpointStore(run.PeerPath(0) + "/checkpoints", 1).LoadNewest();
+      CheckpointStore(run.PeerPath(1) + "/checkpoints", 1).LoadNewest();
   if (!newest.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps-of ", run.path(),
@@ -173,7 +173,7 @@ class Record {
     GOSSAMER_ASSIGN_OR_RETURN(consensus_,
                               LineFile::Open(folder_.ConsensusPath()));
     for (uint32_t rank = 0; rank < config_.peers(); ++rank) {
-      const std::string path = folder_.PeerPath(static_cast<int>(rank));
+      const std::string path = folder_.PeerPath(rank + 1);
       std::error_code error;
       std::filesystem::create_directories(path, error);
       if (error) return absl::ErrnoToStatus(error.value(), path);
@@ -200,7 +200,7 @@ class Record {
                  .consensus_distance = fleet.consensus_distance};
     for (const FleetPeer& peer : fleet.peers) {
       PeerProgress& p = progress_.peers.emplace_back();
-      p.rank = static_cast<int>(progress_.peers.size()) - 1;
+      p.id = progress_.peers.size();
       p.round = std::min(config_.rounds(),
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
       p.rounds_per_second =

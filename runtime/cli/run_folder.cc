@@ -12,9 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/peer_folder.h"
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/config/run_config.h"
 #include "runtime/telemetry/metrics_log.h"
@@ -44,12 +46,12 @@ std::vector<uint64_t> Numbered(const std::string& folder,
   return numbers;
 }
 
-CheckpointStore StoreOf(const RunFolder& run, int rank) {
-  return CheckpointStore(run.PeerPath(rank) + "/checkpoints", 1);
+CheckpointStore StoreOf(const RunFolder& run, uint64_t id) {
+  return CheckpointStore(run.PeerPath(id) + "/checkpoints", 1);
 }
 
-std::string StateOf(const RunFolder& run, int rank, uint64_t round) {
-  return absl::StrCat(run.PeerPath(rank), "/checkpoints/round-", round,
+std::string StateOf(const RunFolder& run, uint64_t id, uint64_t round) {
+  return absl::StrCat(run.PeerPath(id), "/checkpoints/round-", round,
                       "/state.safetensors");
 }
 
@@ -82,36 +84,33 @@ absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {
     return absl::NotFoundError(absl::StrCat(
         path_, ": not a run's folder (it has no config.textproto)"));
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(path_));
   return LoadRunConfig(ConfigPath());
 }
 
-std::vector<int> RunFolder::Ranks() const {
-  std::vector<int> ranks;
-  for (uint64_t n : Numbered(path_, "peer-", "")) {
-    ranks.push_back(static_cast<int>(n));
-  }
-  return ranks;
+std::vector<uint64_t> RunFolder::PeerIds() const {
+  return Numbered(path_, "peer-", "");
 }
 
-std::string RunFolder::PeerPath(int rank) const {
-  return absl::StrCat(path_, "/peer-", rank);
+std::string RunFolder::PeerPath(uint64_t id) const {
+  return PeerFolder(path_, PeerId{id});
 }
 
 absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   std::vector<PeerLog> logs;
-  for (int rank : Ranks()) {
-    auto rounds = ReadMetrics(PeerPath(rank) + "/metrics.jsonl");
+  for (const uint64_t id : PeerIds()) {
+    auto rounds = ReadMetrics(PeerPath(id) + "/metrics.jsonl");
     if (absl::IsNotFound(rounds.status())) continue;
     if (!rounds.ok()) return rounds.status();
-    logs.push_back({absl::StrCat("peer ", rank), *std::move(rounds)});
+    logs.push_back({absl::StrCat("peer ", id), *std::move(rounds)});
   }
   return logs;
 }
 
 absl::StatusOr<EventCounts> RunFolder::ReadEvents() const {
   EventCounts all;
-  for (int rank : Ranks()) {
-    auto events = CountEvents(PeerPath(rank) + "/events.jsonl");
+  for (const uint64_t id : PeerIds()) {
+    auto events = CountEvents(PeerPath(id) + "/events.jsonl");
     if (absl::IsNotFound(events.status())) continue;
     if (!events.ok()) return events.status();
     for (const auto& [kind, times] : *events) all[kind] += times;
@@ -147,7 +146,9 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
 
 std::string RunFolder::NewestSamples() const {
   std::vector<std::string> folders = {path_ + "/samples"};
-  for (int rank : Ranks()) folders.push_back(PeerPath(rank) + "/samples");
+  for (const uint64_t id : PeerIds()) {
+    folders.push_back(PeerPath(id) + "/samples");
+  }
   std::optional<uint64_t> newest;
   std::string path;
   for (const std::string& folder : folders) {
@@ -186,33 +187,33 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   return summary;
 }
 
-absl::StatusOr<std::string> RunFolder::StateFile(int rank) const {
+absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
   std::error_code error;
-  if (!fs::is_directory(PeerPath(rank), error)) {
-    return absl::NotFoundError(absl::StrCat(path_, " has no peer of rank ",
-                                            rank, "; it has ", Ranks().size(),
-                                            " peers, counted from 0"));
+  if (!fs::is_directory(PeerPath(id), error)) {
+    return absl::NotFoundError(absl::StrCat(path_, " has no peer ", id,
+                                            "; it has peers ",
+                                            absl::StrJoin(PeerIds(), ", ")));
   }
-  const std::vector<uint64_t> rounds = StoreOf(*this, rank).Rounds();
+  const std::vector<uint64_t> rounds = StoreOf(*this, id).Rounds();
   if (rounds.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(PeerPath(rank),
+        absl::StrCat(PeerPath(id),
                      " has no whole checkpoint; let the run finish, or stop "
                      "it with Ctrl-C, which saves one"));
   }
-  return StateOf(*this, rank, rounds.back());
+  return StateOf(*this, id, rounds.back());
 }
 
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
-  const std::vector<int> ranks = Ranks();
-  if (static_cast<int>(ranks.size()) < peers) return 0;
-  for (int rank : ranks) {
-    for (uint64_t round : StoreOf(*this, rank).Rounds()) ++count[round];
+  const std::vector<uint64_t> ids = PeerIds();
+  if (static_cast<int>(ids.size()) < peers) return 0;
+  for (const uint64_t id : ids) {
+    for (uint64_t round : StoreOf(*this, id).Rounds()) ++count[round];
   }
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {
-    if (n == static_cast<int>(ranks.size())) newest = round;
+    if (n == static_cast<int>(ids.size())) newest = round;
   }
   return newest;
 }
@@ -221,12 +222,13 @@ absl::StatusOr<std::vector<std::string>> RunFolder::StateFiles() const {
   const uint64_t round = NewestCommonRound(1);
   if (round == 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        path_, ": no round has a whole checkpoint of all ", Ranks().size(),
+        path_, ": no round has a whole checkpoint of all ", PeerIds().size(),
         " peers; let the run finish or stop it with Ctrl-C, which saves one, "
-        "or take one peer with --of RANK"));
+        "or take one peer with --of ID"));
   }
   std::vector<std::string> files;
-  for (int rank : Ranks()) files.push_back(StateOf(*this, rank, round));
+  for (const uint64_t id : PeerIds())
+    files.push_back(StateOf(*this, id, round));
   return files;
 }
 

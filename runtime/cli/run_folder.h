@@ -2,7 +2,7 @@
 //
 //   config.textproto            resolved
 //   conditions.json             place, network and step times (conditions.h)
-//   peer-<rank>/metrics.jsonl   and events.jsonl, decisions.log, checkpoints/
+//   peer-<id>/metrics.jsonl     and events.jsonl, decisions.log, checkpoints/
 //   topology/                   state of the topology service
 //   logs/                       what the processes printed
 //   consensus.jsonl             the fleet's consensus distance over rounds
@@ -45,17 +45,19 @@ class RunFolder {
   // Makes the folders and writes the configuration and the run's conditions.
   absl::Status Create(const RunConfig& config,
                       const std::string& conditions) const;
+  // kFailedPrecondition: an older gossamer made the folder, see
+  // CheckPeerFolders().
   absl::StatusOr<RunConfig> LoadConfig() const;
   // Empty if the run has not said any.
   std::string ReadConditions() const;
 
-  // Ranks with a folder of their own, ascending.
-  std::vector<int> Ranks() const;
-  std::string PeerPath(int rank) const;
+  // Ids of the peers with a folder of their own, ascending.
+  std::vector<uint64_t> PeerIds() const;
+  std::string PeerPath(uint64_t id) const;
 
-  // Rounds logged so far, of all ranks; a rank without a log is left out.
+  // Rounds logged so far, of all peers; a peer without a log is left out.
   absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;
-  // Of all ranks together.
+  // Of all peers together.
   absl::StatusOr<EventCounts> ReadEvents() const;
   std::vector<Sample> ReadConsensus() const;
   // The newest sample grid; "" if there is none.
@@ -64,9 +66,9 @@ class RunFolder {
   // Writes summary.json and curves.png from the logs.
   absl::StatusOr<RunSummary> WriteResults(const RunConfig& config) const;
 
-  // The state.safetensors of one rank's newest whole checkpoint.
-  absl::StatusOr<std::string> StateFile(int rank) const;
-  // Those of all ranks at the newest round that all have.
+  // The state.safetensors of one peer's newest whole checkpoint.
+  absl::StatusOr<std::string> StateFile(uint64_t id) const;
+  // Those of all peers at the newest round that all have.
   // kFailedPrecondition: there is no such round.
   absl::StatusOr<std::vector<std::string>> StateFiles() const;
   // The newest round of which every one of `peers` peers has a whole

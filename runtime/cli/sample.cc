@@ -18,7 +18,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer sample --run runs/quickstart                  # of the mean of all peers
   gossamer sample --run runs/quickstart --of 2 --seed 7 --out two.png
 
-Uses the newest checkpoint: of the rank, or that all peers have.)";
+Uses the newest checkpoint: of the peer, or that all peers have.)";
 
 struct Options {
   ModelChoice choice;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
+#include "runtime/base/peer_folder.h"
 #include "runtime/config/compose.h"
 #include "runtime/config/compose_game.h"
 #include "runtime/config/run_config.h"
@@ -169,7 +170,7 @@ absl::StatusOr<std::vector<uint64_t>> PeerProcess::WholeCheckpoints() const {
   std::vector<uint64_t> rounds;
   if (!options_.resume || id_ == 0) return rounds;
   const CheckpointStore store(
-      absl::StrCat(options_.run_dir, "/peer-", id_ - 1, "/checkpoints"), 1);
+      PeerFolder(options_.run_dir, {id_}) + "/checkpoints", 1);
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> list,
                             store.List());
   for (const StoredCheckpoint& stored : list) {
@@ -274,7 +275,8 @@ Task<absl::Status> PeerProcess::Register() {
 
 absl::Status PeerProcess::MakePeer() {
   GOSSAMER_ASSIGN_OR_RETURN(PeerSpec spec, PeerSpecOf(options_.config));
-  const std::string folder = absl::StrCat(options_.run_dir, "/peer-", id_ - 1);
+  GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(options_.run_dir));
+  const std::string folder = PeerFolder(options_.run_dir, {id_});
   const std::string samples = options_.run_dir + "/samples";
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -81,7 +81,7 @@ std::string Row(const PeerProgress& peer) {
                                 ? "silent " + HumanDuration(peer.silent)
                                 : "";
   return absl::StrFormat(
-      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.rank, peer.round,
+      "%5d %9d %9.2f %10.4f %10.4f %10s %10s  %s", peer.id, peer.round,
       peer.rounds_per_second, peer.generator_loss, peer.discriminator_loss,
       HumanBytes(static_cast<double>(peer.bytes_sent)),
       peer.score ? absl::StrFormat("%.4g", *peer.score) : "-", state);
@@ -132,7 +132,7 @@ std::string HumanDuration(absl::Duration duration) {
 std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
   std::vector<std::string> lines = {
       absl::StrCat(p.title, p.note.empty() ? "" : "  - ", p.note),
-      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "rank", "round",
+      absl::StrFormat("%5s %9s %9s %10s %10s %10s %10s", "peer", "round",
                       "rounds/s", "loss G", "loss D", "sent", "score")};
   for (size_t i = 0; i < std::min(p.peers.size(), kMostPeers); ++i) {
     lines.push_back(Row(p.peers[i]));

@@ -19,7 +19,7 @@
 namespace gossamer {
 
 struct PeerProgress {
-  int rank = 0;
+  uint64_t id = 0;
   uint64_t round = 0;  // finished
   double rounds_per_second = 0;
   double generator_loss = 0;

@@ -71,7 +71,7 @@ def promise(holds, what):
 
 def rounds(fleet, k):
     """Of a peer: (when each round ended, deadlines missed by then, round)."""
-    path = os.path.join(fleet.run_dir, f"peer-{k - 1}", "metrics.jsonl")
+    path = os.path.join(fleet.run_dir, f"peer-{k}", "metrics.jsonl")
     with open(path) as f:
         lines = [json.loads(line) for line in f.read().splitlines()[:-1]]
     return [(datetime.datetime.fromisoformat(
@@ -132,7 +132,7 @@ def joins(fleet, extra, everybody):
             fleet.processes[extra].wait(processes.LIMIT)
             time.sleep(AFTER)
             report("it leaves", fleet, everybody, begin)
-            shutil.rmtree(os.path.join(fleet.run_dir, f"peer-{extra - 1}"))
+            shutil.rmtree(os.path.join(fleet.run_dir, f"peer-{extra}"))
         begin = time.time()
         fleet.start_peer(extra)
         processes.wait_for(lambda: fleet.round_of(extra) > 0)

@@ -32,7 +32,7 @@ class CompareTest(unittest.TestCase):
         with open(os.path.join(self.folder, "it.textproto"), "w") as f:
             f.write(CONFIG)
         self.log = os.path.join(self.folder, "runs", "compare-it",
-                                "dp-oadam-seed-1", "peer-0", "metrics.jsonl")
+                                "dp-oadam-seed-1", "peer-1", "metrics.jsonl")
 
     def tearDown(self):
         shutil.rmtree(self.folder)

@@ -50,13 +50,13 @@ class CompressedFleet(processes.Fleet):
 
     def bytes_of(self, first, last):
         """That peer 1 sent in a round, of these."""
-        path = os.path.join(self.run_dir, "peer-0", "metrics.jsonl")
+        path = os.path.join(self.run_dir, "peer-1", "metrics.jsonl")
         with open(path) as f:
             sent = [0] + [json.loads(line)["bytes_sent"] for line in f]
         return (sent[last] - sent[first - 1]) / (last - first + 1)
 
     def state_names(self):
-        folder = os.path.join(self.run_dir, "peer-0", "checkpoints")
+        folder = os.path.join(self.run_dir, "peer-1", "checkpoints")
         newest = max(os.listdir(folder), key=lambda n: int(n.split("-")[1]))
         with open(os.path.join(folder, newest, "state.safetensors"),
                   "rb") as f:

@@ -112,7 +112,7 @@ class Fleet:
             self.start_peer(k, *extra)
 
     def round_of(self, k):
-        path = os.path.join(self.run_dir, f"peer-{k - 1}", "metrics.jsonl")
+        path = os.path.join(self.run_dir, f"peer-{k}", "metrics.jsonl")
         try:
             with open(path) as f:
                 lines = f.read().splitlines()
@@ -123,7 +123,7 @@ class Fleet:
     def rounds(self, k):
         """(round, when it ended, exchanges skipped so far), of peers that have
         ended: before, lines may be missing."""
-        path = os.path.join(self.run_dir, f"peer-{k - 1}", "metrics.jsonl")
+        path = os.path.join(self.run_dir, f"peer-{k}", "metrics.jsonl")
         with open(path) as f:
             lines = [json.loads(line) for line in f]
         return [(m["round"], datetime.datetime.fromisoformat(
@@ -131,13 +131,13 @@ class Fleet:
                 for m in lines]
 
     def events(self, k):
-        path = os.path.join(self.run_dir, f"peer-{k - 1}", "events.jsonl")
+        path = os.path.join(self.run_dir, f"peer-{k}", "events.jsonl")
         with open(path) as f:
             return [json.loads(line)["kind"] for line in f]
 
     def told(self, k, kind):
         """How often, by the events."""
-        path = os.path.join(self.run_dir, f"peer-{k - 1}", "events.jsonl")
+        path = os.path.join(self.run_dir, f"peer-{k}", "events.jsonl")
         with open(path) as f:
             events = [json.loads(line) for line in f]
         return sum(e.get("times", 1) for e in events if e["kind"] == kind)
@@ -167,7 +167,7 @@ class Fleet:
         """Of what every peer saved last."""
         hashes = {}
         for k in range(1, self.peers + 1):
-            folder = os.path.join(self.run_dir, f"peer-{k - 1}", "checkpoints")
+            folder = os.path.join(self.run_dir, f"peer-{k}", "checkpoints")
             newest = max(os.listdir(folder),
                          key=lambda name: int(name.split("-")[1]))
             with open(os.path.join(folder, newest, "state.safetensors"),
@@ -257,7 +257,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0, 0])
         stopped = fleet.round_of(1)
         self.assertGreater(len(os.listdir(os.path.join(
-            fleet.run_dir, "peer-0", "checkpoints"))), 64)
+            fleet.run_dir, "peer-1", "checkpoints"))), 64)
         self.assertEqual(fleet.service.wait(LIMIT), 0)
         fleet.start("--resume")
         wait_for(lambda: fleet.round_of(1) > stopped + 20)
@@ -316,7 +316,7 @@ class ProcessTest(unittest.TestCase):
         self.freeze(first, 2)
         self.assertEqual(first.wait(), [0, 0, 0, 0])
         logs = [os.path.join(first.run_dir, f"peer-{k}", "decisions.log")
-                for k in range(4)]
+                for k in range(1, 5)]
         decided = ""
         for path in logs:
             with open(path) as f:
@@ -492,7 +492,7 @@ class ProcessTest(unittest.TestCase):
         fleet.processes[3].kill()
         fleet.processes[3].wait()
         if not with_its_disk:
-            shutil.rmtree(os.path.join(fleet.run_dir, "peer-2"))
+            shutil.rmtree(os.path.join(fleet.run_dir, "peer-3"))
         fleet.start_peer(3, "--resume")
         wait_for(lambda: self.standing(fleet, 3) == "member" and
                  fleet.round_of(3) > 0)
@@ -559,7 +559,7 @@ class ProcessTest(unittest.TestCase):
             self.check_every_round_in_time(fleet, k, came)
         again = self.fleet("again", rounds=1000, peers=3)
         again.start_service()
-        log = os.path.join(fleet.run_dir, "peer-0", "decisions.log")
+        log = os.path.join(fleet.run_dir, "peer-1", "decisions.log")
         again.start_peer(1, "--replay", log)
         self.assertEqual(again.wait(1), [2])
         self.assertIn("members came or went", again.log(1))

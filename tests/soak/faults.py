@@ -93,7 +93,7 @@ def slow_link(fleet, draw, rank):
 
 
 def full_disk(fleet, draw, rank):
-    path = f"{fleet.folder}/run/peer-{rank}/full"
+    path = f"{fleet.folder}/run/peer-{rank + 1}/full"
     try:
         with open(path, "wb") as f:
             while True:
@@ -112,7 +112,7 @@ def damaged_checkpoint(fleet, draw, rank):
     if there is none, or if the peer was back first and took it away."""
     done = kill(fleet, draw, rank)
     saved = {}
-    for path in glob.glob(f"{fleet.folder}/run/peer-{rank}/checkpoints/"
+    for path in glob.glob(f"{fleet.folder}/run/peer-{rank + 1}/checkpoints/"
                           "round-*"):
         number = os.path.basename(path).removeprefix("round-")
         if number.isdigit():  # others are not whole yet, or put aside
@@ -130,7 +130,7 @@ def damaged_checkpoint(fleet, draw, rank):
 def lost_disk(fleet, draw, rank):
     """Its machine is another one: what it had saved is gone."""
     fleet.send(fleet.victim(rank), signal.SIGKILL)
-    shutil.rmtree(f"{fleet.folder}/run/peer-{rank}/checkpoints",
+    shutil.rmtree(f"{fleet.folder}/run/peer-{rank + 1}/checkpoints",
                   ignore_errors=True)
     return {"ranks": [rank], "gone": True}
 

@@ -130,7 +130,7 @@ def undisturbed_distance(bin_, folder, rounds):
 
 def damaged_checkpoints(bin_, run, on_purpose):
     """Those that are not whole, but for what was damaged on purpose, and peers
-    that have none at all.  `on_purpose`: {(rank, round)}."""
+    that have none at all.  `on_purpose`: {(peer id, round)}."""
     done = subprocess.run([os.path.join(bin_, "gossamer"), "checkpoint",
                            "verify", "--run", run, "--json"],
                           capture_output=True, text=True, timeout=120)
@@ -140,10 +140,10 @@ def damaged_checkpoints(bin_, run, on_purpose):
         yield f"checkpoint verify: {done.stderr.strip() or done.returncode}"
         return
     for c in listed:
-        if not c["whole"] and (c["rank"], c["round"]) not in on_purpose:
-            yield f"rank {c['rank']}, round {c['round']}: {c['problem']}"
-    whole = {c["rank"] for c in listed if c["whole"]}
-    ranks = {int(p.rsplit("-", 1)[1]) for p in glob.glob(f"{run}/peer-*")
+        if not c["whole"] and (c["peer"], c["round"]) not in on_purpose:
+            yield f"peer {c['peer']}, round {c['round']}: {c['problem']}"
+    whole = {c["peer"] for c in listed if c["whole"]}
+    peers = {int(p.rsplit("-", 1)[1]) for p in glob.glob(f"{run}/peer-*")
              if p.rsplit("-", 1)[1].isdigit()}
-    for rank in sorted(ranks - whole):
-        yield f"rank {rank} has no whole checkpoint"
+    for peer in sorted(peers - whole):
+        yield f"peer {peer} has no whole checkpoint"

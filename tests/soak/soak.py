@@ -137,7 +137,7 @@ class Fleet:
         self.not_undone = []  # what a fault has left behind, in words
         self.mounts = []
         for rank in range(self.peers):
-            disk = f"{folder}/run/peer-{rank}"
+            disk = f"{folder}/run/peer-{rank + 1}"
             os.makedirs(disk)
             subprocess.run(["mount", "-t", "tmpfs", "-o",
                             f"size={arguments.disk_mb}m", "soak", disk],
@@ -436,7 +436,7 @@ class Soak:
             self.expiries.append(fault)
             self.shut_out += fault["shut_out"]
         if "damaged" in fault:
-            self.damaged.add((fault["ranks"][0], fault["damaged"]))
+            self.damaged.add((fault["ranks"][0] + 1, fault["damaged"]))
         for rank in fault["ranks"]:
             self.paces[rank].harm(fault)
         with open(f"{self.fleet.folder}/faults.jsonl", "a") as f:

@@ -25,24 +25,24 @@ class CheckpointCommand : public Cli {
     std::filesystem::create_directories(folder_.path() + "/run");
     Write("run/config.textproto",
           "name: \"run\" peers: 2 game { bilinear {} }");
-    for (int rank = 0; rank < 2; ++rank) {
+    for (int id = 1; id <= 2; ++id) {
       for (uint64_t round : {10, 20}) {
         Checkpoint c;
         c.id = {.run_id = "run",
-                .peer_id = static_cast<uint64_t>(rank) + 1,
+                .peer_id = static_cast<uint64_t>(id),
                 .round = round,
                 .layout_fingerprint = 0xabc,
                 .configuration_hash = 0xdef};
         c.floats["parameters"] = {1, 2, static_cast<float>(round)};
-        ASSERT_TRUE(CheckpointStore(Folder(rank), 2).Save(c).ok());
+        ASSERT_TRUE(CheckpointStore(Folder(id), 2).Save(c).ok());
       }
     }
   }
-  std::string Folder(int rank) const {
-    return absl::StrCat(folder_.path(), "/run/peer-", rank, "/checkpoints");
+  std::string Folder(int id) const {
+    return absl::StrCat(folder_.path(), "/run/peer-", id, "/checkpoints");
   }
-  std::string State(int rank, int round) const {
-    return absl::StrCat(Folder(rank), "/round-", round, "/state.safetensors");
+  std::string State(int id, int round) const {
+    return absl::StrCat(Folder(id), "/round-", round, "/state.safetensors");
   }
 };
 
@@ -53,20 +53,20 @@ TEST_F(CheckpointCommand, ListsWhatIsThere) {
   EXPECT_EQ(json["common_round"], 20);
   ASSERT_EQ(json["checkpoints"].size(), 4u);
   const auto& last = json["checkpoints"][3];
-  EXPECT_EQ(last["rank"], 1);
+  EXPECT_EQ(last["peer"], 2);
   EXPECT_EQ(last["round"], 20);
   EXPECT_EQ(last["whole"], true);
   EXPECT_EQ(last["layout"], "0000000000000abc");
   EXPECT_EQ(last["configuration"], "0000000000000def");
-  EXPECT_EQ(last["bytes"], std::filesystem::file_size(State(1, 20)));
+  EXPECT_EQ(last["bytes"], std::filesystem::file_size(State(2, 20)));
   EXPECT_THAT(Run("checkpoint list --run run").out,
-              AllOf(HasSubstr("   1        20"),
+              AllOf(HasSubstr("   2        20"),
                     HasSubstr("all peers have round 20; --resume")));
   EXPECT_EQ(Run("checkpoint verify --run run").code, 0);
 }
 
 TEST_F(CheckpointCommand, OneFlippedBitIsTold) {
-  std::fstream file(State(1, 20),
+  std::fstream file(State(2, 20),
                     std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-1, std::ios::end);
   file.put('\x7f');
@@ -83,8 +83,8 @@ TEST_F(CheckpointCommand, OneFlippedBitIsTold) {
 }
 
 TEST_F(CheckpointCommand, NothingAtAllIsNotWell) {
-  for (int rank = 0; rank < 2; ++rank) {
-    std::filesystem::remove_all(Folder(rank));
+  for (int id = 1; id <= 2; ++id) {
+    std::filesystem::remove_all(Folder(id));
   }
   EXPECT_EQ(Run("checkpoint list --run run").code, 0);
   const Result r = Run("checkpoint verify --run run");
@@ -95,8 +95,8 @@ TEST_F(CheckpointCommand, NothingAtAllIsNotWell) {
 TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
   EXPECT_THAT(Run("checkpoint restore --run run").err,
               HasSubstr("nothing is set aside"));
-  for (int rank = 0; rank < 2; ++rank) {
-    ASSERT_EQ(CheckpointStore(Folder(rank), 2).SetAsideAfter(10).value(), 20u);
+  for (int id = 1; id <= 2; ++id) {
+    ASSERT_EQ(CheckpointStore(Folder(id), 2).SetAsideAfter(10).value(), 20u);
   }
   auto json = ordered_json::parse(Run("checkpoint list --run run --json").out);
   EXPECT_EQ(json["common_round"], 10);
@@ -118,20 +118,20 @@ TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
 }
 
 TEST_F(CheckpointCommand, OfAllPeersOrOfNone) {
-  for (int rank = 0; rank < 2; ++rank) {
-    ASSERT_EQ(CheckpointStore(Folder(rank), 2).SetAsideAfter(10).value(), 20u);
+  for (int id = 1; id <= 2; ++id) {
+    ASSERT_EQ(CheckpointStore(Folder(id), 2).SetAsideAfter(10).value(), 20u);
   }
-  const std::string aside = Folder(1) + "/set-aside-round-20";
-  std::filesystem::rename(aside, Folder(1) + "/set-aside-round-21");
+  const std::string aside = Folder(2) + "/set-aside-round-20";
+  std::filesystem::rename(aside, Folder(2) + "/set-aside-round-21");
   EXPECT_THAT(Run("checkpoint restore --run run").err,
               HasSubstr("of round 20, 21; choose with --round"));
   EXPECT_EQ(Run("checkpoint restore --run run --round 22").code, 2);
-  std::filesystem::rename(Folder(1) + "/set-aside-round-21", aside);
+  std::filesystem::rename(Folder(2) + "/set-aside-round-21", aside);
   std::filesystem::resize_file(aside + "/state.safetensors", 9);
   const Result r = Run("checkpoint restore --run run --round 20");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.err, HasSubstr("has 9 bytes"));
-  EXPECT_TRUE(std::filesystem::exists(Folder(0) + "/set-aside-round-20"));
+  EXPECT_TRUE(std::filesystem::exists(Folder(1) + "/set-aside-round-20"));
   // Told, but what a fleet goes on from is whole.
   const Result verify = Run("checkpoint verify --run run");
   EXPECT_EQ(verify.code, 0);

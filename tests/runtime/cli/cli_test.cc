@@ -174,7 +174,7 @@ class FleetOfScripts : public Cli {
            "esac; shift; done\n"
            "echo 1 >$port.new; mv $port.new $port\n"
            "run=$(dirname $state)\n"
-           "until [ -e $run/peer-0/end ] && [ -e $run/peer-1/end ]; do "
+           "until [ -e $run/peer-1/end ] && [ -e $run/peer-2/end ]; do "
            "sleep 0.02; done\n");
     PeerScript("");
   }
@@ -235,7 +235,7 @@ TEST_F(FleetOfScripts, TrainsAndLeavesItsResults) {
   EXPECT_EQ(ordered_json::parse(ReadAll(run + "/summary.json")), summary);
   EXPECT_EQ(ReadAll(run + "/curves.png").substr(1, 3), "PNG");
   EXPECT_THAT(ReadAll(run + "/config.textproto"), HasSubstr("rounds: 2"));
-  EXPECT_THAT(ReadAll(run + "/logs/peer-1.log"),
+  EXPECT_THAT(ReadAll(run + "/logs/peer-2.log"),
               AllOf(HasSubstr("--topology 127.0.0.1:1 "), HasSubstr("--id 2"),
                     HasSubstr("--listen 127.0.0.1:0")));
 }
@@ -262,7 +262,7 @@ TEST_F(FleetOfScripts, KeepsARunThatIsThere) {
   EXPECT_THAT(other.err, HasSubstr("mixing.gamma"));
   const Result resumed = Run("train --config game.textproto --resume");
   EXPECT_EQ(resumed.code, 0);
-  EXPECT_THAT(ReadAll(folder_.path() + "/runs/toy/logs/peer-0.log"),
+  EXPECT_THAT(ReadAll(folder_.path() + "/runs/toy/logs/peer-1.log"),
               HasSubstr("--resume"));
 }
 
@@ -277,7 +277,7 @@ TEST_F(FleetOfScripts, ADeadPeerIsExplained) {
   PeerScript("[ $id = 2 ] && { echo out of luck; exit 7; }\n");
   const Result r = Run("train --config game.textproto");
   EXPECT_EQ(r.code, 1);
-  EXPECT_THAT(r.err, AllOf(HasSubstr("the peer of rank 1 ended with code 7"),
+  EXPECT_THAT(r.err, AllOf(HasSubstr("peer 2 ended with code 7"),
                            HasSubstr("out of luck"),
                            HasSubstr("there is no checkpoint")));
 }

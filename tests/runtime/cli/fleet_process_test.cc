@@ -128,12 +128,12 @@ TEST(Tail, IsTheEndOfAFile) {
 
 class RunFolderTest : public ::testing::Test {
  protected:
-  void SaveCheckpoint(int rank, uint64_t round) {
+  void SaveCheckpoint(uint64_t id, uint64_t round) {
     std::vector<float> x = {1, 2};
     const auto checkpoint =
         TakeCheckpoint({.run_id = "r", .round = round},
                        [&](StateVisitor& v) { v.Floats(kParametersName, x); });
-    ASSERT_TRUE(CheckpointStore(folder_.PeerPath(rank) + "/checkpoints", 9)
+    ASSERT_TRUE(CheckpointStore(folder_.PeerPath(id) + "/checkpoints", 9)
                     .Save(*checkpoint)
                     .ok());
   }
@@ -151,26 +151,35 @@ TEST_F(RunFolderTest, KeepsTheConfiguration) {
   EXPECT_EQ(ToTextProto(*folder_.LoadConfig()), ToTextProto(*config));
 }
 
+TEST_F(RunFolderTest, FoldersOfAnOlderVersionAreRefused) {
+  ASSERT_TRUE(folder_.Create(*ParseRunConfig("", "c"), "{}").ok());
+  std::filesystem::create_directories(folder_.path() + "/peer-0");
+  const absl::Status status = folder_.LoadConfig().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("rename each peer-N to peer-(N+1)"));
+}
+
 TEST_F(RunFolderTest, FindsTheNewestRoundOfAll) {
   EXPECT_EQ(folder_.NewestCommonRound(2), 0u);
-  for (uint64_t round : {10, 20, 30}) SaveCheckpoint(0, round);
+  for (uint64_t round : {10, 20, 30}) SaveCheckpoint(1, round);
   EXPECT_EQ(folder_.NewestCommonRound(2), 0u);
-  for (uint64_t round : {10, 20}) SaveCheckpoint(1, round);
+  for (uint64_t round : {10, 20}) SaveCheckpoint(2, round);
   EXPECT_EQ(folder_.NewestCommonRound(2), 20u);
   EXPECT_THAT(*folder_.StateFiles(),
-              ElementsAre(HasSubstr("peer-0/checkpoints/round-20/state."),
-                          HasSubstr("peer-1/checkpoints/round-20/state.")));
-  EXPECT_THAT(*folder_.StateFile(0), HasSubstr("round-30"));
+              ElementsAre(HasSubstr("peer-1/checkpoints/round-20/state."),
+                          HasSubstr("peer-2/checkpoints/round-20/state.")));
+  EXPECT_THAT(*folder_.StateFile(1), HasSubstr("round-30"));
   EXPECT_EQ(folder_.StateFile(5).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(RunFolderTest, FindsTheNewestSamples) {
   EXPECT_EQ(folder_.NewestSamples(), "");
   for (const std::string name : {"round-9.png", "round-100.png", "x.png"}) {
-    std::filesystem::create_directories(folder_.PeerPath(0) + "/samples");
-    std::ofstream(folder_.PeerPath(0) + "/samples/" + name) << "x";
+    std::filesystem::create_directories(folder_.PeerPath(1) + "/samples");
+    std::ofstream(folder_.PeerPath(1) + "/samples/" + name) << "x";
   }
-  EXPECT_THAT(folder_.NewestSamples(), HasSubstr("peer-0/samples/round-100"));
+  EXPECT_THAT(folder_.NewestSamples(), HasSubstr("peer-1/samples/round-100"));
 }
 
 TEST_F(RunFolderTest, ConsensusOfALaterLifeCounts) {

@@ -163,7 +163,7 @@ TEST_F(Rehearse, TheSameAgainIsTheSame) {
   const auto left = [this] {
     Summary("--set mixing.schedule=permuted-ring");
     const std::string run = folder_.path() + "/runs/r/";
-    return std::pair(ReadAll(run + "peer-2/metrics.jsonl"),
+    return std::pair(ReadAll(run + "peer-3/metrics.jsonl"),
                      ReadAll(run + "consensus.jsonl"));
   };
   const auto first = left();

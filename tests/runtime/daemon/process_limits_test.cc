@@ -97,7 +97,7 @@ TEST(ProcessLimitsTest, DecisionsOfEarlierProcessesStayUnderTheLimit) {
   const TemporaryFolder folder;
   const std::string path = folder.path();
   std::ofstream(path + "/config") << kConfig;
-  const std::filesystem::path files = path + "/run/peer-0";
+  const std::filesystem::path files = path + "/run/peer-1";
   std::filesystem::create_directories(files);
   for (const char* name : {"decisions.log", "decisions-100.log",
                            "decisions-200.log", "decisions-1000.log"}) {
@@ -167,7 +167,7 @@ TEST(ProcessLimitsTest, ACertificateThatEndsSoonIsToldOf) {
                   path + "/peer.log"})
           .ok());
   const auto Told = [&](const std::string& kind) {
-    std::ifstream file(path + "/run/peer-0/events.jsonl");
+    std::ifstream file(path + "/run/peer-1/events.jsonl");
     return std::string(std::istreambuf_iterator<char>(file), {}).find(kind) !=
            std::string::npos;
   };

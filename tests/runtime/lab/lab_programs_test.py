@@ -151,7 +151,7 @@ class Lab(unittest.TestCase):
         # Every peer has sent what it says to have sent, and more than that.
         self.assertEqual(len(network["links"]), 6)
         for rank in range(3):
-            path = os.path.join(self.folder, "here", f"peer-{rank}",
+            path = os.path.join(self.folder, "here", f"peer-{rank + 1}",
                                 "metrics.jsonl")
             with open(path) as f:
                 said = json.loads(f.read().splitlines()[-1])["bytes_sent"]
@@ -164,7 +164,7 @@ class Lab(unittest.TestCase):
         config = self.write("c.textproto", CONFIG % 100000)
         arguments = ["--config", config, "--set", "checkpoint.every=1000000"]
         lab = self.start_lab(*arguments)
-        log = os.path.join(self.folder, "runs/fleet/peer-0/metrics.jsonl")
+        log = os.path.join(self.folder, "runs/fleet/peer-1/metrics.jsonl")
         wait_for(lambda: os.path.exists(log) and os.path.getsize(log) > 0)
         remains = Remains(lab.pid)
         self.assertEqual(len(remains.networks), 3)
@@ -183,7 +183,7 @@ class Lab(unittest.TestCase):
     def test_a_peer_that_dies_ends_it(self):
         config = self.write("c.textproto", CONFIG % 100000)
         lab = self.start_lab("--config", config)
-        log = os.path.join(self.folder, "runs/fleet/peer-1/metrics.jsonl")
+        log = os.path.join(self.folder, "runs/fleet/peer-2/metrics.jsonl")
         wait_for(lambda: os.path.exists(log) and os.path.getsize(log) > 0)
         remains = Remains(lab.pid)
         peers = [p for p in remains.left()

@@ -436,9 +436,9 @@ TEST(Summary, KeysAreStableAndReadBack) {
 
 FleetProgress FourPeers() {
   FleetProgress p{.title = "quick  dp-oadam  4 peers", .rounds = 1000};
-  for (int rank = 0; rank < 4; ++rank) {
-    p.peers.push_back({.rank = rank,
-                       .round = 251 + static_cast<uint64_t>(rank),
+  for (uint64_t id = 1; id <= 4; ++id) {
+    p.peers.push_back({.id = id,
+                       .round = 250 + id,
                        .rounds_per_second = 5,
                        .generator_loss = -0.25,
                        .discriminator_loss = 1.5,
@@ -456,7 +456,7 @@ TEST(Progress, TableShowsTheFleet) {
             "[######..................] round 251/1000 (25 %)  5.00 rounds/s  "
             "ETA 2m30s");
   EXPECT_EQ(lines[3],
-            "    0       251      5.00    -0.2500     1.5000    12.3 MB    "
+            "    1       251      5.00    -0.2500     1.5000    12.3 MB    "
             "0.03125  ");
   EXPECT_EQ(lines[7], "sent 49.4 MB   consensus distance 1.500e-04");
 }
