@@ -19,6 +19,7 @@ class StaticFleet::Peer final : public Membership {
  public:
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
   ~Peer() override {
+    // A member that leaves may be the one that the stop was waiting for.
     MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].loop = nullptr;
     fleet_->Advance();
@@ -85,7 +86,8 @@ class StaticFleet::Peer final : public Membership {
  private:
   StaticFleet* const fleet_;
   const PeerId id_;
-  // Shared with posted notifications, which must not outlive this member.
+  // Shared with posted notifications, which must do nothing after this member
+  // is gone.
   std::shared_ptr<std::function<void()>> on_change_;
 };
 
@@ -135,6 +137,9 @@ uint64_t StaticFleet::MaxRound() const {
 }
 
 void StaticFleet::Advance() {
+  // A peer that has already begun the proposed round cannot stop there, so a
+  // later round is proposed.  The stop is committed once all present members
+  // agree on it.
   if (stop_.round == 0 || stop_.committed) return;
   bool all = true;
   for (const auto& [id, seat] : seats_) {
