@@ -37,7 +37,7 @@ using OptionTarget =
 struct OptionRules {
   bool required = false;
   bool show_default = false;
-  // shown in help; empty: TEXT, INT, UINT or FLOAT
+  // Shown in help; empty: TEXT, INT, UINT or FLOAT.
   std::string value_name = {};
   bool positive = false;
   std::optional<std::pair<double, double>> range = {};  // both ends included
@@ -55,9 +55,9 @@ absl::Status AssignOption(const std::string& name, const std::string& text,
 struct CommandSpec {
   std::string name;
   std::string about;
-  // shown after help; empty in a subcommand: the program's
+  // Shown after help; empty in a subcommand: the program's.
   std::string footer = {};
-  // printed by --version; empty: there is no such flag
+  // Printed by --version; empty: there is no such flag.
   std::string version = {};
   std::function<int()> run = {};  // returns the exit status
 };

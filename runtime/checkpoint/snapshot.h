@@ -49,7 +49,7 @@ class StateMiddle {
 
  private:
   int given_ = 0;
-  // the smaller and the larger values; bytes: of the first, of the second
+  // The smaller and the larger values; bytes: of the first, of the second.
   Checkpoint low_, high_;
   std::map<std::string, uint64_t> first_counters_;
 };

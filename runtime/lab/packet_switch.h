@@ -34,7 +34,7 @@ struct LinkCounters {
 
 struct SwitchReport {
   std::vector<std::vector<LinkCounters>> links;  // [from][to]
-  // addressed to no host, or not IPv4
+  // Addressed to no host, or not IPv4.
   uint64_t unroutable = 0;
   uint64_t refused = 0;  // by the receiving device, or over the memory limit
   double seconds = 0;

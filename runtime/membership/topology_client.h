@@ -45,7 +45,7 @@ struct TopologyClientOptions {
   std::string service;  // host:port, for messages
   std::string run_id;
   PeerId peer_id;  // 0: the service assigns one
-  // not 0; differs between any two incarnations of a peer
+  // Not 0; differs between any two incarnations of a peer.
   uint64_t boot_id = 0;
   std::string address;  // host:port that neighbours dial
   uint64_t layout_fingerprint = 0;
@@ -155,7 +155,7 @@ class TopologyClient final : public Membership {
   uint64_t rejoined_ = 0;  // incarnations after the first one
   bool trained_ = false;
   bool took_up_ = false;  // the peer trains by the view, or did by one before
-  // of the service, when this peer registered
+  // The service's generation when this peer registered.
   uint64_t registered_generation_ = 0;
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;

@@ -33,7 +33,7 @@ struct EtcdStoreOptions {
   std::string endpoints;     // host:port[,host:port...]
   std::string certificates;  // a folder for EtcdClient; empty: none
   std::string run_id;
-  // the name that other replicas see while this one is active
+  // The name that other replicas see while this one is active.
   std::string self;
   // The silence of the active replica after which another may take over; whole
   // seconds, and etcd may take longer.

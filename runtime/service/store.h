@@ -41,7 +41,7 @@ class Store {
 
 // The place of the state, by the command line.
 struct StoreOptions {
-  // holds an SQLite file; empty: the state is in etcd
+  // Holds an SQLite file; empty: the state is in etcd.
   std::string folder;
   std::string etcd;          // host:port[,host:port...]
   std::string certificates;  // ca.pem, cert.pem, key.pem for etcd; empty: none

@@ -34,7 +34,7 @@ struct Connection {
   // The state of one end; index 0 is the end with the smaller id.
   struct End {
     PeerId peer;
-    // null once this end has ended the connection
+    // Null once this end has ended the connection.
     Endpoint* endpoint = nullptr;
     ConnectionId id = 0;        // 0 before OnUp
     std::deque<Item> incoming;  // under way to this end

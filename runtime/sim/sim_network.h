@@ -41,7 +41,7 @@ struct SimLink {
 struct SimChaos {
   double lose = 0;
   double duplicate = 0;
-  // swaps it with the frame before it, if that is still in flight
+  // Swaps it with the frame before it, if that is still in flight.
   double reorder = 0;
   double corrupt = 0;  // one bit
 };

@@ -21,7 +21,7 @@ struct Series {
 struct Panel {
   std::string title;
   std::string x_label = "round";
-  // values that are not above 0 are left out, unless all are
+  // Values that are not above 0 are left out, unless all are.
   bool log_y = false;
   bool log_x = false;    // the same; the axis begins at the first point
   bool markers = false;  // a dot on every point

@@ -32,11 +32,11 @@ struct RunSummary {
   std::string algorithm;
   uint64_t peers = 0;
   uint64_t configuration_hash = 0;  // written as 16 hexadecimal digits
-  // all rounds are done: not stopped or failed
+  // All rounds are done: not stopped or failed.
   bool finished = false;
   uint64_t rounds = 0;  // rounds that every peer has finished
   uint64_t steps = 0;   // steps of the peer with the fewest
-  // from the first to the last round, without pauses
+  // From the first to the last round, without pauses.
   double training_seconds = 0;
   double rounds_per_second = 0;  // of the slowest peer
   // The rate in the later half of the rounds, when connections have found their
@@ -52,7 +52,7 @@ struct RunSummary {
   double bytes_per_round = 0;    // sent by one peer, the mean
   double seconds_computing = 0;  // of one peer, the mean
   double seconds_waiting = 0;
-  // of one exchange, the median over rounds and peers
+  // One exchange: the median over rounds and peers.
   double exchange_seconds = 0;
   uint64_t corrections = 0;
   uint64_t skipped = 0;
