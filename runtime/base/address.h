@@ -1,6 +1,6 @@
 // Network addresses as people write them.
 //
-// Text only: resolves nothing.
+// Works on text; resolves no names.
 
 #ifndef GOSSAMER_RUNTIME_BASE_ADDRESS_H_
 #define GOSSAMER_RUNTIME_BASE_ADDRESS_H_
@@ -12,14 +12,15 @@
 
 namespace gossamer {
 
-// Several addresses of one service, "host:port,host:port", one by one.
+// Splits the addresses of one service, "host:port,host:port".
 std::vector<std::string> SplitAddresses(absl::string_view addresses);
 
-// Whether it is such a list: every part has a host and a port of 0 to 65535.
+// Returns whether the text is such a list: every part has a host and a port of
+// 0 to 65535.
 bool AreAddresses(absl::string_view addresses);
 
-// Whether all of these addresses of gRPC's, "host:port" with or without its
-// scheme, are of this machine only.
+// Returns whether all of these addresses, "host:port" with or without gRPC's
+// scheme, belong to this machine only.
 bool IsLoopback(absl::string_view addresses);
 
 }  // namespace gossamer

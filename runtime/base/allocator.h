@@ -1,4 +1,4 @@
-// How a process that moves megabytes every round wants its allocator.
+// The allocator's settings for a process that moves megabytes every round.
 //
 // Knows nothing of what is allocated.
 
@@ -8,8 +8,9 @@
 namespace gossamer {
 
 // Keeps up to 64 MiB of freed memory for the next allocation.  By default glibc
-// hands most of it back and takes it again a moment later, a page fault and a
-// cleared page every 4 KiB.  For main(), before threads start.
+// returns most of it to the kernel and asks for it again a moment later, at the
+// cost of a page fault and a cleared page every 4 KiB.  Called by main(),
+// before threads start.
 void KeepFreedMemory();
 
 }  // namespace gossamer

@@ -44,8 +44,8 @@ bool Read(const std::string& text, std::string& value) {
   return true;
 }
 
-// CLI11 would take -1 for an unsigned number and 010 for 8, and clip what is
-// too large.
+// CLI11 would accept -1 for an unsigned number, read 010 as 8, and clip numbers
+// that are too large.
 template <std::integral T>
 requires(!std::same_as<T, bool>) bool Read(const std::string& text, T& value) {
   return absl::StartsWithIgnoreCase(text, "0x")
@@ -76,7 +76,7 @@ bool Allowed(const T& value, const OptionRules& rules) {
   }
 }
 
-// The types that Read and Allowed take.
+// Returns the description of the values that Read and Allowed accept.
 template <typename T>
 std::string Wanted(const OptionRules& rules) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -179,7 +179,8 @@ CLI::Option* Declare(CLI::App& app, const std::string& name, Target& target,
 }
 
 std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
-  // First of all: a misspelt option may also be one that is missing.
+  // Unknown options are reported first: a misspelt option may also be a missing
+  // one.
   const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
   if (unknown.empty()) return error.what();
   if (absl::StartsWith(unknown.front(), "-")) {
@@ -197,9 +198,9 @@ absl::Status AssignOption(const std::string& name, const std::string& text,
 }
 
 struct Command::Impl {
-  std::string full_name;  // with the program's
+  std::string full_name;  // with the program's name
   std::function<int()> run;
-  std::unique_ptr<CLI::App> own;  // a program's
+  std::unique_ptr<CLI::App> own;  // set for a program only
   CLI::App* app;
   std::vector<std::unique_ptr<Command>> commands;
 
@@ -247,7 +248,7 @@ absl::StatusOr<std::string> Command::Parse(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Help and version are thrown too.
+    // CLI11 throws for help and version too.
     std::ostringstream text;
     std::ostringstream failure;
     if (app.exit(error, text, failure) == 0) return text.str();

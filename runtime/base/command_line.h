@@ -1,7 +1,7 @@
 // A program's command line: options, subcommands, help and errors.
 //
-// Wraps CLI11, which takes longer to compile than most of what uses it, and
-// knows nothing of what any option means.
+// Wraps CLI11, which takes longer to compile than most programs that use it.
+// Knows nothing of what any option means.
 //
 //   Command program({.name = "draw", .about = "Draws.", .run = [&] { ... }});
 //   program.AddOption("--out", &out, "the picture", {.required = true});
@@ -24,43 +24,46 @@
 
 namespace gossamer {
 
-// The target of an option's value; its value before is the default.
-// bool: a flag, which takes no value.  std::optional: empty if the option is
-// not given.  std::vector: several values, after one flag or after several.
+// The variable that an option sets; its value before is the default.  bool: a
+// flag, which takes no value.  std::optional: empty if the option is not given.
+// std::vector: several values, after one flag or after several.
 using OptionTarget =
     std::variant<bool*, std::string*, int*, uint32_t*, uint64_t*, double*,
                  std::optional<std::string>*, std::optional<int>*,
                  std::optional<uint64_t>*, std::optional<double>*,
                  std::vector<std::string>*, std::vector<uint64_t>*>;
 
-// The demands on an option, and its help.
+// The rules that an option's value must keep, and their form in the help.
 struct OptionRules {
   bool required = false;
   bool show_default = false;
-  std::string value_name = {};  // in help; empty: TEXT, INT, UINT or FLOAT
+  // Shown in help; empty: TEXT, INT, UINT or FLOAT.
+  std::string value_name = {};
   bool positive = false;
-  std::optional<std::pair<double, double>> range = {};  // with both ends
+  std::optional<std::pair<double, double>> range = {};  // both ends included
   std::vector<std::string> choices = {};                // empty: any text
   char delimiter = '\0';       // of a list: also splits a value
   bool one_at_a_time = false;  // of a list: one value after each flag
-  std::string excludes = {};   // an option that was added before
+  std::string excludes = {};   // the name of an option added before
 };
 
-// Reads `text` as the value that the option `name` is given on a command line.
-// kInvalidArgument: it is none, or against the rules; the target is as it was.
+// Reads `text` as the value of option `name`.  Returns kInvalidArgument if it
+// is no value or breaks the rules; the target is then unchanged.
 absl::Status AssignOption(const std::string& name, const std::string& text,
                           OptionTarget target, const OptionRules& rules = {});
 
 struct CommandSpec {
   std::string name;
   std::string about;
-  std::string footer = {};   // of help; empty in a subcommand: the program's
-  std::string version = {};  // answers --version; empty: there is no such flag
+  // Shown after help; empty in a subcommand: the program's.
+  std::string footer = {};
+  // Printed by --version; empty: there is no such flag.
+  std::string version = {};
   std::function<int()> run = {};  // returns the exit status
 };
 
-// A program or one of its subcommands.  Declarations that cannot be, such as a
-// name twice, end the process.
+// A program or one of its subcommands.  An impossible declaration, such as a
+// name that is used twice, ends the process.
 class Command {
  public:
   explicit Command(CommandSpec spec) noexcept;
@@ -68,7 +71,7 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // `name` is as on the command line: "--peers".  `target` outlives the
+  // `name` is written as on the command line: "--peers".  `target` outlives the
   // command.
   void AddOption(const std::string& name, OptionTarget target,
                  const std::string& help, OptionRules rules = {}) noexcept;
@@ -76,18 +79,19 @@ class Command {
   // to this command.
   Command& AddCommand(CommandSpec spec) noexcept;
 
-  // Fills the targets.  Returns "", or the text that --help or --version asks
-  // for.  kInvalidArgument says what is wrong.  At most once per program.
+  // Sets the targets.  Returns "", or the text that --help or --version asks
+  // for.  kInvalidArgument says what is wrong.  Called at most once per
+  // program.
   absl::StatusOr<std::string> Parse(int argc, const char* const* argv);
-  // Parses and runs what was asked for: the exit status of `run`; 0 after
-  // help and version, on stdout; 2 if the command line is wrong, which stderr
-  // says.
+  // Parses and runs the chosen command.  Returns the exit status of `run`; 0
+  // after help and version, on stdout; 2 for a wrong command line, with the
+  // error on stderr.
   int Run(int argc, const char* const* argv);
 
  private:
   struct Impl;
   explicit Command(std::unique_ptr<Impl> impl);
-  // The subcommand that was given, or this.
+  // Returns the subcommand that was given, or this.
   const Command& Chosen() const;
 
   const std::unique_ptr<Impl> impl_;

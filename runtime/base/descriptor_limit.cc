@@ -9,7 +9,7 @@
 namespace gossamer {
 namespace {
 
-// The promise of POSIX, should the system not say.
+// The number that POSIX guarantees, used if the system gives none.
 constexpr rlim_t kLeast = 20;
 constexpr rlim_t kUnlimited = rlim_t{1} << 30;
 
@@ -26,7 +26,7 @@ size_t DescriptorLimit() { return std::min(Read().rlim_cur, kUnlimited); }
 size_t RaiseDescriptorLimit() {
   rlimit limit = Read();
   limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails the old one stays
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // the old limit stays if it fails
   return DescriptorLimit();
 }
 

@@ -1,6 +1,6 @@
-// How many files and sockets this process may have open at a time.
+// The limit on the files and sockets that this process may have open.
 //
-// Knows nothing of what they are for, but what to say where they do not do.
+// Knows nothing of what they are for, except the warning that they are too few.
 
 #ifndef GOSSAMER_RUNTIME_BASE_DESCRIPTOR_LIMIT_H_
 #define GOSSAMER_RUNTIME_BASE_DESCRIPTOR_LIMIT_H_
@@ -13,11 +13,11 @@
 namespace gossamer {
 
 size_t DescriptorLimit();
-// The soft limit becomes the hard one, which needs no privilege; returns what
-// results.  For the start of a program: others read the limit once.
+// Raises the soft limit to the hard one, which needs no privilege, and returns
+// the result.  Called when a program starts: other code reads the limit once.
 size_t RaiseDescriptorLimit();
-// The line of a log where the limit leaves `room` for less than `wanted` (`of`:
-// "peers"); "" if it leaves enough.
+// Returns a warning for the log if the limit leaves `room` for fewer than
+// `wanted` connections of `of` ("peers"); "" if it leaves enough.
 std::string DescribeShortage(size_t room, size_t wanted, absl::string_view of);
 
 }  // namespace gossamer

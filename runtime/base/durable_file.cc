@@ -33,8 +33,8 @@ absl::Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
   return absl::OkStatus();
 }
 
-// After an error the kernel may have dropped what was not written and say
-// nothing the next time: only an interruption is tried again.
+// Only an interrupted fsync is repeated.  After an error the kernel may have
+// dropped the unwritten pages, and report success the next time.
 absl::Status Sync(int fd, const std::string& path) {
   int result = 0;
   do {
@@ -43,8 +43,8 @@ absl::Status Sync(int fd, const std::string& path) {
   return result == 0 ? absl::OkStatus() : Failed(path, "fsync", errno);
 }
 
-// Linux has closed the file whatever it says, so this is never repeated; what
-// was synced before is not in danger from an interruption.
+// Linux has closed the file whatever close() returns, so it is never repeated.
+// An interruption does not endanger bytes that were synced before.
 absl::Status Close(int fd, const std::string& path) {
   if (::close(fd) == 0 || errno == EINTR) return absl::OkStatus();
   return Failed(path, "close", errno);
@@ -66,7 +66,7 @@ absl::Status WriteDurably(const std::string& path,
   const int fd = OpenFile(path, O_WRONLY | flags, mode);
   if (fd < 0) return Failed(path, "open", errno);
   absl::Status status = WriteAndSync(fd, path, parts);
-  // A full disk may show itself only here.
+  // A full disk may show itself only at this point.
   status.Update(Close(fd, path));
   return status;
 }

@@ -1,7 +1,7 @@
-// Bytes onto the disk for good: what the system writes in parts or interrupts
-// goes on, and nothing counts as written before it is synced and closed.
+// Writes bytes durably: partial and interrupted writes go on, and nothing
+// counts as written before it is synced and closed.
 //
-// Knows nothing of formats, nor of what is renamed when.
+// Knows nothing of formats or renames.
 
 #ifndef GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
 #define GOSSAMER_RUNTIME_BASE_DURABLE_FILE_H_
@@ -18,14 +18,14 @@
 namespace gossamer {
 
 // Writes the parts one after the other into a file that it creates or, with
-// other `flags`, refuses to.  Its name is durable only once its folder is
-// synced.  Errors begin with the path and say what failed, with the code that
-// absl::ErrnoToStatus makes of it; part of a file may be left then.
+// other `flags`, must not replace.  The name is durable only once its folder is
+// synced.  Errors begin with the path and name the operation, with the code of
+// absl::ErrnoToStatus; part of a file may then be left.
 absl::Status WriteDurably(const std::string& path,
                           std::span<const std::string_view> parts,
                           int flags = O_CREAT | O_TRUNC, mode_t mode = 0644);
 
-// Makes the names in a folder durable; "" is the current one.
+// Makes the names in a folder durable; "" is the current folder.
 absl::Status SyncFolder(const std::string& path);
 
 }  // namespace gossamer

@@ -1,8 +1,8 @@
-// The one place where time and order come from.
+// The interface that all time and order come from.
 //
-// Everything a peer has is touched only on its loop; other threads hand results
-// over with Post().  A real loop is a thread (real_loop.h); a virtual one is a
-// queue over virtual time shared by all peers of a test (virtual_loop.h). Knows
+// A peer's state is touched only on its loop; other threads hand results over
+// with Post().  A real loop is a thread (real_loop.h); a virtual one is a queue
+// over virtual time that all peers of a test share (virtual_loop.h).  Knows
 // nothing of what it runs.
 
 #ifndef GOSSAMER_RUNTIME_BASE_EVENT_LOOP_H_
@@ -15,27 +15,27 @@
 
 namespace gossamer {
 
+// Runs callbacks, one at a time.
 class EventLoop {
  public:
   using Callback = absl::AnyInvocable<void() &&>;
-  // 0 is no timer.
+  // 0 names no timer.
   enum class TimerId : uint64_t {};
 
   virtual ~EventLoop() = default;
-  // Any thread.
+  // Returns the loop's time.  Any thread.
   virtual absl::Time Now() const = 0;
   // Runs `fn` on the loop, after everything already posted, never inline.
   // Any thread.
   virtual void Post(Callback fn) = 0;
   // Runs `fn` on the loop at `when`, or as soon as possible after.  Loop only.
   virtual TimerId RunAt(absl::Time when, Callback fn) = 0;
-  // False if the timer already ran or was cancelled.  Loop only.
+  // Returns false if the timer already ran or was cancelled.  Loop only.
   virtual bool Cancel(TimerId id) = 0;
 };
 
-// The executor of gradient work.  `work` may touch the parameters; the loop
-// does not, until `done` has run on the loop: parameters have one owner at a
-// time.
+// Runs gradient work.  `work` may touch the parameters; the loop does not until
+// `done` has run on it, so the parameters have one owner at a time.
 class ComputeEngine {
  public:
   virtual ~ComputeEngine() = default;

@@ -10,7 +10,7 @@
 namespace gossamer {
 namespace {
 
-// Every wait ends; a loop then looks again.
+// The longest wait, after which a loop checks its work again.
 constexpr absl::Duration kLongestWait = absl::Seconds(60);
 
 struct Ran {
@@ -64,7 +64,7 @@ EventLoop::TimerId RealLoop::RunAt(absl::Time when, Callback fn) {
 bool RealLoop::Cancel(TimerId id) {
   const auto it = timer_times_.find(static_cast<uint64_t>(id));
   if (it == timer_times_.end()) return false;
-  // The callback is destroyed last: what it owns may call back into this.
+  // The callback is destroyed last: an object that it owns may call this loop.
   auto node = timers_.extract(std::pair(it->second, it->first));
   timer_times_.erase(it);
   return true;
@@ -78,7 +78,7 @@ void RealLoop::Run() {
   while (!stopped()) {
     const bool ran_posted = RunPosted();
     const bool ran_timers = RunDueTimers();
-    // I/O has its turn however much there is to run.
+    // I/O has its turn however many callbacks there are to run.
     WaitForWork(ran_posted || ran_timers ? absl::ZeroDuration() : kLongestWait);
   }
 }
@@ -114,6 +114,7 @@ bool RealLoop::stopped() const {
 bool RealLoop::RunPosted() {
   std::vector<Callback> batch;
   {
+    // The callbacks run without the lock: they post further ones.
     MutexLock lock(&mu_);
     batch.swap(posted_);
   }
@@ -125,8 +126,8 @@ bool RealLoop::RunPosted() {
   return !batch.empty();
 }
 
-// Only what was due on entry: a timer that sets a timer for now does not keep
-// posted callbacks waiting.
+// Runs the timers that were due on entry.  A timer that sets another one for
+// now must not keep posted callbacks waiting.
 bool RealLoop::RunDueTimers() {
   const absl::Time now = Now();
   const uint64_t end = next_timer_;
@@ -197,7 +198,7 @@ void ThreadCompute::Work() {
       jobs_.erase(jobs_.begin());
     }
     std::move(job.work)();
-    job.work = nullptr;  // what it owns dies before the loop goes on
+    job.work = nullptr;  // objects that it owns die before the loop goes on
     loop_->Post(std::move(job.done));
   }
 }

@@ -1,7 +1,7 @@
 // The loop of a real peer: one thread, timers, and callbacks from any thread.
 //
-// Knows nothing of sockets: a transport has threads of its own and Post()s, or
-// is the loop's poller.
+// Knows nothing of sockets: a transport has threads that Post(), or is the
+// loop's poller.
 
 #ifndef GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
 #define GOSSAMER_RUNTIME_BASE_REAL_LOOP_H_
@@ -32,26 +32,24 @@ class SteadyWallClock {
   const std::chrono::steady_clock::time_point steady_;
 };
 
-// I/O that is done on the loop's thread: what the loop waits on while it has
-// nothing to run.
+// I/O on the loop's thread: the loop waits on it while it has nothing to run.
 class LoopPoller {
  public:
   virtual ~LoopPoller() = default;
-  // Waits for an event or for Wake(), at most `limit`, which may be zero.  The
-  // handler of the event; null if there is none.  Loop only.
+  // Waits for an event or for Wake(), at most `limit`, which may be zero.
+  // Returns the handler of the event; null if there is none.  Loop only.
   virtual EventLoop::Callback Wait(absl::Duration limit) = 0;
   // Ends the Wait() under way, or the next one.  Any thread.
   virtual void Wake() = 0;
 };
 
-// Runs on the thread of Start() or on the caller of Run(), one of the two,
-// once.  A task that has not run when the loop stops never runs; the destructor
-// destroys the rest.  Timers due at the same time run in the order of
-// registration.
+// Runs either on the thread of Start() or on the caller of Run(), once.
+// Callbacks that have not run when the loop stops never run; the destructor
+// destroys them.  Timers due at the same time run in the order of registration.
 class RealLoop final : public EventLoop {
  public:
   RealLoop() = default;
-  // Stops; joins the thread of Start().  Not on the loop.
+  // Stops the loop and joins the thread of Start().  Not called on the loop.
   ~RealLoop() override;
   RealLoop(const RealLoop&) = delete;
   RealLoop& operator=(const RealLoop&) = delete;
@@ -61,25 +59,26 @@ class RealLoop final : public EventLoop {
   TimerId RunAt(absl::Time when, Callback fn) override;
   bool Cancel(TimerId id) override;
 
-  // Of a loop that has no poller; null removes it.  Once it returns, the former
-  // one is not used any more.  On the loop, or while it does not run.
+  // Sets the poller of a loop that has none, or removes it (null).  Once it
+  // returns, the former poller is no longer used.  Called on the loop, or while
+  // it does not run.
   void SetPoller(LoopPoller* poller);
 
   void Start();
-  // Until Stop().
+  // Runs until Stop().
   void Run();
-  // The callback that runs now, or that of an event which a poller has taken,
-  // is the last one.  Any thread, idempotent.
+  // The callback that is running, or the event that a poller has taken, is the
+  // last one.  Any thread, idempotent.
   void Stop();
-  // Runs `fn` on the loop and returns when it has run.  False if the loop
-  // stopped first or `limit` passed; then `fn` may still run later, so it must
-  // own what it uses.  Not on the loop.
+  // Runs `fn` on the loop and returns when it has run.  Returns false if the
+  // loop stopped first or `limit` passed.  Then `fn` may still run later, so it
+  // must own what it uses.  Not called on the loop.
   bool PostAndWait(Callback fn, absl::Duration limit);
 
  private:
   bool RunPosted();
   bool RunDueTimers();
-  // At most `limit`.
+  // Waits at most `limit`.
   void WaitForWork(absl::Duration limit);
   void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool stopped() const;
@@ -92,20 +91,20 @@ class RealLoop final : public EventLoop {
   LoopPoller* poller_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::vector<Callback> posted_ ABSL_GUARDED_BY(mu_);
 
-  // Of the loop.
+  // Used on the loop only.
   uint64_t next_timer_ = 1;
   std::map<std::pair<absl::Time, uint64_t>, Callback> timers_;
   std::map<uint64_t, absl::Time> timer_times_;
   std::thread thread_;
 };
 
-// Gradient work on one thread of its own, in the order of Run().
+// Runs gradient work on one thread of its own, in the order of Run().
 class ThreadCompute final : public ComputeEngine {
  public:
   // `loop` outlives the engine.
   explicit ThreadCompute(EventLoop* loop);
-  // Waits for the work in progress; work not begun, and every `done` not yet
-  // handed to the loop, is dropped.
+  // Waits for the work in progress.  Work that has not begun, and every `done`
+  // that has not been handed to the loop, is dropped.
   ~ThreadCompute() override;
   void Run(EventLoop::Callback work, EventLoop::Callback done) override;
 

@@ -48,7 +48,7 @@ std::string Quoted(absl::string_view name) {
   return absl::StrCat("tensor \"", absl::CHexEscape(name.substr(0, 80)), "\"");
 }
 
-// The number of bytes of a tensor of this shape, if it fits 62 bits.
+// Returns the number of bytes of a tensor of this shape, if it fits 62 bits.
 std::optional<uint64_t> ByteSize(const std::vector<int64_t>& shape,
                                  uint64_t element) {
   unsigned __int128 n = element;
@@ -59,8 +59,8 @@ std::optional<uint64_t> ByteSize(const std::vector<int64_t>& shape,
   return static_cast<uint64_t>(n);
 }
 
-// DOM parsing keeps the last of two equal keys; this refuses the second, and
-// anything nested deeper than the format is.
+// Parses the header, and refuses a repeated key and deeper nesting than the
+// format has.  A plain DOM parse would keep the last of two equal keys.
 std::optional<json> ParseHeader(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   bool good = true;
@@ -136,7 +136,8 @@ absl::Status ParseMetadata(const json& value,
   return absl::OkStatus();
 }
 
-// In the order of their bytes, which they cover exactly once.
+// Sorts the entries by their bytes, which they must cover exactly once: gaps
+// could hide data, and overlaps would make two tensors of the same bytes.
 absl::Status CheckCover(std::vector<Entry>& entries, uint64_t size) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

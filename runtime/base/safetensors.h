@@ -1,9 +1,9 @@
 // Files of named tensors in the safetensors format: checkpoints, exported
 // models.
 //
-// The reader takes files from strangers: it allocates nothing that the bytes
-// at hand do not cover, and refuses gaps, overlaps and duplicate names.
-// Knows nothing of players, layouts or what a tensor means.
+// The reader accepts files from untrusted sources: it allocates nothing that
+// the bytes at hand do not cover, and refuses gaps, overlaps and duplicate
+// names.  Knows nothing of players, layouts or the meaning of a tensor.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SAFETENSORS_H_
 #define GOSSAMER_RUNTIME_BASE_SAFETENSORS_H_
@@ -33,7 +33,7 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;
 };
 
-// The same to be written, without copying the values.
+// The contents of a file to be written, without copying the values.
 struct SafetensorsView {
   struct Floats {
     std::string name;
@@ -50,20 +50,22 @@ struct SafetensorsView {
 };
 
 // Writes beside `path`, syncs, and renames onto it: readers see the old file or
-// the whole new one.
-// kInvalidArgument: a shape that does not fit its values, a name given twice,
-// empty, reserved or not printable ASCII.  kResourceExhausted for a full disk
-// or quota, else what absl::ErrnoToStatus makes of it; nothing is left beside.
+// the whole new one.  Returns kInvalidArgument for a shape that does not fit
+// its values, or a name that is repeated, empty, reserved or not printable
+// ASCII. Returns kResourceExhausted for a full disk or quota, otherwise the
+// code of absl::ErrnoToStatus; no other file is left.
 absl::Status WriteSafetensors(const std::string& path,
                               const SafetensorsView& tensors);
 
-// The bytes of such a file.  kInvalidArgument as above.
+// Returns the bytes of such a file, or kInvalidArgument as above.
 absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors);
 
-// kDataLoss: not a whole and well-formed file of F32 and U8 tensors.
+// Returns kDataLoss unless the bytes are a whole, well-formed file of F32 and
+// U8 tensors.
 absl::StatusOr<Safetensors> ParseSafetensors(std::span<const std::byte> file);
 
-// Also kNotFound.  Messages begin with the path.
+// Reads and parses a file.  Returns kNotFound without it.  Messages begin with
+// the path.
 absl::StatusOr<Safetensors> ReadSafetensors(const std::string& path);
 
 }  // namespace gossamer

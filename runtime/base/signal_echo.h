@@ -1,8 +1,8 @@
-// A signal that is sent twice, told from one that somebody insists on.
+// Distinguishes a signal that is merely sent twice from a second request.
 //
 // systemd (KillMode=control-group), a terminal's Ctrl-C and timeout(1) signal
-// every process that they know, and a wrapper passes its own on: one wish
-// arrives twice.  Knows nothing of how signals are taken.
+// every process that they know, and a wrapper passes its own signal on: one
+// request arrives twice.  Knows nothing of how signals are received.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SIGNAL_ECHO_H_
 #define GOSSAMER_RUNTIME_BASE_SIGNAL_ECHO_H_
@@ -13,12 +13,12 @@ namespace gossamer {
 
 class SignalEcho {
  public:
-  // A person who wants more than the first signal asked for has read meanwhile
-  // what it does; a busy machine passes one on sooner.
+  // A person who asks for more has read the answer to the first signal by then;
+  // a busy machine passes a signal on sooner.
   static constexpr absl::Duration kWithin = absl::Seconds(2);
 
-  // Whether `signal`, taken at `now`, is the first one again.  To be asked of
-  // each that is taken.
+  // Returns whether `signal`, received at `now`, repeats the first one.  Called
+  // for every signal.
   bool Is(int signal, absl::Time now) {
     if (first_ == 0) {
       first_ = signal;

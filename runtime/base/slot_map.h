@@ -1,7 +1,7 @@
-// Values by ids that are never given twice and grow from one to the next.
+// Values by ids that grow and are never given twice.
 //
-// A vector of slots that are used again: no allocation for each value.  Knows
-// nothing of what the values are.
+// The slots of a vector are used again, so no value needs an allocation.  Knows
+// nothing of the values.
 
 #ifndef GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
 #define GOSSAMER_RUNTIME_BASE_SLOT_MAP_H_
@@ -14,11 +14,11 @@
 
 namespace gossamer {
 
-// At most 2^24 values at once and 2^40 over its life.
+// Holds at most 2^24 values at once and 2^40 in all.
 template <typename T>
 class SlotMap {
  public:
-  // The id is never 0.
+  // Returns an id that is never 0.
   uint64_t Insert(T value) {
     uint64_t slot = slots_.size();
     if (free_.empty()) {
@@ -32,16 +32,16 @@ class SlotMap {
     slots_[slot].value.emplace(std::move(value));
     return id;
   }
-  // Null if there is none; valid until the next Insert().
+  // Returns null without such a value; valid until the next Insert().
   T* Find(uint64_t id) {
     const uint64_t slot = id & kSlotMask;
-    // A free slot has id 0, which names nothing.
+    // A free slot has id 0, which names no value.
     if (id == 0 || slot >= slots_.size() || slots_[slot].id != id) {
       return nullptr;
     }
     return &*slots_[slot].value;
   }
-  // Nothing of the map changes any more once the value is destroyed.
+  // Removes a value.  The map no longer changes when the value is destroyed.
   std::optional<T> Take(uint64_t id) {
     T* found = Find(id);
     if (found == nullptr) return std::nullopt;

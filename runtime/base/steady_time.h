@@ -1,9 +1,8 @@
 // The time by which programs wait and measure.
 //
-// Only differences of two of these mean anything: the clock behind them goes
-// on whatever somebody sets the machine's date to.  For people's eyes and for
-// certificates there is absl::Now(); what runs on a loop asks the loop
-// (event_loop.h).
+// Only differences of two such times have a meaning: the clock behind them
+// ignores changes of the machine's date.  Displays and certificates use
+// absl::Now(); code on a loop asks the loop (event_loop.h).
 
 #ifndef GOSSAMER_RUNTIME_BASE_STEADY_TIME_H_
 #define GOSSAMER_RUNTIME_BASE_STEADY_TIME_H_

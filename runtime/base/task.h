@@ -35,7 +35,7 @@ class Pending {
   bool ready() const { return slot_->value.has_value(); }
   const T& value() const { return *slot_->value; }
 
-  // Forgets the waiter if its coroutine is destroyed while it waits.
+  // Clears the waiter if its coroutine is destroyed while it waits.
   struct Awaiter {
     explicit Awaiter(std::shared_ptr<Slot> s) : slot(std::move(s)) {}
     Awaiter(const Awaiter&) = delete;
@@ -75,8 +75,8 @@ class Task {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
     }
     std::suspend_never initial_suspend() noexcept { return {}; }
-    // Published only once suspended for good, so that whoever is resumed by it
-    // may destroy this Task.
+    // The result is published only when the coroutine is suspended for good, so
+    // that the waiter that it resumes may destroy this Task.
     struct Publish {
       bool await_ready() noexcept { return false; }
       void await_suspend(std::coroutine_handle<promise_type> h) noexcept {
@@ -103,9 +103,9 @@ class Task {
 
   bool valid() const { return static_cast<bool>(handle_); }
   bool done() const { return handle_ && handle_.promise().result.ready(); }
-  // Only once done().
+  // Called only once done().
   const T& value() const { return handle_.promise().result.value(); }
-  // co_await task; the Task must outlive the wait.
+  // co_await this; the Task must outlive the wait.
   Pending<T> result() const { return handle_.promise().result; }
 
  private:

@@ -1,6 +1,6 @@
-// How often somebody may do something: so much at once, so much a second.
+// A rate limit: a number of tokens at once, and so many more a second.
 //
-// Pure; knows nothing of who it is or of clocks.
+// Pure; knows nothing of who takes them or of clocks.
 
 #ifndef GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
 #define GOSSAMER_RUNTIME_BASE_TOKEN_BUCKET_H_
@@ -13,17 +13,18 @@ namespace gossamer {
 
 class TokenBucket {
  public:
-  // Full at `now`: `most` tokens, and `per_second` more until it is so again.
+  // Full at `now`: `most` tokens.  `per_second` come back until it is full
+  // again.
   TokenBucket(double most, double per_second, absl::Time now)
       : most_(most), per_second_(per_second), tokens_(most), at_(now) {}
 
-  // A clock that goes back adds nothing.
+  // Returns the tokens at `now`.  A clock that goes back adds none.
   double Tokens(absl::Time now) const {
     const double seconds = std::max(0.0, absl::ToDoubleSeconds(now - at_));
     return std::min(most_, tokens_ + per_second_ * seconds);
   }
   bool IsFull(absl::Time now) const { return Tokens(now) >= most_; }
-  // False, and nothing is taken, if there are not so many.
+  // Returns false, and takes nothing, if there are fewer.
   bool Take(double tokens, absl::Time now) {
     tokens_ = Tokens(now);
     at_ = now;

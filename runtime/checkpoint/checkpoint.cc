@@ -69,6 +69,8 @@ class Giver : public StateVisitor {
   absl::Status Finish() {
     const size_t all =
         from_.floats.size() + from_.counters.size() + from_.bytes.size();
+    // A state that the program does not ask for is an error too: it would be
+    // lost without notice at the next save.
     if (status_.ok() && given_ != all) {
       Fail(absl::StrCat(all - given_, " of its ", all,
                         " states are unknown to this program"));

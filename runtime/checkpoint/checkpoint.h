@@ -1,8 +1,8 @@
-// The state of one peer at a round's boundary, in memory: taken from the things
-// that have state, or given back to them.
+// The state of one peer at a round's boundary, in memory: taken from the
+// objects that have state, or given back to them.
 //
-// Taking copies, so that writing can go on elsewhere while training does.
-// Knows nothing of files.
+// Taking copies the state, so that it can be written elsewhere while training
+// goes on.  Knows nothing of files.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_H_
@@ -22,14 +22,14 @@
 namespace gossamer {
 
 // Names that other programs look for in state.safetensors: the flat parameters
-// and, where there is one, the moving average of the generator's.
+// and, if there is one, the moving average of the generator's.
 inline constexpr std::string_view kParametersName = "parameters";
 inline constexpr std::string_view kEmaName = "ema";
 
 struct CheckpointId {
   std::string run_id;
   uint64_t peer_id = 0;
-  uint64_t round = 0;  // the next to emit
+  uint64_t round = 0;  // the next round to emit
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   friend bool operator==(const CheckpointId&, const CheckpointId&) = default;
@@ -42,17 +42,17 @@ struct Checkpoint {
   std::map<std::string, uint64_t> counters;
 };
 
-// Its floats and bytes, of which it is the owner.
+// Returns a view of the floats and bytes, which the checkpoint owns.
 SafetensorsView ViewOf(const Checkpoint& checkpoint);
 
-// Copies all state that `visit` shows.  kInvalidArgument: a name shown twice,
-// empty, or not printable ASCII.
+// Copies all state that `visit` shows.  Returns kInvalidArgument for a name
+// that is shown twice, empty, or not printable ASCII.
 absl::StatusOr<Checkpoint> TakeCheckpoint(
     CheckpointId id, absl::FunctionRef<void(StateVisitor&)> visit);
 
-// Overwrites all state that `visit` shows.  kDataLoss names the first thing
-// that is missing, of another size, or in the checkpoint but not asked for; the
-// state is then partly overwritten and must not be used.
+// Overwrites all state that `visit` shows.  kDataLoss names the first state
+// that is missing, of another size, or in the checkpoint but not asked for.
+// The state is then partly overwritten and must not be used.
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint,
                                absl::FunctionRef<void(StateVisitor&)> visit);
 

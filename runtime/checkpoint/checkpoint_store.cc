@@ -29,7 +29,8 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
                    "; delete this folder if no copy of it is whole"));
 }
 
-// A file that could not be read may be whole all the same.
+// Returns whether a checkpoint that could not be read may be whole all the
+// same.
 bool MayBeWhole(const absl::Status& status) {
   return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
          !absl::IsFailedPrecondition(status);
@@ -50,7 +51,8 @@ std::string CheckpointStore::PathAside(uint64_t round) const {
   return absl::StrCat(folder_, "/", kSetAside, round);
 }
 
-// A crash while one of the same round is replaced leaves the one before.
+// Returns the path of a checkpoint.  A crash while one of the same round was
+// replaced leaves only the older one, under its other name.
 std::string CheckpointStore::Stored(uint64_t round, Which which) const {
   if (which == Which::kSetAside) return PathAside(round);
   const std::string path = PathOf(round);
@@ -66,8 +68,8 @@ absl::Status CheckpointStore::Remove(const std::vector<uint64_t>& rounds) {
   return RemovePaths(paths);
 }
 
-// A folder is removed file by file: a kill in between would leave a damaged one
-// under a name that is read.
+// A folder is removed file by file, and a kill in between would leave a damaged
+// checkpoint under a name that is read.  So it loses its name first.
 absl::Status CheckpointStore::RemovePaths(
     const std::vector<std::string>& paths) {
   std::vector<std::string> nameless;
@@ -78,7 +80,7 @@ absl::Status CheckpointStore::RemovePaths(
     GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, nameless.back()));
   }
   if (nameless.empty()) return absl::OkStatus();
-  // Else a loss of power may bring a name back, without its files.
+  // Without the sync a loss of power may bring a name back, without its files.
   GOSSAMER_RETURN_IF_ERROR(files_.SyncFolder(folder_));
   for (const std::string& path : nameless) {
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(path));
@@ -94,17 +96,18 @@ absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   absl::Status status = WriteAside(checkpoint, aside);
   if (status.ok()) status = Publish(aside, round);
   if (!status.ok()) {
-    // Gives the space back; the first error is the one to tell.
+    // Gives the space back.  The first error is the one to report.
     files_.Remove(aside).IgnoreError();
     return status;
   }
+  // Older checkpoints go only now, when the new one is durable under its name.
   return RemoveOld(round);
 }
 
 absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
   GOSSAMER_ASSIGN_OR_RETURN(std::vector<uint64_t> rounds, Folders());
-  // A later checkpoint is of a past that was given up, and would be taken for
-  // this one's continuation.
+  // Later rounds belong to a past that was given up.  They would be taken for
+  // the continuation of this one.
   if (!rounds.empty() && rounds.back() > saved) {
     GOSSAMER_RETURN_IF_ERROR(SetAsideAfter(saved).status());
     std::erase_if(rounds, [saved](uint64_t round) { return round > saved; });
@@ -114,7 +117,7 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
     if (rounds[i] != saved) old.push_back(rounds[i]);
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(old));
-  // Files that earlier starts of this process left half done.
+  // Earlier processes may have left unfinished folders.
   GOSSAMER_ASSIGN_OR_RETURN(const auto entries, files_.Entries(folder_));
   std::vector<std::string> replaced;
   for (const std::string& name : entries) {
@@ -143,6 +146,7 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), files_.Sha256(state));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(state));
   file.set_size(size);
+  // The manifest is written last: without it the folder is not a checkpoint.
   GOSSAMER_RETURN_IF_ERROR(files_.WriteText(absl::StrCat(path, "/", kManifest),
                                             FormatManifest(manifest)));
   if (SeededBug("no-sync-before-rename")) return absl::OkStatus();
@@ -212,7 +216,7 @@ absl::StatusOr<std::vector<StoredCheckpoint>> CheckpointStore::List(
   for (uint64_t round : rounds) {
     const absl::StatusOr<wire::CheckpointManifest> manifest =
         Verify(round, which);
-    // A save in this folder removes old ones meanwhile.
+    // A process that saves here removes old checkpoints meanwhile.
     if (!manifest.ok() && !files_.Exists(Stored(round, which))) continue;
     StoredCheckpoint& stored = all.emplace_back();
     stored.round = round;
@@ -303,22 +307,24 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
        later != rounds.rend() && *later > round && newest == 0; ++later) {
     if (MayBeWhole(Verify(*later).status())) newest = *later;
   }
-  // The newest goes last: where the disk fails meanwhile, it is there still.
+  // The newest goes last: if the disk fails meanwhile, it is still there.
   std::vector<uint64_t> others;
   for (const uint64_t later : rounds) {
     if (later > round && later != newest) others.push_back(later);
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(others));
   if (newest == 0) return 0;
-  // Before the rename: what it has replaced would pass for it afterwards.
+  // The folder that the newest one had replaced goes before the rename: it
+  // would pass for the newest afterwards.
   if (files_.Exists(PathOf(newest))) {
     GOSSAMER_RETURN_IF_ERROR(RemovePaths({PathOf(newest) + kReplaced}));
   }
   const std::string aside = PathAside(newest);
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
   GOSSAMER_RETURN_IF_ERROR(files_.Rename(Stored(newest), aside));
-  // From here on it is done.  A loss of power may bring the name back, as one
-  // before this would have; what was set aside before goes the next time.
+  // From here on it is done.  A loss of power may bring the old name back, as a
+  // loss before the rename would have.  Checkpoints set aside earlier then go
+  // the next time.
   files_.SyncFolder(folder_).IgnoreError();
   const auto entries = files_.Entries(folder_);
   std::vector<std::string> before;

@@ -1,15 +1,15 @@
-// Checkpoints of one peer on disk: whole or absent.
+// The checkpoints of one peer on disk: whole or absent.
 //
 //   <folder>/round-120/state.safetensors   floats and bytes, by name
-//   <folder>/round-120/manifest.textproto  who, when, counters, SHA-256
+//   <folder>/round-120/manifest.textproto  id, counters, SHA-256
 //
-// A checkpoint is written beside its name, synced, renamed, and the folder
-// synced; older ones go only after that, and lose their name before their
-// files.  A file that is read back is checked against its SHA-256 first.  Knows
-// nothing of what the state means.
-// Source: the protocol is that of Pillai et al., "All File Systems Are Not
-// Created Equal", OSDI 2014, section 4 (sync the file, rename, sync the
-// folder).
+// A checkpoint is written beside its name, synced, renamed, and the folder is
+// synced.  Older ones go only after that, and lose their names before their
+// files.  Everything that is read back is checked against its SHA-256 first.
+// Knows nothing of the meaning of the state.
+//
+// The protocol (sync the file, rename, sync the folder) is that of Pillai et
+// al., "All File Systems Are Not Created Equal", OSDI 2014, section 4.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_STORE_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_CHECKPOINT_STORE_H_
@@ -26,62 +26,64 @@
 
 namespace gossamer {
 
-// One checkpoint as it lies there.
+// One checkpoint as it is found on the disk.
 struct StoredCheckpoint {
   uint64_t round = 0;
-  absl::Status whole;  // OK, or what is wrong with it
-  uint64_t bytes = 0;  // of its state; 0 if that is not known
-  CheckpointId id;     // if it is whole
+  absl::Status whole;  // OK, or its damage
+  uint64_t bytes = 0;  // of its state; 0 if unknown
+  CheckpointId id;     // set if it is whole
 };
 
-// One thread at a time; Save may run apart from the loop.  Another process may
-// read meanwhile.
+// Used by one thread at a time; Save may run on another thread than the loop.
+// Another process may read meanwhile.
 class CheckpointStore {
  public:
-  // `folder` is made when first needed.  `keep` >= 1 newest ones stay.
+  // `folder` is made when it is first needed.  The newest `keep` >= 1 stay.
   CheckpointStore(std::string folder, int keep,
                   FileOps& files = SystemFileOps());
 
-  // Replaces one of the same round; later ones are set aside.  On any error
-  // (kResourceExhausted for a full disk) all earlier checkpoints are as before.
+  // Replaces a checkpoint of the same round; later ones are set aside.  After
+  // any error (kResourceExhausted for a full disk) all earlier checkpoints are
+  // unchanged.
   absl::Status Save(const Checkpoint& checkpoint);
 
-  // Rounds of the checkpoints that are whole by their SHA-256, ascending.
-  // None if the folder cannot be read: List says why.
+  // Returns the rounds of the checkpoints that are whole by their SHA-256,
+  // ascending.  Returns none if the folder cannot be read: List says why.
   std::vector<uint64_t> Rounds() const;
 
-  // All there are, whole or not, ascending.  Not those that have gone by the
-  // time they are looked at.
+  // Returns all checkpoints, whole or not, ascending, except those that
+  // disappear meanwhile.
   absl::StatusOr<std::vector<StoredCheckpoint>> List() const;
-  // The same of those that SetAsideAfter has put away.
+  // Returns those that SetAsideAfter has set aside.
   absl::StatusOr<std::vector<StoredCheckpoint>> ListSetAside() const;
 
-  // kNotFound: there is none.  kDataLoss: it is damaged, saying how.
+  // Returns kNotFound without such a checkpoint; kDataLoss names the damage.
   absl::StatusOr<Checkpoint> Load(uint64_t round) const;
-  // The newest whole one.  Damaged ones are passed over; `passed_over`, if
-  // given, learns why.  kNotFound: none is whole.
+  // Loads the newest whole checkpoint.  Damaged ones are passed over;
+  // `passed_over`, if given, gets their errors.  Returns kNotFound if none is
+  // whole.
   absl::StatusOr<Checkpoint> LoadNewest(
       std::vector<absl::Status>* passed_over = nullptr) const;
 
-  // Removes those after `round`: the fleet goes on from there, and what was
-  // saved later belongs to a past that others no longer share.
+  // Removes the checkpoints after `round`.  The fleet goes on from there, so
+  // later ones belong to a past that others no longer share.
   absl::Status RemoveAfter(uint64_t round);
-  // The same, but the newest of them that is whole, or cannot be read at the
-  // moment, stays under another name, which nothing reads by itself, in place
-  // of what was set aside before: people may want it back.  On an error it is
-  // where it was.  Its round; 0: there was none.
+  // Does the same, but sets the newest of them aside, if it is whole or cannot
+  // be read at the moment: a person may want it back.  It replaces the one set
+  // aside before; nothing reads it by itself.  On an error it stays in its
+  // place.  Returns its round; 0 if there was none.
   absl::StatusOr<uint64_t> SetAsideAfter(uint64_t round);
-  // Gives one that was set aside its name back, so that it is the newest, as
-  // before.  On an error it is under one of the two names, whole.
-  // kFailedPrecondition: there is one of that round or a later one, and the
-  // words say what to do.  kNotFound, kDataLoss: Load's.
+  // Gives a checkpoint that was set aside its name back, so that it is the
+  // newest as before.  On an error it is under one of the two names, whole.
+  // Returns kFailedPrecondition, with what to do, if one of that round or a
+  // later one exists; kNotFound and kDataLoss as Load.
   absl::Status PutBack(uint64_t round);
-  // The reason for which PutBack would refuse.
+  // Returns the error that PutBack would return.
   absl::Status CheckPutBack(uint64_t round) const;
 
  private:
-  // Which of two checkpoints of a round: the one that peers go on from, or the
-  // one that was set aside.
+  // The kind of a round's checkpoint: the one that peers go on from, or the one
+  // that was set aside.
   enum class Which { kOfTheRun, kSetAside };
 
   std::string PathOf(uint64_t round) const;

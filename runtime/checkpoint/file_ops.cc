@@ -70,7 +70,7 @@ class System : public FileOps {
     for (const std::filesystem::path& p : made) {
       const absl::Status synced = SyncFolder(p.parent_path().string());
       if (synced.ok()) continue;
-      // Else the next try would find it there and not sync it.
+      // Otherwise the next attempt would find the folder and not sync it.
       for (const auto& empty : made) std::filesystem::remove(empty, error);
       return synced;
     }
@@ -130,7 +130,7 @@ class System : public FileOps {
   }
 
   absl::StatusOr<std::string> ReadText(const std::string& path) override {
-    // Not by a stream's buffer, which throws where the disk fails.
+    // A stream's buffer would throw if the disk fails.
     const File file(std::fopen(path.c_str(), "rbe"));
     if (file == nullptr) return ErrnoStatus(path, "open", errno);
     std::string text;

@@ -1,6 +1,5 @@
-// The few file operations that durability rests on, behind a seam, so that a
-// test can fail each of them in turn and a simulation can keep its disks in
-// memory.
+// The file operations that durability rests on, behind an interface.  A test
+// can fail each of them in turn, and a simulation can keep its disks in memory.
 //
 // Knows nothing of checkpoints.
 
@@ -18,13 +17,13 @@
 
 namespace gossamer {
 
-// All errors begin with the path and say what the system said:
-// kResourceExhausted for a full disk or quota, else what absl::ErrnoToStatus
-// makes of it.  Written files are synced when the call returns.
+// All errors begin with the path and have the system's message:
+// kResourceExhausted for a full disk or quota, otherwise the code of
+// absl::ErrnoToStatus.  Written files are synced when the call returns.
 class FileOps {
  public:
   virtual ~FileOps() = default;
-  // Also its parents; fine if it is there.  Their names are durable then.
+  // Makes a folder and its parents, durably.  An existing folder is no error.
   virtual absl::Status MakeFolder(const std::string& path) = 0;
   virtual absl::Status WriteText(const std::string& path,
                                  std::string_view text) = 0;
@@ -34,17 +33,17 @@ class FileOps {
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   virtual absl::Status Rename(const std::string& from,
                               const std::string& to) = 0;
-  // A file or a folder and all in it; fine if it is not there.
+  // Removes a file, or a folder with its contents.  A missing one is no error.
   virtual absl::Status Remove(const std::string& path) = 0;
 
   virtual bool Exists(const std::string& path) = 0;
-  // Names in a folder; none if it is not there.
+  // Returns the names in a folder; none if there is no such folder.
   virtual absl::StatusOr<std::vector<std::string>> Entries(
       const std::string& folder) = 0;
   virtual absl::StatusOr<uint64_t> Size(const std::string& path) = 0;
   virtual absl::StatusOr<std::string> ReadText(const std::string& path) = 0;
   virtual absl::StatusOr<Safetensors> ReadTensors(const std::string& path) = 0;
-  // Lower-case hexadecimal SHA-256.
+  // Returns the SHA-256 in lower-case hexadecimal.
   virtual absl::StatusOr<std::string> Sha256(const std::string& path) = 0;
 };
 

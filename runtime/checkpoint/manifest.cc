@@ -15,8 +15,8 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr char kChecksum[] = "checksum: ";
 
-// The status that follows a failed parse says enough; protobuf's own report
-// would go to stderr.
+// Drops protobuf's own messages, which would go to stderr.  The returned status
+// says enough.
 class Silent : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };

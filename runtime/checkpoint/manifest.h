@@ -1,5 +1,5 @@
-// manifest.textproto of a checkpoint as text: its last line has the SHA-256 of
-// all before it, so that no bit of it changes unnoticed.
+// The text form of a checkpoint's manifest.textproto.  Its last line has the
+// SHA-256 of all lines before it, so that no change goes unnoticed.
 //
 // Pure.  Knows nothing of files.
 
@@ -14,14 +14,14 @@
 
 namespace gossamer {
 
-// Without its files.
+// Returns the manifest without its files.
 wire::CheckpointManifest ManifestOf(const Checkpoint& checkpoint);
 CheckpointId IdOf(const wire::CheckpointManifest& manifest);
 
 std::string FormatManifest(const wire::CheckpointManifest& manifest);
-// kDataLoss says what is wrong with it, kFailedPrecondition that it is of
-// another version.  Manifests of earlier programs have no last line like that
-// and are taken as they are.
+// Returns kDataLoss for damage, kFailedPrecondition for another version.
+// Manifests of earlier programs lack the last line and are accepted as they
+// are.
 absl::StatusOr<wire::CheckpointManifest> ParseManifest(const std::string& text);
 
 }  // namespace gossamer

@@ -33,7 +33,7 @@ std::vector<std::byte> EncodeSnapshot(const Checkpoint& state) {
   for (const auto& [name, count] : state.counters) {
     view.metadata[name] = absl::StrCat(count);
   }
-  // Names are those that TakeCheckpoint lets pass.
+  // The names passed TakeCheckpoint, so formatting cannot fail.
   const std::string text = *FormatSafetensors(view);
   std::vector<std::byte> bytes(text.size());
   std::memcpy(bytes.data(), text.data(), text.size());

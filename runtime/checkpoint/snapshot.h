@@ -1,5 +1,5 @@
-// A peer's state as bytes, for a peer that joins: encoded by a member, checked
-// and the middle of several, for the one that joins.
+// A peer's state as bytes for a joining peer: encoding at a member, checks and
+// the median of several states at the joining peer.
 //
 // Knows nothing of how bytes travel.
 
@@ -18,41 +18,43 @@
 
 namespace gossamer {
 
-// Floats, bytes and counters as safetensors; the id stays behind.
+// Encodes floats, bytes and counters as safetensors, without the id.
 std::vector<std::byte> EncodeSnapshot(const Checkpoint& state);
-// kDataLoss if the bytes are none that EncodeSnapshot made, or have a float
-// that is not finite.
+// Returns kDataLoss if EncodeSnapshot did not make the bytes, or if a float is
+// not finite.
 absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes);
 
-// Bytes of its floats and bytes, without names and counters.
+// Returns the bytes of the floats and bytes, without names and counters.
 size_t SizeOf(const Checkpoint& state);
-// kDataLoss unless `state` has the very names and sizes of `like`.
+// Returns kDataLoss unless `state` has exactly the names and sizes of `like`.
 absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like);
-// The middle of up to three states, float by float and counter by counter: one
-// of three that lies moves no value beyond those of the two others (Yin, Chen,
-// Ramchandran, Bartlett, 2018).
+// The median of up to three states, float by float and counter by counter.  One
+// false state of three moves no value beyond those of the two others (Yin,
+// Chen, Ramchandran, Bartlett, 2018).
 class StateMiddle {
  public:
   static constexpr int kMost = 3;
 
-  // Of fewer than kMost.  kDataLoss, and nothing changes, if it is not of the
-  // shape of those before.
+  // Adds a state; at most kMost.  Returns kDataLoss, and changes nothing, if
+  // its shape differs from the earlier ones'.
   absl::Status Add(Checkpoint state);
   int given() const { return given_; }
-  // Bytes of what is kept of them.
+  // Bytes of the states that are kept.
   size_t held() const;
-  // Of three the median, of two the mean of the floats and the first one's
-  // counters, of one itself; bytes are the first one's unless both others agree
-  // on others.  Once, of at least one.
+  // Returns the median of three states; of two, the mean of the floats with the
+  // counters of the first; of one, the state itself.  Bytes are the first
+  // state's unless the two others agree on different ones.  Called once, after
+  // Add.
   Checkpoint Take();
 
  private:
   int given_ = 0;
-  Checkpoint low_, high_;  // of two; bytes: of the first, of the second
+  // The smaller and the larger values; bytes: of the first, of the second.
+  Checkpoint low_, high_;
   std::map<std::string, uint64_t> first_counters_;
 };
 
-// 32 bytes.
+// Returns 32 bytes.
 std::string Sha256(std::span<const std::byte> bytes);
 
 }  // namespace gossamer

@@ -1,8 +1,8 @@
-// What the subcommands of `gossamer` share: exit codes, options, and how each
-// joins the command line.
+// The declarations that the subcommands of `gossamer` share: exit codes,
+// options, and the functions that add them to the command line.
 //
-// Exit codes: 0 done; 1 it failed, and the message says why; 2 the command
-// line or the configuration is wrong.
+// Exit codes: 0 for success; 1 for a failure, with the reason on stderr; 2 for
+// a wrong command line or configuration.  Knows nothing of what a command does.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMMAND_H_
 #define GOSSAMER_RUNTIME_CLI_COMMAND_H_
@@ -38,17 +38,17 @@ void AddStatus(Command& program);
 void AddMeasure(Command& program);
 void AddCerts(Command& program);
 
-// Prints "gossamer COMMAND: message" to stderr; kUsage for kInvalidArgument,
-// else kFailed.
+// Prints "gossamer COMMAND: message" to stderr.  Returns kUsage for
+// kInvalidArgument, otherwise kFailed.
 int Complain(const std::string& command, const absl::Status& status);
 
-// The folder of training data as an absolute path: `flag`, else the
+// Returns the folder of training data as an absolute path: `flag`, or else the
 // configuration's; "" for a game without files.  kInvalidArgument says how to
 // get the data.
 absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag);
 
-// What every command that trains is told.
+// The options of every command that trains.
 struct TrainingOptions {
   std::string config;
   std::vector<std::string> set;
@@ -58,7 +58,8 @@ struct TrainingOptions {
   bool json = false;
 };
 
-// Which fleet a command asks its topology service about, and how it gets in.
+// The fleet that a command asks its topology service about, and the access to
+// it.
 struct ServiceQuestion {
   std::string topology;
   Exposure exposure;

@@ -97,8 +97,8 @@ std::string CommandOf(const CompareOptions& o) {
   return absl::StrJoin(words, " ");
 }
 
-// Of the algorithms after the first, in what a reader has of a name: what it
-// changes.
+// Returns, for each algorithm after the first, the lines of the configuration
+// that it changes.
 std::vector<std::pair<std::string, std::string>> DifferencesFrom(
     const PlannedRun& first, const ComparePlan& plan) {
   std::vector<std::pair<std::string, std::string>> differences;
@@ -150,7 +150,7 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
           game.curves[0].path));
     }
     game.differences = DifferencesFrom(*first, plan);
-    // One grid of each setting: of its first seed.
+    // One grid of each setting is enough: that of its first seed.
     for (const ComparedRun& run : runs) {
       if (run.seed != runs[0].seed) continue;
       game.samples.push_back(

@@ -35,7 +35,8 @@ std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs) {
     for (const Sample& s : RunFolder(run.folder).ReadConsensus()) {
       distance.points.emplace_back(static_cast<double>(s.round), s.value);
     }
-    // Also where a run has none, so that a colour means the same in all.
+    // A run without values adds an empty series, so that a colour means the
+    // same run in all panels.
     by_round.series.push_back(std::move(rounds));
     by_time.series.push_back(std::move(times));
     by_bytes.series.push_back(std::move(bytes));

@@ -1,7 +1,7 @@
 // The curves of a comparison: a line for every run of one game, a style for
 // every algorithm and network.
 //
-// Knows nothing of how the runs were done or of how curves are drawn.
+// Knows nothing of how the runs were made or of how curves are drawn.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_
 #define GOSSAMER_RUNTIME_CLI_COMPARE_PANELS_H_
@@ -13,9 +13,9 @@
 
 namespace gossamer {
 
-// Scores by round, time and traffic, and consensus distances by round (read
-// from the runs' folders); of these what any run has.  A title says the game
-// and what is over what.
+// Returns panels of scores by round, time and traffic, and of consensus
+// distances by round (read from the runs' folders), as far as any run has them.
+// A title names the game and the two axes.
 std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs);
 
 }  // namespace gossamer

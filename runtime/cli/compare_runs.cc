@@ -18,8 +18,8 @@
 namespace gossamer {
 namespace {
 
-// The summary of a run that has finished with this very configuration; the plan
-// has checked all else that it stands for.
+// Returns the summary of a run that has finished with this very configuration.
+// The plan has checked its other conditions.
 absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
   std::ifstream file(RunFolder(run.folder).SummaryPath());
   std::stringstream text;
@@ -32,7 +32,7 @@ absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
   return summary;
 }
 
-// The round that a run which has begun can go on from; 0: none.
+// Returns the round from which a run can go on; 0: none.
 uint64_t ResumeRound(const PlannedRun& run) {
   return RunFolder(run.folder)
       .NewestCommonRound(static_cast<int>(run.config.peers()));
@@ -48,7 +48,8 @@ std::string HowItGoesOn(const PlannedRun& run) {
                       round);
 }
 
-// As a command of its own, which shows its progress; its results are files.
+// Makes the run by a command of its own, which shows its progress.  Its results
+// are files.
 absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
   ProcessSpec spec{.name = run.folder,
                    .argv = {SiblingProgram("gossamer")},
@@ -97,7 +98,8 @@ ComparedRun Result(const PlannedRun& run, RunSummary summary) {
           .scores = ScoresOf(run.folder)};
 }
 
-// "compare 3/12: quickstart, dp-oadam, seed 2, in wan-100ms; about 12m left"
+// Returns a line such as "compare 3/12: quickstart, dp-oadam, seed 2, in
+// wan-100ms; about 12m left".
 std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
   const PlannedRun& run = plan.runs[i];
   const MixingConfig& mixing = run.config.mixing();
@@ -116,7 +118,7 @@ std::string Title(const ComparePlan& plan, size_t i, double mean_seconds) {
   return title;
 }
 
-// ": goes on from round 120"; empty for a run that is not there.
+// Returns ": goes on from round 120", or "" for a run that does not exist.
 std::string Beginning(const PlannedRun& run) {
   if (!RunFolder(run.folder).Exists()) return "";
   const uint64_t round = ResumeRound(run);
@@ -129,7 +131,7 @@ std::string Beginning(const PlannedRun& run) {
 absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
   SignalWaiter signals;
   std::vector<ComparedRun> done;
-  double seconds = 0;  // of the runs made by this process
+  double seconds = 0;  // of the runs that this process has made
   int made = 0;
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const PlannedRun& run = plan.runs[i];

@@ -1,6 +1,6 @@
-// The runs of a comparison, one after the other: kept, resumed or begun.
+// Makes the runs of a comparison, one after the other: kept, resumed or begun.
 //
-// Each is a command of its own.  Knows nothing of what is made of the results.
+// Each run is a command of its own.  Knows nothing of the use of the results.
 
 #ifndef GOSSAMER_RUNTIME_CLI_COMPARE_RUNS_H_
 #define GOSSAMER_RUNTIME_CLI_COMPARE_RUNS_H_
@@ -13,9 +13,9 @@
 
 namespace gossamer {
 
-// In the plan's order; says on stderr what it does with each.  A signal is
-// passed on to the run at hand: kAborted, saying how the same command goes on.
-// Other errors name the run that failed.
+// Makes the runs in the plan's order, and reports each on stderr.  A signal is
+// passed on to the current run; the result is then kAborted, with the way to go
+// on.  Other errors name the run that failed.
 absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan);
 
 }  // namespace gossamer

@@ -76,7 +76,7 @@ std::string Cell(const std::vector<double>& values, bool spread,
   return absl::StrFormat("%.4g +- %.2g", s->mean * unit, s->deviation * unit);
 }
 
-// Of the runs of a game with scores.
+// Returns the target of a game, from its runs with scores.
 std::optional<double> TargetOf(const std::vector<ComparedRun>& runs,
                                const std::string& game) {
   std::vector<double> best;

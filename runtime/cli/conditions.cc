@@ -10,12 +10,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A change of every link of a large network is one change to its reader.
+// The most lines of a difference: a change of every link of a large network is
+// one change to its reader.
 constexpr int kMostLines = 5;
 
 std::string TextOf(const Json& conditions) { return conditions.dump(2) + "\n"; }
 
-// By path, "/scenario/links/0/delay_ms".
+// Returns the values by their paths, such as "/scenario/links/0/delay_ms".
 std::map<std::string, std::string> ValuesOf(const std::string& text) {
   std::map<std::string, std::string> values;
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -49,7 +50,7 @@ std::string ConditionsDifference(const std::string& before,
                                  const std::string& now) {
   const auto old_values = ValuesOf(before);
   const auto new_values = ValuesOf(now);
-  // Of every path of either, in order.
+  // All paths of both texts, in order.
   std::map<std::string, std::string> all = old_values;
   all.insert(new_values.begin(), new_values.end());
   const auto of = [](const auto& values, const std::string& path) {

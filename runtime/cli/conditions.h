@@ -1,7 +1,8 @@
-// What a run's numbers depend on beside its configuration: on which network it
-// was made, whether its time was real, and how long its steps were said to be.
+// The conditions that a run's numbers depend on beside its configuration: its
+// network, whether its time was real, and the assumed length of its steps.
 //
-// Kept as conditions.json in the run's folder.  Knows nothing of who asks.
+// They are kept as conditions.json in the run's folder.  Knows nothing of who
+// uses them.
 
 #ifndef GOSSAMER_RUNTIME_CLI_CONDITIONS_H_
 #define GOSSAMER_RUNTIME_CLI_CONDITIONS_H_
@@ -12,18 +13,19 @@
 
 namespace gossamer {
 
-// {"place": "loopback", "lab" or "rehearsal", "step_times": text,
-// "memory_rate": GB/s, "scenario": as of --show}, without what the place has
-// not got.
+// Return {"place": "loopback", "lab" or "rehearsal", "step_times": text,
+// "memory_rate": GB/s, "scenario": as of --show}, without the keys that the
+// place does not have.
 std::string LoopbackConditions();
 std::string LabConditions(const Scenario& scenario);
-// Of StepTimes::source and RehearseOptions::memory_rate.
+// The arguments are those of StepTimes::source and
+// RehearseOptions::memory_rate.
 std::string RehearsalConditions(const Scenario& scenario,
                                 const std::string& step_times,
                                 double memory_rate);
 
-// What differs, a line for each value ("step_times: "10ms" -> "50ms""), of many
-// the first few; empty if nothing does.
+// Returns the differences, a line for each value ("step_times: "10ms" ->
+// "50ms""), the first few of many; "" without a difference.
 std::string ConditionsDifference(const std::string& before,
                                  const std::string& now);
 

@@ -1,4 +1,4 @@
-// gossamer doctor: is this machine fit to train?
+// gossamer doctor: checks whether this machine is fit to train.
 
 #include <algorithm>
 #include <iostream>

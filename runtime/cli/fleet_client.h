@@ -1,4 +1,4 @@
-// Questions to a topology service, with a deadline each.
+// Calls to a topology service, with a deadline each.
 //
 // Blocks the caller; knows nothing of what the answers are for.
 
@@ -20,24 +20,26 @@ namespace gossamer {
 
 class FleetClient {
  public:
-  // `addresses`: host:port[,host:port...] of the service's replicas.  With
-  // `certificates` both ends prove who they are.  Connects when first asked.
-  // An answer over `most_answered` bytes (MaxAnswerBytes) is refused unread.
+  // `addresses` is host:port[,host:port...] of the service's replicas.  With
+  // `certificates` both ends prove their identity.  It connects at the first
+  // call.  An answer over `most_answered` bytes (MaxAnswerBytes) is refused
+  // unread.
   explicit FleetClient(
       const std::string& addresses,
       std::shared_ptr<const CertificateFolder> certificates = nullptr,
       int most_answered = kMaxAnswerBytes);
   ~FleetClient();
 
-  // `run_id` empty: the run the service has.  kUnavailable or
-  // kDeadlineExceeded if the service does not answer.
+  // An empty `run_id` means the run that the service has.  Returns kUnavailable
+  // or kDeadlineExceeded if the service does not answer.
   absl::StatusOr<wire::FleetStatus> GetStatus(
       const std::string& run_id, absl::Duration timeout = absl::Seconds(5));
-  // How far a survey of the ways between members is; begins one if `start`.
+  // Returns the progress of a survey of the links between members; begins one
+  // if `start`.
   absl::StatusOr<wire::LinkSurveyStatus> MeasureLinks(
       const std::string& run_id, bool start,
       absl::Duration timeout = absl::Seconds(5));
-  // The round at which the fleet will stop.
+  // Stops the fleet and returns the round at which it will stop.
   absl::StatusOr<uint64_t> Stop(const std::string& run_id,
                                 absl::Duration timeout = absl::Seconds(5));
 
@@ -46,7 +48,7 @@ class FleetClient {
   const std::unique_ptr<Stub> stub_;
 };
 
-// What a display shows of a fleet of `rounds` rounds.
+// Returns the display's values for a fleet of `rounds` rounds.
 FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
                          const std::string& title);
 

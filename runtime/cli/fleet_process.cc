@@ -27,7 +27,7 @@
 namespace gossamer {
 namespace {
 
-// What a child needs, ready before fork().
+// The data of a child, which must be ready before fork().
 struct Child {
   std::vector<char*> argv;  // with a null pointer at the end
   std::vector<char*> env;
@@ -37,12 +37,14 @@ struct Child {
   pid_t parent;  // as the child sees it
 };
 
-// Between fork and exec only calls that are safe in a signal handler.
+// Makes only calls that are safe in a signal handler, as needed between fork()
+// and exec().
 [[noreturn]] void BecomeProgram(const Child& child) {
-  // Ctrl-C goes to the terminal's whole group; only the parent is to hear it.
+  // The terminal sends Ctrl-C to its whole process group; only the parent is to
+  // receive it.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It died before the line above.
+  // The parent died before the line above took effect.
   if (::getppid() != child.parent) ::_exit(127);
   if (child.network >= 0 && ::setns(child.network, CLONE_NEWNET) != 0) {
     ::_exit(127);
@@ -66,7 +68,7 @@ absl::StatusOr<pid_t> ForkInto(int processes, Child& child) {
   child.parent = ::getpid();
   int own = -1;
   if (processes >= 0) {
-    // From within, a parent outside has no number.
+    // A parent outside the namespace has no number within it.
     child.parent = 0;
     own = ::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (own < 0 || ::setns(processes, CLONE_NEWPID) != 0) {
@@ -79,7 +81,8 @@ absl::StatusOr<pid_t> ForkInto(int processes, Child& child) {
   if (pid == 0) BecomeProgram(child);
   const int error = errno;
   if (own >= 0) {
-    ::setns(own, CLONE_NEWPID);  // of children; where we are always works
+    // Undone for later children; returning to the own namespace always works.
+    ::setns(own, CLONE_NEWPID);
     ::close(own);
   }
   if (pid < 0) return absl::ErrnoToStatus(error, "fork");
@@ -94,7 +97,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// `own` and what is inherited besides.
+// Returns `own` and the inherited variables.
 std::vector<char*> Environment(const std::vector<std::string>& own) {
   std::vector<char*> result = Pointers(own);
   for (char** inherited = environ; *inherited != nullptr; ++inherited) {
@@ -196,7 +199,8 @@ std::vector<ProcessExit> ProcessGroup::Reap() {
 
 void ProcessGroup::Signal(int signal) {
   for (const auto& [pid, process] : running_) {
-    // Each leads a group of its own, as soon as it has got that far.
+    // Each process leads a group of its own once it has started; before that,
+    // only the process itself gets the signal.
     if (::kill(-pid, signal) != 0) ::kill(pid, signal);
   }
 }

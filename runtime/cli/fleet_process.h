@@ -21,7 +21,8 @@
 
 namespace gossamer {
 
-// Namespaces that a process is started in, as descriptors; -1: ours.
+// The namespaces that a process is started in, as descriptors; -1: the
+// caller's.
 struct ProcessPlace {
   int network = -1;
   int processes = -1;
@@ -30,24 +31,25 @@ struct ProcessPlace {
 struct ProcessSpec {
   std::string name;               // "peer 3", for people
   std::vector<std::string> argv;  // argv[0]: path of the program
-  std::string log;  // file that gets stdout and stderr, appended; empty: ours
+  // File that gets stdout and stderr, appended; empty: the caller's.
+  std::string log;
   ProcessPlace place = {};
-  std::vector<std::string> env = {};  // "NAME=value", besides ours
-  bool silent = false;                // without a log: stdout goes nowhere
+  std::vector<std::string> env = {};  // "NAME=value", beside the caller's
+  bool silent = false;                // without a log: stdout is dropped
 };
 
 struct ProcessExit {
   std::string name;
   std::string log;
   int code = 0;    // of exit(), or
-  int signal = 0;  // what killed it
+  int signal = 0;  // the signal that killed it
   bool ok() const { return code == 0 && signal == 0; }
-  // "ended with code 1", "was killed by signal 9 (Killed)".
+  // Returns "ended with code 1" or "was killed by signal 9 (Killed)".
   std::string Describe() const;
 };
 
-// SIGINT, SIGTERM and SIGCHLD of this process, taken one by one instead of in
-// a handler.  One at a time, made before any thread.
+// Takes SIGINT, SIGTERM and SIGCHLD of this process one by one, instead of in a
+// handler.  A process has one at a time, made before any thread.
 class SignalWaiter {
  public:
   SignalWaiter();
@@ -55,8 +57,8 @@ class SignalWaiter {
   SignalWaiter(const SignalWaiter&) = delete;
   SignalWaiter& operator=(const SignalWaiter&) = delete;
 
-  // The next signal, or nothing within `timeout` or where it was an echo of the
-  // first that asked this process to end.
+  // Returns the next signal, or nothing within `timeout`.  Also returns nothing
+  // for an echo of the first signal that asked this process to end.
   std::optional<int> Wait(absl::Duration timeout);
 
  private:
@@ -65,28 +67,30 @@ class SignalWaiter {
   SignalEcho echo_;
 };
 
-// Used by the thread that made it.
+// Used only by the thread that made it.
 class ProcessGroup {
  public:
   ProcessGroup() = default;
-  // Kills what still runs, and waits for it.
+  // Kills the processes that still run, and waits for them.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  // kNotFound: no such program.  kInternal: what the system said.
+  // Returns kNotFound without such a program; kInternal with the system's
+  // message.
   absl::Status Start(const ProcessSpec& spec);
-  // Those that ended since the last call.
+  // Returns the processes that have ended since the last call.
   std::vector<ProcessExit> Reap();
-  // To all, and to what they started that is still in their process groups.
+  // Sends `signal` to all, and to their children that are still in their
+  // process groups.
   void Signal(int signal);
-  // Waits until all have ended, at most `timeout`; true if they have.  Their
-  // exits are dropped.
+  // Waits until all have ended, at most `timeout`; returns true if they have.
+  // Their exits are dropped.
   bool WaitAll(SignalWaiter& signals, absl::Duration timeout);
-  // Kills who still runs, and waits for it.  Who that was, for people, where
-  // all were asked to end so long ago; "" if nobody had to be.
+  // Kills the processes that still run, and waits for them.  Returns a line
+  // that names them, `since` after all were asked to end; "" if none was left.
   std::string Kill(absl::Duration since);
-  // SIGTERM; then Kill() for who has not ended within `grace`.
+  // Sends SIGTERM, then kills the processes that have not ended within `grace`.
   std::string End(SignalWaiter& signals, absl::Duration grace);
   size_t running() const { return running_.size(); }
 
@@ -98,18 +102,19 @@ class ProcessGroup {
   std::map<pid_t, Running> running_;
 };
 
-// Waits for one program with our terminal; its exit code, or 128 + signal.
+// Waits for one program that uses this terminal.  Returns its exit code, or 128
+// + signal.
 absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv);
 
-// Runs one program to its end, passing SIGINT and SIGTERM on to it.  kAborted
-// after one of these; else how it ended.
+// Runs one program to its end, passing SIGINT and SIGTERM on to it.  Returns
+// kAborted after one of these, otherwise its exit.
 absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
                                               SignalWaiter& signals);
 
-// A program that lies next to this one.
+// Returns the path of a program in the folder of this one.
 std::string SiblingProgram(const std::string& name);
 
-// The last `lines` lines of a text file, at most 16 KiB.
+// Returns the last `lines` lines of a text file, at most 16 KiB.
 std::string Tail(const std::string& path, int lines);
 
 }  // namespace gossamer

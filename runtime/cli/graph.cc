@@ -1,4 +1,4 @@
-// gossamer graph: how fast a topology mixes, in numbers and as a picture.
+// gossamer graph: the mixing rate of a topology, in numbers and as a picture.
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +50,8 @@ struct Answer {
   int least_degree = 0;
   int most_degree = 0;
 
-  // Rounds in which the squared distance falls to a tenth; infinite if never.
+  // Returns the rounds in which the squared distance falls to a tenth; infinite
+  // if it never does.
   double RoundsToTenth() const {
     if (contraction.factor < 1e-12) return 1;
     if (contraction.factor > 1 - 1e-12) return INFINITY;
@@ -100,7 +101,7 @@ void PrintText(const Options& options, const Answer& a) {
       "W             row and column sums within %.1e of 1, symmetric "
       "within %.1e\n",
       std::max(r.row_sum_error, r.column_sum_error), r.symmetry_error);
-  // Of pairs that meet, the matrix of one round has none.
+  // The matrix of one round of disjoint pairs has no gap of its own.
   absl::PrintF("spectral gap  %.6g%s\n", a.contraction.gap(),
                options.spec.schedule == "fixed"
                    ? ""

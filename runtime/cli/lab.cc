@@ -90,7 +90,7 @@ absl::Status CheckOptions(const Options& options) {
   return absl::OkStatus();
 }
 
-// As many hosts as asked for, or as a fleet needs.
+// Loads the scenario with the hosts that are asked for, or that a fleet needs.
 absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
   std::optional<uint32_t> hosts;
   if (options.hosts) hosts = static_cast<uint32_t>(*options.hosts);
@@ -199,8 +199,9 @@ absl::StatusOr<ProcessSpec> CommandOn(const Options& options, const Lab& lab,
   return spec;
 }
 
-// Until all have ended; a first signal asks them to, a second one or their
-// delay ends them.  By rank, without those that did not end by themselves.
+// Waits until all commands have ended.  A first signal asks them to end; a
+// second one, or their delay, kills them.  Returns the exits by rank, without
+// the commands that were killed.
 absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
     std::vector<std::unique_ptr<ProcessGroup>>& commands,
     SignalWaiter& signals) {
@@ -266,7 +267,7 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
     if (!started.ok()) return Complain("lab", started);
   }
   const auto exits = WaitForCommands(commands, signals);
-  commands.clear();  // kills those left
+  commands.clear();  // kills the remaining ones
   const SwitchReport& report = lab.Stop();
   if (!exits.ok()) return Complain("lab", exits.status());
   PrintExits(*exits, scenario, report, options.train.json);
@@ -285,7 +286,7 @@ int RunCheck(const Scenario& scenario, Lab& lab, SignalWaiter& signals,
   return kOk;
 }
 
-// What a training that cannot have a lab can do instead.
+// Adds the alternative to the error of a training for which no lab can be made.
 absl::Status WithTheWayOut(const absl::Status& no_lab, const Options& options) {
   if (options.train.config.empty()) return no_lab;
   return {no_lab.code(),
@@ -309,7 +310,7 @@ int RunLab(const Options& options) {
   }
   if (options.rehearse) return RunRehearsal(options, *scenario, signals);
   if (options.check) {
-    // It asks what a link does while it is up.
+    // The check measures a link while it is up.
     for (auto& row : scenario->links) {
       for (LinkSpec& link : row) link.outages.clear();
     }

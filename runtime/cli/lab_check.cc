@@ -19,21 +19,22 @@ namespace {
 
 constexpr int kPings = 20;
 constexpr absl::Duration kPatience = absl::Seconds(3);
-// Above its rate a link has a queue, and only then shows what it can do.
+// A link shows its full rate only when it has a queue, so the meter sends more
+// than the rate.
 constexpr double kOverdrive = 1.2;
 constexpr double kPacketsForRate = 40 * 1500;
 
 struct PairResult {
   size_t from, to;
   double asked_rtt_ms;
-  double jitter_ms;  // on average, both ways
+  double jitter_ms;  // the mean of both directions
   RoundTrips trips;
-  double rate_there, rate_back;  // measured, bytes a second; 0: was not
+  double rate_there, rate_back;  // measured, bytes a second; 0: not measured
 
   double RttError() const { return trips.median_ms - asked_rtt_ms - jitter_ms; }
 };
 
-// Nothing if there is no answer or nothing was asked for.
+// Returns nothing without an answer or without a demanded rate.
 std::optional<double> RateError(double measured, uint64_t asked) {
   if (asked == 0 || measured == 0) return std::nullopt;
   return measured / static_cast<double>(asked) - 1;

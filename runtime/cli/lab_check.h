@@ -1,6 +1,6 @@
-// Whether a lab's links do what its scenario says.
+// Checks that a lab's links behave as its scenario demands.
 //
-// Knows how to compare and print; nothing of how a link is made or measured.
+// Compares and prints; knows nothing of how a link is made or measured.
 
 #ifndef GOSSAMER_RUNTIME_CLI_LAB_CHECK_H_
 #define GOSSAMER_RUNTIME_CLI_LAB_CHECK_H_
@@ -12,8 +12,9 @@
 
 namespace gossamer {
 
-// Measures every pair and prints asked, measured and error.  kAborted after a
-// signal; kInternal if a link without loss answers nothing.
+// Measures every pair and prints demanded and measured values and the error.
+// Returns kAborted after a signal; kInternal if a link without loss never
+// answers.
 absl::Status CheckLab(const Lab& lab, const Scenario& scenario,
                       SignalWaiter& signals, bool json);
 

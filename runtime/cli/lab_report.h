@@ -1,6 +1,6 @@
-// What the lab's network did, for people and programs.
+// A report of the lab's network, for people and programs.
 //
-// Knows nothing of what used it.
+// Knows nothing of what used the network.
 
 #ifndef GOSSAMER_RUNTIME_CLI_LAB_REPORT_H_
 #define GOSSAMER_RUNTIME_CLI_LAB_REPORT_H_
@@ -12,12 +12,12 @@
 
 namespace gossamer {
 
-// A few lines: "network  1.2 GB in 81,231 packets; ...".
+// Returns a few lines: "network  1.2 GB in 81,231 packets; ...".
 std::string NetworkText(const SwitchReport& report);
 
-// Keys: seconds, cpu_seconds, real_time, mean_late_us, p99_late_us,
-// worst_late_us, unroutable, refused, links (from, to, carried, bytes,
-// queue_full, outage, lost) between the `hosts`, without unused ones.
+// Returns the keys seconds, cpu_seconds, real_time, mean_late_us, p99_late_us,
+// worst_late_us, unroutable, refused, and links (from, to, carried, bytes,
+// queue_full, outage, lost) between the `hosts`, without unused links.
 nlohmann::ordered_json NetworkJson(const SwitchReport& report, size_t hosts);
 
 }  // namespace gossamer

@@ -20,11 +20,11 @@ namespace {
 
 constexpr absl::Duration kStartLimit = absl::Seconds(30);
 constexpr absl::Duration kPollEvery = absl::Milliseconds(500);
-// Between asking processes to end and ending them.
+// The time between asking processes to end and killing them.
 constexpr absl::Duration kGrace = absl::Seconds(10);
 constexpr int kTailLines = 15;
 
-// The port in a port file; none while it is not there.
+// Returns the port in a port file; nothing while there is no file.
 std::optional<int> ReadPort(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -35,7 +35,8 @@ std::optional<int> ReadPort(const std::string& path) {
   return port;
 }
 
-// A peer tells a score in the round it has one; people see it until the next.
+// Keeps the scores of before.  A peer reports a score only in its round, and
+// people read it until the next one.
 void KeepScores(const FleetProgress& before, FleetProgress& now) {
   for (size_t i = 0; i < std::min(before.peers.size(), now.peers.size()); ++i) {
     if (!now.peers[i].score) now.peers[i].score = before.peers[i].score;
@@ -105,7 +106,7 @@ ProcessSpec LocalFleet::ProcessOn(const FleetHost& host,
                                   const std::string& name,
                                   const std::string& log,
                                   std::vector<std::string> argv) const {
-  // Nobody else is on such a host's network.
+  // No other program is on the network of such a host.
   if (!spec_.hosts.empty()) argv.push_back("--insecure");
   return {.name = name,
           .argv = std::move(argv),
@@ -117,8 +118,9 @@ absl::Status LocalFleet::StartTopology() {
   const std::string port_file = folder_.path() + "/topology.port";
   std::error_code error;
   std::filesystem::remove(port_file, error);
-  // The service keeps members and a stop round for its own restarts.  A fleet
-  // that starts again, from checkpoints or from nothing, agrees on them anew.
+  // The stored members and stop round are for restarts of the service alone.  A
+  // fleet that starts again, from checkpoints or from nothing, agrees on them
+  // anew.
   std::filesystem::remove_all(folder_.path() + "/topology", error);
   const FleetHost& host = HostOf(0);
   GOSSAMER_RETURN_IF_ERROR(topology_.Start(ProcessOn(
@@ -176,7 +178,8 @@ absl::Status LocalFleet::HandleExits(bool& done) {
     if (!exit.ok()) return DescribeFailure(exit);
   }
   done = peers_.running() == 0;
-  // With --exit-when-finished it may end just before the last peer does.
+  // With --exit-when-finished the service may end just before the last peer
+  // does.
   for (const ProcessExit& exit : topology_.Reap()) {
     if (!exit.ok()) return DescribeFailure(exit);
   }
@@ -207,8 +210,8 @@ void LocalFleet::Poll() {
     stop_sent_ = client_->Stop(spec_.config.name(), absl::Seconds(2)).ok();
   }
   const auto status = client_->GetStatus(spec_.config.name(), absl::Seconds(2));
-  // Between two answers the last one is good enough; a service that is gone
-  // shows by its exit.
+  // A missed answer leaves the last one on display.  The end of the service
+  // shows in its exit.
   if (status.ok()) {
     FleetProgress now = ProgressOf(*status, spec_.config.rounds(), spec_.title);
     KeepScores(progress_, now);
@@ -219,7 +222,7 @@ void LocalFleet::Poll() {
       consensus_round_ = status->consensus_round();
       consensus_->Add(
           ConsensusLine({consensus_round_, status->consensus_distance()}));
-      // A full disk is for the peers to report.
+      // A full disk is reported by the peers.
       consensus_->Flush().IgnoreError();
     }
   }
@@ -231,8 +234,9 @@ std::string LocalFleet::EndTopology() {
   return topology_.End(signals_, kGrace);
 }
 
-// What a peer refuses before it has trained is the command's to refuse: a codec
-// that does not fit this game's layout, say.  Nothing is left behind.
+// Returns the error of a peer that refused its options before it trained, such
+// as a codec that does not fit the game's layout.  The command reports it as
+// its own, and no folder is left.
 std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
   if (exit.code != kUsage || spec_.resume) return std::nullopt;
   const auto logs = folder_.ReadLogs();
@@ -252,7 +256,7 @@ std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
 
 absl::Status LocalFleet::DescribeFailure(const ProcessExit& exit) {
   display_.Finish(progress_);
-  // Those left would wait for the dead one until their own limit.
+  // The other peers would wait for the dead one until their own limit.
   const std::string killed = peers_.End(signals_, kGrace);
   if (const auto refusal = RefusalOf(exit)) return *refusal;
   const uint64_t round =

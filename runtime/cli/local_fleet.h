@@ -23,7 +23,7 @@
 
 namespace gossamer {
 
-// Where a process of the fleet runs and listens.
+// The place and the address of a process of the fleet.
 struct FleetHost {
   std::string address = "127.0.0.1";
   ProcessPlace place = {};
@@ -37,9 +37,9 @@ struct FleetSpec {
   std::string replay = {};  // folder of the run to repeat; empty: none
   std::string conditions;   // text of conditions.json
   std::string title;
-  std::string note;  // shown while nothing else is to be said
-  // Of the ranks; the topology service is on the first.  Empty: all of them on
-  // loopback.
+  std::string note;  // shown while there is no other message
+  // One per rank; the topology service is on the first.  Empty: all processes
+  // are on loopback.
   std::vector<FleetHost> hosts = {};
 };
 
@@ -48,27 +48,28 @@ class LocalFleet {
   // `signals` was made before any thread; both outlive this.
   LocalFleet(FleetSpec spec, SignalWaiter& signals, ProgressDisplay& display);
 
-  // Starts, waits, and cleans up.  OK if every peer ended well: after the last
-  // round, or at the round that a first signal made them agree on.  kAborted: a
-  // second signal came.  Other errors say which process failed, with the end
-  // of its log and what to do.
+  // Starts the fleet, waits for it, and cleans up.  Returns OK if every peer
+  // ended well: after the last round, or at the round that the peers agreed on
+  // after a first signal.  Returns kAborted after a second signal.  Other
+  // errors name the process that failed, with the end of its log and what to
+  // do.
   absl::Status Run();
 
  private:
   const FleetHost& HostOf(uint32_t rank) const;
-  // `argv` and what the place of the process demands.
+  // Returns `argv` with the options that the place of the process requires.
   ProcessSpec ProcessOn(const FleetHost& host, const std::string& name,
                         const std::string& log,
                         std::vector<std::string> argv) const;
   absl::Status StartTopology();
   absl::Status StartPeers();
-  // OK, and `done` set once every peer has ended well.
+  // Returns OK, and sets `done` once every peer has ended well.
   absl::Status HandleExits(bool& done);
   absl::Status HandleSignal(int signal);
   void Poll();
-  // Says if it had to be killed.
+  // Ends the service; returns a message if it had to be killed.
   std::string EndTopology();
-  // The last heartbeats may be older than the end.
+  // Shows the final state, since the last heartbeats may be older.
   void ShowEnd();
   std::optional<absl::Status> RefusalOf(const ProcessExit& exit);
   absl::Status DescribeFailure(const ProcessExit& exit);
@@ -85,7 +86,7 @@ class LocalFleet {
   uint64_t consensus_round_ = 0;
   FleetProgress progress_;
   int stops_ = 0;                                // signals so far
-  absl::Time stopped_ = absl::InfiniteFuture();  // when the first came
+  absl::Time stopped_ = absl::InfiniteFuture();  // the time of the first
   bool stop_sent_ = false;
 };
 

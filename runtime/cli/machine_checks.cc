@@ -36,7 +36,7 @@ constexpr absl::Duration kProgramLimit = absl::Seconds(30);
 constexpr char kEmojiFont[] =
     "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
 
-// The value of "key   : value" in a /proc file.
+// Returns the value of "key   : value" in a /proc file.
 std::string Field(const std::string& path, absl::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -83,7 +83,7 @@ CheckResult Cores() {
   return r;
 }
 
-// "24573112 kB" in bytes; 0 if it is something else.
+// Returns the bytes of "24573112 kB"; 0 for any other text.
 double Kilobytes(const std::string& text) {
   double value = 0;
   return absl::SimpleAtod(absl::StripSuffix(text, " kB"), &value) ? value * 1024
@@ -134,8 +134,8 @@ CheckResult Disk(const std::string& runs) {
   return r;
 }
 
-// A program that lies next to this one and can say what it is for, which needs
-// all of its libraries.
+// Checks a program in the folder of this one by asking for its help, which
+// needs all of its libraries.
 CheckResult Program(const std::string& name, const std::string& why) {
   CheckResult r{.name = name, .why = why};
   const std::string path = SiblingProgram(name);
@@ -185,7 +185,7 @@ CheckResult EmojiFont() {
   return r;
 }
 
-// A listener on a free port of 127.0.0.1 and a connection to it.
+// Opens a listener on a free port of 127.0.0.1 and a connection to it.
 absl::Status TryLoopback() {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int dialer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,6 +1,7 @@
-// What a machine must have to train well, and what it would gain from.
+// Checks of what a machine must have to train well, and of what would improve
+// it.
 //
-// Looks and changes nothing; knows nothing of any run.
+// Changes nothing; knows nothing of any run.
 
 #ifndef GOSSAMER_RUNTIME_CLI_MACHINE_CHECKS_H_
 #define GOSSAMER_RUNTIME_CLI_MACHINE_CHECKS_H_
@@ -12,22 +13,22 @@ namespace gossamer {
 
 enum class CheckLevel {
   kOk,
-  kWarn,  // works, but slower or less of it
-  kFail,  // something will not work
+  kWarn,  // works, but slower or in part
+  kFail,  // some function will not work
 };
 
 struct CheckResult {
   std::string name;  // "memory"; a stable key
   CheckLevel level = CheckLevel::kOk;
   std::string found = "";   // "23.4 GB free of 25.1 GB"
-  std::string why = "";     // it matters
+  std::string why = "";     // why it matters
   std::string advice = "";  // what to do; empty if ok
 };
 
-// All checks, in a fixed order.  `runs` is where runs will be written.
+// Runs all checks, in a fixed order.  `runs` is the folder for future runs.
 std::vector<CheckResult> CheckMachine(const std::string& runs);
 
-// "ok", "warn", "fail".
+// Returns "ok", "warn" or "fail".
 std::string ToString(CheckLevel level);
 
 }  // namespace gossamer

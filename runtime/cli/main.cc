@@ -19,8 +19,8 @@ command line or configuration.)";
 }  // namespace
 
 int main(int argc, char** argv) {
-  // gRPC's own lines, which say worse what the errors say; the user's setting
-  // stands.
+  // gRPC's own log lines say less than the errors here; a setting of the user
+  // stays.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   gossamer::Command program({.name = "gossamer",
                              .about = kAbout,

@@ -1,4 +1,4 @@
-// The arguments with which `gossamer-models` looks at a run's generators.
+// The arguments with which `gossamer-models` reads a run's generators.
 //
 // Knows the flags of that program; nothing of torch.
 
@@ -15,7 +15,7 @@
 
 namespace gossamer {
 
-// Whose generator, of which run.
+// The run, and the peer whose generator is used.
 struct ModelChoice {
   std::string run;
   std::string of = "mean";  // or the id of a peer
@@ -24,9 +24,9 @@ struct ModelChoice {
 
 void AddModelChoice(Command& command, ModelChoice& choice);
 
-// gossamer-models SUBCOMMAND --parameters ... --model ..., and the run's
-// configuration.  kInvalidArgument: `of` is neither; errors of RunFolder; a
-// run whose game is not a GAN.
+// Returns gossamer-models SUBCOMMAND --parameters ... --model ..., and sets the
+// run's configuration.  Returns kInvalidArgument if `of` is neither "mean" nor
+// a rank, errors of RunFolder, and an error for a run whose game is not a GAN.
 absl::StatusOr<std::vector<std::string>> ModelsCommand(
     const std::string& subcommand, const ModelChoice& choice,
     RunConfig& config);

@@ -37,7 +37,7 @@ NetworkSpec NetworkOf(const GanSpec& spec) {
           .discriminator_batch_norm = spec.loss != "wgan-gp"};
 }
 
-// What a complete folder was made with; any difference makes it anew.
+// Returns the settings of a complete folder; it is made anew if any differs.
 std::string Stamp(const EmojiSpec& spec) {
   std::error_code error;
   const char* const backgrounds[] = {"white", "pastel", "mixed"};
@@ -56,7 +56,7 @@ std::string ReadText(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Adds the file's generator, of `size` floats.
+// Adds the file's generator, which has `size` floats.
 absl::Status AddGenerator(const std::string& path, bool raw,
                           std::vector<double>& sum) {
   GOSSAMER_ASSIGN_OR_RETURN(const Safetensors file, ReadSafetensors(path));
@@ -99,7 +99,7 @@ struct Loaded {
   std::vector<float> generator;
 };
 
-// For SampleSpec and EvaluateSpec.
+// Works on a SampleSpec or an EvaluateSpec.
 template <typename Spec>
 absl::StatusOr<Loaded> Load(const Spec& spec,
                             std::shared_ptr<const Dataset> data) {
@@ -194,7 +194,7 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
   if (terminal) std::fputc('\n', stderr);
   GOSSAMER_RETURN_IF_ERROR(data.status());
   GOSSAMER_RETURN_IF_ERROR(WriteCifar10(folder, *data));
-  // Last: a folder with a stamp is whole.
+  // The stamp is written last: a folder with a stamp is whole.
   if (!(std::ofstream(stamp_path) << stamp).flush()) {
     return absl::InternalError(absl::StrCat("cannot write ", stamp_path));
   }

@@ -15,13 +15,13 @@
 
 namespace gossamer {
 
-// Renders emoji-32 into `folder` (made if missing) unless it is there already,
-// with the same settings and whole.
+// Renders emoji-32 into `folder` (made if missing), unless a whole one with the
+// same settings exists.
 absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec);
 
 struct GeneratorFiles {
-  // safetensors with "ema" (a generator) or "parameters" (both players); of
-  // several, the mean: the fleet's model.
+  // safetensors with "ema" (a generator) or "parameters" (both players).  The
+  // mean of several files is the fleet's model.
   std::vector<std::string> paths;
   bool raw = false;  // "parameters" even if there is "ema"
 };
@@ -40,8 +40,8 @@ struct ExportSpec {
   GeneratorFiles files;
   std::string out;
 };
-// Writes the generator as safetensors, a tensor per name of PrintModel, for
-// other programs to load.
+// Writes the generator as safetensors, one tensor per name of PrintModel, for
+// other programs.
 absl::Status Export(const ExportSpec& spec);
 
 struct EvaluateSpec {

@@ -1,4 +1,4 @@
-// gossamer-models: what needs libtorch besides training.
+// gossamer-models: the commands beside training that need libtorch.
 
 #include <cstdio>
 #include <string>
@@ -46,7 +46,7 @@ int Report(const absl::Status& status) {
   return 1;
 }
 
-// Owns what the flags of all commands are read into.
+// Owns the variables that the flags of all commands set.
 struct Flags {
   std::string folder;
   std::string background = "white";

@@ -43,7 +43,7 @@ std::string Escape(const std::string& text) {
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-// A column of the table: what, in which unit, and which end is better.
+// A column of the table: its value, its unit, and which end is better.
 struct Column {
   const char* name;
   const char* unit;
@@ -88,7 +88,7 @@ std::vector<Column> Columns(const Comparison& comparison) {
   return columns;
 }
 
-// The best mean of a column among the settings of one network.
+// Returns the best mean of a column among the settings of one network.
 std::optional<double> Best(const Column& column, const Comparison& comparison,
                            const std::string& network) {
   std::optional<double> best;
@@ -168,7 +168,7 @@ std::string Pictures(const std::string& heading,
   return html.empty() ? "" : absl::StrCat("<h3>", heading, "</h3>\n", html);
 }
 
-// The value behind `key` in a file of "key : value" lines.
+// Returns the value of `key` in a file of "key : value" lines.
 std::string ValueOf(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,6 +1,6 @@
-// report.html: a comparison as one page that needs nothing else to be read.
+// report.html: a comparison as one self-contained page.
 //
-// Made from numbers and PNG files; knows nothing of how the runs were done.
+// Made from numbers and PNG files; knows nothing of how the runs were made.
 
 #ifndef GOSSAMER_RUNTIME_CLI_REPORT_H_
 #define GOSSAMER_RUNTIME_CLI_REPORT_H_
@@ -18,12 +18,12 @@ struct ReportPicture {
   std::string path;  // of a PNG; left out if it cannot be read
 };
 
-// What is said of one game.
+// The part of the page about one game.
 struct ReportGame {
   Comparison comparison;
   std::vector<ReportPicture> curves, samples;
-  std::string configuration;  // text, as of its first run
-  // Of each other algorithm: what is different in its configuration, a line
+  std::string configuration;  // the configuration of its first run, as text
+  // For each other algorithm, the differences of its configuration, a line
   // each.
   std::vector<std::pair<std::string, std::string>> differences;
 };
@@ -31,15 +31,16 @@ struct ReportGame {
 struct Report {
   std::string title;
   std::vector<ReportGame> games;
-  std::string command;  // that makes it again
-  // What it ran on: name and value.
+  std::string command;  // the command that makes the report again
+  // The machine of the runs: names and values.
   std::vector<std::pair<std::string, std::string>> machine;
 };
 
-// Pictures are embedded; nothing is fetched and no script runs.
+// Returns the page.  Pictures are embedded; nothing is fetched and no script
+// runs.
 std::string ReportHtml(const Report& report);
 
-// Processor, cores, memory, kernel.
+// Returns processor, cores, memory and kernel.
 std::vector<std::pair<std::string, std::string>> DescribeMachine();
 
 }  // namespace gossamer

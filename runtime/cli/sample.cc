@@ -1,4 +1,4 @@
-// gossamer sample: a grid of what a run's generators draw.
+// gossamer sample: a grid of samples from a run's generators.
 
 #include <iostream>
 #include <memory>

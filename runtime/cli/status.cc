@@ -1,4 +1,5 @@
-// gossamer status and gossamer stop: a look at a fleet anywhere, and its end.
+// gossamer status and gossamer stop: the state of a fleet anywhere, and its
+// end.
 
 #include <iostream>
 #include <map>
@@ -49,7 +50,8 @@ struct Options : ServiceQuestion {
   double timeout = 5;
 };
 
-// By name; nothing else that a service may say.
+// Returns the counts by known names, and drops all others that a service may
+// send.
 std::map<std::string, uint64_t> Troubles(const wire::PeerStatus& peer) {
   EventTally counts;
   counts.CopyFrom(peer.events());
@@ -113,7 +115,7 @@ int RunStatus(const Options& options) {
     std::cout << ToJson(*status).dump(2) << "\n";
     return kOk;
   }
-  // The service does not know how many rounds there will be.
+  // The service does not know how many rounds the run has.
   FleetProgress progress =
       ProgressOf(*status, UINT64_MAX,
                  absl::StrCat("run \"", PlainText(status->run_id()),

@@ -17,7 +17,8 @@
 namespace gossamer {
 namespace {
 
-// In flight on a link of 200 ms that carries a message of some megabytes.
+// The bytes in flight on a link of 200 ms that carries a message of some
+// megabytes.
 constexpr int64_t kLongFatWindow = 16 << 20;
 
 std::string Setting(const std::string& name) {
@@ -27,7 +28,7 @@ std::string Setting(const std::string& name) {
   return line;
 }
 
-// The last of a setting's numbers; 0 if it has none.
+// Returns the last of a setting's numbers; 0 if it has none.
 int64_t Largest(const std::string& name) {
   const std::string text = Setting(name);
   const std::vector<absl::string_view> values =
@@ -54,7 +55,7 @@ CheckResult Buffers(const TcpFacts& facts) {
                 .why =
                     "over a long link what is in flight must fit: two "
                     "messages of some megabytes at 200 ms"};
-  // The kernel doubles what a socket asks for.
+  // The kernel doubles the size that a socket asks for.
   const int64_t send = std::max(facts.tuned_send, 2 * facts.asked_send);
   r.found = absl::StrCat(
       "up to ", HumanBytes(static_cast<double>(facts.tuned_receive)),
@@ -86,8 +87,8 @@ CheckResult Idle(const TcpFacts& facts) {
   return r;
 }
 
-// The transport asks for CUBIC where a pause costs nothing, else for BBR, which
-// does not mind one (socket_tuning.h).
+// The transport asks for CUBIC if a pause costs nothing, otherwise for BBR,
+// which keeps its rate over a pause (socket_tuning.h).
 CheckResult Congestion(const TcpFacts& facts) {
   CheckResult r{.name = "tcp congestion"};
   const bool slow = facts.slow_start_after_idle != "0";

@@ -33,7 +33,7 @@ Ctrl-C stops the fleet at a round that all peers agree on, with a checkpoint;
 a second Ctrl-C ends it at once.  With --json, stdout is one object: folder,
 samples, curves (paths or null) and summary (as in summary.json).)";
 
-// The run that is there must be the one that is asked for.
+// Checks that the existing run is the one that is asked for.
 absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   if (ConfigurationHash(before) == ConfigurationHash(config)) {
@@ -88,7 +88,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   if (options.adapt) GOSSAMER_RETURN_IF_ERROR(options.adapt(spec.config));
   GOSSAMER_ASSIGN_OR_RETURN(spec.data, DataFolder(spec.config, options.data));
   if (!spec.data.empty()) {
-    // So that sample and evaluate find it later.
+    // The absolute path lets sample and evaluate find the data later.
     spec.config.mutable_game()->mutable_gan()->mutable_data()->set_path(
         spec.data);
   }
@@ -132,7 +132,7 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
                  s.score_name, s.first_score->value, s.first_score->round,
                  s.last_score->value, s.last_score->round);
   }
-  // Those that ask for something.
+  // Only the events that ask for an action are shown.
   for (const EventInfo& kind : kEventKinds) {
     const auto told = s.events.find(std::string(kind.name));
     if (kind.action.empty() || told == s.events.end()) continue;

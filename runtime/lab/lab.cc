@@ -20,7 +20,8 @@ uint32_t HostOrder(const std::string& address) {
   return ntohl(parsed.s_addr);
 }
 
-// With a last host, ours, which is no distance from all others.
+// Returns the links with one more host, the lab's own, which has no distance to
+// any other.
 std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
   std::vector<std::vector<LinkSpec>> links = scenario.links;
   for (std::vector<LinkSpec>& row : links) row.emplace_back();
@@ -40,13 +41,14 @@ uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
       burst = std::min(burst, links[i].bytes_per_second / 1000);
     }
   }
-  // Less than two packets is none of a burst.
+  // A burst of less than two packets saves nothing.
   return burst < 2 * uint64_t{mtu} ? mtu : static_cast<uint32_t>(burst);
 }
 
 absl::StatusOr<std::unique_ptr<Lab>> Lab::Start(const Scenario& scenario) {
   auto lab = std::unique_ptr<Lab>(new Lab());
-  // First, while there is nothing yet that its keeper could inherit.
+  // The process namespace is made first, while its keeper can inherit nothing
+  // of the lab.
   GOSSAMER_ASSIGN_OR_RETURN(ProcessNamespace processes,
                             ProcessNamespace::Make());
   lab->processes_.emplace(std::move(processes));
@@ -88,6 +90,8 @@ Lab::~Lab() {
   if (packet_switch_ != nullptr) Stop();
 }
 
+// The processes die first: their packets would only be refused by a stopped
+// switch.
 const SwitchReport& Lab::Stop() {
   processes_.reset();
   return packet_switch_->Stop();

@@ -1,7 +1,7 @@
 // A WAN on one machine: hosts with networks of their own, and the links between
 // them, from start to end.
 //
-// Knows how to make a place for processes; nothing of what they do, and starts
+// Makes a place for processes and knows nothing of what they do.  It starts
 // none but the keeper of its process namespace.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LAB_H_
@@ -19,28 +19,29 @@
 
 namespace gossamer {
 
+// The running lab.
 class Lab {
  public:
-  // While it lives, the calling thread and those it starts are on a host of
-  // their own, one without distance to all others, so that they reach the
-  // processes in the lab and nothing else.  Ends on the same thread.
-  //
-  // kPermissionDenied, kFailedPrecondition: what the machine lacks.
+  // Starts a lab.  While it lives, the calling thread and the threads that it
+  // starts are on a host of their own without distance to all others: they
+  // reach the processes in the lab and nothing else.  The lab ends on the same
+  // thread.  Returns kPermissionDenied or kFailedPrecondition with what the
+  // machine lacks.
   static absl::StatusOr<std::unique_ptr<Lab>> Start(const Scenario& scenario);
-  // Kills every process in the lab; then nothing of it is left.  The caller
-  // that started some has waited for them.
+  // Kills every process in the lab; nothing of the lab is left.  A caller that
+  // started processes has waited for them.
   ~Lab();
   Lab(const Lab&) = delete;
   Lab& operator=(const Lab&) = delete;
 
   size_t hosts() const { return networks_.size() - 1; }
   std::string Address(size_t rank) const { return LabAddress(rank); }
-  // To start a process there: setns() to both before exec().
+  // The namespaces of a process on that host: setns() to both before exec().
   int Network(size_t rank) const { return networks_[rank].get(); }
   int Processes() const { return processes_->get(); }
 
-  // Kills every process in the lab, then tells what went over the links; with
-  // one more row and column, of the calling thread's host.
+  // Kills every process in the lab and returns the counts of all links.  The
+  // last row and column are those of the calling thread's host.
   const SwitchReport& Stop();
 
  private:
@@ -48,17 +49,19 @@ class Lab {
   absl::Status AddHost(const Scenario& scenario, size_t index,
                        const std::vector<std::vector<LinkSpec>>& links);
 
-  // In the order of making; destroyed in the other one.
+  // Members in the order of their making; they are destroyed in the reverse
+  // order.
   std::optional<ProcessNamespace> processes_;
-  std::vector<FileDescriptor> networks_;  // of the ranks, and ours
+  std::vector<FileDescriptor> networks_;  // of the ranks, and the lab's own
   std::vector<FileDescriptor> devices_;
   std::unique_ptr<PacketSwitch> packet_switch_;
   std::optional<ScopedNetwork> here_;
 };
 
-// How much TCP of a host with these links may hand over in one piece: what the
-// slowest of them sends in a millisecond, so that bursts distort no link by
-// more; the MTU (single packets) if that is little or if packets can be lost.
+// Returns the bytes that TCP of a host with these links may hand over in one
+// piece: what the slowest link sends in a millisecond, so that bursts distort
+// no link by more.  Returns the MTU (single packets) if that is too little, or
+// if packets can be lost.
 uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
                     uint32_t mtu);
 

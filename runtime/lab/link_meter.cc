@@ -21,7 +21,7 @@ namespace {
 constexpr uint16_t kPort = 7;
 constexpr int kSocketBuffer = 32 << 20;
 constexpr absl::Duration kBetweenPings = absl::Milliseconds(5);
-// Of one IP packet of the usual MTU; a smaller one only splits it.
+// The payload of one IP packet of the usual MTU; a smaller MTU only splits it.
 constexpr size_t kPayload = 1472;
 constexpr size_t kOverhead = 28;  // IP and UDP
 constexpr int kMessages = 32;
@@ -45,7 +45,7 @@ absl::StatusOr<FileDescriptor> SocketAt(int network, uint32_t address) {
     return absl::ErrnoToStatus(errno, "lab meter: socket");
   }
   for (int what : {SO_RCVBUFFORCE, SO_SNDBUFFORCE}) {
-    // Smaller ones only measure fast links less well.
+    // Smaller buffers only make the measurement of fast links less exact.
     ::setsockopt(fd.get(), SOL_SOCKET, what, &kSocketBuffer,
                  sizeof(kSocketBuffer));
   }
@@ -68,7 +68,7 @@ void WaitFor(int a, int b, absl::Duration limit) {
   ::ppoll(both, 2, &most, nullptr);
 }
 
-// One datagram, many times over in one call.
+// One datagram that is sent many times in one call.
 struct Burst {
   explicit Burst(uint32_t address) : to(AddressOf(address)) {
     for (mmsghdr& m : messages) {
@@ -103,7 +103,7 @@ absl::StatusOr<LinkMeter> LinkMeter::Make(const Lab& lab) {
 RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
                                         absl::Duration limit) {
   const int here = sockets_[from].get(), there = sockets_[to].get();
-  // It is the network that is asked about, not this machine's other work.
+  // The measurement is of the network, not of this machine's other work.
   const ScopedUrgency urgency(kMeterUrgency);
   std::map<uint64_t, absl::Time> sent;
   std::vector<double> took;
@@ -124,7 +124,7 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
     while (ReceivePing(there, id)) SendPing(there, addresses_[from], id);
     while (ReceivePing(here, id)) {
       const auto mine = sent.find(id);
-      if (mine == sent.end()) continue;  // of an earlier call
+      if (mine == sent.end()) continue;  // a late answer of an earlier call
       took.push_back(absl::ToDoubleMilliseconds(SteadyNow() - mine->second));
       sent.erase(mine);
     }
@@ -191,7 +191,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
             sending ? absl::Microseconds(200) : absl::Milliseconds(20));
   }
   if (last <= first) return 0;
-  // The first ones only start the clock.
+  // The first datagrams only start the clock.
   return static_cast<double>(received - in_first) * kBytes /
          absl::ToDoubleSeconds(last - first);
 }

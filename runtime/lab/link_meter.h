@@ -1,5 +1,5 @@
-// Measurement of the lab's links: round trips and rates, by UDP between sockets
-// on its hosts.
+// Measures what the lab's links really do: round trips and rates, by UDP
+// between sockets on its hosts.
 //
 // Knows nothing of what the links should do.
 
@@ -20,32 +20,32 @@ namespace gossamer {
 struct RoundTrips {
   int sent = 0;
   int answered = 0;
-  // Of the answered, milliseconds.
+  // Over the answered packets, in milliseconds.
   double least_ms = 0;
   double median_ms = 0;
   double most_ms = 0;
 };
 
-// Uses the calling thread; one at a time.
+// Measures on the calling thread, one link at a time.
 class LinkMeter {
  public:
-  // `lab` outlives this; nothing else is on its links meanwhile.
+  // `lab` outlives this; nothing else uses its links meanwhile.
   static absl::StatusOr<LinkMeter> Make(const Lab& lab);
 
-  // `count` small packets, some milliseconds apart, there and back.  Waits for
-  // answers until `limit` after the last one was sent.
+  // Sends `count` small packets there and back, some milliseconds apart.  Waits
+  // for answers until `limit` after the last one was sent.
   RoundTrips MeasureRoundTrips(size_t from, size_t to, int count,
                                absl::Duration limit);
 
-  // Bytes a second that arrive, IP headers included, while about
-  // `bytes_per_second` are sent for `how_long`.  Zero if nothing arrived within
+  // Sends about `bytes_per_second` for `how_long`, and returns the bytes a
+  // second that arrive, IP headers included.  Zero if nothing arrives within
   // `limit` after that.
   double MeasureRate(size_t from, size_t to, double bytes_per_second,
                      absl::Duration how_long, absl::Duration limit);
 
  private:
   LinkMeter() = default;
-  // Takes all there is; the number of packets.
+  // Takes all datagrams that have come and returns their number.
   int64_t Drain(int socket) const;
 
   std::vector<FileDescriptor> sockets_;  // by rank

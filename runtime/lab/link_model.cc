@@ -27,7 +27,7 @@ Nanos LinkModel::Serialize(Nanos now, uint64_t bytes) {
       static_cast<unsigned __int128>(bytes) * kNanosPerSecond + remainder_;
   free_at_ += static_cast<Nanos>(work / spec_.bytes_per_second);
   remainder_ = static_cast<uint64_t>(work % spec_.bytes_per_second);
-  // Rounded up: nothing is ever early.
+  // The time is rounded up, so that no packet is ever early.
   return free_at_ + (remainder_ > 0 ? 1 : 0);
 }
 
@@ -47,6 +47,7 @@ LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
   if (backlog > 0 && backlog + bytes > spec_.queue_bytes) {
     return {Fate::kQueueFull, 0};
   }
+  // A packet occupies the wire even if an outage or a loss then drops it.
   const Nanos departure = Serialize(now_, bytes);
   if (DownAt(departure)) return {Fate::kOutage, 0};
   const uint64_t index = sent_++;
@@ -58,6 +59,7 @@ LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
     jitter = static_cast<Nanos>(jitter_key_.Uniform(index) *
                                 static_cast<double>(spec_.jitter));
   }
+  // Jitter never makes a packet overtake the one before it.
   last_delivery_ = std::max(last_delivery_, departure + spec_.delay + jitter);
   return {Fate::kDelivered, last_delivery_};
 }

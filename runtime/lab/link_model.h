@@ -1,9 +1,9 @@
-// One direction of a link between two hosts, as arithmetic: when a packet that
+// One direction of a link between two hosts as arithmetic: when a packet that
 // is sent now arrives, or why it never does.
 //
 // A queue of bounded bytes empties at the link's rate; then come outages, loss,
 // the propagation delay and jitter.  Packets never overtake one another.  Knows
-// nothing of sockets, devices, clocks or what a packet is.
+// nothing of sockets, devices, clocks or the contents of packets.
 
 #ifndef GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
 #define GOSSAMER_RUNTIME_LAB_LINK_MODEL_H_
@@ -15,47 +15,51 @@
 
 namespace gossamer {
 
-// Since the lab began.
+// Nanoseconds since the lab began.
 using Nanos = int64_t;
 inline constexpr Nanos kNanosPerSecond = 1'000'000'000;
 
-// Down in [from, to), and again `every` so often; 0: once.
+// The link is down in [from, to), and again every `every`; 0: once.
 struct Outage {
   Nanos from = 0;
   Nanos to = 0;
   Nanos every = 0;
 };
 
+// The properties of one direction.
 struct LinkSpec {
   Nanos delay = 0;
   uint64_t bytes_per_second = 0;  // 0: no limit
-  Nanos jitter = 0;               // adds 0 to this, uniformly
+  Nanos jitter = 0;               // adds between 0 and this, uniformly
   double loss = 0;                // probability, 0 to 1
   uint64_t queue_bytes = 8'000'000;
   std::vector<Outage> outages = {};
 };
 
+// The state of one direction.
 class LinkModel {
  public:
   enum class Fate { kDelivered, kQueueFull, kOutage, kLost };
   struct Decision {
     Fate fate;
-    Nanos when;  // of delivery, if it is
+    Nanos when;  // the time of delivery, if it is delivered
   };
 
-  // `spec` is in range: nothing negative, loss at most 1, at most 1 GB of
-  // queue.
+  // `spec` is in range: no negative values, loss at most 1, a queue of at most
+  // 1 GB.
   LinkModel(LinkSpec spec, RngKey key);
 
-  // Calls are in the order of time; a `now` before the last one counts as that.
+  // Calls come in the order of time; a `now` before the last one counts as the
+  // last one.
   Decision Send(Nanos now, uint64_t bytes);
 
-  // Bytes that wait or are being sent.
+  // Returns the bytes that wait or are being sent.
   uint64_t Backlog(Nanos now) const;
   const LinkSpec& spec() const { return spec_; }
 
  private:
-  // Occupies the wire with `bytes`; the time at which the last one is on it.
+  // Occupies the wire with `bytes`; returns the time at which the last one has
+  // left.
   Nanos Serialize(Nanos now, uint64_t bytes);
   bool DownAt(Nanos when) const;
 
@@ -64,9 +68,9 @@ class LinkModel {
   const RngKey jitter_key_;
   uint64_t sent_ = 0;
   Nanos now_ = 0;
-  Nanos free_at_ = 0;  // the wire's last byte so far
-  // What the division of bytes by rate left over, so that a long run keeps the
-  // rate exactly.
+  Nanos free_at_ = 0;  // the time at which the wire's last byte leaves
+  // The remainder of dividing bytes by the rate.  It is kept so that a long run
+  // has the rate exactly.
   uint64_t remainder_ = 0;
   Nanos last_delivery_ = 0;
 };

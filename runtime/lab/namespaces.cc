@@ -43,25 +43,26 @@ absl::StatusOr<FileDescriptor> Open(const std::string& path) {
   return FileDescriptor(fd);
 }
 
-// Being elsewhere than one believes is worse than ending.
+// Ends the process if it cannot return: in a wrong namespace it would do harm
+// without notice.
 void ReturnTo(int ns, int type) {
   if (::setns(ns, type) == 0) return;
   std::perror("gossamer: cannot return to its own namespace");
   std::abort();
 }
 
-// The first process of a process namespace: all others die with it.  Only
-// calls that are safe after fork().
+// Runs the first process of a process namespace, with which all others die.  It
+// makes only calls that are safe after fork().
 [[noreturn]] void BeInit(int lifeline) {
-  ::setpgid(0, 0);  // Ctrl-C is not for it
+  ::setpgid(0, 0);  // Ctrl-C must not reach it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "gossamer-lab");
   ::signal(SIGCHLD, SIG_IGN);  // orphans leave no zombies
-  // Whatever it held would stay open as long as it lives.
+  // Descriptors that it inherited would stay open as long as it lives.
   ::dup2(lifeline, STDIN_FILENO);
   ::close_range(1, ~0u, 0);
   char byte;
-  // Ends when nobody holds the other end any more.
+  // The read returns when no process holds the other end any more.
   while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
   }
   ::_exit(0);
@@ -76,7 +77,8 @@ void FileDescriptor::Close() {
 
 absl::StatusOr<FileDescriptor> MakeNetwork() {
   GOSSAMER_ASSIGN_OR_RETURN(const FileDescriptor own, Open(kOwnNetwork));
-  // A thread that may not return must not leave.
+  // A thread that may not return must not leave: entering its own network first
+  // shows that it may.
   if (::setns(own.get(), CLONE_NEWNET) != 0 || ::unshare(CLONE_NEWNET) != 0) {
     return Failure(errno, "cannot make a network namespace");
   }
@@ -104,7 +106,8 @@ absl::StatusOr<ProcessNamespace> ProcessNamespace::Make() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
   const FileDescriptor read_end(ends[0]);
   FileDescriptor write_end(ends[1]);
-  // It concerns only children, of which one is made before it is undone.
+  // unshare() concerns only the children, of which one is made before it is
+  // undone.
   if (::setns(own.get(), CLONE_NEWPID) != 0 || ::unshare(CLONE_NEWPID) != 0) {
     return Failure(errno, "cannot make a process namespace");
   }
@@ -130,7 +133,7 @@ ProcessNamespace::~ProcessNamespace() {
   if (init_ < 0) return;
   ::kill(init_, SIGKILL);
   // The kernel lets the first process end only after all others have been
-  // waited for.
+  // reaped.
   const absl::Time limit = SteadyNow() + kMostWait;
   while (::waitpid(init_, nullptr, WNOHANG) == 0 && SteadyNow() < limit) {
     absl::SleepFor(absl::Milliseconds(1));

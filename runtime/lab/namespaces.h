@@ -1,8 +1,8 @@
-// Namespaces that vanish with this process, however it ends: networks of
-// their own for hosts, and a process namespace whose members die together.
+// Namespaces that vanish with this process, however it ends: networks for
+// hosts, and a process namespace whose members die together.
 //
-// Nothing has a name in the file system, so there is nothing to remove.  Knows
-// nothing of devices, addresses or what runs.
+// They have no names in the file system, so there is nothing to remove.  Knows
+// nothing of devices, addresses or the processes.
 
 #ifndef GOSSAMER_RUNTIME_LAB_NAMESPACES_H_
 #define GOSSAMER_RUNTIME_LAB_NAMESPACES_H_
@@ -34,13 +34,13 @@ class FileDescriptor {
   int fd_;
 };
 
-// A new network without devices but `lo`, which is down.  It lives as long as
-// the descriptor, a process in it or a device's descriptor does.  The calling
-// thread stays where it is.  kPermissionDenied says what is needed.
+// Makes a network without devices but `lo`, which is down.  It lives as long as
+// its descriptor, a process in it or a device's descriptor.  The calling thread
+// stays in its own network.  kPermissionDenied says what is needed.
 absl::StatusOr<FileDescriptor> MakeNetwork();
 
-// The calling thread, and threads it starts meanwhile, are in that network
-// while this lives.
+// While this lives, the calling thread and the threads that it starts are in
+// that network.
 class ScopedNetwork {
  public:
   static absl::StatusOr<ScopedNetwork> Enter(int network);
@@ -53,19 +53,19 @@ class ScopedNetwork {
   FileDescriptor before_;
 };
 
-// A process namespace.  All in it, and all they start, are killed when this
-// ends or this process dies.  They see no processes but each other.
+// A process namespace.  All processes in it, and all that they start, are
+// killed when this ends or this process dies.  They see only each other.
 class ProcessNamespace {
  public:
   static absl::StatusOr<ProcessNamespace> Make();
-  // Returns when nothing in it runs any more.  Children of this process in it
-  // are killed, too; who started them waits for them before, or this takes ten
-  // seconds.
+  // Returns when no process in it runs any more.  Children of this process in
+  // it are killed too.  Their parent should have waited for them before, or
+  // this takes ten seconds.
   ~ProcessNamespace();
   ProcessNamespace(ProcessNamespace&&) noexcept;
   ProcessNamespace& operator=(ProcessNamespace&&) = delete;
 
-  // For setns() before fork().
+  // A descriptor for setns() before fork().
   int get() const { return fd_.get(); }
 
  private:

@@ -9,13 +9,13 @@ constexpr size_t kLeastIp = 20;
 constexpr size_t kLeastTcp = 20;
 constexpr uint8_t kTcp = 6;
 
-// struct virtio_net_hdr of linux/virtio_net.h, which is no C++: how the packet
-// is to be split, and into pieces of which size.
+// Offsets in struct virtio_net_hdr, whose header linux/virtio_net.h is no C++:
+// how the packet is to be split, and into pieces of which size.
 constexpr size_t kSplitKind = 1;
 constexpr size_t kSplitSize = 4;
 constexpr uint8_t kNoSplit = 0;
 
-// Of IP and TCP together; 0 if the packet does not have them.
+// Returns the bytes of the IP and TCP headers; 0 if the packet has none.
 size_t HeaderBytes(std::span<const uint8_t> ip) {
   const size_t ip_bytes = 4u * (ip[0] & 0x0f);
   if (ip_bytes < kLeastIp || ip[9] != kTcp ||

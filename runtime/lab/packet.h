@@ -1,5 +1,4 @@
-// The facts that the switch needs of a frame from a device: where it goes and
-// what it weighs on a wire.
+// Reads from a device's frame where it goes and what it weighs on a wire.
 //
 // Knows nothing of links or devices.
 
@@ -19,12 +18,12 @@ inline constexpr size_t kMostFrameBytes = kFrameHeader + 65'536;
 
 struct PacketInfo {
   uint32_t destination;  // in the host's byte order
-  // Of all IP packets that it is split into, headers included, without
-  // Ethernet's framing.
+  // The bytes of all IP packets that the frame is split into, headers included,
+  // without Ethernet's framing.
   uint64_t wire_bytes;
 };
 
-// Nothing if it is not a whole IPv4 packet.
+// Returns nothing if the frame is not a whole IPv4 packet.
 std::optional<PacketInfo> InspectFrame(std::span<const uint8_t> frame);
 
 }  // namespace gossamer

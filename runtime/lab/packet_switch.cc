@@ -18,12 +18,13 @@
 namespace gossamer {
 namespace {
 
-// From one device before it is the others' turn.
+// Frames that are read from one device before the others have their turn.
 constexpr int kBatch = 64;
 constexpr int kMostEvents = 64;
-// In flight on all links; a flood over a link without a rate ends here.
+// Bytes in flight on all links: the bound of a flood over a link without a
+// rate.
 constexpr size_t kMostFlyingBytes = size_t{2} << 30;
-// Every wait ends; the switch then looks again.
+// The longest wait, after which the switch checks its flights again.
 constexpr Nanos kLongestWait = kNanosPerSecond;
 constexpr uint32_t kStopEvent = ~0u;
 
@@ -103,7 +104,7 @@ absl::Status PacketSwitch::Start() {
 const SwitchReport& PacketSwitch::Stop() {
   if (!thread_.joinable()) return report_;
   const uint64_t one = 1;
-  // Its counter is far from full, so this cannot fail.
+  // The counter is far from its maximum, so the write cannot fail.
   [[maybe_unused]] const ssize_t written =
       ::write(stop_.get(), &one, sizeof(one));
   thread_.join();
@@ -146,7 +147,7 @@ void PacketSwitch::ReadFrom(uint32_t port) {
   for (int i = 0; i < kBatch; ++i) {
     const ssize_t size =
         ::read(ports_[port].device, buffer_.data(), buffer_.size());
-    if (size <= 0) return;  // nothing more, or its device is gone
+    if (size <= 0) return;  // nothing more has come, or the device is gone
     Accept(port, static_cast<size_t>(size));
   }
 }
@@ -191,7 +192,8 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
 }
 
 void PacketSwitch::DeliverDue() {
-  // Packets that come due meanwhile wait until the devices have been read.
+  // Packets that become due meanwhile wait until the devices have been read: a
+  // flood of deliveries must not starve them.
   for (size_t left = flights_.size(); left > 0; --left) {
     const Nanos late = Now() - flights_.front().when;
     if (late < 0) return;
@@ -225,7 +227,7 @@ void PacketSwitch::FinishReport() {
   for (size_t i = 0; i < kBuckets; ++i) {
     seen += lateness_[i];
     if (seen * 100 < deliveries_ * 99) continue;
-    // The bucket's upper end.
+    // The upper end of the bucket.
     report_.p99_late_us =
         std::min(std::exp2(static_cast<double>(i)), report_.worst_late_us);
     return;

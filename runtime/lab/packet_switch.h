@@ -1,9 +1,9 @@
 // Carries packets between the devices of the lab's hosts, each as late as its
-// link says.
+// link demands.
 //
-// One thread: reads what a host sends, asks the link's model, keeps the packet
-// until then, writes it to the host it is for.  Knows nothing of namespaces,
-// processes or what the packets are for.
+// One thread reads what a host sends, asks the link's model, keeps the packet
+// until its time, and writes it to its destination.  Knows nothing of
+// namespaces, processes or the contents of packets.
 
 #ifndef GOSSAMER_RUNTIME_LAB_PACKET_SWITCH_H_
 #define GOSSAMER_RUNTIME_LAB_PACKET_SWITCH_H_
@@ -26,7 +26,7 @@ namespace gossamer {
 // counts once; its bytes are those of all its parts.
 struct LinkCounters {
   uint64_t carried = 0;  // delivered, or on its way at the end
-  uint64_t bytes = 0;    // of the carried
+  uint64_t bytes = 0;    // of the carried packets
   uint64_t queue_full = 0;
   uint64_t outage = 0;
   uint64_t lost = 0;
@@ -34,43 +34,46 @@ struct LinkCounters {
 
 struct SwitchReport {
   std::vector<std::vector<LinkCounters>> links;  // [from][to]
-  uint64_t unroutable = 0;                       // to no host, or not IPv4
+  // Addressed to no host, or not IPv4.
+  uint64_t unroutable = 0;
   uint64_t refused = 0;  // by the receiving device, or over the memory limit
   double seconds = 0;
   double cpu_seconds = 0;  // includes the receiving hosts' network stacks
-  // How long after its time a packet was handed over, microseconds.
+  // The time from a packet's due time to its delivery, in microseconds.
   double mean_late_us = 0;
   double p99_late_us = 0;
   double worst_late_us = 0;
-  bool real_time = false;  // its thread went before all ordinary ones
+  bool real_time = false;  // the thread had real-time priority
 
   LinkCounters Total() const;
 };
 
+// The switch of one lab.
 class PacketSwitch {
  public:
   struct Port {
-    int device;        // of MakeTunDevice, outlives the switch
+    int device;        // made by MakeTunDevice, outlives the switch
     uint32_t address;  // in the host's byte order
   };
 
   // `links` is [from][to] for all ports.
   PacketSwitch(std::vector<Port> ports,
                const std::vector<std::vector<LinkSpec>>& links, uint64_t seed);
-  // Stops.
+  // Stops the switch.
   ~PacketSwitch();
   PacketSwitch(const PacketSwitch&) = delete;
   PacketSwitch& operator=(const PacketSwitch&) = delete;
 
-  // Once.  The links' time begins.
+  // Called once.  The links' time begins.
   absl::Status Start();
-  // Packets under way are dropped.  The counts so far; idempotent.
+  // Stops, drops the packets under way, and returns the counts so far.
+  // Idempotent.
   const SwitchReport& Stop();
 
  private:
   struct Flight {
     Nanos when;
-    uint64_t order;  // of those due at the same time
+    uint64_t order;  // orders the flights of one time
     uint32_t to;
     uint32_t size;
     std::unique_ptr<uint8_t[]> frame;
@@ -80,7 +83,7 @@ class PacketSwitch {
       return a.when != b.when ? a.when > b.when : a.order > b.order;
     }
   };
-  // Lateness in microseconds, by powers of two.
+  // Lateness in microseconds, counted by powers of two.
   static constexpr size_t kBuckets = 32;
 
   void Run();
@@ -99,7 +102,7 @@ class PacketSwitch {
   FileDescriptor stop_;
   std::thread thread_;
 
-  // Of the thread while it runs.
+  // Used only by the thread while it runs.
   bool running_ = true;
   Nanos began_ = 0;
   std::vector<uint8_t> buffer_;

@@ -16,11 +16,11 @@
 namespace gossamer {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;  // of a scenario file
+constexpr size_t kMostBytes = 1 << 20;  // the most bytes of a scenario file
 constexpr uint32_t kHostsUnlessTold = 4;
-constexpr double kAnySeconds = 1e9;  // ranges were checked
+constexpr double kAnySeconds = 1e9;  // the ranges have been checked
 
-// The line at which `field` was set, or else its message.
+// Returns where `field` was set, or else where the message around it was.
 std::string OriginOf(std::string field, std::string_view file,
                      const FieldOrigins& origins) {
   for (;;) {
@@ -63,8 +63,9 @@ bool Names(const std::string& end, const Scenario::Host& host) {
   return end == host.name || (!host.region.empty() && end == host.region);
 }
 
-// 0: everything; a region counts 1, a host 3: so two regions (2) are less than
-// a host (3), and that less than a host and a region (4).
+// Returns the weight of a link's ends.  A region counts 1 and a host 3, so two
+// regions (2) are less than a host (3), and that less than a host and a region
+// (4).
 int Specificity(const LinkConfig& link,
                 const std::vector<Scenario::Host>& hosts) {
   const auto of = [&hosts](bool has, const std::string& end) {
@@ -112,7 +113,7 @@ void ApplyToPairs(const LinkConfig& link, Scenario& scenario) {
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
     for (size_t j = 0; j < scenario.hosts.size(); ++j) {
       if (i == j) continue;
-      // Every pair comes both ways round, so each way looks for its own only.
+      // Every pair comes in both orders, so each call sets only one direction.
       const Scenario::Host& from = scenario.hosts[i];
       const Scenario::Host& to = scenario.hosts[j];
       const bool forth = (!link.has_a() || Names(link.a(), from)) &&
@@ -134,6 +135,8 @@ void ResolveLinks(const ScenarioConfig& config, Scenario& scenario) {
       std::vector<LinkSpec>(scenario.hosts.size(), DefaultLink()));
   std::vector<int> order(static_cast<size_t>(config.link_size()));
   std::iota(order.begin(), order.end(), 0);
+  // General links come first, so that a more specific one overrides them.  The
+  // sort is stable: among equals the later one in the file wins.
   std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
     return Specificity(config.link(x), scenario.hosts) <
            Specificity(config.link(y), scenario.hosts);

@@ -1,8 +1,8 @@
-// The network that the lab makes: which hosts there are, and what each link
-// between two of them does, in each direction.
+// The network that the lab makes: its hosts, and the properties of each link
+// between two of them in each direction.
 //
-// From a file to a complete, checked matrix: parse, resolve, refuse nonsense
-// with file and line.  Knows nothing of namespaces, devices or processes.
+// Turns a file into a complete, checked matrix, and refuses errors with file
+// and line.  Knows nothing of namespaces, devices or processes.
 
 #ifndef GOSSAMER_RUNTIME_LAB_SCENARIO_H_
 #define GOSSAMER_RUNTIME_LAB_SCENARIO_H_
@@ -35,20 +35,22 @@ struct Scenario {
   std::vector<std::vector<LinkSpec>> links;
 };
 
-// `hosts` is how many are wanted: as many there are if the file leaves it open
-// (without a number: 4), else the first ones.  kNotFound: no such file.
-// kInvalidArgument: one line per problem with file:line:column and what to do.
+// Reads a scenario for `hosts` hosts.  If the file leaves their number open, it
+// has that many (without a number: 4); otherwise the first ones are taken.
+// Returns kNotFound without the file; kInvalidArgument has one line per problem
+// with file:line:column and what to do.
 absl::StatusOr<Scenario> LoadScenario(const std::string& path,
                                       std::optional<uint32_t> hosts);
-// The same for text at hand; `file` is what messages call it.
+// Does the same for text at hand; messages call it `file`.
 absl::StatusOr<Scenario> ParseScenario(std::string_view text,
                                        std::string_view file,
                                        std::optional<uint32_t> hosts);
 
-// 10.77.0.1 for rank 0.
+// Returns 10.77.0.1 for rank 0, and so on.
 std::string LabAddress(size_t rank);
 
-// For people and for programs (`--show`): hosts and the matrix of links.
+// Return the hosts and the matrix of links, for people and for programs
+// (`--show`).
 std::string ScenarioText(const Scenario& scenario);
 std::string ScenarioJson(const Scenario& scenario);
 

@@ -42,7 +42,7 @@ class Checker {
   void CheckEnds(const LinkConfig& link, const std::string& at);
   void CheckLoss(const std::string& field, double loss);
   void CheckDelays(const LinkConfig& link, const std::string& at);
-  // LinkConfig or DirectionConfig.
+  // `config` is a LinkConfig or a DirectionConfig.
   template <typename Config>
   void CheckValues(const Config& config, const std::string& at);
   void CheckOutages(const LinkConfig& link, const std::string& at);
@@ -228,7 +228,8 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
       (total < 2 || total > kMostLabHosts)) {
     problems.push_back({"region", TooMany(total)});
   }
-  // "paris-0" is also the first host of "paris".
+  // Hosts of a region are named by number, so "paris-0" is the first host of
+  // "paris".
   for (int i = 0; i < config.region_size(); ++i) {
     for (uint32_t k = 0; problems.empty() && k < config.region(i).hosts();
          ++k) {

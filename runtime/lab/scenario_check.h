@@ -1,7 +1,7 @@
-// All errors of a scenario at once.
+// Finds all errors of a scenario at once.
 //
-// Knows the rules of lab.proto; nothing of what its links will mean for a pair
-// of hosts.
+// Knows the rules of lab.proto; nothing of what its links mean for a pair of
+// hosts.
 
 #ifndef GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_
 #define GOSSAMER_RUNTIME_LAB_SCENARIO_CHECK_H_
@@ -16,14 +16,14 @@ namespace gossamer {
 
 struct ScenarioProblem {
   std::string field;  // "link[2].rtt"
-  std::string what;   // goes on after it
+  std::string what;   // continues the sentence after the field
 };
 
-// Of counts and names of hosts and regions.  `hosts` must not be made from a
-// configuration that has any.
+// Checks the counts and names of hosts and regions.  A configuration with such
+// problems must not be made into `hosts`.
 std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config);
 
-// Of links and the rest, given the hosts.
+// Checks the links and everything else, given the hosts.
 std::vector<ScenarioProblem> FindLinkProblems(
     const ScenarioConfig& config, const std::vector<Scenario::Host>& hosts);
 

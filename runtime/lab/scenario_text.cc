@@ -23,7 +23,7 @@ std::string RateNumber(uint64_t bytes_per_second) {
   return absl::StrFormat("%.6g", static_cast<double>(bytes_per_second) * 8e-6);
 }
 
-// Rows send to columns.
+// Returns a table whose rows send to its columns.
 std::string Matrix(const std::string& title, const Scenario& scenario,
                    const Value& value) {
   const size_t n = scenario.hosts.size();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kName[] = "lab0";
 constexpr char kNetmask[] = "255.255.0.0";
-// Packets that wait for the switch; it has queues of its own.
+// The most packets that wait for the switch, which has queues of its own.
 constexpr int kDeviceQueue = 20'000;
 
 absl::StatusOr<FileDescriptor> OpenTun(const std::string& path) {
@@ -65,7 +65,7 @@ absl::Status BringLoopbackUp(int socket) {
   return BringUp(socket, request);
 }
 
-// Settings that no ioctl can make: RTM_NEWLINK with IFLA_GSO_MAX_SIZE.
+// Sets IFLA_GSO_MAX_SIZE by RTM_NEWLINK; no ioctl can do it.
 absl::Status LimitBursts(int index, uint32_t bytes) {
   const FileDescriptor netlink(
       ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
@@ -127,8 +127,8 @@ absl::Status Configure(const TunSpec& spec, int socket) {
   request.ifr_mtu = static_cast<int>(spec.mtu);
   GOSSAMER_RETURN_IF_ERROR(Control(socket, SIOCSIFMTU, &request, "SIOCSIFMTU"));
   request.ifr_qlen = kDeviceQueue;
-  // A user namespace may not; then a few hundred packets must do, which is what
-  // other devices have.
+  // A user namespace may not set it; the few hundred packets of other devices
+  // must do there.
   Control(socket, SIOCSIFTXQLEN, &request, "SIOCSIFTXQLEN").IgnoreError();
   if (spec.burst_bytes > spec.mtu) {
     GOSSAMER_RETURN_IF_ERROR(
@@ -151,7 +151,8 @@ absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec) {
       SetOffload(device.get(), spec.burst_bytes > spec.mtu));
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return absl::ErrnoToStatus(errno, "socket");
-  // Only IPv4 is switched; a kernel without IPv6 has nothing to turn off.
+  // The switch carries only IPv4.  A kernel without IPv6 has nothing to turn
+  // off.
   WriteSetting("ipv6/conf/all/disable_ipv6", "1").IgnoreError();
   GOSSAMER_RETURN_IF_ERROR(BringLoopbackUp(socket.get()));
   GOSSAMER_RETURN_IF_ERROR(Configure(spec, socket.get()));

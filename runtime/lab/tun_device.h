@@ -1,5 +1,5 @@
-// A host's only network device: what its kernel sends comes out of a file
-// descriptor, and what is written there it receives.
+// A host's only network device.  Packets that the host's kernel sends come out
+// of a file descriptor; packets that are written there reach the host.
 //
 // Knows nothing of other hosts, links or time.
 
@@ -18,8 +18,8 @@ namespace gossamer {
 struct TunSpec {
   std::string address;  // "10.77.0.1", in a network of 65,534 hosts
   uint32_t mtu = 1500;
-  // The bytes that TCP may hand over in one piece, split into packets later; at
-  // most the MTU: packets only.
+  // The most bytes that TCP may hand over in one piece, which is split into
+  // packets later.  At most the MTU: only packets.
   uint32_t burst_bytes = 0;
   std::string path = "/dev/net/tun";  // of the driver
 };
@@ -31,6 +31,7 @@ struct TunSpec {
 absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec);
 
 // Lets TCP in the network of the calling thread fill long fat links:
+//
 //   net.ipv4.tcp_rmem = 4096 131072 67108864
 //   net.ipv4.tcp_wmem = 4096 65536 67108864
 //   net.ipv4.tcp_slow_start_after_idle = 0

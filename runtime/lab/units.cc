@@ -20,13 +20,14 @@ struct Unit {
   double factor;
 };
 
-// Bits a second, in bytes.
+// Units of bits a second, as factors in bytes.
 constexpr Unit kRates[] = {
     {"bit", 1.0 / 8}, {"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}};
 constexpr Unit kSizes[] = {{"b", 1},    {"kb", 1e3},   {"mb", 1e6},
                            {"gb", 1e9}, {"kib", 1024}, {"mib", 1024 * 1024}};
 
-// "100mbit" is 100 times "mbit"; nothing if it is not a number and a unit.
+// Returns 100 times "mbit" for "100mbit"; nothing if the text is not a number
+// and a unit.
 std::optional<double> Parse(std::string_view text,
                             std::span<const Unit> units) {
   const size_t end = text.find_first_not_of("0123456789.");

@@ -1,6 +1,7 @@
-// Rates, sizes and durations as people write them: "100mbit", "8MB", "40ms".
+// Parses and prints rates, sizes and durations as people write them: "100mbit",
+// "8MB", "40ms".
 //
-// Knows nothing of what they are of.
+// Knows nothing of what the values are for.
 
 #ifndef GOSSAMER_RUNTIME_LAB_UNITS_H_
 #define GOSSAMER_RUNTIME_LAB_UNITS_H_
@@ -13,18 +14,20 @@
 
 namespace gossamer {
 
-// Messages of all errors go on after the name of a field: 'is "5"; write ...'.
+// The message of every error continues after a field's name: 'is "5"; write
+// ...'.
 
-// Bytes per second; "unlimited" is 0.  1 kbit to 1,000 Gbit a second.
+// Returns bytes per second; "unlimited" is 0.  The range is 1 kbit to 1,000
+// Gbit a second.
 absl::StatusOr<uint64_t> ParseRate(std::string_view text);
-// Bytes, 64 KB to 1 GB.
+// Returns bytes, 64 KB to 1 GB.
 absl::StatusOr<uint64_t> ParseQueueSize(std::string_view text);
-// Nanoseconds, 0 or more, at most `most_seconds`.
+// Returns nanoseconds, from 0 to `most_seconds`.
 absl::StatusOr<int64_t> ParseNanos(std::string_view text, double most_seconds);
 
-// "100 Mbit/s", "unlimited".
+// Returns "100 Mbit/s" or "unlimited".
 std::string RateText(uint64_t bytes_per_second);
-// "12.5 ms".
+// Returns "12.5 ms".
 std::string MillisText(int64_t nanos);
 
 }  // namespace gossamer

@@ -1,22 +1,22 @@
-// Threads whose work must not wait for ordinary ones.
+// Threads whose work must not wait for ordinary threads.
 //
-// Knows nothing of what the work is.
+// Knows nothing of the work.
 
 #ifndef GOSSAMER_RUNTIME_LAB_URGENCY_H_
 #define GOSSAMER_RUNTIME_LAB_URGENCY_H_
 
 namespace gossamer {
 
-// A packet that is due goes before those who measure it.
+// A due packet goes before the thread that measures it.
 inline constexpr int kSwitchUrgency = 2;
 inline constexpr int kMeterUrgency = 1;
 
-// The calling thread runs before all ordinary ones and those less urgent, and
-// its timers are exact.  False if it may not; then it is as nice to itself as
-// it may be.
+// Makes the calling thread run before all ordinary ones and those less urgent,
+// with exact timers.  Returns false if that is not permitted; the thread then
+// has the best nice value that is.
 bool BecomeUrgent(int urgency);
 
-// The calling thread is urgent, if it may, while this lives.
+// Makes the calling thread urgent, if that is permitted, while this lives.
 class ScopedUrgency {
  public:
   explicit ScopedUrgency(int urgency);

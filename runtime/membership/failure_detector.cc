@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostLateness = 7;
 constexpr int kTicksToRecover = 8;
-constexpr size_t kWitnesses = 2;  // at a time
+constexpr size_t kWitnesses = 2;  // asked at a time
 
 }  // namespace
 
@@ -38,8 +38,10 @@ std::vector<PeerId> FailureDetector::Witnesses(
   }
   const size_t some = std::min(kWitnesses, answering.size());
   if (some < answering.size()) {
-    // Not std::ranges::rotate, which clang 14 cannot compile.
+    // The witnesses take turns, so that one with a broken path of its own does
+    // not decide alone.
     const size_t first = turn_++ * some % answering.size();
+    // std::rotate, because clang 14 cannot compile std::ranges::rotate here.
     std::rotate(answering.begin(),
                 answering.begin() + static_cast<ptrdiff_t>(first),
                 answering.end());
@@ -54,7 +56,8 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
                                   : now - last_tick_ - period();
   last_tick_ = now;
   if (late > period()) {
-    // What came meanwhile has not been read yet: the time does not count.
+    // Frames that came meanwhile have not been read yet, so the time of the
+    // delay does not count as silence.
     for (auto& [peer, watched] : watched_) {
       watched.heard = std::min(watched.heard + late, now);
     }

@@ -1,11 +1,13 @@
-// Which neighbours do not answer: who to probe, who to ask, who to suspect.
+// Finds neighbours that do not answer: which to probe, which peers to ask about
+// them, which to suspect.
 //
-// A peer that has been silent for a while is probed, then through others, too
-// (Das, Gupta and Motivala, "SWIM", 2002); who stays silent for the suspicion
-// time is suspected.  The time grows while this peer itself is late, for then
-// the fault may be its own (local health: Dadgar, Phillips and Currey,
-// "Lifeguard", 2018).  A suspicion is no verdict: the service counts those of
-// several neighbours.  Pure; knows nothing of clocks, transports or rounds.
+// A peer that has been silent for a while is probed, then through others too
+// (Das, Gupta and Motivala, "SWIM", 2002).  A peer that stays silent for the
+// suspicion time is suspected.  The time grows while this peer itself is late,
+// because then the fault may be its own (local health: Dadgar, Phillips and
+// Currey, "Lifeguard", 2018).  A suspicion is no verdict: the service counts
+// the suspicions of several neighbours.  Pure; knows nothing of clocks,
+// transports or rounds.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_FAILURE_DETECTOR_H_
@@ -20,22 +22,24 @@
 
 namespace gossamer {
 
+// The detector of one peer.
 class FailureDetector {
  public:
-  // `suspect_after`: the suspicion time of a peer in good health.
+  // `suspect_after` is the suspicion time of a peer in good health.
   explicit FailureDetector(absl::Duration suspect_after)
       : suspect_after_(suspect_after) {}
 
-  // Peers to watch; a new one counts as heard of now.
+  // Sets the peers to watch; a new one counts as heard of at `now`.
   void Watch(const std::set<PeerId>& peers, absl::Time now);
   void Heard(PeerId peer, absl::Time now);
 
-  // Another member has an answer of it.  Its silence is borne for one suspicion
-  // time more, once: nobody keeps a dead peer in the fleet by vouching for it.
+  // Another member has had an answer of the peer.  Its silence is borne for one
+  // more suspicion time, once: no member keeps a dead peer in the fleet by
+  // vouching for it.
   void HeardThroughOthers(PeerId peer);
 
   struct Question {
-    PeerId witness;  // who has been heard of lately
+    PeerId witness;  // a peer that has been heard of lately
     PeerId about;
     friend bool operator==(const Question&, const Question&) = default;
   };
@@ -43,22 +47,22 @@ class FailureDetector {
     std::vector<PeerId> direct;
     std::vector<Question> through_others;
   };
-  // To be called every period(); returns whom to probe now.
+  // Called every period(); returns the probes to make now.
   Probes Tick(absl::Time now);
   absl::Duration period() const { return suspect_after_ / 8; }
 
-  // As of the last tick, ascending.
+  // The suspected peers as of the last tick, ascending.
   const std::vector<PeerId>& suspected() const { return suspected_; }
-  // Times by which the suspicion time is multiplied, at least 1.
+  // The factor by which the suspicion time is multiplied, at least 1.
   int patience() const { return 1 + lateness_; }
 
  private:
   struct Watched {
     absl::Time heard;
-    bool vouched = false;                     // for this silence
-    absl::Time asked = absl::InfinitePast();  // others, the last time
+    bool vouched = false;                     // during this silence
+    absl::Time asked = absl::InfinitePast();  // when others were asked last
   };
-  // Of those who answer, other ones every time.
+  // Returns some of the peers that answer, different ones each time.
   std::vector<PeerId> Witnesses(const std::vector<PeerId>& silent);
 
   const absl::Duration suspect_after_;
@@ -67,7 +71,7 @@ class FailureDetector {
   absl::Time last_tick_ = absl::InfinitePast();
   int lateness_ = 0;
   int ticks_in_time_ = 0;
-  size_t turn_ = 0;  // of the witnesses
+  size_t turn_ = 0;  // the position in the witnesses' turn
 };
 
 }  // namespace gossamer

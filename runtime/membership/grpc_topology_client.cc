@@ -18,9 +18,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address,
     std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
   grpc::ChannelArguments arguments;
-  // Identity only: the parsers of compressed messages have had bombs.
+  // Only the identity is allowed: parsers of compressed messages have inflated
+  // bombs.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Else a message may be inflated before it is refused.
+  // Otherwise a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetMaxReceiveMessageSize(most_answered);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
@@ -37,9 +38,9 @@ absl::Status ToAbsl(const grpc::Status& status) {
                       status.error_message());
 }
 
-// Blocking calls on a thread of their own, one after the other.  gRPC 1.51's
-// callback API is the obvious choice, but now and then it fails an assertion
-// of its own when a call's last reference goes while its callback returns.
+// Makes blocking calls on a thread of its own, one after the other.  The
+// callback API of gRPC 1.51 is avoided: it sometimes fails an assertion of its
+// own when a call's last reference goes while its callback returns.
 class GrpcTopologyCalls final : public TopologyCalls {
  public:
   GrpcTopologyCalls(const std::string& addresses, EventLoop* loop,
@@ -75,9 +76,10 @@ class GrpcTopologyCalls final : public TopologyCalls {
     grpc::Status status;
   };
 
-  // A connection shows the certificate that was in force when it was made, and
-  // is refused once that expires or is revoked, whatever has taken its place
-  // since.  So who was believed before is refused for good only on a new one.
+  // A connection shows the certificate that was valid when it was made.  The
+  // service refuses it once that expires or is revoked, whatever has replaced
+  // it since.  So a client that was accepted before takes only a refusal on a
+  // new connection for final.
   template <typename Request, typename Response>
   grpc::Status Try(grpc::Status (wire::Topology::Stub::*method)(
                        grpc::ClientContext*, const Request&, Response*),
@@ -98,7 +100,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
             absl::StrCat(status.error_message(), "; shows its own again")};
   }
 
-  // The thread sees the call, the replicas and the loop, never the client.
+  // The thread uses the call, the replicas and the loop, never the client.
   template <typename Request, typename Response>
   void Start(grpc::Status (wire::Topology::Stub::*method)(grpc::ClientContext*,
                                                           const Request&,
@@ -117,7 +119,7 @@ class GrpcTopologyCalls final : public TopologyCalls {
   Replicas replicas_;
   bool answered_ = false;  // the service has believed these certificates
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  ThreadCompute thread_;  // ends first: its work uses the replicas
+  ThreadCompute thread_;  // destroyed first, because its work uses the replicas
 };
 
 }  // namespace

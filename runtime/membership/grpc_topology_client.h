@@ -1,4 +1,4 @@
-// A topology client's calls over gRPC.
+// The calls of a topology client over gRPC.
 //
 // Knows nothing of what they mean or when they are made.
 
@@ -16,11 +16,12 @@
 
 namespace gossamer {
 
-// To the service at `addresses`, host:port[,host:port...] of its replicas: the
-// one that serves is found.  With `certificates` both ends prove who they are.
-// A call fails after `deadline`, or if its answer is over `most_answered` bytes
-// (MaxAnswerBytes), before these are held.  `loop` outlives the calls;
-// destroying them waits for one in flight to be cancelled (milliseconds).
+// Makes calls to the service at `addresses`, host:port[,host:port...] of its
+// replicas, of which it finds the one that serves.  With `certificates` both
+// ends prove their identity.  A call fails after `deadline`, or if its answer
+// has more than `most_answered` bytes (MaxAnswerBytes), before these are held.
+// `loop` outlives the calls.  Destroying them waits until a call in flight is
+// cancelled (milliseconds).
 std::unique_ptr<TopologyCalls> MakeGrpcTopologyCalls(
     const std::string& addresses, EventLoop* loop,
     std::shared_ptr<const CertificateFolder> certificates = nullptr,

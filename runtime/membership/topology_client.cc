@@ -14,18 +14,20 @@
 namespace gossamer {
 namespace {
 
-// While everybody waits for the view, or for the fleet to agree on its end.
+// The interval while the peers wait for a view, or for the fleet to agree on
+// its end.
 constexpr absl::Duration kEagerInterval = absl::Milliseconds(200);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
-// Well below a lease.
+// The longest delay between two attempts, well below a lease.
 constexpr absl::Duration kLastRetry = absl::Seconds(2);
 constexpr absl::Duration kLongestWait = absl::Minutes(5);
-// Of a message within another: its number and its length.
+// The overhead of a message within another: its field number and its length.
 constexpr size_t kFieldBytes = 8;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
 constexpr absl::Duration kLongestInterval = absl::Minutes(1);
 
-// The service has understood and said no; asking again will not help.
+// Returns whether the service has understood the call and refused it, so that
+// asking again will not help.
 bool IsFinal(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kAborted:
@@ -45,6 +47,8 @@ std::vector<Member> Members(
     const google::protobuf::RepeatedPtrField<std::string>& addresses,
     int most) {
   std::vector<Member> members;
+  // The answer may come from a faulty service, so its lists are cut and
+  // checked.
   for (int i = 0; i < std::min({ids.size(), addresses.size(), most}); ++i) {
     if (ids[i] == 0 || addresses[i].size() > kMaxAddressBytes) continue;
     members.push_back({.id = {ids[i]}, .address = addresses[i]});
@@ -52,7 +56,8 @@ std::vector<Member> Members(
   return members;
 }
 
-// Nothing of an answer counts that cannot be.
+// Checks that no value of an answer is impossible; otherwise the whole answer
+// is dropped.
 absl::Status CheckAnswer(const wire::HeartbeatResponse& r) {
   const uint64_t round =
       std::max({r.fleet_round(), r.second_round(), r.stop_round()});
@@ -107,7 +112,7 @@ bool TopologyClient::BeginAnew() {
   return true;
 }
 
-// Differs between any two lives, those of one process included.
+// Returns an id that differs between any two incarnations, also of one process.
 uint64_t TopologyClient::BootId() const {
   if (rejoined_ == 0 || SeededBug("same-life")) return options_.boot_id;
   return RngKey(options_.boot_id).Fold("life").Bits(rejoined_) | 1;
@@ -115,6 +120,7 @@ uint64_t TopologyClient::BootId() const {
 
 void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
   if (finished_) return;
+  // The status is set before the timer: End() runs `done` in every case, once.
   finished_ = true;
   on_finished_ = std::move(done);
   if (phase_ != Phase::kRegistered) {
@@ -130,7 +136,7 @@ void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
   SendSoon();
 }
 
-// Nothing is sent any more; whoever waits for Finish() goes on.
+// Ends all traffic and completes Finish().
 void TopologyClient::End() {
   phase_ = Phase::kEnded;
   for (EventLoop::TimerId* timer : {&timer_, &finish_timer_}) {
@@ -176,6 +182,7 @@ void TopologyClient::SendRegister() {
   for (uint64_t round : options_.checkpoint_rounds) {
     request.add_checkpoint_rounds(round);
   }
+  // The view goes along only if the request stays within the service's limit.
   if (view_.epoch != 0 &&
       request.ByteSizeLong() + view_told_.ByteSizeLong() + kFieldBytes <=
           kMaxRequestBytes) {
@@ -218,6 +225,7 @@ void TopologyClient::OnRegistered(const absl::Status& status,
 
 void TopologyClient::SendHeartbeat() {
   wire::HeartbeatRequest request = MakeHeartbeat();
+  // A sketch is sent once: the service compares sketches of the same round.
   report_.sketch.clear();
   in_flight_ = true;
   calls_->Heartbeat(
@@ -237,9 +245,10 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
   }
   if (phase_ != Phase::kRegistered) return;
   if (status.code() == absl::StatusCode::kNotFound) {
-    // The service has lost the registration: its disk is an old one.  Who
-    // trains goes on as the life it is.  Who still reads its checkpoint for a
-    // view has parameters in that alone: by another view it begins as at first.
+    // The service has lost the registration: its disk is an old one.  A peer
+    // that trains goes on as the same incarnation.  A peer that still loads its
+    // checkpoint for a view has no other parameters, so it starts over as at
+    // its first registration.
     if (took_up_) {
       trained_ = true;
       options_.checkpoint_rounds.clear();
@@ -247,7 +256,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
       view_ = {};
       view_told_.Clear();
     }
-    outside_ = false;  // it is told again if it is so
+    outside_ = false;  // the next answer sets it again if it still holds
     phase_ = Phase::kRegistering;
     Retry(status);
     return;
@@ -266,7 +275,7 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
   Learn(response);
   if (phase_ != Phase::kRegistered) return;
   const bool again = std::exchange(send_again_, false);
-  // A timer that is set already is an earlier one: SendSoon() of a callback.
+  // A timer that is set already fires earlier: a callback called SendSoon().
   if (timer_ == EventLoop::TimerId{}) {
     SendAt(loop_->Now() + (again ? absl::ZeroDuration() : Interval()));
   }
@@ -282,6 +291,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   }
   stop_ = {.round = response.stop_round(),
            .committed = response.stop_committed()};
+  // Donors and joiners are hints of the moment, so each answer replaces them.
   donors_ = Members(response.donor_id(), response.donor_address(), kMaxDonors);
   joiners_ =
       Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
@@ -304,7 +314,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
       const absl::Status believed = options_.check_view(response.view());
       if (!believed.ok()) view = believed;
     }
-    // The last one stays: this peer goes on without a service, too.
+    // A refused view changes nothing: the last one stays, as without a service.
     if (!view.ok() && on_view_refused_) on_view_refused_(view.status());
     if (view.ok() && view->run_id == options_.run_id &&
         view->NewerThan(view_) &&
@@ -323,7 +333,8 @@ absl::Duration TopologyClient::Interval() const {
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
 }
 
-// Exponential, with jitter so that a fleet does not come back in one instant.
+// Retries with exponential backoff, and with jitter so that the peers of a
+// fleet do not all return at once.
 void TopologyClient::Retry(const absl::Status& why) {
   SetReachable(why);
   const absl::Duration full = std::min(
@@ -338,7 +349,8 @@ void TopologyClient::SetReachable(const absl::Status& status) {
   if (status.ok()) failures_ = 0;
   if (reachable_ == status.ok()) return;
   reachable_ = status.ok();
-  // The fleet goes on meanwhile; who falls behind must not be held there.
+  // The fleet goes on meanwhile.  A peer that lags must not be held to the
+  // round of the service's last answer.
   if (!reachable_) fleet_round_ = second_round_ = std::nullopt;
   if (!on_service_) return;
   if (status.ok()) {
@@ -353,11 +365,11 @@ void TopologyClient::SetReachable(const absl::Status& status) {
                                     : "going on with the last view")));
 }
 
-// Who is no longer wanted does not train on alone: it stops at its next round,
-// without asking anybody.
+// Ends the client after a final refusal.  A peer that is no longer wanted does
+// not train on alone: it stops at its next round, without asking any other.
 void TopologyClient::Refused(const absl::Status& why) {
-  // To one that has trained to the end and says so again a no is no loss: the
-  // run is over, or another has begun.
+  // A refusal of a peer that has trained to the end is no loss: the run is
+  // over, or another has begun.
   const bool over = finished_;
   End();
   if (over) return;

@@ -1,9 +1,9 @@
-// A peer's membership as the topology service tells it.
+// A peer's membership as the topology service reports it.
 //
-// Registers, then sends heartbeats for as long as it lives; everything happens
-// on the loop.  The service may go away at any time: the last view stays valid,
-// and the client goes on trying, ever more slowly.  Knows nothing of rounds'
-// contents, of the peer's neighbours, or of how its calls travel.
+// The client registers, then sends heartbeats as long as it lives; everything
+// happens on the loop.  The service may go away at any time: the last view
+// stays valid, and the client retries, ever more slowly.  Knows nothing of the
+// contents of rounds, of the peer's neighbours, or of how its calls travel.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
@@ -26,16 +26,16 @@
 
 namespace gossamer {
 
-// How a client's calls reach the service: one at a time.  Destroying it drops
-// the call in flight.
+// The calls of a client to the service, one at a time.  Destroying it drops the
+// call in flight.
 class TopologyCalls {
  public:
   template <typename Response>
   using Done = std::function<void(const absl::Status&, const Response&)>;
 
   virtual ~TopologyCalls() = default;
-  // `done` runs on the client's loop, never inline, and after a deadline of the
-  // calls' own at the latest.
+  // `done` runs on the client's loop, never inline, at the latest after a
+  // deadline of the calls' own.
   virtual void Register(wire::RegisterRequest request,
                         Done<wire::RegisterResponse> done) = 0;
   virtual void Heartbeat(wire::HeartbeatRequest request,
@@ -45,19 +45,21 @@ class TopologyCalls {
 struct TopologyClientOptions {
   std::string service;  // host:port, for messages
   std::string run_id;
-  PeerId peer_id;        // 0: the service assigns one
-  uint64_t boot_id = 0;  // not 0; differs between any two lives of a peer
-  std::string address;   // host:port that neighbours dial
+  PeerId peer_id;  // 0: the service assigns one
+  // Not 0; differs between any two incarnations of a peer.
+  uint64_t boot_id = 0;
+  std::string address;  // host:port that neighbours dial
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
   std::vector<uint64_t> checkpoint_rounds;
-  // What heartbeats tell of this process; outlives the client.  Null: nothing.
+  // The counts of this process's events that heartbeats report; outlives the
+  // client.  Null: none.
   const EventTally* events = nullptr;
-  // Whether a view is to be believed; empty: every one.
+  // Returns OK for a view that may be adopted; empty: every view may.
   std::function<absl::Status(const wire::ViewMessage&)> check_view = nullptr;
 };
 
-// Loop only, the destructor included.
+// Used on the loop only, the destructor included.
 class TopologyClient final : public Membership {
  public:
   // `loop` outlives the client.
@@ -67,34 +69,35 @@ class TopologyClient final : public Membership {
 
   // Begins to register.
   void Start();
-  // 0 until registered.
+  // 0 until the client is registered.
   PeerId peer_id() const { return options_.peer_id; }
-  // Peers that have registered, and that the view waits for; 0: not known yet.
+  // Peers that have registered, and peers that the first view waits for; 0: not
+  // known yet.
   uint32_t registered() const { return registered_; }
   uint32_t expected() const { return expected_; }
 
-  // Called once if the service refuses this peer for good; no heartbeat
-  // follows, and the peer is to stop at its next round.  The status says what
-  // to do.
+  // Called once if the service refuses this peer for good.  No heartbeat
+  // follows, and the peer must stop at its next round.  The status says what to
+  // do.
   void SetOnRefused(std::function<void(const absl::Status&)> on_refused) {
     on_refused_ = std::move(on_refused);
   }
-  // Called when the service goes away (the error) and when it is back (OK):
-  // once per change.
+  // Called once per change: with the error when the service goes away, with OK
+  // when it is back.
   void SetOnService(std::function<void(const absl::Status&)> on_service) {
     on_service_ = std::move(on_service);
   }
 
-  // Whether the last call was answered; true before the first.
+  // Returns whether the last call was answered; true before the first.
   bool reachable() const { return reachable_; }
 
-  // Called for every view that was not believed: the last one stays.
+  // Called for every view that was refused; the last one stays.
   void SetOnViewRefused(std::function<void(const absl::Status&)> on_refused) {
     on_view_refused_ = std::move(on_refused);
   }
 
-  // Tells the service that this peer has trained to the end.  `done` runs once
-  // the service knows, or after `limit`.  No heartbeat follows.
+  // Reports to the service that this peer has trained to the end.  `done` runs
+  // once the service knows, or after `limit`.  No heartbeat follows.
   void Finish(absl::Duration limit, EventLoop::Callback done);
 
   const View& view() const override { return view_; }
@@ -123,7 +126,7 @@ class TopologyClient final : public Membership {
   void AcknowledgeStop(uint64_t round) override;
   void RequestStop() override;
   // Of the sketches reported between two heartbeats, the one is sent whose
-  // round has the most trailing zero bits: peers whose heartbeats fall at
+  // round has the most trailing zero bits.  Peers whose heartbeats fall at
   // different moments then still send sketches of common rounds.
   void Report(const PeerReport& report) override;
   void Observe(const void* owner, std::function<void()> on_change) override {
@@ -153,13 +156,14 @@ class TopologyClient final : public Membership {
   uint64_t BootId() const;
 
   TopologyClientOptions options_;
-  uint64_t rejoined_ = 0;  // lives after the first one
+  uint64_t rejoined_ = 0;  // incarnations after the first one
   bool trained_ = false;
-  bool took_up_ = false;  // it trains by the view, or did by one before
-  uint64_t registered_generation_ = 0;  // of the service
+  bool took_up_ = false;  // the peer trains by the view, or did by one before
+  // The service's generation when this peer registered.
+  uint64_t registered_generation_ = 0;
   EventLoop* const loop_;
   const std::unique_ptr<TopologyCalls> calls_;
-  // What is posted to the loop holds it weakly.
+  // Callbacks on the loop hold it weakly.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   ChangeObservers observers_;
   std::function<void(const absl::Status&)> on_refused_;
@@ -178,7 +182,7 @@ class TopologyClient final : public Membership {
   absl::Duration heartbeat_ = absl::Seconds(1);
 
   View view_;
-  wire::ViewMessage view_told_;  // the same as it was told, to hand it back
+  wire::ViewMessage view_told_;  // the view as received, to hand it back
   std::optional<uint64_t> fleet_round_, second_round_;
   std::optional<double> fleet_busy_;
   StopState stop_;
@@ -190,7 +194,7 @@ class TopologyClient final : public Membership {
   bool stop_requested_ = false;
   bool leaving_ = false;
   bool outside_ = false;
-  absl::Duration wait_;  // until it may register again
+  absl::Duration wait_;  // the time until it may register again
   std::vector<PeerId> suspected_;
   std::vector<Member> donors_, joiners_;
   std::optional<SurveyTask> survey_;

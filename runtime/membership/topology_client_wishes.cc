@@ -1,5 +1,5 @@
-// What a peer wants the service to know: kept, and said with the next
-// heartbeat, which goes out at once.
+// The reports and requests of a peer for the service.  They are kept and go out
+// with the next heartbeat, which most of them cause at once.
 
 #include <bit>
 #include <utility>
@@ -18,7 +18,8 @@ std::string ToBytes(const std::vector<double>& sketch) {
 
 }  // namespace
 
-// Who waits to join or leave waits until all train by the newest view.
+// Sends a heartbeat at once when a view is adopted: joining and leaving peers
+// wait until all members train by the newest view.
 void TopologyClient::BeginRound(uint64_t round) {
   const bool adopts = begun_ < view_.from_round && round >= view_.from_round;
   begun_ = round;

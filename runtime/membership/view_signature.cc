@@ -12,8 +12,9 @@ namespace {
 
 constexpr char kContext[] = "view 1";
 
-// Fields by number, without maps: deterministic, and what a newer service has
-// added is kept and signed too.
+// Returns the bytes that are signed.  The fields are in the order of their
+// numbers and there are no maps, so they are deterministic.  Fields that a
+// newer service has added are kept and signed too.
 std::string SignedPart(wire::ViewMessage view) {
   view.clear_signature();
   view.clear_certificate();

@@ -1,8 +1,8 @@
-// Signatures of views: what the topology service has said, whoever passes it
-// on.
+// Signatures of views, which prove what the topology service said, whoever
+// passes it on.
 //
-// By the key of the service's certificate, so that there is one key to keep, to
-// renew and to revoke.  Knows nothing of connections.
+// The key is that of the service's certificate, so that there is one key to
+// keep, to renew and to revoke.  Knows nothing of connections.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_VIEW_SIGNATURE_H_
@@ -13,12 +13,12 @@
 
 namespace gossamer {
 
-// Errors: of CertificateFolder::Sign.
+// Signs `view`.  Returns the errors of CertificateFolder::Sign.
 absl::Status SignView(const CertificateFolder& service,
                       wire::ViewMessage* view);
 
-// kUnauthenticated unless the topology service of this run signed `view` as it
-// is.
+// Returns kUnauthenticated unless the topology service of this run signed
+// `view` as it is.
 absl::Status CheckView(const CertificateFolder& own,
                        const wire::ViewMessage& view);
 

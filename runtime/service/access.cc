@@ -5,8 +5,9 @@
 namespace gossamer {
 namespace {
 
-// A peer needs five heartbeats a second while a fleet gathers
-// and up to a hundred in tests; one that starts again and again registers.
+// Tokens of one identity.  A peer needs five heartbeats a second while a fleet
+// gathers, and up to a hundred in tests.  A peer that restarts again and again
+// pays the higher price of Register.
 constexpr double kTokens = 400;
 constexpr double kTokensPerSecond = 200;
 constexpr double kTokensOfRegister = 40;

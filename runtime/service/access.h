@@ -1,7 +1,7 @@
-// Who may call what of the topology service, and how often.
+// The rights of callers of the topology service, and their rates.
 //
 //   Register, Heartbeat   a peer, as itself
-//   GetStatus             anybody of the run
+//   GetStatus             every identity of the run
 //   Stop, MeasureLinks    an operator, or a peer that is a member
 //
 // Pure: knows nothing of connections or certificates.
@@ -24,17 +24,17 @@ enum class Call { kRegister, kHeartbeat, kGetStatus, kStop, kMeasure };
 
 struct AccessRequest {
   Call call;
-  PeerId claimed = {};  // whom a peer says to be; 0: nobody
+  PeerId claimed = {};  // the peer that the caller claims to be; 0: none
   std::string run_id = {};
-  bool member = false;  // the caller is of the fleet
+  bool member = false;  // the caller is a member of the fleet
 };
 
-// One thread at a time.
+// Used by one thread at a time.
 class AccessPolicy {
  public:
-  // kPermissionDenied for what `caller`, of whom that is proved, may never do;
-  // kResourceExhausted for what it does too often.  What it keeps grows with
-  // the identities that were issued.
+  // Returns kPermissionDenied for a call that `caller`, whose identity is
+  // proved, may never make; kResourceExhausted for one that it makes too often.
+  // The state grows with the number of issued identities.
   absl::Status Check(const Identity& caller, const AccessRequest& request,
                      absl::Time now);
 

@@ -36,7 +36,7 @@ constexpr int kUsage = 2;
 constexpr int kPeersLost = 3;
 
 constexpr absl::Duration kTick = absl::Milliseconds(200);
-// Answers on their way when the service ends.
+// The time for the last answers when the service ends.
 constexpr absl::Duration kShutdown = absl::Seconds(1);
 constexpr absl::Duration kInsecureReminder = absl::Minutes(1);
 
@@ -45,7 +45,7 @@ void Say(const std::string& line) {
             << line << std::endl;
 }
 
-// Aside and renamed: whoever sees the file sees all of it.
+// The file is written aside and renamed, so that a reader sees all of it.
 absl::Status WritePortFile(const std::string& path, int port) {
   const std::string aside = path + ".new";
   std::ofstream(aside) << port << "\n";
@@ -56,27 +56,27 @@ absl::Status WritePortFile(const std::string& path, int port) {
       absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
 }
 
-// For whoever stands by and the people who read what it says.
+// Returns the name of this process for other replicas and for people.
 std::string NameOf(const std::string& listen) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   return absl::StrCat(listen, ", process ", getpid(), " of ", host);
 }
 
-// True if SIGINT or SIGTERM came within a tick.
+// Returns true if SIGINT or SIGTERM came within a tick.
 bool WaitForSignal(const sigset_t& signals) {
   const timespec tick = absl::ToTimespec(kTick);
   return sigtimedwait(&signals, nullptr, &tick) > 0;
 }
 
-// The exit code.
+// Serves until a signal or the end of the run.  Returns the exit code.
 absl::StatusOr<int> Serve(const ServiceOptions& options,
                           const sigset_t& signals, const SteadyWallClock& clock,
                           TopologyService& service) {
   absl::Time reminded = clock.Now();
-  // A stored run that has ended is not the one to wait for: its peers come
-  // back to go on from their checkpoints.  Nor does one end that was stood by
-  // for: it has begun.
+  // A stored run that has already ended is not the one to wait for: its peers
+  // come back to go on from their checkpoints.  A replica that takes over a run
+  // under way counts it as begun.
   bool began = false;
   while (!WaitForSignal(signals)) {
     GOSSAMER_ASSIGN_OR_RETURN(const TopologyService::Progress progress,
@@ -108,7 +108,8 @@ absl::StatusOr<int> Serve(const ServiceOptions& options,
   return 0;
 }
 
-// Who cannot be let in is hung up on, and tries again.
+// Warns if the peers do not fit beside unauthenticated connections: those that
+// do not fit are shut down and try again.
 void WarnOfRoom(const ServiceOptions& options, size_t room) {
   const std::string shortage =
       DescribeShortage(room,
@@ -120,7 +121,8 @@ void WarnOfRoom(const ServiceOptions& options, size_t room) {
 
 absl::StatusOr<int> Run(const ServiceOptions& options) {
   RaiseDescriptorLimit();
-  // Before any thread is started, so that all of them inherit it.
+  // Signals are blocked before any thread starts, so that all threads inherit
+  // it.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -179,10 +181,10 @@ int Main(int argc, const char* const* argv) {
 }  // namespace gossamer
 
 int main(int argc, char** argv) {
-  // gRPC's own lines, which say worse what the errors here say; the user's
-  // setting stands.
+  // gRPC's own log lines say less than the errors here; a setting of the user
+  // stays.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // Nor a line of protobuf's for every request that is not one.
+  // protobuf would log a line for every request that does not parse.
   google::protobuf::SetLogHandler(nullptr);
   return gossamer::Main(argc, argv);
 }

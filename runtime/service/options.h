@@ -27,14 +27,15 @@ struct ServiceOptions {
 
 struct CommandLine {
   ServiceOptions options;
-  // Set by --help and --version: print this and end well.
+  // Set by --help and --version: the text to print before a successful end.
   std::string text;
 };
 
-// What a configuration says of its fleet.
+// Returns the fleet's options from a configuration.
 FleetOptions FleetOptionsOf(const RunConfig& config);
 
-// kInvalidArgument says which flag or line of the configuration is wrong.
+// kInvalidArgument names the flag or the line of the configuration that is
+// wrong.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace gossamer

@@ -22,7 +22,7 @@
 namespace gossamer {
 namespace {
 
-// PRAGMA user_version of the file.
+// The PRAGMA user_version of the file.
 constexpr int kSchemaVersion = 2;
 
 constexpr char kSchema[] = R"sql(
@@ -58,7 +58,7 @@ CREATE TABLE view(
 // Unsigned 64-bit numbers are stored as SQLite's signed ones, bit for bit.
 int64_t Signed(uint64_t v) { return static_cast<int64_t>(v); }
 
-// One prepared statement, bound from the left.
+// One prepared statement, whose parameters are bound from the left.
 class Statement {
  public:
   Statement(sqlite3* db, const char* sql) {
@@ -82,7 +82,7 @@ class Statement {
                       static_cast<int>(value.size()), SQLITE_TRANSIENT);
     return *this;
   }
-  // SQLITE_ROW, SQLITE_DONE or an error (also of the preparation).
+  // Returns SQLITE_ROW, SQLITE_DONE or an error, also one of the preparation.
   int Step() {
     return statement_ == nullptr ? SQLITE_ERROR : sqlite3_step(statement_);
   }
@@ -164,7 +164,8 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
 
 absl::Status SqliteStore::Prepare() {
   sqlite3* db = db_.get();
-  // Exclusive: two services on one file would hand out contradicting views.
+  // The lock is exclusive: two services on one file would hand out
+  // contradicting views.
   GOSSAMER_RETURN_IF_ERROR(
       Execute(db, path_,
               "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
@@ -208,7 +209,7 @@ absl::Status SqliteStore::ReadMembers(FleetRecord& record) {
                               .needs_parameters = members.NumberAt(8) != 0,
                               .removals = members.NumberAt(9)});
   }
-  // A list that ends early would be saved as the whole.
+  // A list that ended early would be saved as the whole one.
   if (next != SQLITE_DONE) return Failure(db, path_, "cannot read");
   std::sort(
       record.members.begin(), record.members.end(),
@@ -251,7 +252,8 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
   } else if (viewed != SQLITE_DONE) {
     return Failure(db, path_, "cannot read");
   }
-  // Rows of another hand may be anything; what a record may be is said once.
+  // Another program may have written the rows, so they pass the same check as a
+  // record from etcd.
   const absl::Status possible = RecordFromBytes(ToBytes(record)).status();
   if (possible.ok()) return record;
   return absl::DataLossError(
@@ -305,7 +307,7 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     view.Number(record.view.epoch)
         .Blob(ToMessage(record.view).SerializeAsString());
     if (view.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
-    // Only the newest is ever read; a fleet of days has many.
+    // Only the newest view is ever read, and a long run has many.
     Statement old(db, "DELETE FROM view WHERE epoch <> ?");
     old.Number(record.view.epoch);
     if (old.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");

@@ -1,7 +1,7 @@
 // A Store in an SQLite file.
 //
-// A save is one transaction on a write-ahead log with synchronous=FULL: after
-// a crash or a power cut the file holds all of it or what was there before.
+// A save is one transaction on a write-ahead log with synchronous=FULL: after a
+// crash or a power cut the file holds either the new record or the one before.
 // Knows nothing of what the record means.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_SQLITE_STORE_H_
@@ -21,13 +21,13 @@ namespace gossamer {
 
 class SqliteStore final : public Store {
  public:
-  // Opens or creates the file, which one process may hold at a time.
-  // kUnavailable: it cannot be opened, or another process has it;
-  // kDataLoss: it is no such file, or a newer program's.
+  // Opens or creates the file, which one process may hold at a time.  Returns
+  // kUnavailable if it cannot be opened or another process holds it; kDataLoss
+  // if it is no such file, or one of a newer program.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(
       const std::string& path);
 
-  // Whoever has opened the file holds it until it ends.
+  // The process that has opened the file holds it until it ends.
   absl::Status Acquire() override { return absl::OkStatus(); }
   absl::Status Held() const override { return absl::OkStatus(); }
   absl::StatusOr<std::optional<FleetRecord>> Load() override;
@@ -40,7 +40,7 @@ class SqliteStore final : public Store {
   SqliteStore(std::unique_ptr<sqlite3, Close> db, std::string path)
       : db_(std::move(db)), path_(std::move(path)) {}
   absl::Status Prepare();
-  // Appends to record.members; all of them, or an error.
+  // Appends all members to record.members, or returns an error.
   absl::Status ReadMembers(FleetRecord& record);
   absl::Status WriteMembers(const FleetRecord& record);
 

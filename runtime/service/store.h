@@ -1,5 +1,5 @@
-// What the topology service keeps over a restart, and which of several
-// replicas of the service may change it.
+// The state that the topology service keeps over a restart, and the right of
+// one of several replicas to change it.
 //
 // Knows nothing of what the record means.
 
@@ -17,36 +17,40 @@
 
 namespace gossamer {
 
-// Acquire, Load and Save: one thread at a time; Held: any thread.
+// One thread at a time calls Acquire, Load and Save; any thread calls Held.
 class Store {
  public:
   virtual ~Store() = default;
 
   // Makes this process the only one whose saves succeed, until the store is
-  // destroyed or the process falls silent.  kAlreadyExists: another one is,
-  // which the message names; kUnavailable: it cannot be told.  To be asked
-  // again.
+  // destroyed or the process falls silent.  Returns kAlreadyExists, naming the
+  // other process, if another is active; kUnavailable if that is unknown.  The
+  // caller may try again.
   virtual absl::Status Acquire() = 0;
-  // OK as long as certainly no other process may save.  Never waits.
-  // kAborted says since when not; what this process knows may be out of date.
+  // Returns OK as long as certainly no other process may save.  Never waits.
+  // kAborted says why it no longer holds; the state in memory may then be out
+  // of date.
   virtual absl::Status Held() const = 0;
-  // nullopt: nothing saved yet.  kDataLoss if it does not make sense.
+  // Returns nullopt before the first save; kDataLoss if the record is invalid.
   virtual absl::StatusOr<std::optional<FleetRecord>> Load() = 0;
-  // Durable when it returns OK; after an error it may be, too, unless another
-  // process has acquired the store since: then it is not and will not be.
+  // Saves the record; durable when it returns OK.  After an error it may be
+  // durable too, unless another process has acquired the store since: then it
+  // never is.
   virtual absl::Status Save(const FleetRecord& record) = 0;
 };
 
-// Where the command line says that the state is.
+// The place of the state, by the command line.
 struct StoreOptions {
-  std::string folder;        // of an SQLite file; empty: in etcd
+  // Holds an SQLite file; empty: the state is in etcd.
+  std::string folder;
   std::string etcd;          // host:port[,host:port...]
   std::string certificates;  // ca.pem, cert.pem, key.pem for etcd; empty: none
   absl::Duration lease = absl::Seconds(5);
 };
 
-// `self` is what the others are told of who is active.  kUnavailable,
-// kDataLoss, kInvalidArgument in the words of the command line.
+// `self` is the name that other replicas see while this one is active.  Returns
+// kUnavailable, kDataLoss or kInvalidArgument, in the terms of the command
+// line.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options,
                                                  const std::string& run_id,
                                                  const std::string& self);

@@ -1,9 +1,10 @@
-// Where a peer dies: after so many more effects that others could see.
+// The point at which a simulated peer dies: after a number of further effects
+// that others could see.
 //
-// What a dead process did in memory does not matter, so a crash between any two
-// lines is a crash between two of its effects: frames it hands to the network,
-// operations on its disk, calls to the service.  Once dead, it has none.  Knows
-// nothing of what the effects are.
+// The memory of a dead process does not matter, so a crash between any two
+// lines is a crash between two of its effects: frames for the network,
+// operations on its disk, calls to the service.  A dead process has no effects.
+// Knows nothing of what the effects are.
 
 #ifndef GOSSAMER_RUNTIME_SIM_CRASH_POINT_H_
 #define GOSSAMER_RUNTIME_SIM_CRASH_POINT_H_
@@ -27,10 +28,10 @@ class CrashPoint {
     armed_ = true;
     dead_ = dead_ || left_ == 0;
   }
-  // Lives on, unless it is dead already.
+  // Removes a death that is due; a dead process stays dead.
   void Disarm() { armed_ = false; }
-  // An effect is to happen; false: the process has died before it.  The last
-  // one of a life happens.
+  // Called before an effect.  Returns false if the process has died before it.
+  // The effect that brings the death still happens.
   bool Pass() {
     if (dead_) return false;
     if (armed_) dead_ = --left_ == 0;
@@ -44,8 +45,8 @@ class CrashPoint {
   uint64_t left_ = 0;
 };
 
-// A transport that a dead process no longer uses, and that knows whom it has
-// heard last.
+// A transport that a dead process no longer uses.  It remembers the peer that
+// it heard last.
 class MortalTransport final : public Transport, private TransportListener {
  public:
   MortalTransport(std::unique_ptr<Transport> transport, CrashPoint* crash)
@@ -55,7 +56,7 @@ class MortalTransport final : public Transport, private TransportListener {
     listener_ = listener;
     transport_->SetListener(this);
   }
-  // The peer that the listener has been told something of since the last call.
+  // Returns the peer of the listener's last event since the last call.
   std::optional<PeerId> TakeHeard() {
     return std::exchange(heard_, std::nullopt);
   }

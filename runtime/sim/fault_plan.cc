@@ -3,7 +3,7 @@
 namespace gossamer {
 namespace {
 
-// Uniform in [low, high] intervals, draw i.
+// Returns a duration uniform in [low, high] intervals, by draw i.
 absl::Duration Between(const FaultPlan& plan, int low, int high, RngKey draw,
                        uint64_t i) {
   return plan.interval * (low + (high - low) * draw.Uniform(i));
@@ -45,7 +45,7 @@ void FaultInjector::Stall(PeerId a, PeerId b, RngKey draw) {
   ++stalls_;
   const absl::Time until = loop_.Now() + Between(plan_, plan_.shortest_stall,
                                                  plan_.longest_stall, draw, 0);
-  const uint64_t ways = draw.Below(3, 1);  // one, the other, both
+  const uint64_t ways = draw.Below(3, 1);  // one direction, the other, both
   if (ways != 1) network_->Stall(a, b, until);
   if (ways != 0) network_->Stall(b, a, until);
 }

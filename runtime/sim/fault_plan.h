@@ -1,8 +1,8 @@
 // Faults drawn from a seed, as rates per pair or peer and interval.
 //
-// The defaults are the mixture under which the edge protocol was searched:
-// lost connections, stalled links and frozen peers, an interval being about a
-// round.  Knows nothing of peers' crashes: a test makes those.
+// The defaults are the mixture of the edge protocol's search: lost connections,
+// stalled links and frozen peers, with an interval of about a round.  Knows
+// nothing of crashes of peers: tests make those.
 
 #ifndef GOSSAMER_RUNTIME_SIM_FAULT_PLAN_H_
 #define GOSSAMER_RUNTIME_SIM_FAULT_PLAN_H_
@@ -20,8 +20,8 @@ struct FaultPlan {
   uint64_t seed = 1;
   absl::Duration interval = absl::Milliseconds(100);
   // Per pair and interval.  A lost connection stays closed for up to
-  // `longest_closed` intervals; a stall takes from `shortest_stall` to
-  // `longest_stall`, one way or the other or both.
+  // `longest_closed` intervals.  A stall takes `shortest_stall` to
+  // `longest_stall`, in one direction or in both.
   double break_rate = 0.05;
   int longest_closed = 20;
   double stall_rate = 0.03;
@@ -33,7 +33,7 @@ struct FaultPlan {
   int longest_freeze = 100;
 };
 
-// Applies a plan from now on until destroyed.  Faults under way end by
+// Applies a plan from now on until it is destroyed.  Faults under way end by
 // themselves.
 class FaultInjector {
  public:

@@ -72,8 +72,8 @@ void Endpoint::Close(PeerId peer, ConnectionId connection,
   if (c != it->second.end()) EndHere(ConnectionPtr(c->second), why);
 }
 
-// This end is done with the connection at once; the listener hears of it
-// later, the other end when what survives has arrived there.
+// Ends the connection for this end at once.  The listener hears of it later;
+// the other end hears of it when the surviving frames have arrived there.
 void Endpoint::EndHere(const ConnectionPtr& c, const absl::Status& why) {
   const int end = EndOf(*c);
   const ConnectionId id = c->ends[end].id;

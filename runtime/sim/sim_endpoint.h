@@ -1,6 +1,6 @@
-// One peer's end of a SimNetwork, and what travels between two ends.
+// One peer's end of a SimNetwork, and the items that travel between two ends.
 //
-// Internal to transport/sim.
+// Internal to runtime/sim.  Knows nothing of faults: SimNetwork makes them.
 
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_ENDPOINT_H_
 #define GOSSAMER_RUNTIME_SIM_SIM_ENDPOINT_H_
@@ -31,12 +31,13 @@ struct Item {
 };
 
 struct Connection {
-  // Of the end with the smaller id and of the other.
+  // The state of one end; index 0 is the end with the smaller id.
   struct End {
     PeerId peer;
-    Endpoint* endpoint = nullptr;  // null once this end is done with it
-    ConnectionId id = 0;           // 0 before OnUp
-    std::deque<Item> incoming;     // under way to this end
+    // Null once this end has ended the connection.
+    Endpoint* endpoint = nullptr;
+    ConnectionId id = 0;        // 0 before OnUp
+    std::deque<Item> incoming;  // under way to this end
     absl::Time last_arrival = absl::InfinitePast();
     bool pumping = false;
   };
@@ -62,7 +63,7 @@ class Endpoint final : public Transport {
   // Hands an item to the peer's loop.
   void Deliver(std::shared_ptr<Connection> c, int end, Item item);
   bool Wants(PeerId peer) const { return wanted_.contains(peer); }
-  // Where this end looks for a peer that it wants, and where it is itself.
+  // The address at which this end looks for a peer, and its own address.
   const std::string& AddressOf(PeerId peer) const { return wanted_.at(peer); }
   const std::string& address() const { return address_; }
   VirtualPeerLoop* loop() { return loop_; }
@@ -84,7 +85,7 @@ class Endpoint final : public Transport {
   std::map<PeerId, std::map<ConnectionId, ConnectionPtr>> up_;
   ConnectionId last_id_ = 0;
   TransportCounters counters_;
-  // What is posted to the loop holds it weakly.
+  // Callbacks on the loop hold it weakly.
   std::shared_ptr<Endpoint*> alive_;
 };
 

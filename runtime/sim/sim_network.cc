@@ -125,8 +125,8 @@ bool SimNetwork::MayConnect(PairKey key) const {
          partitioned_.contains(key.first) == partitioned_.contains(key.second);
 }
 
-// The smaller id dials, so it is the one that must have seen the last
-// connection end; the other may learn of the new one first.
+// Dials unless a connection is open at the smaller id, which is the one that
+// dials.  The other end may still see the old connection.
 void SimNetwork::MaybeDial(PairKey key, absl::Duration delay) {
   Pair& pair = pairs_[key];
   if (pair.dialling || !MayConnect(key)) return;
@@ -174,8 +174,8 @@ void SimNetwork::Open(PairKey key) {
   }
 }
 
-// Each end sees a random prefix of what is under way to it, then the end of
-// the connection, not before `seen`.
+// Each end sees a random prefix of the frames that are under way to it, then
+// the end of the connection, not before `seen`.
 void SimNetwork::BreakConnection(const ConnectionPtr& c, absl::Time seen) {
   if (c->broken) return;
   c->broken = true;
@@ -201,7 +201,7 @@ void SimNetwork::BreakConnection(const ConnectionPtr& c, absl::Time seen) {
 
 void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
                            Frame frame) {
-  if (c->broken) return;  // this end has not noticed yet
+  if (c->broken) return;  // this end has not noticed the loss yet
   const PeerId sender = c->ends[from].peer;
   Connection::End& to = c->ends[1 - from];
   const size_t bytes = frame.head.size() + frame.body.size();
@@ -264,6 +264,8 @@ Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
 void SimNetwork::Enqueue(const ConnectionPtr& c, int to, Item item) {
   Connection::End& end = c->ends[to];
   if (end.endpoint == nullptr) return;
+  // A connection delivers in order, so an item never arrives before an earlier
+  // one.
   item.arrival = std::max(item.arrival, end.last_arrival);
   end.last_arrival = item.arrival;
   end.incoming.push_back(std::move(item));

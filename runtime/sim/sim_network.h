@@ -1,9 +1,9 @@
-// A network of peers in virtual time: latency, bandwidth and every fault that
-// a run must survive, asked for one by one or drawn from a seed.
+// A network of peers in virtual time: latency, bandwidth and every fault that a
+// run must survive, requested one by one or drawn from a seed.
 //
 // On a living connection no frame is lost, repeated, reordered or damaged
-// unless SimChaos asks.  When a connection breaks, each end sees what survived
-// of the frames in flight (a random prefix each way) and then OnDown.  Knows
+// unless SimChaos asks for it.  When a connection breaks, each end sees the
+// surviving frames (a random prefix in each direction) and then OnDown.  Knows
 // nothing of what the frames say.  One thread; a run depends on the seed only.
 
 #ifndef GOSSAMER_RUNTIME_SIM_SIM_NETWORK_H_
@@ -31,29 +31,30 @@ namespace gossamer {
 // One direction between two peers.
 struct SimLink {
   absl::Duration latency = absl::Milliseconds(1);
-  // A frame takes latency · (1 + jitter · u), u uniform in [0, 1), but never
-  // overtakes.
+  // A frame takes latency · (1 + jitter · u), with u uniform in [0, 1), but
+  // never overtakes another.
   double jitter = 0;
-  double bytes_per_second = 0;  // 0 is no limit
+  double bytes_per_second = 0;  // 0: no limit
 };
 
-// What a correct transport never does: probabilities per frame.
+// Faults that a correct transport never commits, as probabilities per frame.
 struct SimChaos {
   double lose = 0;
   double duplicate = 0;
-  double reorder = 0;  // with the frame sent before it, if still in flight
+  // Swaps it with the frame before it, if that is still in flight.
+  double reorder = 0;
   double corrupt = 0;  // one bit
 };
 
 struct SimOptions {
   uint64_t seed = 1;
   SimLink link = {};
-  // From a lost connection to the next attempt.
+  // The time from a lost connection to the next attempt.
   absl::Duration redial_delay = absl::Milliseconds(20);
-  // Until an end notices that a partition has cut a connection.
+  // The time until an end notices that a partition has cut a connection.
   absl::Duration keepalive = absl::Seconds(1);
-  // The probability that a new connection comes as two, as when both ends
-  // dial at once.
+  // The probability that a new connection comes as two, as if both ends dialled
+  // at once.
   double double_dial = 0;
   size_t max_body_bytes = size_t{1} << 30;
 };
@@ -72,11 +73,11 @@ class SimNetwork {
   SimNetwork(const SimNetwork&) = delete;
   SimNetwork& operator=(const SimNetwork&) = delete;
 
-  // The transport of `peer`, on `loop`, which outlives it.  Destroying it is
-  // a crash of the peer: connections break and nothing of it is heard again
-  // until another is created.  At most one per peer at a time.  A connection
-  // opens when both ends have called Connect(); the smaller id dials, and finds
-  // nobody if the other end is at another `address` ("": at any).
+  // Returns the transport of `peer` on `loop`, which outlives it.  Destroying
+  // it is a crash of the peer: connections break, and nothing of it is heard
+  // until another is created.  A peer has at most one at a time.  A connection
+  // opens when both ends have called Connect().  The smaller id dials, and
+  // finds no peer if the other end is at another `address` ("": at any).
   std::unique_ptr<Transport> CreateEndpoint(PeerId peer, VirtualPeerLoop* loop,
                                             std::string address = "");
 
@@ -86,36 +87,37 @@ class SimNetwork {
   // Breaks every connection of the pair; none opens for `closed_for`.
   void Break(PeerId a, PeerId b,
              absl::Duration closed_for = absl::ZeroDuration());
-  // Holds what is under way from one peer to the other until `until`.
+  // Holds the items under way from one peer to the other until `until`.
   void Stall(PeerId from, PeerId to, absl::Time until);
-  // The peer stops as a stopped process does: its loop does not run.
+  // Stops the peer like a stopped process: its loop does not run.
   void Freeze(PeerId peer, absl::Time until);
-  // Cuts `side` off from all others; replaces an earlier partition.  `one_way`:
-  // what `side` sends gets lost; it hears the others until its silence ends the
-  // connections (SimOptions::keepalive), and new ones would need both ways.
+  // Cuts `side` off from all others; replaces an earlier partition.  With
+  // `one_way` only the frames of `side` are lost.  It hears the others until
+  // its silence ends the connections (SimOptions::keepalive); new ones need
+  // both directions.
   void Partition(std::set<PeerId> side, bool one_way = false);
   void Heal();
 
-  // What one peer has sent the other, lost or not.
+  // Totals that one peer has sent the other, lost or not.
   struct Sent {
     uint64_t frames = 0;
     uint64_t bytes = 0;
   };
   Sent SentBetween(PeerId from, PeerId to) const;
-  // Frames that SimChaos has met.
+  // Frames that SimChaos has changed.
   struct ChaosSeen {
     uint64_t lost = 0, duplicated = 0, reordered = 0;
   };
   const ChaosSeen& chaos_seen() const { return chaos_seen_; }
 
-  // The pairs whose both ends have called Connect(), and the peers.
+  // The pairs whose two ends have called Connect(), and the peers.
   using PairSet = std::set<std::pair<PeerId, PeerId>>;
   PairSet Pairs() const;
   std::set<PeerId> Peers() const;
 
  private:
   friend class sim_internal::Endpoint;
-  using PairKey = std::pair<PeerId, PeerId>;  // the smaller first
+  using PairKey = std::pair<PeerId, PeerId>;  // the smaller id first
   using ConnectionPtr = std::shared_ptr<sim_internal::Connection>;
 
   struct Direction {

@@ -8,15 +8,17 @@
 namespace gossamer::simulation {
 namespace {
 
-// As MakeGrpcTopologyCalls: one call that hangs must not cost a lease.
+// The deadline of MakeGrpcTopologyCalls: one call that hangs must not cost a
+// lease.
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
 constexpr absl::Duration kTick = absl::Milliseconds(200);
-// How many lives have a clock that is behind all others'.
+// The share of the service's starts whose clock is behind all others'.
 constexpr double kWrongClocks = 0.25;
 
-// Not one from before a member came or was given up: its edges are gone.  Nor,
-// where nobody is taken in under way, one from before the view: who has not
-// heard of that one yet would be refused, and the others wait for it.
+// Returns whether a backup knows enough of the present.  A backup from before a
+// member joined or was removed does not: the edges of that time are gone.  If
+// no peer may join under way, a backup from before the view does not either: a
+// peer without that view would be refused, and the others wait for it.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
   if (backup.counts.removals != now.counts.removals ||
       (!elastic && backup.view.epoch != now.view.epoch) ||
@@ -34,7 +36,8 @@ bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
 
 }  // namespace
 
-// One call at a time, as the client makes them; a new one drops the one before.
+// Makes one call at a time, as the client does; a new call drops the one
+// before.
 class SimService::Calls final : public TopologyCalls {
  public:
   Calls(SimService* service, VirtualPeerLoop* loop, CrashPoint* crash)
@@ -115,7 +118,8 @@ bool SimService::Lost() {
   return true;
 }
 
-// One from before the first view knows nobody who trains, and is told.
+// Starts the service.  A record from before the first view knows no training
+// peer; the peers tell it that they train.
 absl::Status SimService::Start(bool old) {
   if (old && backup_ && disk_ &&
       (backup_->view.epoch == 0
@@ -148,8 +152,9 @@ absl::Status SimService::Start(bool old) {
   return absl::OkStatus();
 }
 
-// Where nobody is taken in under way, not while somebody has not heard of the
-// view: it would be refused, and the others wait for it.
+// Returns whether the record may be lost.  If no peer may join under way, it
+// may not while a peer has not heard of the view: the peer would be refused,
+// and the others wait for it.
 bool SimService::MayForget() const {
   if (options_.fleet.elastic || !disk_ || disk_->view.epoch == 0) return true;
   return std::ranges::all_of(disk_->members, [this](const MemberRecord& m) {
@@ -175,7 +180,8 @@ void SimService::TellMembers() const {
   }
 }
 
-// What could not be saved was heard all the same.
+// The observer hears also of a call that could not be saved: the service has
+// seen it.
 void SimService::Told(const wire::RegisterRequest& request,
                       const absl::Status& status) {
   if (options_.observer && (status.ok() || absl::IsUnavailable(status))) {

@@ -25,17 +25,17 @@
 
 namespace gossamer::simulation {
 
-// Judges what the service makes of the calls that reach it.
+// Checks the service's decisions against the calls that reach it.
 class ServiceObserver {
  public:
   virtual ~ServiceObserver() = default;
-  // The service begins another life with this record.
+  // The service starts again with this record.
   virtual void Started(const FleetRecord& record, absl::Time now) = 0;
-  // A call that the service has taken in.
+  // The service has accepted a call.
   virtual void Registered(const wire::RegisterRequest& request,
                           absl::Time now) = 0;
   virtual void Heard(const wire::HeartbeatRequest& request, absl::Time now) = 0;
-  // Returns what is wrong with the change to `record`, "" if nothing is.
+  // Returns the error in the change to `record`; "" if there is none.
   virtual std::string Changed(const FleetRecord& record, absl::Time now) = 0;
 };
 
@@ -52,34 +52,36 @@ class SimService {
  public:
   using Log = std::function<void(const std::string&)>;
 
-  // `loop` outlives it.  Down until Start().  `violation` gets what the
-  // observer finds wrong.
+  // `loop` outlives it.  The service is down until Start().  `violation` gets
+  // the errors that the observer finds.
   SimService(VirtualLoop* loop, SimServiceOptions options, Log log,
              Log violation = nullptr);
 
-  // From the record on its disk; `old`: from the one that a backup holds, if
-  // there is one that knows every life of a peer that lives.
+  // Starts from the record on its disk.  `old`: from the backup's record, if it
+  // knows enough to go on from.
   absl::Status Start(bool old);
   void Crash() { plane_.reset(); }
-  // Of one that is down: nothing is left of its record.
+  // Called while the service is down: its record is lost.
   void LoseDisk();
   bool up() const { return plane_ != nullptr; }
   const Fleet* fleet() const { return plane_ ? &plane_->fleet() : nullptr; }
-  // What it knows of each member, a line each.
+  // Logs one line on each member.
   void TellMembers() const;
-  // Keeps a copy of the record as it is.
+  // Keeps a copy of the record as it is now.
   void BackUp() { backup_ = disk_; }
   void RequestStop();
 
   void SetLoss(double loss) { loss_ = loss; }
-  // Whose calls do not arrive, and who gets no answers, from now on.
+  // Sets the peers whose calls are lost, and those that get no answers, from
+  // now on.
   void Cut(std::set<PeerId> calls, std::set<PeerId> answers) {
     deaf_to_ = std::move(calls);
     mute_to_ = std::move(answers);
   }
   void SetDiskError(double rate) { disk_error_ = rate; }
 
-  // The calls of one life of a peer, to be used on `loop`.  All outlive it.
+  // Returns the calls of one incarnation of a peer, to be used on `loop`.  All
+  // outlive it.
   std::unique_ptr<TopologyCalls> Connect(VirtualPeerLoop* loop,
                                          CrashPoint* crash);
 
@@ -102,11 +104,11 @@ class SimService {
   std::set<PeerId> deaf_to_, mute_to_;
   std::optional<FleetRecord> disk_;
   std::optional<FleetRecord> backup_;
-  std::set<std::pair<uint64_t, uint64_t>> views_known_;  // by life, epochs
+  std::set<std::pair<uint64_t, uint64_t>> views_known_;  // boot ids and epochs
   std::unique_ptr<ControlPlane> plane_;
   double loss_ = 0;
   double disk_error_ = 0;
-  absl::Duration clock_error_;  // of this life
+  absl::Duration clock_error_;  // since the last start
   uint64_t starts_ = 0;
   uint64_t calls_ = 0;
   uint64_t saves_ = 0;

@@ -19,12 +19,14 @@ EventLoop::TimerId VirtualLoop::RunAt(absl::Time when, Callback fn) {
 }
 
 bool VirtualLoop::Cancel(TimerId id) {
-  // The callback is destroyed last: what it owns may call back into this.
+  // The callback is destroyed last: an object that it owns may call this loop.
   return callbacks_.Take(static_cast<uint64_t>(id)).has_value();
 }
 
 const std::pair<absl::Time, uint64_t>* VirtualLoop::Front() {
   constexpr size_t kFew = 64;
+  // Cancelled entries stay in the heap until they are most of it, so that a
+  // cancel costs no search.
   if (queue_.size() > 2 * callbacks_.size() + kFew) {
     std::erase_if(queue_, [this](const auto& due) {
       return callbacks_.Find(due.second) == nullptr;
@@ -95,7 +97,7 @@ absl::Time VirtualPeerLoop::ToOwn(absl::Time shared) const {
 
 absl::Time VirtualPeerLoop::ToShared(absl::Time own) const {
   if (rate_ == 1 || own == absl::InfiniteFuture()) return own - offset_;
-  // A nanosecond late rather than early: a timer finds its time reached.
+  // A nanosecond late rather than early: a timer must find its time reached.
   return clock_set_ + (own - offset_ - clock_set_) / rate_ +
          absl::Nanoseconds(1);
 }
@@ -120,8 +122,8 @@ void VirtualPeerLoop::Freeze(absl::Time until) {
 }
 
 void VirtualPeerLoop::Fire(uint64_t id) {
-  // What became due in a freeze runs before anything that is due later, also
-  // when freezes overlap.
+  // Callbacks that became due in a freeze run before any that is due later,
+  // also when freezes overlap.
   if (frozen_until_ > shared_->Now() || !overdue_.empty()) {
     overdue_.insert({pending_.Find(id)->when, id});
     ScheduleThaw();

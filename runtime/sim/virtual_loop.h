@@ -1,9 +1,9 @@
-// Virtual time: many peers in one thread, the same order in every run.
+// Virtual time: many peers in one thread, in the same order in every run.
 //
-// A VirtualLoop is the queue of a whole test; a VirtualPeerLoop is what one
-// peer sees of it, so that a peer can be frozen, or destroyed together with
-// all that it still had to do.  Knows nothing of networks: faults on links are
-// the simulated transport's (transport/sim).  One thread only.
+// A VirtualLoop is the queue of a whole test.  A VirtualPeerLoop is one peer's
+// part of it, so that a peer can be frozen, or destroyed with all callbacks
+// that it has left.  Knows nothing of networks: SimNetwork makes faults on
+// links.  One thread only.
 
 #ifndef GOSSAMER_RUNTIME_SIM_VIRTUAL_LOOP_H_
 #define GOSSAMER_RUNTIME_SIM_VIRTUAL_LOOP_H_
@@ -23,8 +23,8 @@
 
 namespace gossamer {
 
-// Runs callbacks in the order of (time, sequence of registration).  Time
-// passes only between callbacks.
+// Runs callbacks in the order of (time, sequence of registration).  Time passes
+// only between callbacks.
 class VirtualLoop final : public EventLoop {
  public:
   explicit VirtualLoop(absl::Time start = absl::FromUnixSeconds(1'000'000'000))
@@ -35,35 +35,35 @@ class VirtualLoop final : public EventLoop {
   TimerId RunAt(absl::Time when, Callback fn) override;
   bool Cancel(TimerId id) override;
 
-  // Runs the next callback, at its time.  False if there is none.
+  // Runs the next callback, at its time.  Returns false if there is none.
   bool Step();
-  // Runs until nothing is pending or `max_steps` callbacks have run; true if
-  // nothing is.  Periodic timers never end by themselves: bound those runs by
-  // time instead.
+  // Runs until nothing is pending or `max_steps` callbacks have run; returns
+  // true if nothing is pending.  Periodic timers never end by themselves: bound
+  // those runs by time instead.
   bool Run(size_t max_steps = 100'000'000);
-  // Runs everything up to and at `time`, then lets the clock show `time`.
+  // Runs all callbacks up to and at `time`, then lets the clock show `time`.
   void RunUntil(absl::Time time);
   void RunFor(absl::Duration duration) { RunUntil(now_ + duration); }
-  // Runs until `condition` holds, checked after each callback.  False if it
-  // does not within `limit`.
+  // Runs until `condition` holds, checked after each callback.  Returns false
+  // if it does not within `limit`.
   bool RunUntil(absl::FunctionRef<bool()> condition, absl::Duration limit);
   size_t pending() const { return callbacks_.size(); }
 
  private:
   TimerId Add(absl::Time when, Callback fn);
 
-  // Drops what was cancelled from the queue's front, and all of it once it is
-  // most of the queue.  Null if nothing is pending.
+  // Drops cancelled entries from the queue's front, and all of them once they
+  // are most of the queue.  Returns null if nothing is pending.
   const std::pair<absl::Time, uint64_t>* Front();
 
   absl::Time now_;
   SlotMap<Callback> callbacks_;
-  // A heap, the first to run in front; of what was cancelled, too.
+  // A heap with the first to run in front; cancelled entries are in it too.
   std::vector<std::pair<absl::Time, uint64_t>> queue_;
 };
 
-// The loop of one peer.  Destroying it drops what it has not run.  It may be
-// destroyed inside one of its own callbacks.
+// The loop of one peer.  Destroying it drops the callbacks that have not run.
+// It may be destroyed inside one of its own callbacks.
 class VirtualPeerLoop final : public EventLoop {
  public:
   explicit VirtualPeerLoop(VirtualLoop* shared) : shared_(shared) {}
@@ -78,15 +78,15 @@ class VirtualPeerLoop final : public EventLoop {
   }
   bool Cancel(TimerId id) override;
 
-  // As a stopped process: nothing runs before `until` of the shared clock, then
-  // all that became due meanwhile, in order.  The later of two calls' times
-  // counts.
+  // Freezes the peer like a stopped process.  Nothing runs before `until` of
+  // the shared clock; then all callbacks that became due meanwhile run, in
+  // order.  Of two calls the later time counts.
   void Freeze(absl::Time until);
   absl::Time frozen_until() const { return frozen_until_; }
-  // A clock of its own, off by `offset` now and running `rate` times as fast
-  // as the shared one's.  Before anything is scheduled.
+  // Gives the peer a clock of its own, off by `offset` now and running `rate`
+  // times as fast as the shared one.  Called before anything is scheduled.
   void SetClock(absl::Duration offset, double rate);
-  // Callbacks that have run here.
+  // Returns the number of callbacks that have run here.
   uint64_t runs() const { return runs_; }
   VirtualLoop* shared() const { return shared_; }
 
@@ -104,18 +104,18 @@ class VirtualPeerLoop final : public EventLoop {
   void Thaw();
 
   VirtualLoop* const shared_;
-  absl::Time clock_set_;  // of the shared clock
+  absl::Time clock_set_;  // in time of the shared clock
   absl::Duration offset_;
   double rate_ = 1;
   uint64_t runs_ = 0;
   absl::Time frozen_until_ = absl::InfinitePast();
   SlotMap<Entry> pending_;
-  std::set<std::pair<absl::Time, uint64_t>> overdue_;  // fired while frozen
+  std::set<std::pair<absl::Time, uint64_t>> overdue_;  // due while frozen
   TimerId thaw_{};
 };
 
 // A compute engine that takes virtual time: `work` runs inside Run(), `done`
-// runs on the loop `duration(i)` later, i = 0, 1, ... counting the calls.
+// runs on the loop `duration(i)` later; i = 0, 1, ... counts the calls.
 class VirtualCompute final : public ComputeEngine {
  public:
   using DurationOf = absl::AnyInvocable<absl::Duration(uint64_t call)>;
@@ -124,7 +124,8 @@ class VirtualCompute final : public ComputeEngine {
       : loop_(loop), duration_(std::move(duration)) {}
   void Run(EventLoop::Callback work, EventLoop::Callback done) override;
 
-  // Durations uniform in mean · [1 − jitter, 1 + jitter], 0 <= jitter <= 1.
+  // Returns durations uniform in mean · [1 − jitter, 1 + jitter], 0 <= jitter
+  // <= 1.
   static DurationOf Around(RngKey key, absl::Duration mean, double jitter);
 
  private:

@@ -39,14 +39,14 @@ void SetColor(cairo_t* cr, const Color& c) {
   cairo_set_source_rgb(cr, c.r, c.g, c.b);
 }
 
-// Of the series with the `number`th label.
+// Takes the colour and the dashes of `style`.
 void SetStyle(cairo_t* cr, const LineStyle& style) {
   SetColor(cr, {style.color[0], style.color[1], style.color[2]});
   cairo_set_dash(cr, style.dashes.data(), static_cast<int>(style.dashes.size()),
                  0);
 }
 
-// Two corners are a bar.
+// Draws the shape of a point: 0 corners are a circle, 2 are a bar.
 void DrawPoint(cairo_t* cr, int corners, double x, double y) {
   constexpr double kRadius = 3.2, kOfPolygon = 4;
   if (corners == 0) {
@@ -64,7 +64,7 @@ void DrawPoint(cairo_t* cr, int corners, double x, double y) {
   cairo_fill(cr);
 }
 
-// In the font that Text draws with; chooses it.
+// Returns the width in the font that Text draws with, and chooses that font.
 double TextWidth(cairo_t* cr, const std::string& text, double size,
                  bool bold = false) {
   cairo_select_font_face(
@@ -83,15 +83,15 @@ void Text(cairo_t* cr, const std::string& text, double x, double y, double size,
   cairo_show_text(cr, text.c_str());
 }
 
-// Of what is beyond them neither differences nor ratios are numbers.
+// Beyond these, differences and ratios of values are no longer finite.
 constexpr double kMostDrawn = 1e120, kLeastOnLog = 1e-120;
 
 bool Finite(const std::pair<double, double>& p) {
   return std::abs(p.first) < kMostDrawn && std::abs(p.second) < kMostDrawn;
 }
 
-// An axis is logarithmic if it has anything to show: values that are 0, as the
-// consensus distance of an all-reduce, are then left out.
+// Returns whether a logarithmic axis has anything to show.  Values that are 0,
+// such as the consensus distance of an all-reduce, are then left out.
 bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
   for (const Series& s : panel.series) {
     for (const auto& p : s.points) {
@@ -101,7 +101,8 @@ bool AnyAbove0(const Panel& panel, double std::pair<double, double>::*of) {
   return false;
 }
 
-// Means over equal stretches of x, of the points that can be drawn.
+// Returns the means over equal stretches of x, of the points that can be drawn.
+// More points than pixels would make the picture large and no clearer.
 Points Thin(const Points& points, bool log_x, bool log_y) {
   Points finite;
   for (const auto& p : points) {
@@ -149,7 +150,8 @@ class Axis {
         if (v >= low_ * 0.999 && v <= high_ * 1.001) ticks.push_back(v);
       }
     }
-    // Within a decade round numbers do not crowd at its end.
+    // Within one decade the ticks 1, 2, 5 are too few, and round numbers fit
+    // better.
     return ticks.size() < 3 && decades < 1 ? LinearTicks(low_, high_, most)
                                            : ticks;
   }
@@ -237,8 +239,8 @@ std::vector<std::string> Labels(const Panel& panel) {
   return labels;
 }
 
-// The lines of a panel: to the right of its title where all fit, else
-// in lines of their own below it.
+// The legend of a panel: to the right of its title if all labels fit there,
+// else in lines of its own below the title.
 class Legend {
  public:
   Legend(cairo_t* cr, const Panel& panel, std::vector<std::string> labels)
@@ -262,7 +264,7 @@ class Legend {
     }
   }
 
-  // Of the lines below the title.
+  // The height of the lines below the title, in pixels.
   double height() const { return static_cast<double>(lines_) * kLegendLine; }
   const std::vector<std::string>& labels() const { return labels_; }
 
@@ -316,7 +318,8 @@ void DrawPanel(cairo_t* cr, const Panel& panel) {
   for (const Series& s : panel.series) {
     series.push_back(Thin(s.points, log_x, log_y));
     for (const auto& p : series.back()) x_low = std::min(x_low, p.first);
-    // Thinning ends before the last point.
+    // Thinning averages the last points, so the axis must reach the true last
+    // one.
     if (!s.points.empty()) x_high = std::max(x_high, s.points.back().first);
   }
   if (!log_x) x_low = std::min(x_low, 0.0);
@@ -352,7 +355,8 @@ std::vector<double> LinearTicks(double low, double high, int most) {
     if (m * power >= raw) step = m * power;
   }
   std::vector<double> ticks;
-  // A `step` that is too small to tell two numbers apart has no next one.
+  // If `step` is below the precision of the numbers, adding it changes nothing,
+  // and the loop ends.
   const double first = std::ceil(low / step - 1e-9);
   for (int i = 0; i <= most; ++i) {
     const double tick = (first + i) * step;

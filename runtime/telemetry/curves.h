@@ -1,7 +1,6 @@
-// Curves as a picture.
+// Draws curves as a picture: series in panels with axes, ticks and a legend.
 //
-// Draws series in panels with axes, ticks and a legend; knows nothing of what
-// they measure.
+// Knows nothing of what the curves measure.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_CURVES_H_
@@ -15,28 +14,31 @@
 namespace gossamer {
 
 struct Series {
-  std::string label;                              // in the legend
+  std::string label;                              // shown in the legend
   std::vector<std::pair<double, double>> points;  // x ascending
 };
 
 struct Panel {
   std::string title;
   std::string x_label = "round";
-  bool log_y = false;    // values not above 0 are left out, unless all are
+  // Values that are not above 0 are left out, unless all are.
+  bool log_y = false;
   bool log_x = false;    // the same; the axis begins at the first point
   bool markers = false;  // a dot on every point
   double x_end = 0;      // the axis goes at least this far
   std::vector<Series> series = {};
 };
 
-// A PNG of 800 by 500 pixels per panel, two panels to a row.  Long series are
-// averaged down to what the width shows; non-finite points are left out.  A
-// label has one style (line_style.h, by its place among the panel's labels).
-// kInvalidArgument: no panel.  kInternal: what the system said.
+// Writes a PNG of 800 by 500 pixels per panel, two panels to a row.  Long
+// series are averaged down to the width; non-finite points are left out.  A
+// label has one style, by its place among the panel's labels (line_style.h).
+// Returns kInvalidArgument without a panel, kInternal if the file cannot be
+// written.
 absl::Status DrawCurves(const std::vector<Panel>& panels,
                         const std::string& title, const std::string& path);
 
-// Ticks for an axis from `low` to `high`: round numbers, at most `most`.
+// Returns ticks for an axis from `low` to `high`: round numbers, at most
+// `most`.
 std::vector<double> LinearTicks(double low, double high, int most);
 
 }  // namespace gossamer

@@ -10,6 +10,7 @@ double Interval(const std::vector<RoundMetrics>& rounds, size_t i) {
   return absl::ToDoubleSeconds(rounds[i].finished - rounds[i - 1].finished);
 }
 
+// The counter of bytes begins again at 0 in a new process.
 bool NewLife(const std::vector<RoundMetrics>& rounds, size_t i) {
   return rounds[i].bytes_sent < rounds[i - 1].bytes_sent;
 }
@@ -40,6 +41,7 @@ std::vector<Elapsed> ElapsedOf(const std::vector<RoundMetrics>& rounds) {
     }
     const bool anew = NewLife(rounds, i);
     const double seconds = Interval(rounds, i);
+    // A clock that was set back gives an interval of 0 or less.
     const bool pause = anew || seconds <= 0 || seconds > longest;
     all.push_back({all[i - 1].seconds + (pause ? median : seconds),
                    all[i - 1].bytes_sent +

@@ -1,7 +1,7 @@
-// How long a run had trained, and how much it had sent, at each of its rounds,
-// over all lives of a process that was stopped and went on.
+// The time that a run had trained and the bytes that it had sent at each of its
+// rounds, over all incarnations of a process that was stopped and went on.
 //
-// Made from what one peer logged; knows nothing of why it stopped.
+// Made from the log of one peer; knows nothing of why it stopped.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_ELAPSED_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_ELAPSED_H_
@@ -18,9 +18,10 @@ struct Elapsed {
   uint64_t bytes_sent = 0;
 };
 
-// One for each round, in order.  A pause is an interval over which a counter
-// begins again at 0, as in a new process, or over a minute and over a hundred
-// times the median; it counts as the median, for one round was trained in it.
+// Returns one entry for each round, in order.  A pause is an interval in which
+// a counter begins again at 0, as in a new process, or one over a minute and
+// over a hundred times the median.  It counts as the median, because one round
+// was trained in it.
 std::vector<Elapsed> ElapsedOf(const std::vector<RoundMetrics>& rounds);
 
 }  // namespace gossamer

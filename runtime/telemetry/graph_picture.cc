@@ -29,7 +29,7 @@ constexpr Color kPaper = {1, 1, 1};
 
 void Use(cairo_t* cr, Color c) { cairo_set_source_rgb(cr, c.r, c.g, c.b); }
 
-// From paper over teal to ink; t in [0, 1].
+// Returns a colour from paper over teal to ink; t in [0, 1].
 Color Heat(double t) {
   constexpr Color kMiddle = {0.20, 0.60, 0.66};
   const Color from = t < 0.5 ? Color{0.97, 0.97, 0.95} : kMiddle;
@@ -45,7 +45,7 @@ double TextWidth(cairo_t* cr, const std::string& text) {
   return extents.x_advance;
 }
 
-// Centred at (x, y) in both directions.
+// Draws the text centred at (x, y) in both directions.
 void TextAt(cairo_t* cr, double x, double y, const std::string& text) {
   cairo_font_extents_t font;
   cairo_font_extents(cr, &font);

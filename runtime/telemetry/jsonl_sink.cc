@@ -22,7 +22,8 @@ absl::Status Failed(const std::string& path, const char* what, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
 }
 
-// Just past the last end of line, or 0; -1 and errno.
+// Returns the offset after the last end of line, or 0; -1 and errno on an
+// error.
 int64_t EndOfLastLine(int fd, int64_t size) {
   char block[4096];
   while (size > 0) {
@@ -65,6 +66,7 @@ void LineFile::Add(std::string_view line) {
 }
 
 absl::Status LineFile::BeginAnew() {
+  // The rename comes first, so that a crash between the two loses no line.
   const std::string before = path_ + ".1";
   if (::rename(path_.c_str(), before.c_str()) != 0) {
     return Failed(path_, "rename", errno);
@@ -73,6 +75,8 @@ absl::Status LineFile::BeginAnew() {
       ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) {
     const absl::Status status = Failed(path_, "open", errno);
+    // The open descriptor still writes to the old file, which gets its name
+    // back.
     ::rename(before.c_str(), path_.c_str());
     return status;
   }
@@ -85,7 +89,7 @@ absl::Status LineFile::Flush() {
   if (buffer_.empty()) return absl::OkStatus();
   if (limit_ != 0 && size_ > 0 &&
       static_cast<uint64_t>(size_) + buffer_.size() > limit_ / 2) {
-    // Without room for a new file the old one goes on.
+    // Without room for a new file the old one is written on.
     BeginAnew().IgnoreError();
   }
   const std::string lines = std::exchange(buffer_, {});
@@ -95,6 +99,7 @@ absl::Status LineFile::Flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const int error = n < 0 ? errno : EIO;
+      // A half-written line would make the file unreadable, so it is cut off.
       if (::ftruncate(fd_, size_) != 0) return Failed(path_, "cut", errno);
       return Failed(path_, "write", error);
     }
@@ -123,6 +128,7 @@ void JsonlSink::OnRound(const RoundMetrics& metrics) {
   }
 }
 
+// An event may be the last thing that a process logs, so it is written at once.
 void JsonlSink::OnEvent(const Event& event) {
   events_->Add(ToJsonLine(event));
   Flush();

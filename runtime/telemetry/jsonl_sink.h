@@ -1,11 +1,11 @@
-// metrics.jsonl and events.jsonl of one peer: appended to, a line each.
+// Writes metrics.jsonl and events.jsonl of one peer: appended to, a line each.
 //
-// Training never ends for the sake of its log: a full disk is reported once,
-// the lines that did not fit are dropped, and writing goes on when there is
-// room again.  A line that a crash cut is removed at the next start.  With a
-// limit the oldest lines go: a file that is half as long becomes FILE.1, in the
-// place of the one before, and begins anew.  Knows nothing of what the numbers
-// mean.
+// Training never ends because of its log.  A full disk is reported once, the
+// lines that do not fit are dropped, and writing goes on when there is room
+// again.  A line that a crash cut is removed at the next start.  With a limit
+// the oldest lines go: a file that has reached half of it becomes FILE.1, in
+// the place of the one before, and a new file begins.  Knows nothing of what
+// the numbers mean.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
 #define GOSSAMER_RUNTIME_TELEMETRY_JSONL_SINK_H_
@@ -24,13 +24,13 @@
 
 namespace gossamer {
 
-// Bytes of a file with the one before it; 0: all lines are kept.
+// The bytes of a file together with the one before it; 0: all lines are kept.
 using LogLimit = uint64_t;
 
 // A file of lines, buffered.
 class LineFile {
  public:
-  // Opens or makes `path` and removes a last line without an end.
+  // Opens or creates `path` and removes a last line that has no end.
   static absl::StatusOr<std::unique_ptr<LineFile>> Open(const std::string& path,
                                                         LogLimit limit = 0);
   ~LineFile();  // Flushes what it can.
@@ -38,8 +38,8 @@ class LineFile {
   LineFile& operator=(const LineFile&) = delete;
 
   void Add(std::string_view line);
-  // Writes what was added.  On an error the file ends as after the last good
-  // flush and what was added since is dropped.
+  // Writes the added lines.  On an error the file ends after the last good
+  // flush, and the lines since then are dropped.
   absl::Status Flush();
   size_t buffered() const { return buffer_.size(); }
 
@@ -51,22 +51,24 @@ class LineFile {
   const std::string path_;
   const LogLimit limit_;
   int fd_;
-  int64_t size_;  // of whole lines
+  int64_t size_;  // of whole lines, in bytes
   std::string buffer_;
 };
 
+// The sink of a peer's folder.
 class JsonlSink : public MetricsSink {
  public:
   // Called when writing begins to fail, and not again until it has worked.
   using Report = std::function<void(const absl::Status&)>;
 
-  // In `folder`, which exists.  `limit` of each of the two.
+  // Opens both files in `folder`, which exists.  `limit` holds for each of
+  // them.
   static absl::StatusOr<std::unique_ptr<JsonlSink>> Open(
       const std::string& folder, Report report, LogLimit limit = 0);
 
-  // On disk within a second of rounds, or 64 KiB.
+  // The line is on disk within a second, or once 64 KiB have gathered.
   void OnRound(const RoundMetrics& metrics) override;
-  // On disk at once.
+  // The line is on disk at once.
   void OnEvent(const Event& event) override;
   void Flush();
 

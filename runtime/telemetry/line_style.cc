@@ -5,13 +5,13 @@
 namespace gossamer {
 namespace {
 
-// Okabe and Ito's palette, which the colour-blind can tell apart, without its
-// yellow, which white swallows.
+// The palette of Okabe and Ito, which colour-blind readers can tell apart,
+// without its yellow, which is hardly visible on white.
 constexpr std::array<double, 3> kPalette[] = {
     {0.00, 0.45, 0.70}, {0.84, 0.37, 0.00}, {0.00, 0.62, 0.45},
     {0.80, 0.47, 0.65}, {0.90, 0.62, 0.00}, {0.34, 0.71, 0.91},
     {0.35, 0.35, 0.35}};
-// Of each turn of the colours.
+// The style of one turn through the colours.
 struct Turn {
   std::vector<double> dashes;
   int corners;

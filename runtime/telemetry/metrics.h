@@ -1,4 +1,5 @@
-// The numbers of one round of one peer, and the sinks that take them.
+// The numbers of one round of one peer, its events, and the interface that
+// takes them.
 //
 // Knows nothing of files or terminals: sinks do.
 
@@ -14,11 +15,11 @@
 
 namespace gossamer {
 
-// Of the corrections of a peer with mixing.clip_radius.
+// The clipping of a peer's corrections (mixing.clip_radius).
 struct ClipMetrics {
   uint64_t clipped = 0;  // shortened, since start
-  // The longest difference between a neighbour and this peer among those of
-  // the round, shortened or not: root mean square over parameters.
+  // The longest difference between this peer and a neighbour in the round,
+  // shortened or not: root mean square over parameters.
   double longest = 0;
 };
 
@@ -31,12 +32,12 @@ struct RoundMetrics {
   double seconds_computing = 0;  // this round, in gradient and optimizer
   double seconds_waiting = 0;    // this round, for the network
   // The longest exchange that ended in this round, from its emission to the
-  // other end's part; with overlap most of it is hidden behind steps.
+  // arrival of the other end's part.  With overlap, steps hide most of it.
   double seconds_exchanging = 0;
   uint64_t bytes_sent = 0;  // since start
   uint64_t bytes_received = 0;
-  // Exchanges, since start: completed with two payloads, skipped by this end,
-  // completed after their deadline.
+  // Exchanges since the start: completed with two payloads, skipped by this
+  // end, completed after their deadline.
   uint64_t corrections = 0;
   uint64_t skipped = 0;
   uint64_t late = 0;
@@ -45,17 +46,19 @@ struct RoundMetrics {
   std::string score_name;       // "proxy-fid"; empty without a score
 };
 
-// A thing worth a line in events.jsonl: a lost edge, a refused peer.
+// An occurrence that deserves a line in events.jsonl: a lost edge, a refused
+// peer.
 struct Event {
   absl::Time time;
   uint64_t round = 0;
   EventKind kind;
   std::string detail;  // one line for people
-  // For how often it happened this line stands (throttle.h).
+  // The number of occurrences that this line stands for (sparing.h).
   uint64_t times = 1;
 };
 
-// Called on the peer's loop; does not block for long.
+// A receiver of rounds and events.  Called on the peer's loop; must not block
+// for long.
 class MetricsSink {
  public:
   virtual ~MetricsSink() = default;

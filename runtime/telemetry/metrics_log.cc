@@ -21,11 +21,12 @@ std::string Timestamp(absl::Time time) {
 }
 
 std::string Dump(const Json& json) {
-  // Text from outside may not be UTF-8; a log line is not worth a throw.
+  // Text of other peers may not be UTF-8, and a log line is not worth an
+  // exception.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Null where a line says null or nothing.
+// Returns NaN where a line has null or no such key.
 double Number(const Json& json, const char* key) {
   const auto it = json.find(key);
   return it != json.end() && it->is_number()
@@ -38,7 +39,8 @@ uint64_t Count(const Json& json, const char* key) {
   return it != json.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
-// Stops at an error, which then names the line.
+// Calls `take` for every line and stops at its first error, which then names
+// the line.
 absl::Status ForEachLineOf(
     const std::string& path,
     absl::FunctionRef<absl::Status(const std::string&)> take) {
@@ -48,14 +50,14 @@ absl::Status ForEachLineOf(
   for (int number = 1; std::getline(file, line); ++number) {
     const absl::Status taken = take(line);
     if (taken.ok()) continue;
-    if (file.eof()) break;  // no end of line: still being written
+    if (file.eof()) break;  // the last line is still being written
     return absl::DataLossError(
         absl::StrCat(path, ":", number, ": ", taken.message()));
   }
   return absl::OkStatus();
 }
 
-// Of what was before in ".1", too, if the log has been turned over.
+// Calls `take` for the lines of PATH.1 first, if the log has been turned over.
 absl::Status ForEachLine(
     const std::string& path,
     absl::FunctionRef<absl::Status(const std::string&)> take) {
@@ -64,7 +66,8 @@ absl::Status ForEachLine(
   return ForEachLineOf(path, take);
 }
 
-// A part of it may be of another peer, as long as it likes.
+// Returns the detail cut to a length that a log can hold: another peer may have
+// written a part of it.
 std::string Short(const std::string& detail) {
   constexpr size_t kMost = 1000;
   return detail.size() <= kMost ? detail : PlainText(detail, kMost);
@@ -148,6 +151,8 @@ absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path) {
   std::vector<RoundMetrics> all;
   GOSSAMER_RETURN_IF_ERROR(ForEachLine(path, [&](const std::string& line) {
     GOSSAMER_ASSIGN_OR_RETURN(RoundMetrics m, ParseMetricsLine(line));
+    // A run that went back to a checkpoint logs a round again; the later line
+    // counts.
     while (!all.empty() && all.back().round >= m.round) all.pop_back();
     all.push_back(std::move(m));
     return absl::OkStatus();

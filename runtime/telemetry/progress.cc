@@ -13,7 +13,7 @@
 namespace gossamer {
 namespace {
 
-// Peers listed one by one; more are summed up in a line.
+// The most peers that are listed one by one; the others are counted in a line.
 constexpr size_t kMostPeers = 16;
 constexpr absl::Duration kSilent = absl::Seconds(10);
 
@@ -146,7 +146,7 @@ std::vector<std::string> FormatPeers(const FleetProgress& p, int width) {
     absl::StrAppendFormat(&lines.back(), "   consensus distance %.3e",
                           *p.consensus_distance);
   }
-  // A line that wraps would break redrawing in place.
+  // A line that wraps would break the redrawing in place.
   for (std::string& line : lines) {
     if (line.size() > static_cast<size_t>(width)) line.resize(width);
   }
@@ -188,7 +188,8 @@ int ProgressDisplay::Width() const {
 }
 
 void ProgressDisplay::Erase() {
-  // Up to the first line drawn, then clear to the end of the screen.
+  // The cursor goes up to the first drawn line, and the screen below is
+  // cleared.
   if (!drawn_.empty()) absl::FPrintF(out_, "\x1b[%dA\x1b[J", drawn_.size());
   drawn_.clear();
 }

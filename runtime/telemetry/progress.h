@@ -1,7 +1,7 @@
-// How a run is going, as text for people: a table that redraws in place on a
+// The progress of a run as text for people: a table that redraws in place on a
 // terminal, a line every few seconds anywhere else.
 //
-// Formatting is pure; the shell at the end writes.  Knows nothing of where the
+// Formatting is pure; ProgressDisplay writes.  Knows nothing of where the
 // numbers come from.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_PROGRESS_H_
@@ -19,8 +19,8 @@
 namespace gossamer {
 
 struct PeerProgress {
-  uint64_t id = 0;
-  uint64_t round = 0;  // finished
+  int rank = 0;
+  uint64_t round = 0;  // the last finished one
   double rounds_per_second = 0;
   double generator_loss = 0;
   double discriminator_loss = 0;
@@ -32,37 +32,39 @@ struct PeerProgress {
 
 struct FleetProgress {
   std::string title;    // "quickstart  dp-oadam  4 peers"
-  uint64_t rounds = 0;  // to do
+  uint64_t rounds = 0;  // the rounds of the whole run
   std::vector<PeerProgress> peers = {};
   std::optional<double> consensus_distance = {};
   std::string note = "";  // "stopping at round 512"; may be empty
 };
 
-// Of the fleet: that of its slowest peer.
+// Returns the round of the fleet, which is that of its slowest peer.
 uint64_t FleetRound(const FleetProgress& progress);
-// Until the slowest peer is done; nothing before there is a rate.
+// Returns the time until the slowest peer is done; nothing before a rate is
+// known.
 std::optional<absl::Duration> TimeLeft(const FleetProgress& progress);
 
-// Lines of at most `width` columns, without line ends.  FormatPeers leaves out
-// what needs to know how many rounds there will be.
+// Return lines of at most `width` columns, without line ends.  FormatPeers
+// leaves out what needs the number of rounds of the run.
 std::vector<std::string> FormatTable(const FleetProgress& progress, int width);
 std::vector<std::string> FormatPeers(const FleetProgress& progress, int width);
 std::string FormatLine(const FleetProgress& progress);
 
-// "49.2 MB" (powers of 1000), "2m09s", "1h05m".
+// Return texts such as "49.2 MB" (powers of 1000), "2m09s" and "1h05m".
 std::string HumanBytes(double bytes);
 std::string HumanDuration(absl::Duration duration);
 
-// Shows one state after another on a stream.
+// Shows one state of the run after another on a stream.
 class ProgressDisplay {
  public:
-  // A table if `out` is a terminal, else lines at least `interval` apart.
+  // Shows a table if `out` is a terminal, else lines at least `interval` apart.
   explicit ProgressDisplay(std::FILE* out,
                            absl::Duration interval = absl::Seconds(5));
   void Show(const FleetProgress& progress, absl::Time now);
-  // The last state, whatever the interval, and the cursor below it.
+  // Shows the last state, whatever the interval, and leaves the cursor below
+  // it.
   void Finish(const FleetProgress& progress);
-  // A message that stays, above the table.
+  // Prints a message above the table, where it stays.
   void Print(std::string_view line);
 
  private:

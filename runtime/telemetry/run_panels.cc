@@ -8,7 +8,7 @@
 namespace gossamer {
 namespace {
 
-// "proxy-fid (lower is better)", by the name of a round's score.
+// Returns "proxy-fid (lower is better)", by the name of a round's score.
 std::string ScoreTitle(const RoundMetrics& metrics) {
   return absl::StrCat(metrics.score_name.empty() ? "score" : metrics.score_name,
                       " (lower is better)");

@@ -19,7 +19,7 @@ struct PeerLog {
   std::vector<RoundMetrics> rounds;
 };
 
-// Those without data are left out.
+// Returns the panels of a run.  Panels without data are left out.
 std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
                              const std::vector<Sample>& consensus);
 

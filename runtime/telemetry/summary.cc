@@ -22,14 +22,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rounds = std::vector<RoundMetrics>;
 
-// From the round at `from` to the last one.
+// Returns the mean rate from the round at `from` to the last one.
 double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
   const double seconds = elapsed.back().seconds - elapsed[from].seconds;
   if (seconds <= 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(elapsed.size() - 1 - from) / seconds;
 }
 
-// The total of a counter that starts again at 0 with every start of a process.
+// Returns the total of a counter that begins again at 0 in every process.
 uint64_t Total(const Rounds& rounds, uint64_t RoundMetrics::*counter) {
   uint64_t total = 0, last = 0;
   for (const RoundMetrics& m : rounds) {
@@ -89,7 +89,8 @@ void Put(Json& json, const std::string& key,
   json[key + "_round"] = sample ? Json(sample->round) : Json();
 }
 
-// Throws if it is none, which get<uint64_t>() would make one of.
+// Returns an unsigned number, or throws.  get<uint64_t>() would convert other
+// numbers silently.
 uint64_t GetCount(const Json& json, const std::string& key) {
   return json.at(key).get_ref<const Json::number_unsigned_t&>();
 }
@@ -105,7 +106,7 @@ double GetNumber(const Json& json, const char* key) {
                                   : std::numeric_limits<double>::quiet_NaN();
 }
 
-// 0 of none.
+// Returns the median, or 0 without values.
 double MedianOf(std::vector<double>& values) {
   if (values.empty()) return 0;
   const auto middle =
@@ -154,6 +155,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
     s.skipped += Total(rounds, &RoundMetrics::skipped);
     s.late += Total(rounds, &RoundMetrics::late);
   }
+  // A peer without rounds leaves the rates infinite, which JSON cannot say.
   for (double* rate : {&s.rounds_per_second, &s.steady_rounds_per_second}) {
     if (!std::isfinite(*rate)) *rate = 0;
   }
@@ -244,13 +246,14 @@ absl::StatusOr<RunSummary> ParseSummary(const std::string& text) {
       s.events[kind] = GetCount(events, kind);
     }
   } catch (const Json::exception& e) {
-    // The library reports by throwing; nothing else does.
+    // The library reports by exceptions, which end here.
     return absl::DataLossError(absl::StrCat("not a summary: ", e.what()));
   }
   return s;
 }
 
 absl::Status WriteTextFile(const std::string& path, const std::string& text) {
+  // The rename makes the change in one step: a reader never sees half a file.
   const std::string aside = path + ".partial";
   std::ofstream file(aside, std::ios::binary | std::ios::trunc);
   file << text;

@@ -19,10 +19,10 @@ namespace {
 
 namespace etcd = ::etcdserverpb;
 
-// Above the record of the largest fleet.
+// The largest answer, above the record of the largest fleet.
 constexpr int kMostReceived = 4 << 20;
 
-// What is shown to etcd and whom to believe; all empty: no encryption.
+// The certificates for etcd; all empty: no encryption.
 struct Pems {
   std::string authority, certificate, key;
   friend bool operator==(const Pems&, const Pems&) = default;
@@ -57,7 +57,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMostReceived);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Else a message may be inflated before it is refused.
+  // Otherwise a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -91,9 +91,10 @@ class EtcdClient::Stubs {
   }
 
  private:
-  // An open connection outlives its certificates; who connects again shows what
-  // the connection was made with, so that one is made anew when they change.
-  // Files that are being replaced are none to change to.
+  // Reads the certificates again.  An open connection outlives its
+  // certificates, but a new one would show the old ones, so the channels are
+  // made anew when the files change.  Files that are being replaced do not fit
+  // together and are not used.
   absl::Status ReadAgain() {
     GOSSAMER_ASSIGN_OR_RETURN(Pems now, ReadPems(folder_));
     {
@@ -160,7 +161,8 @@ absl::StatusOr<absl::Duration> EtcdClient::KeepAlive(int64_t lease) {
   etcd::LeaseKeepAliveRequest request;
   request.set_id(lease);
   etcd::LeaseKeepAliveResponse response;
-  // etcd offers a stream for it; one turn of one serves a lease of seconds.
+  // etcd offers a stream for this; one exchange over a stream is enough for a
+  // lease of seconds.
   GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
     const auto stream = etcd::Lease::Stub(channel).LeaseKeepAlive(context);
     const bool answered = stream->Write(request) && stream->Read(&response);

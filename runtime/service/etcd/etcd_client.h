@@ -1,6 +1,6 @@
 // Blocking calls to etcd, each with a deadline: a key, a transaction, a lease.
 //
-// Knows nothing of what is kept there.
+// Knows nothing of what is stored there.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_
 #define GOSSAMER_RUNTIME_SERVICE_ETCD_ETCD_CLIENT_H_
@@ -17,24 +17,23 @@
 
 namespace gossamer {
 
-// Any thread.  Errors are kUnavailable and name the servers: none of them has
-// done what was asked, or said that it has.
+// Safe to use from any thread.  Errors are kUnavailable and name the servers.
+// After an error a change may or may not have happened.
 class EtcdClient {
  public:
-  // `endpoints`: host:port[,host:port...] of one cluster.  `certificates`: a
-  // folder with ca.pem, cert.pem and key.pem, read now and again before each
-  // call, so that they may be replaced; empty: no encryption.
-  // A call takes at most `limit`.  kInvalidArgument says what is wrong with a
-  // file.
+  // `endpoints` is host:port[,host:port...] of one cluster.  `certificates` is
+  // a folder with ca.pem, cert.pem and key.pem, read now and again before each
+  // call, so that they may be replaced; empty: no encryption.  A call takes at
+  // most `limit`.  kInvalidArgument says what is wrong with a file.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(
       const std::string& endpoints, const std::string& certificates,
       absl::Duration limit = absl::Seconds(1));
   ~EtcdClient();
 
-  // Linearizable.  nullopt: there is no such key.
+  // Linearizable.  Returns nullopt without such a key.
   absl::StatusOr<std::optional<etcdserverpb::KeyValue>> Get(
       const std::string& key);
-  // Atomic.
+  // Commits a transaction atomically.
   absl::StatusOr<etcdserverpb::TxnResponse> Commit(
       const etcdserverpb::TxnRequest& transaction);
 
@@ -42,11 +41,11 @@ class EtcdClient {
     int64_t id = 0;
     absl::Duration length;
   };
-  // Of whole seconds, at least one; etcd may give more.
+  // Grants a lease of whole seconds, at least one; etcd may grant more.
   absl::StatusOr<Lease> Grant(absl::Duration length);
-  // For how long the lease lives on; zero: it has run out.
+  // Renews a lease.  Returns its remaining time; zero: it has run out.
   absl::StatusOr<absl::Duration> KeepAlive(int64_t lease);
-  // Ends it now, with the keys that live as long.
+  // Ends a lease now, with the keys that depend on it.
   absl::Status Revoke(int64_t lease);
 
  private:

@@ -14,14 +14,17 @@ namespace {
 
 namespace etcd = ::etcdserverpb;
 
-// Of a lease: this process believes in it for so much of it, counted from
-// before it asked, and asks so often.  The rest is for clocks that differ.
+// This process trusts a lease for this share of its length, counted from before
+// the request, and renews it this often.  The rest allows for clocks that
+// differ.
 constexpr double kBelieved = 0.8;
 constexpr int kAsksPerLease = 4;
-// Who waits for a save that cannot be is in the way of everybody else.
+// The delay before a failed save is tried again.  A call that waits for an
+// impossible save delays all others.
 constexpr absl::Duration kRetrySave = absl::Milliseconds(500);
 
-// Since the machine started, its sleep included: a lease runs out then, too.
+// Returns the time since the machine started, its sleep included: a lease runs
+// out during a sleep too.
 absl::Duration SinceBoot() {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -50,7 +53,7 @@ void ElseGet(etcd::TxnRequest& transaction, const std::string& key) {
   transaction.add_failure()->mutable_request_range()->set_key(key);
 }
 
-// What the transaction that did not succeed found at its `place`th ElseGet.
+// Returns what an unsuccessful transaction found at its `place`th ElseGet.
 etcd::KeyValue Found(const etcd::TxnResponse& response, int place) {
   if (place >= response.responses_size()) return {};
   const etcd::RangeResponse& range = response.responses(place).response_range();
@@ -100,7 +103,7 @@ absl::Status EtcdStore::Acquire() {
   if (Held().ok()) return absl::OkStatus();
   Lose("it has not been acquired");
   trouble_ = absl::OkStatus();
-  // Asked first, because a transaction that fails is written to etcd's log.
+  // The key is read first, because etcd logs every transaction that fails.
   GOSSAMER_ASSIGN_OR_RETURN(const auto active, client_->Get(active_key_));
   if (active) return TakenBy(active->value());
   const absl::Duration asked = SinceBoot();
@@ -125,7 +128,8 @@ absl::Status EtcdStore::Campaign(const EtcdClient::Lease& lease,
   int64_t created = response.header().revision();
   if (!response.succeeded()) {
     const etcd::KeyValue active = Found(response, 0);
-    // Of a lease of this very call: it was made twice, and won the first time.
+    // The key has the lease of this very call: the transaction was sent twice,
+    // and won the first time.
     if (active.lease() != lease.id) return TakenBy(active.value());
     created = active.create_revision();
   }
@@ -146,7 +150,7 @@ absl::Status EtcdStore::Held() const {
                    " has not renewed this replica's lease in time"));
 }
 
-// Gives up the lease, if any.
+// Gives up the lease, if there is one.
 void EtcdStore::Lose(const std::string& why) {
   int64_t lease = 0;
   {
@@ -158,7 +162,7 @@ void EtcdStore::Lose(const std::string& why) {
   if (lease != 0) client_->Revoke(lease).IgnoreError();
 }
 
-// On a thread of its own, so that nothing else delays it.
+// Renews the lease on a thread of its own, so that no other work delays it.
 void EtcdStore::KeepAlive() {
   MutexLock lock(&mu_);
   while (!ending_) {
@@ -170,6 +174,7 @@ void EtcdStore::KeepAlive() {
       continue;
     }
     const absl::Duration asked = SinceBoot();
+    // The lock is not held during the call: Held() must never wait for etcd.
     mu_.Unlock();
     const absl::StatusOr<absl::Duration> left =
         client_->KeepAlive(tenure.lease.id);
@@ -206,7 +211,8 @@ absl::Status EtcdStore::Save(const FleetRecord& record) {
   return trouble_;
 }
 
-// `again`: this replica is active, and what is stored is not what it knew.
+// Sets `again` if this replica is active but the stored record is not the one
+// that it knew.
 absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
   int64_t created = 0;
   {
@@ -238,7 +244,7 @@ absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
     Lose(why);
     return absl::AbortedError(why);
   }
-  // A save of this replica's own of which no answer came.
+  // An earlier save of this replica succeeded, but its answer never came.
   fleet_revision_ = Found(response, 1).mod_revision();
   again = true;
   return absl::AbortedError(absl::StrCat("etcd at ", options_.endpoints,

@@ -1,11 +1,12 @@
 // A Store in etcd, which several replicas of the topology service share.
 //
-// Two keys: gossamer/<run>/active says who may save and lives as long as that
-// replica's lease; gossamer/<run>/fleet is the record.  A save is a transaction
-// that compares who is active, by the revision at which that key was created:
-// whoever has lost it, and be it without noticing, can never save again.  It
-// compares the record's revision, too, so that a save whose outcome was not
-// known does not come after a later one.
+// There are two keys.  gossamer/<run>/active names the replica that may save,
+// and lives as long as that replica's lease; gossamer/<run>/fleet is the
+// record.  A save is a transaction that compares the revision at which the
+// active key was created.  So a replica that has lost the key, even without
+// noticing, can never save again.  The transaction also compares the record's
+// revision, so that a save whose outcome was unknown cannot come after a later
+// one.
 //
 // Knows nothing of what the record means.
 
@@ -30,20 +31,21 @@ namespace gossamer {
 
 struct EtcdStoreOptions {
   std::string endpoints;     // host:port[,host:port...]
-  std::string certificates;  // folder, EtcdClient's; empty: none
+  std::string certificates;  // a folder for EtcdClient; empty: none
   std::string run_id;
-  std::string self;  // what the others are told of who is active
-  // After so long without a word from the active replica another may be;
-  // whole seconds, and etcd may take more.
+  // The name that other replicas see while this one is active.
+  std::string self;
+  // The silence of the active replica after which another may take over; whole
+  // seconds, and etcd may take longer.
   absl::Duration lease = absl::Seconds(5);
 };
 
 class EtcdStore final : public Store {
  public:
-  // kUnavailable: nobody answers there; kInvalidArgument: of EtcdClient.
+  // Returns kUnavailable if no server answers; kInvalidArgument as EtcdClient.
   static absl::StatusOr<std::unique_ptr<EtcdStore>> Open(
       EtcdStoreOptions options);
-  // Lets another replica take over at once.
+  // Releases the lease, so that another replica can take over at once.
   ~EtcdStore() override;
 
   absl::Status Acquire() override ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,10 +56,10 @@ class EtcdStore final : public Store {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Times are of a clock that also runs while the machine sleeps.
+  // Times are those of a clock that also runs while the machine sleeps.
   struct Tenure {
     EtcdClient::Lease lease;
-    int64_t created = 0;  // revision of the key; 0: none
+    int64_t created = 0;  // revision of the key; 0: no tenure
     absl::Duration until;
   };
 
@@ -70,7 +72,7 @@ class EtcdStore final : public Store {
   const EtcdStoreOptions options_;
   const std::string active_key_, fleet_key_;
   const std::unique_ptr<EtcdClient> client_;
-  // Of the thread that saves.
+  // Used only by the thread that saves.
   int64_t fleet_revision_ = 0;
   absl::Status trouble_;
   absl::Duration retry_at_;

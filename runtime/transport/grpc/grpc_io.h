@@ -83,7 +83,7 @@ class GrpcIo final : public GrpcStreamOwner, public LoopPoller {
   std::unique_ptr<grpc::CompletionQueue> queue_;  // used if there is no server
   grpc::CompletionQueue* cq_ = nullptr;           // one of the two
   grpc::Alarm alarm_;
-  // the alarm is set, and its event has not come yet
+  // The alarm is set, and its event has not come yet.
   std::atomic<bool> woken_ = false;
 
   std::set<GrpcStreamPtr> streams_;

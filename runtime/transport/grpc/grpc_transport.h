@@ -29,7 +29,7 @@ namespace gossamer {
 struct GrpcOptions {
   PeerId self;
   std::string run_id;  // at most 128 bytes; peers of another run are refused
-  // the versions that this end speaks
+  // The versions that this end speaks.
   VersionRange versions = kTransportVersions;
   // "host:port", with port 0 for any free port.  Empty: this end only dials,
   // and accepts nobody.

@@ -181,7 +181,7 @@ void InprocNetwork::Forward(PeerId from, PeerId peer, ConnectionId id,
                             Channel channel, Frame frame) {
   MutexLock lock(&mu_);
   const auto it = open_.find(KeyOf(from, peer));
-  // this end has not noticed the loss yet
+  // This end has not noticed the loss yet.
   if (it == open_.end() || it->second != id) return;
   endpoints_.at(peer)->Arrive(from, id, channel, std::move(frame));
 }
