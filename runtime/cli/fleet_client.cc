@@ -46,9 +46,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(most_answered);
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Otherwise a message may be inflated before it is refused.
+  // Else a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // A proxy for the web must not carry a fleet's control plane.
+  // A proxy for the web has no part in a fleet's control plane.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(
@@ -100,9 +100,8 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
   FleetProgress progress{.title = title, .rounds = rounds};
   for (const wire::PeerStatus& peer : status.peers()) {
     PeerProgress& p = progress.peers.emplace_back();
-    // Members are sorted by id.
-    p.rank = static_cast<int>(progress.peers.size()) - 1;
-    // Heartbeats report the next round; people ask for the last one.
+    p.id = peer.peer_id();
+    // Heartbeats tell the next round, people ask for the last.
     p.round = std::min(peer.round() > 0 ? peer.round() - 1 : 0, rounds);
     p.rounds_per_second = peer.rounds_per_second();
     p.generator_loss = peer.generator_loss();

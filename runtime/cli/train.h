@@ -22,22 +22,21 @@ struct TrainOptions : TrainingOptions {
   bool resume = false;
   bool overwrite = false;
   std::string replay;
-  bool record = false;
-  // Changes the configuration after it is loaded; may be empty.
+  // Changes the configuration once it is loaded; may be empty.
   std::function<absl::Status(RunConfig&)> adapt = nullptr;
 };
 
-// Loads and checks the configuration, and makes room for the run's folder,
-// which --overwrite empties.
+// Loads and checks the configuration, and makes way for the run's folder, which
+// --overwrite empties.
 absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options);
 
-// Writes and prints the results of a training that ended with `status`.
-// Returns the exit code.
+// Writes and prints what came of a training that ended with `status`.  The exit
+// code.
 int ShowResults(const std::string& command, const absl::Status& status,
                 const RunFolder& folder, const RunConfig& config, bool json);
 
-// Trains, shows progress, and prints the results.  Messages name `command`.
-// Returns the exit code.
+// Trains, shows progress, and prints what came of it.  `command` is for
+// messages.  The exit code.
 int Train(const std::string& command, FleetSpec spec,
           const TrainOptions& options, SignalWaiter& signals);
 

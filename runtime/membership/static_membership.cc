@@ -19,7 +19,6 @@ class StaticFleet::Peer final : public Membership {
  public:
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
   ~Peer() override {
-    // A member that leaves may be the one that the stop was waiting for.
     MutexLock lock(&fleet_->mu_);
     fleet_->seats_[id_].loop = nullptr;
     fleet_->Advance();
@@ -87,9 +86,9 @@ class StaticFleet::Peer final : public Membership {
  private:
   StaticFleet* const fleet_;
   const PeerId id_;
-  // Shared with posted notifications, which must do nothing after this member
-  // is gone.
-  std::shared_ptr<std::function<void()>> on_change_;
+  // Shared with posted notifications, which must not outlive this member.
+  const std::shared_ptr<ChangeObservers> observers_ =
+      std::make_shared<ChangeObservers>();
 };
 
 StaticFleet::StaticFleet(View view, uint64_t stop_slack)
@@ -138,9 +137,6 @@ uint64_t StaticFleet::MaxRound() const {
 }
 
 void StaticFleet::Advance() {
-  // A peer that has already begun the proposed round cannot stop there, so a
-  // later round is proposed.  The stop is committed once all present members
-  // agree on it.
   if (stop_.round == 0 || stop_.committed) return;
   bool all = true;
   for (const auto& [id, seat] : seats_) {

@@ -1,8 +1,8 @@
 // A fleet whose members never change, in one process: for tests, simulations
 // and all-reduce baselines that need no service.
 //
-// It agrees on a last round as the topology service does, but at once.  Knows
-// nothing of networks.
+// Agrees on a last round as the topology service does, at once.  Knows nothing
+// of networks.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
@@ -22,8 +22,7 @@
 
 namespace gossamer {
 
-// The shared state of the members of one fleet.  Outlives them; safe to use
-// from any thread.
+// What the members of one fleet share.  Outlives them; any thread.
 class StaticFleet {
  public:
   // `view.epoch` of 0 becomes 1.  A stop is proposed `stop_slack` rounds after
@@ -33,28 +32,28 @@ class StaticFleet {
   StaticFleet(const StaticFleet&) = delete;
   StaticFleet& operator=(const StaticFleet&) = delete;
 
-  // Returns the membership of peer `id`, to be used on `loop`, which outlives
-  // it.  An id has one at a time.  When the fleet stops, it does not wait for a
-  // member that is destroyed.
+  // The membership of peer `id`, to be used on `loop`, which outlives it.  One
+  // at a time for each id; a member that is destroyed is not waited for when
+  // the fleet stops.
   std::unique_ptr<Membership> Join(PeerId id, EventLoop* loop);
 
   const View& view() const { return view_; }
   void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the latest report of every member that has made one.
+  // The latest report of every member that has made one.
   std::map<PeerId, PeerReport> reports() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   class Peer;
   struct Seat {
-    EventLoop* loop = nullptr;  // null: the member has left
-    std::weak_ptr<std::function<void()>> on_change;
+    EventLoop* loop = nullptr;  // null: left
+    std::weak_ptr<ChangeObservers> observers;
     PeerReport report;
     bool reported = false;
     uint64_t begun = 0;
     uint64_t acknowledged = 0;
   };
 
-  // Returns the members' rounds, the largest first.
+  // The largest first.
   std::vector<uint64_t> Rounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t MaxRound() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -41,7 +41,7 @@ one-peer-exponential edge-list.  Schedules: fixed permuted-ring
 random-matching one-peer-exponential locality-skewed.  Weights: metropolis
 uniform.)";
 
-// The values of the command line, before those of the configuration.
+// What the command line says, before the configuration's values.
 struct Flags {
   std::string config;
   std::optional<std::string> run;
@@ -133,8 +133,8 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
   fleet.max_peers = f.max_peers;
-  // The all-reduce of cp-oadam needs every peer.
-  fleet.elastic = config.algorithm() != "cp-oadam";
+  // Its all-reduce needs every peer.
+  fleet.elastic = !IsCentralized(config);
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
   bool renamed = false;
@@ -151,14 +151,14 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   Override(f.sites, fleet.schedule.sites, changed);
   Override(f.variance_budget, fleet.schedule.variance_budget, changed);
   // Peers must have this very configuration, unless flags differ from it: then
-  // they must only have the same one as each other.
+  // they must have the same one among themselves.
   if (!f.config.empty() && !changed) {
     fleet.configuration_hash = ConfigurationHash(config);
   }
   return fleet;
 }
 
-// Completes the options of the store, and checks them.
+// Where the state is.
 absl::Status CompleteStore(const Flags& flags, ServiceOptions& service) {
   StoreOptions& store = service.store;
   store.lease = absl::Seconds(flags.store_lease);

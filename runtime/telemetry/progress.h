@@ -1,7 +1,7 @@
-// The progress of a run as text for people: a table that redraws in place on a
+// How a run is going, as text for people: a table that redraws in place on a
 // terminal, a line every few seconds anywhere else.
 //
-// Formatting is pure; ProgressDisplay writes.  Knows nothing of where the
+// Formatting is pure; the shell at the end writes.  Knows nothing of where the
 // numbers come from.
 
 #ifndef GOSSAMER_RUNTIME_TELEMETRY_PROGRESS_H_
@@ -19,8 +19,8 @@
 namespace gossamer {
 
 struct PeerProgress {
-  int rank = 0;
-  uint64_t round = 0;  // the last finished one
+  uint64_t id = 0;
+  uint64_t round = 0;  // finished
   double rounds_per_second = 0;
   double generator_loss = 0;
   double discriminator_loss = 0;
@@ -32,39 +32,37 @@ struct PeerProgress {
 
 struct FleetProgress {
   std::string title;    // "quickstart  dp-oadam  4 peers"
-  uint64_t rounds = 0;  // the rounds of the whole run
+  uint64_t rounds = 0;  // to do
   std::vector<PeerProgress> peers = {};
   std::optional<double> consensus_distance = {};
   std::string note = "";  // "stopping at round 512"; may be empty
 };
 
-// Returns the round of the fleet, which is that of its slowest peer.
+// Of the fleet: that of its slowest peer.
 uint64_t FleetRound(const FleetProgress& progress);
-// Returns the time until the slowest peer is done; nothing before a rate is
-// known.
+// Until the slowest peer is done; nothing before there is a rate.
 std::optional<absl::Duration> TimeLeft(const FleetProgress& progress);
 
-// Return lines of at most `width` columns, without line ends.  FormatPeers
-// leaves out what needs the number of rounds of the run.
+// Lines of at most `width` columns, without line ends.  FormatPeers leaves out
+// what needs to know how many rounds there will be.
 std::vector<std::string> FormatTable(const FleetProgress& progress, int width);
 std::vector<std::string> FormatPeers(const FleetProgress& progress, int width);
 std::string FormatLine(const FleetProgress& progress);
 
-// Return texts such as "49.2 MB" (powers of 1000), "2m09s" and "1h05m".
+// "49.2 MB" (powers of 1000), "2m09s", "1h05m".
 std::string HumanBytes(double bytes);
 std::string HumanDuration(absl::Duration duration);
 
-// Shows one state of the run after another on a stream.
+// Shows one state after another on a stream.
 class ProgressDisplay {
  public:
-  // Shows a table if `out` is a terminal, else lines at least `interval` apart.
+  // A table if `out` is a terminal, else lines at least `interval` apart.
   explicit ProgressDisplay(std::FILE* out,
                            absl::Duration interval = absl::Seconds(5));
   void Show(const FleetProgress& progress, absl::Time now);
-  // Shows the last state, whatever the interval, and leaves the cursor below
-  // it.
+  // The last state, whatever the interval, and the cursor below it.
   void Finish(const FleetProgress& progress);
-  // Prints a message above the table, where it stays.
+  // A message that stays, above the table.
   void Print(std::string_view line);
 
  private:
