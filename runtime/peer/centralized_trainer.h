@@ -14,16 +14,16 @@
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "runtime/base/event_loop.h"
+#include "runtime/peer/adopted_view.h"
 #include "runtime/peer/all_reducer.h"
 #include "runtime/peer/health.h"
 #include "runtime/peer/lifecycle.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
 #include "runtime/peer/step_runner.h"
-#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
-#include "runtime/peer/views.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/replay/decisions.h"
 
@@ -36,12 +36,12 @@ class CentralizedTrainer final : public Trainer {
     Waiter* waiter = nullptr;
     Transport* transport = nullptr;
     Decisions* decisions = nullptr;
-    Views* views = nullptr;
+    AdoptedView* views = nullptr;
     Lifecycle* lifecycle = nullptr;
     TrainingState* state = nullptr;
     Health* health = nullptr;
     StepRunner* runner = nullptr;
-    const StopAgreement* stop = nullptr;
+    const StopRule* stop = nullptr;
     Reporter* reporter = nullptr;
     Game* game = nullptr;
     LocalStep* step = nullptr;

@@ -19,6 +19,7 @@
 
 #include "runtime/neighborhood/neighborhood.h"
 #include "runtime/neighborhood/round_chooser.h"
+#include "runtime/peer/adopted_view.h"
 #include "runtime/peer/common_state.h"
 #include "runtime/peer/health.h"
 #include "runtime/peer/member_edges.h"
@@ -26,9 +27,8 @@
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
 #include "runtime/peer/step_runner.h"
-#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
-#include "runtime/peer/views.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/replay/decisions.h"
 
@@ -42,13 +42,13 @@ class GossipTrainer final : public Trainer {
     const Membership* membership = nullptr;
     Decisions* decisions = nullptr;
     Neighborhood* neighborhood = nullptr;
-    Views* views = nullptr;
+    AdoptedView* views = nullptr;
     MemberEdges* edges = nullptr;
     NeighborWatch* watch = nullptr;
     TrainingState* state = nullptr;
     Health* health = nullptr;
     StepRunner* runner = nullptr;
-    const StopAgreement* stop = nullptr;
+    const StopRule* stop = nullptr;
     Reporter* reporter = nullptr;
     LocalStep* step = nullptr;
     // No step is under way any more.

@@ -28,11 +28,12 @@
 #include "runtime/checkpoint/checkpoint_store.h"
 #include "runtime/neighborhood/link_prober.h"
 #include "runtime/neighborhood/neighborhood.h"
-#include "runtime/peer/admission.h"
+#include "runtime/peer/adopted_view.h"
 #include "runtime/peer/checkpointer.h"
 #include "runtime/peer/drain.h"
 #include "runtime/peer/evaluation.h"
 #include "runtime/peer/health.h"
+#include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
 #include "runtime/peer/link_measurer.h"
 #include "runtime/peer/member_edges.h"
@@ -42,10 +43,9 @@
 #include "runtime/peer/round_loop.h"
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/step_runner.h"
-#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
-#include "runtime/peer/views.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/telemetry/metrics.h"
 #include "topology/fleet/membership.h"
@@ -136,13 +136,13 @@ class Peer {
   LinkMeasurer measurer_;
   NeighborWatch watch_;
   MemberEdges edges_;
-  Views views_;
+  AdoptedView views_;
   Checkpointer checkpointer_;
   Evaluation evaluation_;
   StepRunner runner_;
-  StopAgreement stop_;
+  StopRule stop_;
   const std::unique_ptr<Trainer> trainer_;
-  Admission admission_;
+  Joiner joiner_;
   Drain drain_;
   RoundLoop rounds_;
   EventLoop::TimerId leave_timer_{};

@@ -6,7 +6,7 @@
 namespace gossamer {
 
 Task<absl::Status> RoundLoop::Run() {
-  Task<absl::Status> join = parts_.admission->Join();
+  Task<absl::Status> join = parts_.joiner->Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
   while (!parts_.lifecycle->over() && parts_.state->round() <= spec_.rounds) {
     Task<absl::Status> begin = Begin();
@@ -27,7 +27,7 @@ Task<absl::Status> RoundLoop::Run() {
 Task<absl::Status> RoundLoop::Begin() {
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->Adopt());
   if (parts_.membership->outside()) {
-    Task<absl::Status> rejoin = parts_.admission->Rejoin();
+    Task<absl::Status> rejoin = parts_.joiner->Rejoin();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
     if (parts_.lifecycle->over()) co_return absl::OkStatus();
   }
@@ -71,7 +71,7 @@ Task<absl::Status> RoundLoop::RecoverIfDiverged() {
       !parts_.health->Diverged()) {
     co_return absl::OkStatus();
   }
-  Task<absl::Status> recover = parts_.admission->Recover();
+  Task<absl::Status> recover = parts_.joiner->Recover();
   co_return co_await recover.result();
 }
 
@@ -95,8 +95,8 @@ Task<absl::Status> RoundLoop::Finish() {
   // A peer that waits to begin, or to begin again with what it got, has nothing
   // of its own: saved as of a round that it knows from before, it would set
   // aside later ones that the others share.
-  const bool own = in_fleet || (parts_.state->steps() > 0 &&
-                                !parts_.admission->has_borrowed());
+  const bool own =
+      in_fleet || (parts_.state->steps() > 0 && !parts_.joiner->has_borrowed());
   parts_.checkpointer->BeginLast(parts_.trainer->AtBoundary() && own);
   // A peer that goes alone is to the others as if it had died.
   if (!lifecycle.hurries()) parts_.trainer->Part();

@@ -9,18 +9,18 @@
 #include "absl/status/status.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
-#include "runtime/peer/admission.h"
+#include "runtime/peer/adopted_view.h"
 #include "runtime/peer/checkpointer.h"
 #include "runtime/peer/drain.h"
 #include "runtime/peer/evaluation.h"
 #include "runtime/peer/health.h"
+#include "runtime/peer/joiner.h"
 #include "runtime/peer/lifecycle.h"
 #include "runtime/peer/peer_spec.h"
 #include "runtime/peer/reporter.h"
-#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/stop_rule.h"
 #include "runtime/peer/trainer.h"
 #include "runtime/peer/training_state.h"
-#include "runtime/peer/views.h"
 #include "runtime/replay/decisions.h"
 #include "topology/fleet/membership.h"
 
@@ -36,10 +36,10 @@ class RoundLoop {
     Lifecycle* lifecycle = nullptr;
     TrainingState* state = nullptr;
     Health* health = nullptr;
-    Views* views = nullptr;
-    StopAgreement* stop = nullptr;
+    AdoptedView* views = nullptr;
+    StopRule* stop = nullptr;
     Trainer* trainer = nullptr;
-    Admission* admission = nullptr;
+    Joiner* joiner = nullptr;
     Evaluation* evaluation = nullptr;
     Checkpointer* checkpointer = nullptr;
     Drain* drain = nullptr;

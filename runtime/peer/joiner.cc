@@ -1,4 +1,4 @@
-#include "runtime/peer/admission.h"
+#include "runtime/peer/joiner.h"
 
 #include <utility>
 
@@ -18,17 +18,17 @@ absl::Status NotInTheFleet(absl::Duration limit) {
 
 }  // namespace
 
-Admission::Admission(const PeerSpec& spec, Parts parts)
+Joiner::Joiner(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
 // A view, or a reason for which none will come.
-bool Admission::Answered() const {
+bool Joiner::Answered() const {
   const Membership& m = *parts_.membership;
   return m.view().epoch != 0 || m.outside() || parts_.lifecycle->hurries() ||
          m.stop().committed || !m.refused().ok();
 }
 
-Task<absl::Status> Admission::Join() {
+Task<absl::Status> Joiner::Join() {
   Membership* const m = parts_.membership;
   const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
   while (!parts_.lifecycle->over()) {
@@ -71,7 +71,7 @@ Task<absl::Status> Admission::Join() {
 
 // Begins by the view that is known, unless it is over by the time that the
 // checkpoints have been read.
-Task<absl::Status> Admission::TakeUp() {
+Task<absl::Status> Joiner::TakeUp() {
   const View& view = parts_.membership->view();
   if (view.DepartureOf(spec_.self)) {
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
@@ -99,7 +99,7 @@ Task<absl::Status> Admission::TakeUp() {
 
 // From members, the middle of theirs; for as long as no view says that it is
 // not needed.
-Task<absl::Status> Admission::Collect() {
+Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
       parts_.sharing->Collect([this] { return Answered(); });
   const absl::StatusOr<bool> collected = co_await collect.result();
@@ -111,7 +111,7 @@ Task<absl::Status> Admission::Collect() {
   co_return absl::OkStatus();
 }
 
-absl::Status Admission::BeginIncarnation() {
+absl::Status Joiner::BeginIncarnation() {
   GOSSAMER_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kBeganAnew));
   parts_.decisions->TellMembers(parts_.state->round());
@@ -120,14 +120,14 @@ absl::Status Admission::BeginIncarnation() {
   return absl::OkStatus();
 }
 
-void Admission::ReportRejoined() {
+void Joiner::ReportRejoined() {
   parts_.reporter->Report(
       "rejoined",
       absl::StrFormat("at round %d of view %d", parts_.state->round(),
                       parts_.views->view().epoch));
 }
 
-Task<absl::Status> Admission::Rejoin() {
+Task<absl::Status> Joiner::Rejoin() {
   parts_.reporter->Report(
       "outside",
       "the fleet has gone on without this peer; it registers again "
@@ -144,7 +144,7 @@ Task<absl::Status> Admission::Rejoin() {
   co_return absl::OkStatus();
 }
 
-Task<absl::Status> Admission::Recover() {
+Task<absl::Status> Joiner::Recover() {
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.health->MayRecover());
   const bool sound = parts_.health->sound();
   if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {

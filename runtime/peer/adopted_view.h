@@ -4,8 +4,8 @@
 //
 // Knows nothing of edges or of how members become known.
 
-#ifndef GOSSAMER_RUNTIME_PEER_VIEWS_H_
-#define GOSSAMER_RUNTIME_PEER_VIEWS_H_
+#ifndef GOSSAMER_RUNTIME_PEER_ADOPTED_VIEW_H_
+#define GOSSAMER_RUNTIME_PEER_ADOPTED_VIEW_H_
 
 #include <cstdint>
 #include <functional>
@@ -31,7 +31,7 @@ namespace gossamer {
 // a peer that trains goes on.
 absl::Status CheckView(const View& view, const PeerSpec& spec, bool first);
 
-class Views {
+class AdoptedView {
  public:
   struct Parts {
     const Membership* membership = nullptr;
@@ -47,7 +47,7 @@ class Views {
     std::function<absl::Status(bool first, const SavedEdges& saved)> connect;
   };
   // All outlive it.
-  Views(const PeerSpec& spec, Parts parts);
+  AdoptedView(const PeerSpec& spec, Parts parts);
 
   // Takes up the newest view that is known, if it has begun by this round.
   absl::Status Adopt(const SavedEdges& saved = {});
@@ -84,4 +84,4 @@ class Views {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_PEER_VIEWS_H_
+#endif  // GOSSAMER_RUNTIME_PEER_ADOPTED_VIEW_H_

@@ -1,4 +1,4 @@
-#include "runtime/peer/stop_agreement.h"
+#include "runtime/peer/stop_rule.h"
 
 #include <utility>
 
@@ -6,12 +6,10 @@
 
 namespace gossamer {
 
-StopAgreement::StopAgreement(const PeerSpec& spec, EventLoop* loop,
-                             Waiter* waiter, Membership* membership,
-                             const Decisions* decisions,
-                             const Lifecycle* lifecycle,
-                             const TrainingState* state,
-                             std::function<bool()> abandoned)
+StopRule::StopRule(const PeerSpec& spec, EventLoop* loop, Waiter* waiter,
+                   Membership* membership, const Decisions* decisions,
+                   const Lifecycle* lifecycle, const TrainingState* state,
+                   std::function<bool()> abandoned)
     : spec_(spec),
       loop_(loop),
       waiter_(waiter),
@@ -21,18 +19,18 @@ StopAgreement::StopAgreement(const PeerSpec& spec, EventLoop* loop,
       state_(state),
       abandoned_(std::move(abandoned)) {}
 
-bool StopAgreement::EndedBehind() const {
+bool StopRule::EndedBehind() const {
   const StopState stop = membership_->stop();
   return (stop.committed && stop.round <= state_->round()) || abandoned_();
 }
 
-bool StopAgreement::Leaves() const {
+bool StopRule::Leaves() const {
   if (lifecycle_->hurries()) return true;
   const auto round = membership_->view().DepartureOf(spec_.self);
   return round && state_->round() >= *round;
 }
 
-Task<bool> StopAgreement::AtStop() {
+Task<bool> StopRule::AtStop() {
   const uint64_t round = state_->round();
   if (Leaves()) co_return false;
   if (decisions_->replays()) co_return round == decisions_->stop();

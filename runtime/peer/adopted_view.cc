@@ -1,4 +1,4 @@
-#include "runtime/peer/views.h"
+#include "runtime/peer/adopted_view.h"
 
 #include <algorithm>
 #include <utility>
@@ -35,10 +35,10 @@ absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
       ": give the topology service the same configuration"));
 }
 
-Views::Views(const PeerSpec& spec, Parts parts)
+AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
-bool Views::Due(const View& newest) const {
+bool AdoptedView::Due(const View& newest) const {
   if (!newest.NewerThan(view_)) return false;
   if (in_fleet() && (parts_.state->round() < newest.from_round ||
                      parts_.decisions->replays())) {
@@ -48,7 +48,7 @@ bool Views::Due(const View& newest) const {
   return !newest.DepartureOf(spec_.self);
 }
 
-absl::Status Views::Adopt(const SavedEdges& saved) {
+absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
   const View& newest = parts_.membership->view();
   if (!Due(newest)) return absl::OkStatus();
   const bool first = !in_fleet();
@@ -68,7 +68,7 @@ absl::Status Views::Adopt(const SavedEdges& saved) {
   return parts_.connect(first, saved);
 }
 
-void Views::ReportOverlap(int before) {
+void AdoptedView::ReportOverlap(int before) {
   const Reporter& tempo = *parts_.reporter;
   parts_.reporter->Report(
       "overlap",
@@ -79,7 +79,7 @@ void Views::ReportOverlap(int before) {
                       1e3 * tempo.median_busy(), 1e3 * tempo.long_exchange()));
 }
 
-absl::Status Views::AdoptOverlap(int overlap) {
+absl::Status AdoptedView::AdoptOverlap(int overlap) {
   const int before = overlap_;
   overlap_ = spec_.overlap_steps;
   if (overlap_ == kAutoOverlap) {
@@ -102,7 +102,7 @@ absl::Status Views::AdoptOverlap(int overlap) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<float> Views::StepSize() const {
+absl::StatusOr<float> AdoptedView::StepSize() const {
   const float wanted =
       spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
   const int age = overlap_ - 1;
@@ -118,7 +118,7 @@ absl::StatusOr<float> Views::StepSize() const {
       "; leave it out to get ", bound * kMargin));
 }
 
-std::vector<RowEntry> Views::RowOf(uint64_t round) const {
+std::vector<RowEntry> AdoptedView::RowOf(uint64_t round) const {
   std::vector<RowEntry> row;
   for (const Neighbor& n : schedule_->Row(rank_, round).neighbors) {
     row.push_back({view_.members[static_cast<size_t>(n.rank)].id,

@@ -4,8 +4,8 @@
 // Knows nothing of how the fleet agrees (membership.h), or of what a round
 // does.
 
-#ifndef GOSSAMER_RUNTIME_PEER_STOP_AGREEMENT_H_
-#define GOSSAMER_RUNTIME_PEER_STOP_AGREEMENT_H_
+#ifndef GOSSAMER_RUNTIME_PEER_STOP_RULE_H_
+#define GOSSAMER_RUNTIME_PEER_STOP_RULE_H_
 
 #include <functional>
 
@@ -20,14 +20,14 @@
 
 namespace gossamer {
 
-class StopAgreement {
+class StopRule {
  public:
   // All outlive it.  `abandoned`: members have said themselves that they do not
   // take part in the round that comes, though the service may be gone.
-  StopAgreement(const PeerSpec& spec, EventLoop* loop, Waiter* waiter,
-                Membership* membership, const Decisions* decisions,
-                const Lifecycle* lifecycle, const TrainingState* state,
-                std::function<bool()> abandoned);
+  StopRule(const PeerSpec& spec, EventLoop* loop, Waiter* waiter,
+           Membership* membership, const Decisions* decisions,
+           const Lifecycle* lifecycle, const TrainingState* state,
+           std::function<bool()> abandoned);
 
   // The fleet has stopped at this round or before it, and took this peer for
   // lost: nobody answers what is under way.
@@ -51,4 +51,4 @@ class StopAgreement {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_PEER_STOP_AGREEMENT_H_
+#endif  // GOSSAMER_RUNTIME_PEER_STOP_RULE_H_

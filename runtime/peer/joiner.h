@@ -3,13 +3,14 @@
 //
 // Knows nothing of what a round does or of how states travel.
 
-#ifndef GOSSAMER_RUNTIME_PEER_ADMISSION_H_
-#define GOSSAMER_RUNTIME_PEER_ADMISSION_H_
+#ifndef GOSSAMER_RUNTIME_PEER_JOINER_H_
+#define GOSSAMER_RUNTIME_PEER_JOINER_H_
 
 #include <functional>
 
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
+#include "runtime/peer/adopted_view.h"
 #include "runtime/peer/checkpointer.h"
 #include "runtime/peer/health.h"
 #include "runtime/peer/lifecycle.h"
@@ -17,14 +18,13 @@
 #include "runtime/peer/reporter.h"
 #include "runtime/peer/state_sharing.h"
 #include "runtime/peer/training_state.h"
-#include "runtime/peer/views.h"
 #include "runtime/peer/waiter.h"
 #include "runtime/replay/decisions.h"
 #include "topology/fleet/membership.h"
 
 namespace gossamer {
 
-class Admission {
+class Joiner {
  public:
   struct Parts {
     EventLoop* loop = nullptr;
@@ -32,7 +32,7 @@ class Admission {
     Membership* membership = nullptr;
     Decisions* decisions = nullptr;
     Lifecycle* lifecycle = nullptr;
-    Views* views = nullptr;
+    AdoptedView* views = nullptr;
     TrainingState* state = nullptr;
     Health* health = nullptr;
     Checkpointer* checkpointer = nullptr;
@@ -42,7 +42,7 @@ class Admission {
     std::function<void()> give_up_edges;
   };
   // All outlive it.
-  Admission(const PeerSpec& spec, Parts parts);
+  Joiner(const PeerSpec& spec, Parts parts);
 
   // Until the first view of this incarnation is adopted, or the lifecycle's
   // rounds are over.
@@ -72,4 +72,4 @@ class Admission {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_PEER_ADMISSION_H_
+#endif  // GOSSAMER_RUNTIME_PEER_JOINER_H_
