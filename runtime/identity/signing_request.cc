@@ -138,10 +138,10 @@ absl::StatusOr<std::string> WriteSigningRequest(const Identity& identity,
 }
 
 absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
-  if (pem.size() > kMaxRequestBytes) {
+  if (pem.size() > kMaxSigningRequestBytes) {
     return Wrong(absl::StrCat("a request of ", pem.size(),
                               " bytes, of which none has more than ",
-                              kMaxRequestBytes));
+                              kMaxSigningRequestBytes));
   }
   const openssl::BioPtr reader = openssl::Reader(pem);
   GOSSAMER_ASSIGN_OR_RETURN(One first, ReadOne(reader.get(), false));

@@ -19,7 +19,7 @@
 namespace gossamer {
 
 // A request of the topology service has 1,000 bytes.
-inline constexpr size_t kMaxRequestBytes = 8192;
+inline constexpr size_t kMaxSigningRequestBytes = 8192;
 
 struct SigningRequest {
   Identity identity;       // a wish

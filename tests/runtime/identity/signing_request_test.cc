@@ -73,7 +73,7 @@ TEST(SigningRequestTest, SaysWhatItWasMadeFor) {
     EXPECT_EQ(read->identity, identity);
     EXPECT_EQ(read->signer_key.empty(), identity.role != Role::kTopology);
     EXPECT_EQ(KeyDigest(*read).size(), 64u);
-    EXPECT_LT(pem.size(), kMaxRequestBytes / 4);
+    EXPECT_LT(pem.size(), kMaxSigningRequestBytes / 4);
   }
 }
 
@@ -84,7 +84,7 @@ TEST(SigningRequestTest, EveryFlawIsNamed) {
   };
   EXPECT_TRUE(ReadSigningRequest(p256(uri)).ok());
   EXPECT_THAT(Refusal(""), HasSubstr("no certificate request"));
-  EXPECT_THAT(Refusal(std::string(kMaxRequestBytes + 1, 'x')),
+  EXPECT_THAT(Refusal(std::string(kMaxSigningRequestBytes + 1, 'x')),
               HasSubstr("bytes"));
   EXPECT_THAT(Refusal(RequestOf(kPeer).substr(0, 200)),
               HasSubstr("no certificate request"));
@@ -298,7 +298,7 @@ TEST_F(RequestFolderTest, FilesThatAreNoneAreNamed) {
   EXPECT_THAT(ReadRequest(Folder("none.pem")).status().message(),
               AllOf(HasSubstr("none.pem"), HasSubstr("certs request")));
   for (const size_t size :
-       {size_t{3}, kMaxRequestBytes + 1, kMaxPemBytes + 1}) {
+       {size_t{3}, kMaxSigningRequestBytes + 1, kMaxPemBytes + 1}) {
     std::ofstream(Folder("request.pem")) << std::string(size, 'x');
     const absl::Status status = ReadRequest(Folder("request.pem")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
