@@ -1,4 +1,4 @@
-// What a student keeps, and how it goes on from there.
+// The state that a student keeps, and its restoration.
 
 #include <cstdint>
 #include <set>
@@ -41,7 +41,7 @@ absl::Status StudentPeer::GoTo(uint64_t step) {
   return absl::OkStatus();
 }
 
-// A step that is taken again blurs the same votes with other noise: both count.
+// A repeated step adds other noise to the same votes, so both releases count.
 void StudentPeer::Charge() {
   if (!options_.noise_repeats) progress_.queries = options_.ledger->spent();
   accountant_ = *RdpAccountant::Create(VoteSensitivity(options_.settings),
