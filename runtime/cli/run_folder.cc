@@ -101,6 +101,7 @@ absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   std::vector<PeerLog> logs;
   for (int rank : Ranks()) {
     auto rounds = ReadMetrics(PeerPath(rank) + "/metrics.jsonl");
+    // A rank that has not started yet has no log.
     if (absl::IsNotFound(rounds.status())) continue;
     if (!rounds.ok()) return rounds.status();
     logs.push_back({absl::StrCat("peer ", rank), *std::move(rounds)});
@@ -129,6 +130,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
   std::vector<Sample> samples;
   std::ifstream file(ConsensusPath());
   for (std::string line; std::getline(file, line);) {
+    // A line that is being written does not parse, and is skipped.
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
@@ -138,7 +140,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
     }
     const Sample sample = {json["round"], json["consensus_distance"]};
     while (!samples.empty() && samples.back().round >= sample.round) {
-      samples.pop_back();  // of a life before the last resume
+      samples.pop_back();  // of rounds that a resumed run trains again
     }
     samples.push_back(sample);
   }
@@ -206,6 +208,7 @@ absl::StatusOr<std::string> RunFolder::StateFile(int rank) const {
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
   const std::vector<int> ranks = Ranks();
+  // A rank without a folder has no checkpoint, so no round is common.
   if (static_cast<int>(ranks.size()) < peers) return 0;
   for (int rank : ranks) {
     for (uint64_t round : StoreOf(*this, rank).Rounds()) ++count[round];
