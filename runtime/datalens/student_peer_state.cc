@@ -29,6 +29,7 @@ absl::Status StudentPeer::GoTo(uint64_t step) {
   whole_ = false;
   GOSSAMER_RETURN_IF_ERROR(
       options_.kept->GoTo(step, [this](StateVisitor& v) { VisitState(v); }));
+  // The ledger is written before the state, so it can only be ahead of it.
   if (progress_.queries > options_.ledger->spent()) {
     return absl::DataLossError(absl::StrFormat(
         "the state after step %d was paid for with %d images, of which the "
