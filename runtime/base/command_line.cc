@@ -102,6 +102,8 @@ template <typename Target>
 absl::Status Assign(const std::string& name, const OptionRules& rules,
                     const std::vector<std::string>& texts, Target& target) {
   using Traits = TargetTraits<Target>;
+  // All values are read before the target changes, so that an error leaves it
+  // as it was.
   Target read = {};
   for (const std::string& text : texts) {
     typename Traits::Value value;
@@ -251,6 +253,7 @@ absl::StatusOr<std::string> Command::Parse(int argc, const char* const* argv) {
     // CLI11 throws for help and version too.
     std::ostringstream text;
     std::ostringstream failure;
+    // Help and version have the exit code 0 in CLI11, errors another one.
     if (app.exit(error, text, failure) == 0) return text.str();
     return absl::InvalidArgumentError(
         absl::StrCat(Explain(app, error), " (see --help)"));

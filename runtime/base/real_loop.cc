@@ -40,6 +40,8 @@ void RealLoop::Post(Callback fn) {
 }
 
 void RealLoop::WakeLocked() {
+  // A loop that is not waiting looks for posted callbacks before it waits, so
+  // it needs no wake-up.
   if (!waiting_) return;
   if (poller_ != nullptr) {
     poller_->Wake();
@@ -90,6 +92,8 @@ void RealLoop::Stop() {
 }
 
 bool RealLoop::PostAndWait(Callback fn, absl::Duration limit) {
+  // The state is shared: a callback that is late still finds it after this call
+  // has given up.
   auto state = std::make_shared<Ran>();
   Post([state, fn = std::move(fn)]() mutable {
     std::move(fn)();
@@ -100,6 +104,8 @@ bool RealLoop::PostAndWait(Callback fn, absl::Duration limit) {
   const absl::Time end = Now() + limit;
   MutexLock lock(&state->mu);
   while (!state->ran && !stopped() && Now() < end) {
+    // A stop signals the loop only, so the wait wakes up from time to time to
+    // see it.
     state->changed.WaitFor(&state->mu,
                            std::min(absl::Milliseconds(50), end - Now()));
   }
@@ -151,6 +157,8 @@ void RealLoop::WaitForWork(absl::Duration limit) {
     MutexLock lock(&mu_);
     if (stop_) return;
     if (!posted_.empty()) limit = absl::ZeroDuration();
+    // The flag is set under the lock: a Post() after this sees it and wakes the
+    // poller.
     waiting_ = limit > absl::ZeroDuration();
     poller = poller_;
     if (poller == nullptr) {
@@ -193,6 +201,7 @@ void ThreadCompute::Work() {
     {
       MutexLock lock(&mu_);
       while (!stop_ && jobs_.empty()) wake_.WaitFor(&mu_, kLongestWait);
+      // Work that has not begun is dropped: its result would find no loop.
       if (stop_) return;
       job = std::move(jobs_.front());
       jobs_.erase(jobs_.begin());

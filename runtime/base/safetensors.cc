@@ -201,6 +201,8 @@ absl::StatusOr<std::string> MakeHeader(const SafetensorsView& tensors) {
   }
   std::string text = header.dump(-1, ' ', /*ensure_ascii=*/true,
                                  json::error_handler_t::replace);
+  // Readers map the values in place, so they must begin at a multiple of 8
+  // bytes.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kMaxHeader) {
     return absl::InvalidArgumentError("the header would exceed 16 MiB");
@@ -234,6 +236,7 @@ absl::Status WriteSafetensors(const std::string& path,
     parts.emplace_back(reinterpret_cast<const char*>(t.values.data()),
                        t.values.size());
   }
+  // Readers see the old file or the whole new one, never a part.
   const std::string aside = path + ".partial";
   absl::Status status = WriteDurably(aside, parts);
   if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
@@ -264,6 +267,7 @@ absl::StatusOr<Safetensors> ParseSafetensors(std::span<const std::byte> file) {
   if (file.size() < sizeof(length)) return Bad("shorter than 8 bytes");
   std::memcpy(&length, file.data(), sizeof(length));
   const std::span<const std::byte> rest = file.subspan(sizeof(length));
+  // The length is checked against the file before anything is allocated for it.
   if (length > kMaxHeader || length > rest.size()) {
     return Bad(absl::StrCat("a header of ", length, " bytes in a file of ",
                             file.size()));
@@ -307,6 +311,7 @@ absl::StatusOr<Safetensors> ReadSafetensors(const std::string& path) {
   if (file == nullptr) return SystemError(path, "cannot open");
   struct stat info;
   if (fstat(fileno(file.get()), &info) != 0) return SystemError(path, "stat");
+  // A pipe or a device could block the reader or never end.
   if (!S_ISREG(info.st_mode)) {
     return absl::DataLossError(absl::StrCat(path, ": not a regular file"));
   }

@@ -44,11 +44,13 @@ struct Child {
   // receive it.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent died before the line above took effect.
+  // The parent may have died before the line above took effect.
   if (::getppid() != child.parent) ::_exit(127);
   if (child.network >= 0 && ::setns(child.network, CLONE_NEWNET) != 0) {
     ::_exit(127);
   }
+  // The parent blocks the signals that SignalWaiter takes; a program expects
+  // them to be free.
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -114,6 +116,8 @@ std::vector<char*> Environment(const std::vector<std::string>& own) {
 
 absl::StatusOr<pid_t> Fork(const ProcessSpec& spec) {
   const std::vector<std::string>& words = spec.argv;
+  // The check comes before fork(): a child could only report a missing program
+  // by its exit code.
   if (::access(words[0].c_str(), X_OK) != 0) {
     return absl::NotFoundError(
         absl::StrCat(words[0], ": ", ::strerror(errno),
@@ -168,6 +172,7 @@ std::optional<int> SignalWaiter::Wait(absl::Duration timeout) {
   const timespec limit = absl::ToTimespec(timeout);
   const int signal = ::sigtimedwait(&signals_, nullptr, &limit);
   if (signal < 0) return std::nullopt;
+  // SIGCHLD may repeat as often as it likes; only requests to end have echoes.
   if (signal != SIGCHLD && echo_.Is(signal, SteadyNow())) return std::nullopt;
   return signal;
 }
@@ -221,6 +226,8 @@ std::string ProcessGroup::Kill(absl::Duration since) {
 }
 
 std::string ProcessGroup::End(SignalWaiter& signals, absl::Duration grace) {
+  // The time is measured from the request, so that the message tells how long
+  // the process was given.
   const absl::Time asked = SteadyNow();
   Signal(SIGTERM);
   if (WaitAll(signals, grace)) return "";
@@ -254,6 +261,8 @@ absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
   bool stopping = false;
   while (true) {
     const auto signal = signals.Wait(absl::Milliseconds(500));
+    // The child leads a process group of its own, so Ctrl-C on the terminal
+    // does not reach it by itself.
     if (signal && *signal != SIGCHLD) {
       stopping = true;
       process.Signal(*signal);
@@ -273,6 +282,7 @@ std::string SiblingProgram(const std::string& name) {
 }
 
 std::string Tail(const std::string& path, int lines) {
+  // The bound keeps a log of gigabytes out of memory.
   constexpr std::streamoff kMost = 16 << 10;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";

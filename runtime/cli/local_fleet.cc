@@ -66,6 +66,8 @@ absl::Status LocalFleet::Run() {
   for (bool done = false;;) {
     const std::optional<int> signal =
         signals_.Wait(std::max(absl::ZeroDuration(), next_poll - SteadyNow()));
+    // Exits come before signals: a fleet that has just ended well is not
+    // stopped.
     GOSSAMER_RETURN_IF_ERROR(HandleExits(done));
     if (done) break;
     if (signal) GOSSAMER_RETURN_IF_ERROR(HandleSignal(*signal));
@@ -81,6 +83,7 @@ absl::Status LocalFleet::Run() {
 }
 
 void LocalFleet::ShowEnd() {
+  // The logs are complete, and the service may already be gone.
   const auto logs = folder_.ReadLogs();
   if (logs.ok() && logs->size() == progress_.peers.size()) {
     for (size_t i = 0; i < logs->size(); ++i) {
@@ -117,6 +120,7 @@ ProcessSpec LocalFleet::ProcessOn(const FleetHost& host,
 absl::Status LocalFleet::StartTopology() {
   const std::string port_file = folder_.path() + "/topology.port";
   std::error_code error;
+  // A port file of an earlier run would send the peers to a wrong port.
   std::filesystem::remove(port_file, error);
   // The stored members and stop round are for restarts of the service alone.  A
   // fleet that starts again, from checkpoints or from nothing, agrees on them
@@ -197,6 +201,7 @@ absl::Status LocalFleet::HandleSignal(int signal) {
         "what was trained since the last checkpoint is lost (gossamer train "
         "--resume goes on from there)"));
   }
+  // Without peers there is no round to agree on and nothing to save.
   if (client_ == nullptr) return absl::AbortedError("stopped before it began");
   stopped_ = SteadyNow();
   display_.Print(
@@ -206,6 +211,7 @@ absl::Status LocalFleet::HandleSignal(int signal) {
 }
 
 void LocalFleet::Poll() {
+  // The request is repeated until the service has answered it.
   if (stops_ > 0 && !stop_sent_) {
     stop_sent_ = client_->Stop(spec_.config.name(), absl::Seconds(2)).ok();
   }
@@ -230,6 +236,8 @@ void LocalFleet::Poll() {
 }
 
 std::string LocalFleet::EndTopology() {
+  // With --exit-when-finished the service ends by itself once all peers have;
+  // it gets a moment for that.
   if (topology_.WaitAll(signals_, absl::Seconds(3))) return "";
   return topology_.End(signals_, kGrace);
 }
@@ -238,6 +246,7 @@ std::string LocalFleet::EndTopology() {
 // as a codec that does not fit the game's layout.  The command reports it as
 // its own, and no folder is left.
 std::optional<absl::Status> LocalFleet::RefusalOf(const ProcessExit& exit) {
+  // After --resume the folder holds an earlier training, which must stay.
   if (exit.code != kUsage || spec_.resume) return std::nullopt;
   const auto logs = folder_.ReadLogs();
   const bool trained =

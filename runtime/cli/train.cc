@@ -53,6 +53,8 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
     return absl::InvalidArgumentError(absl::StrCat(
         "--resume: there is no ", folder.path(), "; start without --resume"));
   }
+  // A folder that is not a run's may hold anything, so not even --overwrite
+  // replaces it.
   if (!folder.Exists() && !std::filesystem::is_empty(folder.path(), error)) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder.path(),
@@ -102,6 +104,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
       return absl::InvalidArgumentError(
           absl::StrCat("--replay: ", config.status().message()));
     }
+    // The decisions of a run fit only its own configuration.
     if (ConfigurationHash(*config) != ConfigurationHash(spec.config)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--replay: ", spec.replay, " has another configuration:\n",
@@ -112,6 +115,8 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   spec.conditions = LoopbackConditions();
   spec.title = absl::StrCat(spec.config.name(), "  ", spec.config.algorithm(),
                             "  ", spec.config.peers(), " peers");
+  // The folder is prepared last: every other error leaves an earlier run
+  // untouched.
   GOSSAMER_RETURN_IF_ERROR(
       PrepareFolder(RunFolder(spec.run_folder), spec.config, options));
   return spec;
@@ -173,6 +178,8 @@ int RunTrain(const TrainOptions& options) {
 
 int ShowResults(const std::string& command, const absl::Status& status,
                 const RunFolder& folder, const RunConfig& config, bool json) {
+  // The results are written even after a failure: they show how far the run
+  // came.
   const absl::StatusOr<RunSummary> summary = folder.WriteResults(config);
   if (!status.ok()) return Complain(command, status);
   if (!summary.ok()) return Complain(command, summary.status());

@@ -22,6 +22,7 @@ absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {
     ::close(*held);
     delete held;
   });
+  // The kernel drops the lock with the process, so a crash leaves none behind.
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return lock;
   return absl::FailedPreconditionError(absl::StrCat(
       folder,

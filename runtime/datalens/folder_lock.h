@@ -1,6 +1,6 @@
-// A folder that one process has for itself.
+// A folder that only one process uses.
 //
-// Knows nothing of what is in it.
+// Knows nothing of its contents.
 
 #ifndef GOSSAMER_RUNTIME_DATALENS_FOLDER_LOCK_H_
 #define GOSSAMER_RUNTIME_DATALENS_FOLDER_LOCK_H_
@@ -12,11 +12,12 @@
 
 namespace gossamer {
 
-// Held until it and its copies are gone, or the process is.
+// Held until this and its copies are gone, or the process is.
 class FolderLock {
  public:
-  FolderLock() = default;  // of nothing
-  // Makes the folder if it is not there.  kFailedPrecondition: another has it.
+  FolderLock() = default;  // holds no folder
+  // Makes the folder if it is missing.  Returns kFailedPrecondition if another
+  // process holds it.
   static absl::StatusOr<FolderLock> Take(const std::string& folder);
 
  private:

@@ -81,7 +81,7 @@ absl::Status KeptState::CheckOwn(const CheckpointId& id) {
       "spent on the same data stays spent"));
 }
 
-// The settings go along, so that others can be told what differs.
+// The settings are saved too, so that a mismatch can be named.
 void KeptState::VisitAll(StateVisitor& visitor,
                          absl::FunctionRef<void(StateVisitor&)> visit) {
   std::vector<std::byte> settings = BytesOf(options_.settings);
@@ -124,8 +124,9 @@ absl::StatusOr<std::unique_ptr<PrivacyLedger>> PrivacyLedger::Open(
   options.keep = 1;
   const std::string folder = options.folder;
   auto entries = KeptState::Open(std::move(options));
-  // Before a damaged state the one before will do; of what is spent the one
-  // before is too little.  Half an older one is what a removal may leave.
+  // An older state can replace a damaged one, but an older ledger says that too
+  // little is spent.  Only damage before the last entry is harmless: a removal
+  // may leave it.
   if (absl::IsDataLoss(entries.status()) ||
       (entries.ok() && !(*entries)->damaged().empty() &&
        (*entries)->damaged().rbegin()->first > *(*entries)->steps().rbegin())) {

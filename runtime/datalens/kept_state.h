@@ -1,8 +1,8 @@
-// What one side of a DataLens run keeps in a folder, to go on from when it is
-// started again: its own state after some steps, and, at the student, how much
-// of the privacy budget is spent.
+// The state that one side of a DataLens run keeps in a folder, to go on after a
+// restart: its own state after some steps, and, at the student, the privacy
+// budget that is spent.
 //
-// A thin shell around runtime/checkpoint; knows nothing of networks, noise or
+// A thin layer over runtime/checkpoint; knows nothing of networks, noise or
 // transports.
 
 #ifndef GOSSAMER_RUNTIME_DATALENS_KEPT_STATE_H_
@@ -27,29 +27,30 @@ namespace gossamer {
 struct KeptOptions {
   std::string folder;
   PeerId peer;           // whose
-  std::string settings;  // lines "name value"; all must be as they were
+  std::string settings;  // lines "name value", which must not change
   int keep = 2;          // newest ones that stay
-  FileOps* files = &SystemFileOps();  // outlives what is opened
+  FileOps* files = &SystemFileOps();  // outlives the opened state
 };
 
-// The state after some steps.  One thread at a time.
+// The state after some steps.  Used by one thread at a time.
 class KeptState {
  public:
-  // The caller sees to it that no other process uses the folder.
-  // kFailedPrecondition: what is there is of another peer or of other settings,
-  // the first of which is named.
-  // kDataLoss: there are states, and none is whole.
+  // The caller makes sure that no other process uses the folder.  Returns
+  // kFailedPrecondition if its state is of another peer or of other settings,
+  // naming the first difference; kDataLoss if there are states and none is
+  // whole.
   static absl::StatusOr<std::unique_ptr<KeptState>> Open(KeptOptions options);
 
-  // After which there is a state that is whole.
+  // The steps after which there is a whole state.
   const std::set<uint64_t>& steps() const { return steps_; }
-  // Of those passed over, what is wrong with them.
+  // The damage of the states that were passed over, by step.
   const std::map<uint64_t, std::string>& damaged() const { return damaged_; }
-  // Durable when it returns OK; else all earlier ones are as they were.
+  // Durable when it returns OK; otherwise all earlier states are unchanged.
   absl::Status Save(uint64_t step,
                     absl::FunctionRef<void(StateVisitor&)> visit);
-  // Overwrites the state with that after one of steps(), and forgets all after
-  // it: another past begins there.  On errors it must not be used.
+  // Overwrites the state with the one after a step of steps(), and removes all
+  // later ones: the run takes another course from there.  After an error the
+  // state must not be used.
   absl::Status GoTo(uint64_t step,
                     absl::FunctionRef<void(StateVisitor&)> visit);
 
@@ -65,17 +66,19 @@ class KeptState {
   std::map<uint64_t, std::string> damaged_;
 };
 
-// How many images votes may have been released on, over all lives of a student.
+// The number of images that votes may have been released on, over all restarts
+// of a student.
 class PrivacyLedger {
  public:
-  // As KeptState, in a folder of its own.  kDataLoss: the last entry is
-  // damaged, so that nobody knows what is spent.
+  // Opens the ledger like KeptState, in a folder of its own.  Returns kDataLoss
+  // if the last entry is damaged, so that the spent budget is unknown.
   static absl::StatusOr<std::unique_ptr<PrivacyLedger>> Open(
       KeptOptions options);
 
   uint64_t spent() const { return spent_; }
-  // At least `total` from now on.  Durable when it returns OK: only then may
-  // what they buy be released.  On errors they may count as spent later.
+  // Makes `total` the least that is spent.  Durable when it returns OK; only
+  // then may the votes that it pays for be released.  After an error it may
+  // count as spent later.
   absl::Status Spend(uint64_t total);
 
  private:

@@ -103,8 +103,8 @@ void AddDoor(Command& c, DataLensRun& run) {
               "allow connections beyond this machine without certificates");
 }
 
-// `run` is what the command line changes.  What it says goes over what a
-// configuration says, so it is read twice: to find the file, and over it.
+// `run` holds the values so far.  The command line overrides the configuration,
+// so it is read twice: to find the file, and then over its values.
 int Main(int argc, char** argv, DataLensRun run, bool configured) {
   Command program(
       {.name = "gossamer-datalens", .about = kAbout, .footer = kExamples});

@@ -27,11 +27,11 @@
 namespace gossamer {
 namespace {
 
-constexpr int kSamples = 3000;  // that the classifier learns from
+constexpr int kSamples = 3000;  // for the classifier to learn from
 constexpr absl::Duration kSayEvery = absl::Seconds(2);
 
 absl::StatusOr<Digits> Load(const DataLensRun& run) {
-  // First what needs no data to be refused.
+  // The settings are checked first, which needs no data.
   GOSSAMER_RETURN_IF_ERROR(CheckSettings(run.settings, kDigitPixels));
   if (run.groups < 1 || run.groups > run.settings.teachers) {
     return absl::InvalidArgumentError(
@@ -73,7 +73,7 @@ RngKey NoiseOf(const DataLensRun& run) {
   return key;
 }
 
-// Says how far it is, every few seconds.
+// Reports the progress, every few seconds.
 class Progress {
  public:
   Progress(const DataLensRun& run, const EventLoop* loop)
@@ -110,7 +110,7 @@ StudentOptions OptionsOf(const DataLensRun& run, const RunFiles& files,
       .on_step = [progress](const StudentProgress& p) { progress->Step(p); }};
 }
 
-// Takes up what is kept, and says so.
+// Restores the kept state, and reports it.
 absl::Status Restore(const DataLensRun& run, StudentPeer& peer) {
   GOSSAMER_RETURN_IF_ERROR(peer.Restore());
   const StudentProgress& p = peer.progress();
@@ -155,7 +155,7 @@ const char* HowItEnded(const DataLensRun& run, const StudentPeer& peer) {
                                  : "told to stop; the same command goes on";
 }
 
-// Scores the student's samples and prints all.
+// Scores the student's samples and prints the results.
 absl::Status Report(const DataLensRun& run, const Digits& digits,
                     const StudentPeer& peer, Student& student) {
   GOSSAMER_ASSIGN_OR_RETURN(const ImageBatch samples,
@@ -298,12 +298,12 @@ absl::Status TrainHere(const DataLensRun& run) {
     peer.Start();
   });
   loop.Run();
-  // A vote under way ends first: its thread has to, whatever is wanted.
+  // A vote under way ends first: its thread cannot be interrupted.
   for (const auto& seat : seats) {
     seat->loop.PostAndWait([s = seat.get()] { s->transport.reset(); },
                            absl::InfiniteDuration());
     seat->loop.Stop();
-    ended.Update(seat->ended);  // the student's comes first
+    ended.Update(seat->ended);  // the student's error comes first
   }
   seats.clear();
   GOSSAMER_RETURN_IF_ERROR(ended);

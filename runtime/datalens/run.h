@@ -19,9 +19,9 @@ struct DataLensRun {
   DataLensSettings settings;
   std::string data = "data/digits/digits.csv";
   int groups = 1;      // of teachers
-  uint64_t steps = 0;  // over all lives; 0: until the budget is spent
-  // Anybody who knows it can take the noise off: for tests.  Left out: drawn
-  // from the system, and kept nowhere.
+  uint64_t steps = 0;  // over all restarts; 0: until the budget is spent
+  // For tests: a reader who knows it can remove the noise.  Without it the
+  // noise is drawn from the system and kept nowhere.
   std::optional<uint64_t> noise_seed;
   std::string checkpoints;         // a folder; empty: nothing is kept
   uint64_t checkpoint_every = 10;  // steps; 0: only when stopped and at the end
@@ -29,7 +29,7 @@ struct DataLensRun {
   double patience = 60;            // seconds
   bool json = false;
   bool quiet = false;
-  // Of student and teachers in processes of their own.
+  // Used by student and teachers in processes of their own.
   std::string listen = "127.0.0.1:7900";
   std::string port_file;
   std::string student;
@@ -38,11 +38,11 @@ struct DataLensRun {
   bool insecure = false;
 };
 
-// Trains in this process, a thread for every group; prints what it came to.
-// SIGINT and SIGTERM end each of the three in good order, after the step or
-// answer under way.  With checkpoints each goes on from where it was.
+// Trains in this process, with a thread for every group, and prints the
+// results.  SIGINT and SIGTERM end each of the three in good order, after the
+// step or answer under way.  With checkpoints each goes on from its last state.
 absl::Status TrainHere(const DataLensRun& run);
-// The student alone, at run.listen, or the teachers of run.group, who dial
+// Runs the student alone, at run.listen, or the teachers of run.group, who dial
 // run.student.
 absl::Status RunStudent(const DataLensRun& run);
 absl::Status RunTeachers(const DataLensRun& run);

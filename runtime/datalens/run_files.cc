@@ -19,9 +19,9 @@
 namespace gossamer {
 namespace {
 
-// The two that the student may go on from, and one of each time that the group
-// was told to stop since the older of them.  It offers them beside the last two
-// steps, which it has without a file.
+// The two states that the student may go on from, and one for each time that
+// the group was told to stop since the older of them.  The group offers them
+// beside the last two steps, for which it needs no file.
 constexpr int kKeptByGroups = static_cast<int>(kMostOfferedSteps) - 2;
 
 absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
@@ -34,10 +34,10 @@ absl::StatusOr<RunFiles> Open(const KeptOptions& options) {
   return files;
 }
 
-// Whole or not at all.
+// Writes the file whole or not at all.
 absl::Status WriteConfiguration(const DataLensRun& run) {
   DataLensRun resolved = run;
-  // To be found from wherever it is read.
+  // The absolute path is valid wherever the file is read.
   resolved.data = std::filesystem::absolute(run.data).lexically_normal();
   const std::string path = run.checkpoints + "/" + kConfigurationName;
   FileOps& files = SystemFileOps();

@@ -1,9 +1,9 @@
 // The files of a DataLens run: its configuration, and the folders below
 // --checkpoints, opened for one side of it.
 //
-//   DIR/config.txt            what the run was told, resolved
+//   DIR/config.txt            the run's settings, resolved
 //   DIR/student/round-40      the student after step 40
-//   DIR/student/spent/        how many images votes may have been released on
+//   DIR/student/spent/        the images that votes may have been released on
 //   DIR/teachers-0/round-40   group 0 after step 40
 //
 // Knows nothing of networks or transports.
@@ -22,24 +22,25 @@
 
 namespace gossamer {
 
-// All null where the run keeps nothing.
+// All members are null if the run keeps no state.
 struct RunFiles {
   FolderLock lock;
   std::unique_ptr<KeptState> kept;
-  std::unique_ptr<PrivacyLedger> ledger;  // the student's
+  std::unique_ptr<PrivacyLedger> ledger;  // used by the student
 };
 
 inline constexpr char kConfigurationName[] = "config.txt";
 
-// Sets what the file says.  kInvalidArgument: it cannot be read, is too long,
-// or as of ReadRunText.
+// Sets the values of the file.  Returns kInvalidArgument if it cannot be read,
+// is too long, or as ReadRunText.
 absl::Status ReadConfiguration(const std::string& path, DataLensRun& run);
 
-// The student's also writes the configuration.  Errors as of FileOps,
-// FolderLock, KeptState and PrivacyLedger.  Says on stderr what is
-// passed over.
+// Opens the folders of the student, and writes the configuration.  Returns the
+// errors of FileOps, FolderLock, KeptState and PrivacyLedger.  Reports damaged
+// states on stderr.
 absl::StatusOr<RunFiles> OpenStudentFiles(const DataLensRun& run);
-// `train`: what all teachers learn from, which must be as it was.
+// Opens the folder of a group.  `train` is the training data of all teachers,
+// which must not have changed.
 absl::StatusOr<RunFiles> OpenTeacherFiles(const DataLensRun& run,
                                           const ImageBatch& train, int group);
 

@@ -27,7 +27,7 @@ std::vector<RunSetting> AllSettings(DataLensRun& run) {
 std::string TextOf(const std::string& value) { return value; }
 std::string TextOf(int value) { return absl::StrCat(value); }
 std::string TextOf(uint64_t value) { return absl::StrCat(value); }
-// The fewest digits that say the same number.
+// Returns the fewest digits that read back as the same number.
 std::string TextOf(double value) {
   std::array<char, 32> digits;
   const auto end =
@@ -38,7 +38,7 @@ std::string TextOf(const std::optional<uint64_t>& value) {
   return value ? TextOf(*value) : "";
 }
 
-// Lines of a file, each of which sets one thing.
+// The lines of a file, each of which sets one value.
 class Lines {
  public:
   Lines(std::string_view file, std::vector<RunSetting> settings)
@@ -89,7 +89,7 @@ class Lines {
 
   const std::string file_;
   const std::vector<RunSetting> settings_;
-  std::map<std::string, int> lines_;  // of the names so far
+  std::map<std::string, int> lines_;  // line numbers of the names so far
   std::vector<std::string> problems_;
 };
 

@@ -1,8 +1,8 @@
-// What a DataLens run is told, under the same names on a command line and in
+// The settings of a DataLens run, under the same names on a command line and in
 // a file: "--top 32", and the line "top 32".
 //
-// Pure: text in, settings out.  Knows nothing of files or of what the numbers
-// do; algorithms/privacy/settings.h checks them.
+// Pure: text in, settings out.  Knows nothing of files or of the meaning of the
+// numbers; algorithms/privacy/settings.h checks them.
 
 #ifndef GOSSAMER_RUNTIME_DATALENS_RUN_TEXT_H_
 #define GOSSAMER_RUNTIME_DATALENS_RUN_TEXT_H_
@@ -30,23 +30,24 @@ struct RunSetting {
   OptionRules rules = {.show_default = true};
 };
 
-// What student and teachers must be told alike, and what they are told of the
-// data and of each other.
+// Returns the settings that student and teachers must share, and those of their
+// data and their connections.
 std::vector<RunSetting> SharedSettings(DataLensRun& run);
-// What the student alone makes use of.
+// Returns the settings that only the student uses.
 std::vector<RunSetting> StudentSettings(DataLensRun& run);
 
 inline constexpr size_t kMostRunTextBytes = 1 << 16;
 
-// Sets what `text` says: a line "name value" for each, in any order; empty
-// lines and lines that begin with # say nothing.  What is left out stays.
-// kInvalidArgument, a line "file:line: ..." for each problem: a name that is
-// not known (with the nearest that is), one twice, no value or a wrong one.
+// Sets the values of `text`: lines "name value" in any order; empty lines and
+// lines that begin with # are ignored.  Missing values stay unchanged.  Returns
+// kInvalidArgument with a line "file:line: ..." for each problem: an unknown
+// name (with the nearest known one), a repeated one, or a missing or wrong
+// value.
 absl::Status ReadRunText(std::string_view text, std::string_view file,
                          DataLensRun& run);
 
-// All of both lists, so that ReadRunText makes the same run of it; noise that
-// is drawn from the system is no line.
+// Returns all settings of both lists, from which ReadRunText makes the same
+// run.  Noise that is drawn from the system has no line.
 std::string RunText(const DataLensRun& run);
 
 }  // namespace gossamer

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM, taken by an event loop instead of in handlers.
+// Receives SIGINT and SIGTERM on an event loop instead of in handlers.
 //
 // Knows nothing of what they end.
 
@@ -12,13 +12,13 @@
 
 namespace gossamer {
 
-// Blocks both until they are taken; made before any thread is, so that all
-// threads do.
+// Blocks both signals until they are received.  It is made before any thread,
+// so that all threads block them.
 class StopSignals {
  public:
   StopSignals();
   // Calls `stop` on the loop, which runs on this thread, soon after the first
-  // of them.  A second one ends the process.  On the loop.
+  // signal.  A second one ends the process.  Called on the loop.
   void Watch(EventLoop* loop, absl::AnyInvocable<void()> stop);
 
  private:

@@ -12,7 +12,7 @@
 namespace gossamer {
 namespace {
 
-// For groups to hear of the end before the transport goes.
+// The time for groups to hear of the end before the transport goes.
 constexpr absl::Duration kFarewell = absl::Seconds(2);
 
 int GroupNumber(PeerId peer) {
@@ -50,7 +50,7 @@ void StudentPeer::Stop() {
   StopUnlessUnderWay();
 }
 
-// A step whose votes cannot all come is not waited for: it released nothing.
+// A step whose votes cannot all come is abandoned: it has released nothing.
 void StudentPeer::StopUnlessUnderWay() {
   const bool under_way =
       begun_ && std::all_of(waiting_.begin(), waiting_.end(),
@@ -88,7 +88,7 @@ void StudentPeer::NextStep() {
   for (const PeerId peer : waiting_) SendQuestion(peer);
 }
 
-// The student cannot go on; what is released is paid for whatever became of it.
+// The student cannot go on.  The released votes are paid for in any case.
 absl::Status StudentPeer::Unfit(const absl::Status& why) const {
   return absl::InternalError(absl::StrFormat(
       "step %d: %s. Epsilon %.4g of %g is spent and stays spent",
@@ -104,10 +104,10 @@ bool StudentPeer::KeepsAfter(uint64_t step) const {
 void StudentPeer::SendQuestion(PeerId peer) {
   const auto link = links_.find(peer);
   if (link == links_.end() || link->second.steps.empty()) {
-    return;  // asked when it has said where it is
+    return;  // asked once it has reported its steps
   }
   const uint64_t step = progress_.step + 1;
-  // One that does not get through is asked again on the next connection.
+  // A lost question is asked again on the next connection.
   (void)transport_->Send(
       peer, Channel::kCollective,
       {.head = Payload::FromVector(Encode(VoteHead{.fingerprint = fingerprint_,
@@ -127,7 +127,7 @@ void StudentPeer::OnDown(PeerId peer, ConnectionId connection,
   if (link == links_.end()) return;
   link->second.open.erase(connection);
   if (!link->second.open.empty()) {
-    // The question may have gone with it.
+    // The question may have been lost with the connection.
     if (!ended_ && begun_ && waiting_.contains(peer)) SendQuestion(peer);
     return;
   }
@@ -176,7 +176,8 @@ absl::Status StudentPeer::Read(PeerId peer, ConnectionId connection,
   switch (head.kind) {
     case VoteHead::Kind::kReady: {
       ConnectionId& said_on = links_[peer].said_on;
-      if (connection < said_on) return absl::OkStatus();  // of a former life
+      // An answer of an earlier incarnation.
+      if (connection < said_on) return absl::OkStatus();
       said_on = connection;
       return Welcome(peer, head, frame);
     }
@@ -214,7 +215,7 @@ absl::Status StudentPeer::Welcome(PeerId peer, const VoteHead& head,
   return absl::OkStatus();
 }
 
-// Every step takes every group, so no group has a state of another past than
+// Every step needs every group.  So no group has a state of another course than
 // the student's under a number that both have.
 absl::StatusOr<uint64_t> StudentPeer::CommonStep() const {
   std::set<uint64_t> own = {progress_.step};
@@ -251,7 +252,7 @@ absl::Status StudentPeer::Begin() {
 
 absl::Status StudentPeer::Count(PeerId peer, const VoteHead& head,
                                 const Frame& frame) {
-  // A repeated answer, after a reconnect.
+  // A repeated answer, after a reconnect, is ignored.
   if (!begun_ || head.step != progress_.step + 1 || !waiting_.contains(peer)) {
     return absl::OkStatus();
   }
@@ -262,11 +263,12 @@ absl::Status StudentPeer::Count(PeerId peer, const VoteHead& head,
 }
 
 absl::Status StudentPeer::EndStep() {
-  CancelTimer();  // all have answered; what follows is this end's work
+  CancelTimer();  // all have answered; only this end has work left
   const DataLensSettings& s = options_.settings;
   const auto batch = static_cast<uint64_t>(s.batch);
-  // First the price, on disk, then what it buys: whoever dies between the two
-  // has paid for nothing, and nobody has anything that is not paid for.
+  // The price is on disk before the votes that it pays for are released.  A
+  // student that dies between the two has paid for nothing, and no vote is out
+  // that is not paid for.
   if (options_.ledger != nullptr) {
     GOSSAMER_RETURN_IF_ERROR(options_.ledger->Spend(progress_.queries + batch));
   }
@@ -330,7 +332,7 @@ void StudentPeer::End(absl::Status status) {
   const absl::Status kept = Keep();
   status_ = status.ok() ? kept : std::move(status);
   for (const auto& [peer, link] : links_) SendEnd(peer);
-  // Groups that are on their way are to hear of it, too.
+  // Groups that are reconnecting should hear of the end too.
   SetTimer(kFarewell);
   FinishIfAllAreGone();
 }

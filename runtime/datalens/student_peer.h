@@ -1,7 +1,7 @@
-// The student's side of a DataLens run: asks every group of teachers about a
-// batch of images, blurs the sum of their votes, learns from it, and stops
-// when the budget is spent.  Where state is kept, all go on from the newest
-// step after which everybody can.
+// The student's side of a DataLens run.  It asks every group of teachers about
+// a batch of images, adds noise to the sum of their votes, learns from it, and
+// stops when the budget is spent.  With kept states, all sides go on from the
+// newest step that all of them have.
 //
 // Holds no private example.  Knows nothing of networks or of what carries the
 // frames.
@@ -32,16 +32,16 @@
 namespace gossamer {
 
 inline constexpr PeerId kStudentId = {1};
-// Of group 0 .. groups - 1.
+// Returns the id of group 0 .. groups - 1.
 inline PeerId TeacherGroupId(int group) {
   return {2 + static_cast<uint64_t>(group)};
 }
-// The first teacher of a group; of group `groups`, one past the last.
+// Returns the first teacher of a group; for group `groups`, one past the last.
 inline int FirstTeacher(int teachers, int group, int groups) {
   return static_cast<int>(int64_t{teachers} * group / groups);
 }
 
-// An error of this side, whatever its code: no frame is to blame for it, so it
+// Marks an error of this side, whatever its code.  No frame is its cause, so it
 // ends the run and not a connection.
 inline absl::Status OwnError(const absl::Status& status) {
   return status.ok() ? status : absl::InternalError(status.message());
@@ -58,41 +58,43 @@ struct StudentOptions {
   int dimensions = 0;
   int classes = 0;
   int groups = 1;
-  // Whoever knows it can take the noise off again.
+  // A reader who knows it can remove the noise.
   RngKey noise = RngKey(0);
-  // The noise is the same in every life.  A step that is taken again then says
-  // what it said before, and costs nothing.
+  // The noise is the same after a restart.  A repeated step then releases the
+  // same votes, and costs nothing.
   bool noise_repeats = false;
-  uint64_t most_steps = 0;  // over all lives; 0: until the budget is spent
-  // Both or none.
+  uint64_t most_steps = 0;  // over all restarts; 0: until the budget is spent
+  // Both are set or neither.
   KeptState* kept = nullptr;
   PrivacyLedger* ledger = nullptr;
   uint64_t keep_every = 0;  // steps; 0: only when stopped and at the end
-  // For a group's answer.
+  // The time for a group's answer.
   absl::Duration patience = absl::Seconds(60);
   std::function<void(const StudentProgress&)> on_step = {};  // may be empty
 };
 
-// All calls on the loop, but the constructor's and Restore().
+// All calls are made on the loop, except the constructor and Restore().
 class StudentPeer : public TransportListener {
  public:
-  // All outlive it.  `done` is called once, at the end: OK when the budget is
-  // spent, the steps are made or it was told to stop; kDeadlineExceeded names
-  // the groups that did not answer; kFailedPrecondition: what a group refused
-  // with, or that there is no step after which all can go on.
+  // All arguments outlive it.  `done` is called once, at the end: OK when the
+  // budget is spent, all steps are made or Stop() was called; kDeadlineExceeded
+  // names the groups that did not answer; kFailedPrecondition has a group's
+  // refusal, or says that no step is common to all.
   StudentPeer(EventLoop* loop, Transport* transport, Student* student,
               StudentOptions options, std::function<void(absl::Status)> done);
 
-  // Takes up the newest state that is kept, before Start().  kDataLoss: more
-  // was spent than the ledger knows, or the state does not fit.
+  // Restores the newest kept state, before Start().  Returns kDataLoss if more
+  // was spent than the ledger says, or if the state does not fit.
   absl::Status Restore();
   void Start();
-  // After the step under way, unless a group that it waits for is gone.
+  // Ends the run after the step under way, or at once if a group that it waits
+  // for is gone.
   void Stop();
   const StudentProgress& progress() const { return progress_; }
-  // The run ended because one more batch would have cost too much.
+  // Returns whether the run ended because one more batch would have cost too
+  // much.
   bool budget_spent() const { return budget_spent_; }
-  // It ended because of Stop().
+  // Returns whether it ended because of Stop().
   bool stopped() const { return stopped_; }
 
   void OnUp(PeerId peer, ConnectionId connection) override;
@@ -105,7 +107,8 @@ class StudentPeer : public TransportListener {
   // A group that is connected.
   struct Link {
     std::set<ConnectionId> open;
-    std::vector<uint64_t> steps;  // after which it can go on; empty: not said
+    // Steps that it can go on after; empty: not reported yet.
+    std::vector<uint64_t> steps;
     ConnectionId said_on = 0;
   };
 
@@ -114,7 +117,7 @@ class StudentPeer : public TransportListener {
   absl::Status Keep();
   bool KeepsAfter(uint64_t step) const;
   void VisitState(StateVisitor& visitor);
-  // Says why no further step may begin.
+  // Returns whether no further step may begin, and notes why.
   bool AtTheEnd();
   void StopUnlessUnderWay();
   void NextStep();
@@ -145,15 +148,15 @@ class StudentPeer : public TransportListener {
   StudentProgress progress_;
   bool budget_spent_ = false;
   bool stopping_ = false, stopped_ = false;
-  bool begun_ = false;  // all are after the same step
+  bool begun_ = false;  // all sides are after the same step
   bool whole_ = true;   // the state is one between two steps
   std::map<PeerId, Link> links_;
-  std::set<PeerId> waiting_;  // for their steps, then for votes on a question
+  std::set<PeerId> waiting_;  // groups that owe their steps, then their votes
   Payload question_;
   std::vector<int32_t> sums_;
   EventLoop::TimerId timer_{};
   bool ended_ = false;
-  std::set<PeerId> told_;  // of the end
+  std::set<PeerId> told_;  // groups that have heard of the end
   absl::Status status_;
 };
 

@@ -1,4 +1,4 @@
-// What a student keeps, and how it goes on from there.
+// The state that a student keeps, and its restoration.
 
 #include <cstdint>
 #include <set>
@@ -29,6 +29,7 @@ absl::Status StudentPeer::GoTo(uint64_t step) {
   whole_ = false;
   GOSSAMER_RETURN_IF_ERROR(
       options_.kept->GoTo(step, [this](StateVisitor& v) { VisitState(v); }));
+  // The ledger is written before the state, so it can only be ahead of it.
   if (progress_.queries > options_.ledger->spent()) {
     return absl::DataLossError(absl::StrFormat(
         "the state after step %d was paid for with %d images, of which the "
@@ -41,7 +42,7 @@ absl::Status StudentPeer::GoTo(uint64_t step) {
   return absl::OkStatus();
 }
 
-// A step that is taken again blurs the same votes with other noise: both count.
+// A repeated step adds other noise to the same votes, so both releases count.
 void StudentPeer::Charge() {
   if (!options_.noise_repeats) progress_.queries = options_.ledger->spent();
   accountant_ = *RdpAccountant::Create(VoteSensitivity(options_.settings),

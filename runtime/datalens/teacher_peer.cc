@@ -61,7 +61,7 @@ void TeacherPeer::Stop() {
 
 void TeacherPeer::OnUp(PeerId, ConnectionId) {
   std::set<uint64_t> steps = {answered_};
-  if (answered_ > 0) steps.insert(answered_ - 1);  // it has the answer
+  if (answered_ > 0) steps.insert(answered_ - 1);  // its answer is at hand
   if (options_.kept != nullptr) {
     steps.merge(std::set(options_.kept->steps()));
   }
@@ -80,7 +80,7 @@ void TeacherPeer::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
     return;
   }
   Send(VoteHead::Kind::kRefusal, EncodeText(std::string(read.message())));
-  // It goes out first.
+  // The refusal goes out before the end.
   refused_ = true;
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
   timer_ = loop_->RunAt(loop_->Now() + kRefusalGoesOut, [this, read] {
@@ -133,7 +133,7 @@ absl::Status TeacherPeer::Answer(const VoteHead& head, const Frame& frame) {
     last_ = EncodeVotes(*votes);
     answered_ = head.step;
   }
-  // What the student is told it may go on from, it can.
+  // The group can go on from every state that the student counts on.
   if (head.keep) {
     GOSSAMER_RETURN_IF_ERROR(OwnError(Keep()));
   }
@@ -162,7 +162,7 @@ absl::Status TeacherPeer::GoBackTo(uint64_t step) {
 }
 
 void TeacherPeer::Send(VoteHead::Kind kind, std::vector<std::byte> body) {
-  // What does not get through is asked for again.
+  // A lost answer is asked for again.
   (void)transport_->Send(
       kStudentId, Channel::kCollective,
       {.head = Payload::FromVector(
@@ -177,7 +177,7 @@ void TeacherPeer::Send(VoteHead::Kind kind, std::vector<std::byte> body) {
 
 void TeacherPeer::SetTimer() {
   if (timer_ != EventLoop::TimerId{}) loop_->Cancel(timer_);
-  // The student waits for others, up to its patience, and then learns.
+  // The student waits for other groups, up to its patience, and then learns.
   const absl::Duration limit = 2 * options_.patience;
   timer_ = loop_->RunAt(loop_->Now() + limit, [this, limit] {
     timer_ = {};

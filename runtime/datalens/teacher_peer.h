@@ -1,7 +1,7 @@
 // The teachers' side of a DataLens run: a group that answers the student's
-// questions with the sum of its votes, each question once.  Where state is
-// kept, the group follows the student: asked about step n, it goes to its state
-// after step n - 1.
+// questions with the sum of its votes, each question once.  With kept states
+// the group follows the student: asked about step n, it goes to its state after
+// step n - 1.
 //
 // Knows nothing of networks or of what carries the frames.
 
@@ -29,28 +29,28 @@ struct TeacherOptions {
   int dimensions = 0;
   int classes = 0;
   std::string student;  // host:port
-  // For the next question.
+  // The time for the next question.
   absl::Duration patience = absl::Minutes(5);
   KeptState* kept = nullptr;  // may be null
-  // Said once, of the first teachers that abstain because something of theirs
-  // is not finite; may be empty.
+  // Called once, for the first teachers that abstain because a value is not
+  // finite; may be empty.
   std::function<void(const std::string&)> on_problem = {};
 };
 
-// All calls on the loop, but the constructor's and Restore().
+// All calls are made on the loop, except the constructor and Restore().
 class TeacherPeer : public TransportListener {
  public:
-  // All outlive it.  `done` is called once, at the end: OK when the student
-  // says so; kDeadlineExceeded if it falls silent; kFailedPrecondition if it
-  // failed, is of another run, or asks what this group cannot answer any more.
+  // All arguments outlive it.  `done` is called once, at the end: OK when the
+  // student ends the run; kDeadlineExceeded if it falls silent;
+  // kFailedPrecondition if it failed, belongs to another run, or asks for a
+  // step that this group can no longer answer.
   TeacherPeer(EventLoop* loop, Transport* transport, TeacherGroup* teachers,
               TeacherOptions options, std::function<void(absl::Status)> done);
 
-  // Takes up the newest state that is kept, or keeps the first one; before
-  // Start().
+  // Restores the newest kept state, or keeps the first one, before Start().
   absl::Status Restore();
   void Start();
-  // Keeps the state and ends; the student may wait until it is back.
+  // Keeps the state and ends; the student may wait for the group's return.
   void Stop();
   uint64_t answered() const { return answered_; }  // steps
 
@@ -61,7 +61,7 @@ class TeacherPeer : public TransportListener {
               const absl::Status& why) override {}
 
  private:
-  // kDataLoss: what came is damaged; other errors end the run.
+  // Returns kDataLoss for a damaged message; other errors end the run.
   absl::Status Read(const VoteHead& head, const Frame& frame);
   absl::Status Answer(const VoteHead& head, const Frame& frame);
   absl::Status GoTo(uint64_t step);
@@ -81,10 +81,10 @@ class TeacherPeer : public TransportListener {
   const uint64_t fingerprint_;
   std::function<void(absl::Status)> done_;
   uint64_t answered_ = 0;
-  // What was answered, for a student that did not get it.
+  // The last answer, for a student that did not receive it.
   std::vector<std::byte> last_;
   bool refused_ = false;
-  bool said_ = false;  // who abstains
+  bool said_ = false;  // the abstaining teachers have been reported
   EventLoop::TimerId timer_{};
 };
 

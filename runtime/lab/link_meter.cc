@@ -111,6 +111,7 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
   absl::Time next = SteadyNow();
   absl::Time end = next + limit;
   for (absl::Time now = next; now < end; now = SteadyNow()) {
+    // The pings have a distance in time, so that no ping waits behind another.
     if (result.sent < count && now >= next) {
       sent[next_ping_] = SteadyNow();
       SendPing(here, addresses_[to], next_ping_++);
@@ -160,6 +161,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
                               absl::Duration how_long, absl::Duration limit) {
   const int here = sockets_[from].get(), there = sockets_[to].get();
   const ScopedUrgency urgency(kMeterUrgency);
+  // Datagrams of an earlier measurement would count as arrived at once.
   Drain(there);
   Burst burst(addresses_[to]);
   constexpr double kBytes = kPayload + kOverhead;
@@ -171,6 +173,8 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
     const bool sending = now < begin + how_long;
     const double due =
         bytes_per_second * absl::ToDoubleSeconds(now - begin) / kBytes;
+    // The clock decides how many datagrams are due, so a late thread catches
+    // up.
     if (sending && static_cast<double>(sent) < due) {
       const auto most = static_cast<unsigned>(
           std::min<double>(kMessages, due - static_cast<double>(sent) + 1));

@@ -144,6 +144,8 @@ void PacketSwitch::WaitForWork() {
 }
 
 void PacketSwitch::ReadFrom(uint32_t port) {
+  // The batch bounds the time until other devices and due packets have their
+  // turn.
   for (int i = 0; i < kBatch; ++i) {
     const ssize_t size =
         ::read(ports_[port].device, buffer_.data(), buffer_.size());
@@ -177,6 +179,8 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
     case LinkModel::Fate::kDelivered:
       break;
   }
+  // A link without a rate has no queue that bounds it, so all flights share one
+  // limit.
   if (flying_bytes_ + size > kMostFlyingBytes) {
     ++report_.refused;
     return;

@@ -190,6 +190,7 @@ absl::StatusOr<Scenario> LoadScenario(const std::string& path,
     return absl::NotFoundError(absl::StrCat(
         path, ": cannot be read; deploy/lab/ has scenarios to start from"));
   }
+  // One byte more than the limit is read, to notice a file that is longer.
   std::string text(kMostBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));

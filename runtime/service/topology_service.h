@@ -1,8 +1,9 @@
 // The Topology service of topology.proto over gRPC and a Store.
 //
-// A lock around the control plane, which does the work, as long as this
-// process holds the store.  Where several replicas share one, the others stand
-// by: they answer every call with UNAVAILABLE and say who is active.
+// It is a lock around the control plane, which does the work as long as this
+// process holds the store.  If several replicas share a store, the others stand
+// by: they answer every call with UNAVAILABLE and name the active one.  Knows
+// nothing of how the control plane decides.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
 #define GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
@@ -27,28 +28,29 @@
 
 namespace gossamer {
 
-// Any thread.
+// Safe to use from any thread.
 class TopologyService final : public wire::Topology::CallbackService {
  public:
   using Clock = ControlPlane::Clock;
   using Log = ControlPlane::Log;
   using Progress = ControlPlane::Progress;
 
-  // Takes up what `store` holds, if nobody else does.  `log` gets a line for
-  // people per event that changes the fleet, from any thread, one at a time.
-  // Errors: of Fleet::Create and of the store.  With `certificates` callers
-  // must prove who they are, and may do what access.h lets them; without,
-  // everybody may do everything.
+  // Loads the state of `store`, unless another process holds it.  `log` gets a
+  // line for people per event that changes the fleet, from any thread, one at a
+  // time.  Returns the errors of Fleet::Create and of the store.  With
+  // `certificates` callers must prove their identity, and have the rights of
+  // access.h; without them every caller may do everything.
   static absl::StatusOr<std::unique_ptr<TopologyService>> Create(
       FleetOptions options, std::unique_ptr<Store> store, Clock clock, Log log,
       std::shared_ptr<const CertificateFolder> certificates = nullptr);
 
-  // To be called a few times a second, from one thread: notices leases that ran
-  // out, this replica's and peers', and takes over when it can.  A replica that
-  // stands by has no progress.  Errors: Create's, of what another replica left.
+  // Called a few times a second, from one thread.  Notices leases that ran out,
+  // this replica's and peers', and takes over when it can.  A replica that
+  // stands by has no progress.  Returns Create's errors for the state that
+  // another replica left.
   absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What a server of this service lets in before it has read a byte.
+  // The gate of a server of this service, before any byte is read.
   const std::shared_ptr<StrangerGate>& gate() const { return gate_; }
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
@@ -73,7 +75,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   TopologyService(FleetOptions options, std::unique_ptr<Store> store,
                   Clock clock, Log log,
                   std::shared_ptr<const CertificateFolder> certificates);
-  // kAlreadyExists, kUnavailable: not now.
+  // Returns kAlreadyExists or kUnavailable if it cannot take over now.
   absl::Status TakeOver() ABSL_LOCKS_EXCLUDED(mu_);
   void StandBy(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   template <typename Request, typename Response>
@@ -83,16 +85,16 @@ class TopologyService final : public wire::Topology::CallbackService {
       const Request& request, Response& response) ABSL_LOCKS_EXCLUDED(mu_);
   template <typename Response>
   absl::Status Seal(Response& response) const;
-  // OK if the caller may make this call; logs who may not.
+  // Returns OK if the caller may make this call, and logs a refusal.
   absl::Status Admit(const grpc::CallbackServerContext& context,
                      const absl::StatusOr<Certificate>& caller, Call call,
                      PeerId claimed, const std::string& run_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The certificate that it has shown, if that holds; one that says nothing
-  // where nobody has to show one.
+  // Returns the valid certificate that the caller has shown; an empty one where
+  // no caller has to show one.
   absl::StatusOr<Certificate> CallerOf(
       const grpc::CallbackServerContext& context) const;
-  // Keeps what `caller` has called with.
+  // Remembers the certificate of `caller`.
   void NoteSerial(const grpc::CallbackServerContext& context,
                   const absl::StatusOr<Certificate>& caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -110,12 +112,12 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
-      ABSL_PT_GUARDED_BY(mu_);                   // null: stands by
-  absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // why; OK: it does not
+      ABSL_PT_GUARDED_BY(mu_);                   // null: this replica stands by
+  absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // the reason; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   std::string trust_problem_ ABSL_GUARDED_BY(mu_);
-  // Of the certificate that each peer was heard with last by this life of the
-  // plane; of one that was not, that it was refused with.
+  // The certificate with which each peer was last heard since the plane began;
+  // for a peer that was not heard, the one that was refused.
   std::map<PeerId, std::string> serials_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -125,7 +127,7 @@ struct TopologyServer {
 };
 
 // Listens on "host:port"; port 0 takes a free one.  `certificates` as in
-// TopologyService::Create.  kUnavailable if it cannot.
+// TopologyService::Create.  Returns kUnavailable if it cannot listen.
 absl::StatusOr<TopologyServer> StartTopologyServer(
     const std::string& listen, TopologyService* service,
     std::shared_ptr<const CertificateFolder> certificates = nullptr);

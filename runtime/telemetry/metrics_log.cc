@@ -138,6 +138,7 @@ absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line) {
     m.clipping = {Count(json, "clipped"), Number(json, "longest_difference")};
   }
   const double score = Number(json, "score");
+  // Lines of rounds that were not evaluated have no score.
   if (!std::isfinite(score)) return m;
   m.score = score;
   if (const auto name = json.find("score_name");

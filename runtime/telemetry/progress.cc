@@ -101,6 +101,7 @@ std::optional<absl::Duration> TimeLeft(const FleetProgress& progress) {
   std::optional<absl::Duration> longest;
   for (const PeerProgress& peer : progress.peers) {
     if (peer.finished || peer.round >= progress.rounds) continue;
+    // Without one peer's rate its end is unknown, and so is the fleet's.
     if (!(peer.rounds_per_second > 0)) return std::nullopt;
     const absl::Duration left =
         absl::Seconds(static_cast<double>(progress.rounds - peer.round) /
@@ -195,6 +196,7 @@ void ProgressDisplay::Erase() {
 }
 
 void ProgressDisplay::Show(const FleetProgress& progress, absl::Time now) {
+  // A log file gets a line only now and then; a terminal is redrawn in place.
   if (!terminal_) {
     if (now - shown_ < interval_) return;
     shown_ = now;

@@ -127,6 +127,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
   const double peer_count = static_cast<double>(peers.size());
   std::vector<double> exchanges, differences;
   for (const Rounds& rounds : peers) {
+    // The fleet has trained as far as its slowest peer.
     s.rounds = std::min(s.rounds, rounds.empty() ? 0 : rounds.back().round);
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
     if (rounds.empty()) continue;

@@ -66,7 +66,7 @@ class CommandLineTest : public testing::Test {
     argv.insert(argv.end(), arguments);
     return program_.Parse(static_cast<int>(argv.size()), argv.data());
   }
-  // Why they are refused.
+  // Returns the error with which the arguments are refused.
   std::string Refused(std::initializer_list<const char*> arguments) {
     const auto parsed = Parse(arguments);
     EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
@@ -133,7 +133,7 @@ TEST_F(CommandLineTest, NumbersThatAreNone) {
             "(see --help)");
 }
 
-// A parse with its own program each: Parse may be called once.
+// Every case has a program of its own: Parse may be called once.
 class WrongValueTest
     : public CommandLineTest,
       public testing::WithParamInterface<std::vector<const char*>> {};
@@ -323,7 +323,7 @@ TEST(ProgramTest, RunsWithoutSubcommands) {
   EXPECT_EQ(program.Run(1, argv), 4);
 }
 
-// From elsewhere than a command line, by the same rules.
+// A value from another source than a command line follows the same rules.
 TEST(AssignOptionTest, ReadsAsACommandLineDoes) {
   int number = 7;
   EXPECT_TRUE(AssignOption("n", "0x10", &number).ok());

@@ -95,7 +95,7 @@ TEST(RealLoopTest, ATimerThatRearmsItselfDoesNotStarvePosts) {
   loop.Run();
 }
 
-// I/O that a test makes up: events come from any thread.
+// I/O made up by a test: its events come from any thread.
 class FakePoller final : public LoopPoller {
  public:
   EventLoop::Callback Wait(absl::Duration limit) override {
@@ -127,7 +127,7 @@ class FakePoller final : public LoopPoller {
     MutexLock lock(&mu_);
     return changed_.AwaitFor(&mu_, kLimit, [&] { return handled_ >= events; });
   }
-  // The loop has nothing to run and waits here.
+  // Waits until the loop has nothing to run and waits in the poller.
   bool AwaitIdle() {
     MutexLock lock(&mu_);
     return changed_.AwaitFor(&mu_, kLimit, [this] { return idle_; });
@@ -148,7 +148,7 @@ TEST(RealLoopTest, APollersEventsAndPostsAndTimersAllHaveTheirTurn) {
   loop.SetPoller(&poller);
   loop.Start();
   std::binary_semaphore timer_ran(0);
-  // A callback that posts itself for ever keeps nobody else waiting.
+  // A callback that posts itself for ever keeps no other callback waiting.
   struct Again {
     RealLoop* loop;
     void operator()() && { loop->Post(Again{loop}); }
@@ -172,7 +172,7 @@ TEST(RealLoopTest, PostsWakeALoopThatWaitsForIo) {
   loop.SetPoller(&poller);
   loop.Start();
   for (int i = 0; i < 200; ++i) {
-    // Now and then only once the loop is sure to wait.
+    // Every tenth time, only once the loop is sure to wait.
     if (i % 10 == 0) {
       ASSERT_TRUE(poller.AwaitIdle());
     }

@@ -116,7 +116,7 @@ TEST_F(SafetensorsTest, AFullDiskIsNamedAndLeavesWhatWasThere) {
   SafetensorsView view;
   view.floats = {{"x", {3}, values}};
   ASSERT_TRUE(WriteSafetensors(path, view).ok());
-  // Has no space for anybody.
+  // /dev/full has no space for any write.
   std::filesystem::create_symlink("/dev/full", path + ".partial");
   view.floats[0].name = "y";
   const absl::Status full = WriteSafetensors(path, view);
@@ -197,7 +197,7 @@ TEST(ParseSafetensorsTest, HeaderLengthIsBounded) {
   }
 }
 
-// Whatever one changes in a good file, the answer is an error or tensors whose
+// Whatever changes in a good file, the answer is an error or tensors whose
 // sizes fit their shapes.
 TEST(ParseSafetensorsTest, SurvivesDamagedFiles) {
   const auto good = File("{" + Tensor("a", "F32", "2,3", "0,24") + "," +

@@ -22,7 +22,7 @@ TEST(SignalEcho, LaterOrAnotherOneIsNot) {
   EXPECT_FALSE(echo.Is(SIGTERM, kThen + SignalEcho::kWithin));
 }
 
-// Somebody who keeps a key pressed gets through.
+// A person who keeps a key pressed gets through.
 TEST(SignalEcho, EchoesDoNotPutOffWhatFollows) {
   SignalEcho echo;
   int echoes = 0;

@@ -88,7 +88,7 @@ TEST(TaskTest, DestroyingASuspendedTaskUnwindsIt) {
   Pending<int> input;
   { Task<int> task = Holding(&log, input); }
   EXPECT_THAT(log, ElementsAre(1));
-  input.Set(1);  // nobody is resumed
+  input.Set(1);  // no coroutine is resumed
 }
 
 Task<int> Sleep(EventLoop* loop, absl::Duration duration) {

@@ -41,10 +41,10 @@ constexpr char kNeeds[] =
     "needs an x86-64 machine on which a process may trace its children; in a "
     "container: --cap-add SYS_PTRACE";
 
-// What a save finds and leaves.
+// The state before a save, and the state that it leaves.
 struct Scene {
   const char* name;
-  std::vector<uint64_t> before;  // rounds that are there, whole
+  std::vector<uint64_t> before;  // rounds of whole checkpoints
   uint64_t saved;                // is of another version than that of `before`
 };
 
@@ -59,11 +59,12 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(CanTraceCalls()) << kNeeds;
-    // Its fsync costs nothing.
+    // An fsync in /dev/shm costs no time.
     if (std::filesystem::exists("/dev/shm")) ::setenv("TMPDIR", "/dev/shm", 1);
   }
 
-  // One save with one fault, and what must hold whatever came of it.
+  // Makes one save with one fault, and checks what must hold whatever its
+  // outcome.
   CallOutcome Try(const CallFault& fault) {
     const TemporaryFolder root;
     const std::string folder = root.path() + "/peer-3/checkpoints";
@@ -86,10 +87,11 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
     }
     if (scene.before.empty() && fault.call == FileCall::kSync && fault.n <= 2 &&
         outcome.rc == kError) {
-      // Else the next save would find it there, its name not durable.
+      // Otherwise the next save would find the folder with a name that is not
+      // durable.
       EXPECT_FALSE(std::filesystem::exists(root.path() + "/peer-3"));
     }
-    // Also the one that was to go.
+    // The list includes the checkpoint that was to go.
     const auto list = store.List();
     EXPECT_TRUE(list.ok()) << list.status();
     for (const StoredCheckpoint& stored : *list) {
@@ -107,7 +109,7 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
     }
     EXPECT_TRUE(store.Save(next).ok());
     EXPECT_TRUE(Same(store.LoadNewest().value(), next));
-    // With nothing else left than what is kept.
+    // The folder has no other entries than the kept ones.
     for (const auto& e : std::filesystem::directory_iterator(folder)) {
       EXPECT_TRUE(
           store.Load(std::stoull(e.path().filename().string().substr(6))).ok())
@@ -116,7 +118,7 @@ class CheckpointFaults : public ::testing::TestWithParam<Scene> {
     return outcome;
   }
 
-  // For every n that there is.
+  // Tries the fault at every n-th call that there is.
   int TryAll(CallFault fault, const std::function<void(CallOutcome)>& check) {
     for (fault.n = 1;; ++fault.n) {
       SCOPED_TRACE(fault);
@@ -138,7 +140,7 @@ TEST_P(CheckpointFaults, AKillBetweenAnyTwoCallsLosesNothing) {
 TEST_P(CheckpointFaults, AnErrorOfAnyCallIsToldOrHarmless) {
   for (const int error : {EIO, EINTR}) {
     TryAll({.error = error}, [](CallOutcome outcome) {
-      EXPECT_NE(outcome.rc, std::nullopt);  // whatever it is, not an abort
+      EXPECT_NE(outcome.rc, std::nullopt);  // any exit is fine, but no abort
     });
   }
 }
@@ -173,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, CheckpointFaults,
                                            Scene{"TheSameRound", {10, 20}, 20}),
                          [](const auto& info) { return info.param.name; });
 
-// A disk that cannot be read is no reason to end, or to make something up.
+// A disk that cannot be read is no reason to end, or to invent a state.
 TEST(CheckpointLoad, AnErrorOfAnyCallIsAnErrorOrAnOlderRound) {
   ASSERT_TRUE(CanTraceCalls()) << kNeeds;
   const TemporaryFolder folder;

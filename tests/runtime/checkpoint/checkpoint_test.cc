@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A thing with all three kinds of state.
+// An object with all three kinds of state.
 struct Thing {
   std::vector<float> x = {1, 2, 3};
   uint64_t steps = 7;
@@ -52,14 +52,15 @@ Thing ThingOfRound(uint64_t round) {
   return thing;
 }
 
-// Fails the n-th operation, which may leave half of its work behind, and with
-// `dead` all after it, as for a process that was killed there.
+// Fails the n-th operation, which may leave half of its work behind.  With
+// `dead` all later ones fail too, as for a process that was killed there.
 class FailingFiles : public FileOps {
  public:
   int fail_at = 0;  // 0: never
   bool dead = false;
   int done = 0;
-  std::string unreadable;  // what is in such a folder cannot be read now
+  // Files in such a folder cannot be read at the moment.
+  std::string unreadable;
   std::function<void(const std::string& path)> before_hash = {};
 
   absl::Status MakeFolder(const std::string& path) override {
@@ -234,7 +235,7 @@ TEST(CheckpointStore, AFolderThatCannotBeReadIsNotAnEmptyOne) {
   EXPECT_FALSE(store.RemoveAfter(1).ok());
 }
 
-// A fleet that runs removes old ones while people look.
+// A running fleet removes old checkpoints while a person lists them.
 TEST(CheckpointStore, WhatGoesWhileItIsLookedAtIsNotDamaged) {
   const TemporaryFolder folder;
   FailingFiles files;
@@ -253,7 +254,8 @@ TEST(CheckpointStore, WhatGoesWhileItIsLookedAtIsNotDamaged) {
   }
 }
 
-// Of the state or of the manifest: a counter of another name, say.
+// A changed byte may be in the state or in the manifest: a counter of another
+// name, for example.
 TEST(CheckpointStore, NoByteChangesUnnoticed) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 1);
@@ -263,7 +265,7 @@ TEST(CheckpointStore, NoByteChangesUnnoticed) {
     std::ifstream in(path, std::ios::binary);
     const std::string good{std::istreambuf_iterator<char>(in), {}};
     ASSERT_GT(good.size(), 100u);
-    // The last byte of a manifest ends its line, and says nothing.
+    // The last byte of a manifest is its line end, which has no meaning.
     for (size_t at = 0; at + 1 < good.size(); ++at) {
       std::string bad = good;
       bad[at] ^= static_cast<char>(1);
@@ -276,7 +278,7 @@ TEST(CheckpointStore, NoByteChangesUnnoticed) {
   }
 }
 
-// As it was before manifests had checksums.
+// Manifests of earlier programs have no checksum.
 TEST(CheckpointStore, AManifestWithoutAChecksumIsTakenAsItIs) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 1);
@@ -293,7 +295,7 @@ TEST(CheckpointStore, PassesOverADamagedOne) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 3);
   SaveRounds(store, {1, 2, 3});
-  {  // One byte of the values, the size unchanged.
+  {  // one byte of the values changes, the size does not
     std::fstream file(folder.path() + "/round-3/state.safetensors",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(-1, std::ios::end);
@@ -355,7 +357,8 @@ TEST(CheckpointStore, PutsBackWhatWasSetAside) {
   EXPECT_TRUE(store.ListSetAside()->empty());
 }
 
-// Another of its round is not replaced; of a later one peers would go on.
+// A checkpoint of the same round is not replaced.  Peers would go on from one
+// of a later round instead.
 TEST(CheckpointStore, WhatWouldNotBeTheNewestIsNotPutBack) {
   for (const uint64_t there : {3, 4}) {
     const TemporaryFolder folder;
@@ -385,7 +388,8 @@ TEST(CheckpointStore, WhatIsDamagedIsNotPutBack) {
   EXPECT_THAT(store.Rounds(), ElementsAre(1));
 }
 
-// Where the disk fails meanwhile, an older one of that past is not the newest.
+// If the disk fails meanwhile, an older checkpoint of that past must not be the
+// newest.
 TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
   bool failed = true;
   int at = 1;
@@ -408,8 +412,9 @@ TEST(CheckpointStore, TheNewestOfAnUnsharedPastGoesLast) {
   EXPECT_GT(at, 4) << "nothing failed";
 }
 
-// A kill while one of the same round was replaced leaves both; the older one is
-// not the newest once that has been set aside, wherever that is killed, too.
+// A kill while one of the same round was replaced leaves both.  The older one
+// must not be the newest once the other has been set aside, wherever that is
+// killed.
 TEST(CheckpointStore, WhatWasReplacedIsNotLeftBehindByWhatIsSetAside) {
   bool failed = true;
   int at = 1;
@@ -447,7 +452,7 @@ TEST(CheckpointStore, WhatWasReplacedIsNotLeftBehindByWhatIsSetAside) {
   EXPECT_GT(at, 4) << "nothing failed";
 }
 
-// With nothing in its place the one before is what is kept.
+// If the replaced checkpoint has no successor yet, it is the one that is kept.
 TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path();
@@ -460,8 +465,7 @@ TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
   EXPECT_TRUE(store.Load(3).ok());
 }
 
-// A read that fails for now is no reason to delete: it may be the only one that
-// people have.
+// A read that fails for now is no reason to delete: it may be the only copy.
 TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
   for (const char* what : {"round-3/", "round-3/state", "round-3/manifest"}) {
     SCOPED_TRACE(what);
@@ -483,8 +487,8 @@ TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
   }
 }
 
-// Of a past that was given up while it could not be listed, say: it must not
-// look like what followed.
+// The later round belongs to a past that was given up, for example while it
+// could not be listed.  It must not look like the continuation.
 TEST(CheckpointStore, ALaterRoundIsNoContinuationOfWhatIsSaved) {
   const TemporaryFolder folder;
   CheckpointStore store(folder.path(), 9);
@@ -493,8 +497,8 @@ TEST(CheckpointStore, ALaterRoundIsNoContinuationOfWhatIsSaved) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() + "/set-aside-round-9"));
 }
 
-// Every operation of a save fails in turn, once and for ever; nothing that was
-// there before may be lost, and a later save must work.
+// Every operation of a save fails in turn, once and for ever.  No earlier
+// checkpoint may be lost, and a later save must work.
 class FaultLoop : public ::testing::TestWithParam<bool> {};
 
 TEST_P(FaultLoop, AnEarlierCheckpointAlwaysLoads) {
@@ -547,7 +551,7 @@ TEST_P(FaultLoop, ReplacingARoundNeverTouchesOthers) {
   }
 }
 
-// Until the folder is synced, nobody is told that it is back.
+// The checkpoint counts as put back only when the folder is synced.
 TEST_P(FaultLoop, PuttingBackLosesNothing) {
   bool failed = true;
   int points = 0;
@@ -573,7 +577,8 @@ TEST_P(FaultLoop, PuttingBackLosesNothing) {
   EXPECT_EQ(points, 2) << "the rename and the sync of the folder";
 }
 
-// Also one that is to go: a kill meanwhile is no damage to tell of.
+// The list includes a checkpoint that is to go: a kill meanwhile is no damage
+// to report.
 TEST_P(FaultLoop, AFolderIsWholeOrAbsent) {
   bool failed = true;
   for (int n = 1; failed; ++n) {
@@ -594,7 +599,7 @@ TEST_P(FaultLoop, AFolderIsWholeOrAbsent) {
     for (const StoredCheckpoint& stored : *list) {
       EXPECT_TRUE(stored.whole.ok()) << stored.whole;
     }
-    // And what is left of those that went does not stay for good.
+    // The rest of the removed ones does not stay for good.
     ASSERT_TRUE(after.Save(Take(next, 5)).ok());
     for (const auto& e : std::filesystem::directory_iterator(folder.path())) {
       EXPECT_NE(e.path().extension(), ".removing") << e.path();
@@ -602,7 +607,8 @@ TEST_P(FaultLoop, AFolderIsWholeOrAbsent) {
   }
 }
 
-// Not even by one of a past that was given up, until this one is there.
+// The later round stays until this one is saved, even if it is of a past that
+// was given up.
 TEST_P(FaultLoop, AnEarlierRoundReplacesALaterOneOnlyOnceItIsSaved) {
   bool failed = true;
   for (int n = 1; failed; ++n) {

@@ -33,8 +33,8 @@ Checkpoint StateOf(float value, size_t size = 500'000) {
   return state;
 }
 
-// Members 1 .. n and a joiner; frames queue up until delivered, and a spoiler
-// may lose or change those that a member sends.
+// Members 1 .. n and a joiner.  Frames queue up until they are delivered, and a
+// spoiler may lose or change those that a member sends.
 class StateTransferTest : public testing::Test {
  protected:
   struct Sent {
@@ -67,7 +67,8 @@ class StateTransferTest : public testing::Test {
         [this](const Checkpoint& state) { return check_(state); });
     collector_->SetDonors(ids, now_);
   }
-  // Until nothing moves; a member takes a snapshot as soon as it is asked.
+  // Delivers until no frame is left.  A member takes a snapshot as soon as it
+  // is asked.
   void Deliver() {
     while (!queue_.empty()) DeliverOne();
   }
@@ -96,8 +97,8 @@ class StateTransferTest : public testing::Test {
     }
   }
 
-  // The same over a way of so much delay each way, on which chunks wait for
-  // each other; how many did at most.
+  // Delivers over links with that delay in each direction, on which chunks wait
+  // for each other.  Returns the most chunks that waited at once.
   int RunFar(absl::Duration delay, double bytes_per_second) {
     std::multimap<absl::Time, Sent> on_the_way;
     std::multiset<absl::Time> leave;  // chunks that have not left yet
@@ -148,7 +149,7 @@ class StateTransferTest : public testing::Test {
   };
 };
 
-// Members whose steps take longer than chunks may.
+// The steps of these members take longer than chunks may.
 TEST_F(StateTransferTest, WaitsForAnOfferWhileMembersCompute) {
   Begin(3);
   std::deque<Sent> asked;
@@ -181,7 +182,7 @@ TEST_F(StateTransferTest, AveragesWhatThreeMembersGive) {
   EXPECT_THAT(state.bytes.at("game.order"), SizeIs(2));
 }
 
-// Whoever is first.
+// The impossible state may come first or later.
 TEST_F(StateTransferTest, AStateThatCannotBeIsLeftOut) {
   check_ = [](const Checkpoint& state) {
     return state.floats.at("parameters")[0] == 1
@@ -206,7 +207,7 @@ TEST_F(StateTransferTest, OneSnapshotAtATimeIsMade) {
   };
   EXPECT_TRUE(ask());
   donor.Prepare();
-  // Whoever asks while one is being made waits for it.
+  // A joiner that asks while a snapshot is being made waits for it.
   EXPECT_FALSE(ask());
   donor.Offer(EncodeSnapshot(StateOf(1)), std::string(32, 'h'), now_);
   EXPECT_FALSE(donor.wanted());
@@ -247,14 +248,16 @@ TEST_F(StateTransferTest, GoesOnWithoutAMemberThatDiesOnTheWay) {
               testing::ElementsAre(HasSubstr("peer 2 gave no state")));
 }
 
-// Before anybody gives one up that does not answer: a chunk every 14 s.
+// A chunk every 14 s comes just before the joiner would give up on a silent
+// member.
 TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
   Begin(3);
   spoil_ = [this, last = now_](Sent& sent) mutable {
     if (sent.from.value != 1 || sent.frame.body.size() == 0) return true;
     if (now_ - last < absl::Seconds(14)) return false;
     last = now_;
-    // Always the last one that is asked for: it never gets to the end.
+    // The last chunk that was asked for comes each time, but the state never
+    // ends.
     return sent.frame.body.size() == kStateChunkBytes;
   };
   Run(75);
@@ -265,8 +268,8 @@ TEST_F(StateTransferTest, OneThatOnlyTricklesIsGivenUp) {
               testing::ElementsAre(HasSubstr("it took more than")));
 }
 
-// A service that has just begun knows of no member yet: what one of them has
-// said so far is not what three would.
+// A service that has just started knows of no member yet.  The words of one
+// member are not those of three.
 TEST_F(StateTransferTest, ThatNobodyIsKnownForAMomentIsNotTheEnd) {
   Begin(3);
   spoil_ = [](Sent& sent) { return sent.from.value != 2; };
@@ -288,18 +291,18 @@ TEST_F(StateTransferTest, FarMembersGiveAsFastAsTheirLinkIs) {
   const absl::Time begun = now_;
   RunFar(absl::Milliseconds(100), /*bytes_per_second=*/100e6);
   ASSERT_TRUE(collector_->done());
-  // 100 MB: a second, and some round trips until the window is wide.
+  // 100 MB take a second, and some round trips until the window is wide.
   EXPECT_LT(now_ - begun, absl::Seconds(3));
 }
 
-// Neither fills the queue of a link that others need.
+// The transfer must not fill the queue of a link that others need.
 TEST_F(StateTransferTest, NarrowLinksHoldFewChunks) {
   Begin(1, /*most=*/1 << 28, /*size=*/10'000'000);
   EXPECT_LE(RunFar(absl::Milliseconds(5), /*bytes_per_second=*/1e6), 8);
   EXPECT_TRUE(collector_->done());
 }
 
-// The loop has others to answer, and a lease to keep, meanwhile.
+// The loop must answer others and keep a lease meanwhile.
 TEST_F(StateTransferTest, AStateIsVerifiedApartFromTheLoop) {
   Begin(2);
   std::function<void()> work, done;
@@ -316,7 +319,7 @@ TEST_F(StateTransferTest, AStateIsVerifiedApartFromTheLoop) {
   Run(60);
   EXPECT_EQ(collector_->given(), 0);
   EXPECT_GT(collector_->held(), size_t{2'000'000});
-  // Whoever has given all of it may go.
+  // A member that has given all of its state may go.
   collector_->SetDonors({{2}}, now_);
   finish();
   EXPECT_EQ(collector_->given(), 1);
@@ -341,7 +344,7 @@ TEST_F(StateTransferTest, OneThatGoesWhileAStateIsVerifiedHarmsNothing) {
   done();
 }
 
-// A third of the limit is not enough, but it comes steadily.
+// A third of the limit has passed, but the state comes steadily.
 TEST_F(StateTransferTest, WhoWillBeDoneInTimeIsWaitedFor) {
   Begin(1, /*most=*/1 << 28, /*size=*/40'000'000);
   RunFar(absl::Milliseconds(5), 4.0 * 40'000'000 / 420);
@@ -349,11 +352,12 @@ TEST_F(StateTransferTest, WhoWillBeDoneInTimeIsWaitedFor) {
   EXPECT_THAT(collector_->TakeFailures(), testing::IsEmpty());
 }
 
-// Links as slow as that are the joiner's own: it begins with what it has.
+// Links as slow as that are the joiner's own, so it begins with the states that
+// it has.
 TEST_F(StateTransferTest, WhatHasBeenGivenWillDoAfterHalfTheLimit) {
   Begin(4, /*most=*/1 << 27, /*size=*/10'000'000);
-  // 153 chunks of 256 KiB, of which two get through every two seconds: what is
-  // lost is asked for again that late.
+  // 153 chunks of 256 KiB, of which two get through every two seconds: lost
+  // chunks are asked for again that late.
   spoil_ = [this, last = now_, through = 0](Sent& sent) mutable {
     if (sent.to != kJoiner || sent.frame.body.size() == 0) return true;
     if (now_ != last) through = 0;
@@ -370,7 +374,7 @@ TEST_F(StateTransferTest, WhatHasBeenGivenWillDoAfterHalfTheLimit) {
 
 TEST_F(StateTransferTest, AStateThatIsNotWhatWasOfferedIsNotUsed) {
   Begin(2);
-  // Member 1 offers another hash than that of what it gives.
+  // Member 1 offers another hash than that of its state.
   spoil_ = [](Sent& sent) {
     if (sent.from.value == 1 && sent.frame.head.size() == 49) {
       std::vector<std::byte> head(sent.frame.head.bytes().begin(),
@@ -396,8 +400,8 @@ TEST_F(StateTransferTest, NothingIsAllocatedForAnImpossibleSize) {
               testing::Contains(HasSubstr("cannot be")));
 }
 
-// Each offer begins anew: who offers another state each time would hold the
-// joiner for ever.
+// Each offer begins anew, so a member that offers another state each time would
+// hold the joiner for ever.
 TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
   Begin(2);
   Frame offer;
@@ -424,8 +428,8 @@ TEST_F(StateTransferTest, AMemberThatOnlyOffersIsGivenUp) {
               testing::ElementsAre(HasSubstr("has offered 5 states")));
 }
 
-// Somebody who reads a chunk now and then would keep it for ever, and all who
-// come later would begin with it.
+// A joiner that reads a chunk now and then would keep the snapshot for ever,
+// and all later joiners would begin with it.
 TEST_F(StateTransferTest, NoSnapshotIsOld) {
   Begin(1);
   Frame get;
@@ -465,7 +469,7 @@ TEST(SnapshotTest, AnotherShapeCannotBeAdded) {
   EXPECT_EQ(middle.given(), 1);
 }
 
-// Whichever of the three it is.
+// Any of the three may be the false one.
 TEST(SnapshotTest, OneOfThreeThatLiesMovesNothingBeyondTheOthers) {
   for (int liar = 0; liar < 3; ++liar) {
     for (const float lie : {1e30f, -3e38f, 2.5f}) {

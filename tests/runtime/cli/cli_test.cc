@@ -1,4 +1,5 @@
-// The program `gossamer` from outside: what it prints, writes and returns.
+// The program `gossamer` from outside: its output, its files and its exit
+// codes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,20 +92,21 @@ TEST_F(Cli, GraphGivesNumbersAndAPicture) {
                   "rounds_to_tenth", "picture"));
   EXPECT_EQ(json["edges"], 32);
   EXPECT_EQ(json["most_degree"], 4);
-  // Metropolis on a 4x4 torus: eigenvalues 1/5 + 2/5 (cos a + cos b), so the
-  // second is 3/5 and the last -3/5.
+  // Metropolis on a 4x4 torus has the eigenvalues 1/5 + 2/5 (cos a + cos b), so
+  // the second is 3/5 and the last -3/5.
   EXPECT_NEAR(json["spectral_gap"].get<double>(), 0.4, 1e-9);
   EXPECT_NEAR(json["schedule_gap"].get<double>(), 0.4, 1e-9);
   EXPECT_EQ(ReadAll(folder_.path() + "/g.png").substr(1, 3), "PNG");
 }
 
-// One round of pairs leaves most apart, and has no gap; the schedule has one.
+// One round of pairs leaves most peers apart and has no gap; the schedule has
+// one.
 TEST_F(Cli, GraphSaysTheGapOfASchedule) {
   const std::string skewed =
       "graph --schedule locality-skewed --peers 16 --sites \"a:1-8 b:9-16\"";
   const auto json = ordered_json::parse(Run(skewed + " --json").out);
   EXPECT_NEAR(json["spectral_gap"].get<double>(), 0, 1e-9);
-  // Between sites 0.850 of the squared distance is left, as locality.md has it.
+  // Between sites 0.850 of the squared distance is left, as in locality.md.
   EXPECT_NEAR(json["schedule_gap"].get<double>(), 1 - std::sqrt(0.8498), 1e-4);
   EXPECT_THAT(Run(skewed).out, HasSubstr("spectral gap  0.07815"));
   EXPECT_THAT(Run("graph --schedule one-peer-exponential --peers 8").out,
@@ -157,7 +159,7 @@ TEST_F(Cli, SampleNeedsARun) {
   EXPECT_THAT(r.err, HasSubstr("no config.textproto"));
 }
 
-// A fleet of scripts instead of real peers, next to a copy of the program.
+// A fleet of scripts instead of real peers, beside a copy of the program.
 class FleetOfScripts : public Cli {
  protected:
   void SetUp() override {
@@ -167,7 +169,8 @@ class FleetOfScripts : public Cli {
     program_ = (bin / "gossamer").string();
     Write("game.textproto",
           "name: \"toy\" peers: 2 rounds: 2 game { quadratic { } }\n");
-    // Tells a port at which nobody listens; ends once both peers have.
+    // The script names a port without a listener, and ends once both peers
+    // have.
     Script("gossamer-topology",
            "while [ $# -gt 0 ]; do case $1 in\n"
            "  --port-file) port=$2; shift;; --state) state=$2; shift;;\n"
@@ -185,7 +188,7 @@ class FleetOfScripts : public Cli {
     fs::permissions(folder_.path() + "/" + path, fs::perms::owner_all);
   }
 
-  // `extra` runs before the peer has logged anything.
+  // `extra` runs before the peer has logged a line.
   void PeerScript(const std::string& extra) {
     Script("gossamer-peer",
            "echo \"$@\"\n"
@@ -209,7 +212,7 @@ TEST_F(FleetOfScripts, WhatThePeersToldIsCounted) {
       "echo '{\"kind\":\"checkpoint\"}' >>$folder/events.jsonl\n");
   const Result r = Run("train --config game.textproto");
   ASSERT_EQ(r.code, 0) << r.err;
-  // What asks for nothing is in the summary only.
+  // Events that ask for no action are only in the summary.
   EXPECT_THAT(r.out, AllOf(HasSubstr("event    edge_refused, 6 times: the same "
                                      "release there"),
                            Not(HasSubstr("event    checkpoint"))));
@@ -339,7 +342,7 @@ TEST_F(FleetOfScripts, ComparesAndKeepsWhatHasFinished) {
   EXPECT_EQ(again.out, r.out);
   EXPECT_THAT(again.err, HasSubstr("toy, dp-oadam, seed 1, in local: kept"));
 
-  // Nothing of a run with another configuration is lost or mixed in.
+  // A run with another configuration is neither lost nor mixed in.
   const Result other = Run(command + " --set mixing.gamma=0.5");
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, AllOf(HasSubstr("mixing.gamma"),

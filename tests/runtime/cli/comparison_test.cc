@@ -1,4 +1,4 @@
-// What several runs side by side come to: the target, and who reached it.
+// Comparisons of several runs: the target, and the runs that reached it.
 
 #include "runtime/cli/comparison.h"
 
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A run that was scored once a second.
+// Makes a run that was scored once a second.
 ComparedRun RunOf(const std::string& algorithm, std::vector<double> scores) {
   ComparedRun run;
   run.game = "toy";
@@ -61,7 +61,7 @@ TEST(ComparisonTest, ACallersTargetIsKept) {
   EXPECT_THAT(games[0].settings[1].seconds_to_target, ElementsAre(1));
 }
 
-// Pictures of several games are looked at side by side.
+// Pictures of several games are read side by side.
 TEST(ComparisonPanelsTest, TitlesNameTheGameAndTheAxes) {
   const TemporaryFolder folder;
   for (const std::string game : {"toy", "bilinear"}) {
@@ -98,7 +98,7 @@ TEST(ReportTest, SaysWhatANameChanges) {
   const std::string page = ReportHtml(report);
   EXPECT_THAT(page, HasSubstr("What is not as with dense"));
   EXPECT_THAT(page, HasSubstr("mixing.codec: &quot;a&quot; -&gt; "));
-  // No game with pictures.
+  // This game has no pictures.
   EXPECT_THAT(page, Not(HasSubstr("images")));
 }
 

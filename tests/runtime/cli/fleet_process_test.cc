@@ -63,7 +63,7 @@ TEST(ProcessGroup, EndsItsProcessesWithItself) {
     ::close(ends[1]);
     EXPECT_EQ(group.running(), 1u);
   }
-  // End of file only once no process has it open.
+  // The pipe ends only when no process has it open.
   char byte;
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);
   ::close(ends[0]);
@@ -85,8 +85,8 @@ TEST(ProcessGroup, SignalsAreTheParentsOwn) {
   EXPECT_TRUE(group.WaitAll(signals, kLong));
 }
 
-// Whoever goes on after a grace is killed, and that is said; who ends in time
-// is not mentioned.
+// A process that goes on after the grace is killed and named; one that ends in
+// time is not.
 TEST(ProcessGroup, SaysWhoHadToBeKilled) {
   SignalWaiter signals;
   const TemporaryFolder folder;

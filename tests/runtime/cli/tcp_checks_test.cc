@@ -1,4 +1,4 @@
-// What doctor says of TCP, for kernels that this machine does not have.
+// doctor's checks of TCP, for kernels that this machine does not have.
 
 #include "runtime/cli/tcp_checks.h"
 
@@ -18,7 +18,7 @@ constexpr size_t kBuffers = 0;
 constexpr size_t kIdle = 1;
 constexpr size_t kCongestion = 2;
 
-// As an administrator of long fat links leaves it.
+// Returns the settings of an administrator of long fat links.
 TcpFacts Tuned() {
   return {.tuned_receive = 64 << 20,
           .tuned_send = 64 << 20,

@@ -1,5 +1,6 @@
-// Real networks: as root, and with /dev/net/tun.  What is measured must not be
-// less than asked; how much more it may be is nothing a test can say.
+// Tests on real networks, which need root and /dev/net/tun.  Measured times
+// must not be less than the scenario's; no test can say how much longer they
+// may be.
 
 #include "runtime/lab/lab.h"
 
@@ -38,7 +39,7 @@ std::unique_ptr<Lab> Start(const Scenario& scenario) {
   return lab.ok() ? *std::move(lab) : nullptr;
 }
 
-// A bound UDP or listening TCP socket on a host.
+// Returns a bound UDP or listening TCP socket on a host.
 FileDescriptor SocketAt(const Lab& lab, size_t rank, int type, int port) {
   const auto there = ScopedNetwork::Enter(lab.Network(rank));
   EXPECT_TRUE(there.ok());
@@ -76,7 +77,7 @@ int ReceiveNumber(const FileDescriptor& socket) {
   return number;
 }
 
-// Binds it to the lab's own host, where this thread is.
+// Binds the socket to the lab's own host, where this thread is.
 sockaddr_in BindHere(const FileDescriptor& socket) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -118,8 +119,8 @@ TEST(Lab, PacketsArriveInOrderWhateverTheJitter) {
   for (int i = 0; i < 200; ++i) ASSERT_EQ(ReceiveNumber(b), i);
 }
 
-// Sent one after the other at a rate of one every 10 ms, 20 packets of 1250
-// bytes at 1 Mbit/s cannot take less.
+// 20 packets of 1250 bytes, sent every 10 ms at 1 Mbit/s, cannot take less
+// time.
 TEST(Lab, NothingArrivesFasterThanItsRate) {
   const auto lab = Start(Parse(R"(hosts: 2 link { rate: "1mbit" })"));
   ASSERT_NE(lab, nullptr);
@@ -156,7 +157,7 @@ TEST(Lab, CountsWhatItLosesAndDrops) {
     SendNumber(sockets[0], AddressOf(*lab, 1, 5000), i);
     SendNumber(sockets[0], AddressOf(*lab, 2, 5000), i);
   }
-  // 1 kbit/s: 100 packets of 1000 bytes do not even begin to leave.
+  // At 1 kbit/s, 100 packets of 1000 bytes do not even begin to leave.
   const sockaddr_in slow = AddressOf(*lab, 2, 5000);
   const std::string payload(1000 - 28, 'x');
   for (int i = 0; i < 100; ++i) {
@@ -190,8 +191,8 @@ TEST(Lab, NobodyIsReachedWhoIsNotThere) {
   EXPECT_EQ(lab->Stop().unroutable, 1u);
 }
 
-// TCP hands over more than a packet at once; all of it must come out whole, and
-// with the weight of single packets.
+// TCP hands over more than one packet at once.  All of it must come out whole,
+// and with the weight of single packets.
 TEST(Lab, CarriesTcpInOnePieceOrMany) {
   for (const char* network :
        {R"(hosts: 2 link { rtt: "4ms" })",

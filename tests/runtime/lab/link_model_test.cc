@@ -19,7 +19,7 @@ TEST(LinkModel, DelaysOnly) {
   const auto d = link.Send(7, 1500);
   EXPECT_EQ(d.fate, Fate::kDelivered);
   EXPECT_EQ(d.when, 7 + 50 * kMilli);
-  // Without a rate nothing waits.
+  // Without a rate no packet waits.
   EXPECT_EQ(link.Send(7, 1'000'000).when, 7 + 50 * kMilli);
   EXPECT_EQ(link.Backlog(7), 0u);
 }
@@ -37,7 +37,7 @@ TEST(LinkModel, SerializesAtItsRate) {
 }
 
 TEST(LinkModel, KeepsOddRatesExactlyAndIsNeverEarly) {
-  constexpr uint64_t kRate = 999'983;  // divides nothing
+  constexpr uint64_t kRate = 999'983;  // a prime
   constexpr uint64_t kBytes = 61;
   LinkModel link = Make({.bytes_per_second = kRate, .queue_bytes = 1 << 30});
   for (uint64_t i = 1; i <= 100'000; ++i) {
@@ -71,7 +71,8 @@ TEST(LinkModel, JitterKeepsOrderAndBounds) {
   LinkModel link = Make({.delay = 10 * kMilli, .jitter = 5 * kMilli});
   Nanos last = 0, least = 1000 * kMilli, most = 0;
   for (int i = 0; i < 2000; ++i) {
-    const Nanos now = i * 10 * kMilli;  // apart, so that order changes nothing
+    // Far apart, so that order has no effect.
+    const Nanos now = i * 10 * kMilli;
     const Nanos took = link.Send(now, 100).when - now;
     least = std::min(least, took);
     most = std::max(most, took);
@@ -131,7 +132,7 @@ TEST(LinkModel, OutagesComeAgain) {
 }
 
 TEST(LinkModel, AnOutageIsAtTheWireNotAtTheQueue) {
-  // Sent before the outage, but on the wire only within it.
+  // The packet is sent before the outage, but is on the wire only within it.
   LinkModel link =
       Make({.bytes_per_second = 1'000'000'000, .outages = {{50, 60, 0}}});
   EXPECT_EQ(link.Send(0, 55).fate, Fate::kOutage);

@@ -90,7 +90,7 @@ TEST(Scenario, AHostAloneMeansAllItsLinks) {
 }
 
 TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
-  // In the file's worst order.
+  // The links are in the file's worst order.
   const Scenario s = Parse(R"(
     region { name: "us" hosts: 2 } region { name: "eu" hosts: 2 }
     link { a: "us-1" b: "eu-1" rtt: "6ms" }
@@ -101,7 +101,7 @@ TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
     link { a: "us" rtt: "2ms" }
     link { rtt: "1ms" rate: "1mbit" })");
   const auto rtt = [&s](int i, int j) { return s.links[i][j].delay * 2; };
-  // us-0, us-1, eu-0, eu-1
+  // The hosts are us-0, us-1, eu-0, eu-1.
   EXPECT_EQ(rtt(2, 3), kMilli);
   EXPECT_EQ(rtt(0, 1), 4 * kMilli);
   EXPECT_EQ(rtt(0, 2), 5 * kMilli);
@@ -120,7 +120,7 @@ struct Wrong {
   const char* error;
 };
 
-// Every one with its line and column.
+// Every error has its line and column.
 const Wrong kWrong[] = {
     {"hostz: 3",
      "s.textproto:1:1: there is no \"hostz\" in ScenarioConfig; "

@@ -1,4 +1,4 @@
-// What a machine without TUN is told; such a machine is not needed.
+// The error on a machine without TUN; the test needs no such machine.
 
 #include "runtime/lab/tun_device.h"
 
@@ -25,7 +25,7 @@ TEST(TunDeviceTest, WithoutTheDriverItSaysWhatIsMissingAndWhatToDo) {
             HasSubstr("modprobe tun"), HasSubstr("--device /dev/net/tun")));
 }
 
-// As in a container that has the node of another kernel's driver.
+// A container may have the node of another kernel's driver.
 TEST(TunDeviceTest, AFileThatIsNoDriverIsNoDevice) {
   const auto device =
       MakeTunDevice({.address = "10.77.0.1", .path = "/dev/null"});

@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 
 constexpr PeerId kA{1}, kB{2};
 
-// Two neighbours and the time; ticks come when they are due.
+// Two neighbours and a clock; ticks come when they are due.
 class FailureDetectorTest : public testing::Test {
  protected:
   FailureDetectorTest() { detector_.Watch({kA, kB}, now_); }
@@ -32,7 +32,7 @@ class FailureDetectorTest : public testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   FailureDetector detector_{absl::Seconds(2)};
-  std::vector<Question> questions_;  // of the last tick
+  std::vector<Question> questions_;  // asked at the last tick
 };
 
 TEST_F(FailureDetectorTest, ProbesWhoIsSilentThenSuspects) {
@@ -69,7 +69,7 @@ TEST_F(FailureDetectorTest, WitnessesTakeTurns) {
   EXPECT_THAT(asked, ElementsAre(kB, kC, kD));
 }
 
-// A liar that vouches for the dead gains one suspicion time.
+// A member that falsely vouches for a dead peer gains it one suspicion time.
 TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
   for (int vouched = 0; vouched < 14; ++vouched) {
     Run(0.25);
@@ -79,7 +79,7 @@ TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
   EXPECT_THAT(questions_, IsEmpty());
   Run(1);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
-  // Its next silence is another one.
+  // The peer's next silence is a new one.
   detector_.Heard(kA, now_);
   Run(2.25);
   EXPECT_THAT(detector_.suspected(), ElementsAre(kA));
@@ -87,7 +87,7 @@ TEST_F(FailureDetectorTest, WhoIsVouchedForIsBorneOnceMore) {
 
 TEST_F(FailureDetectorTest, WhoWasItselfAwayAccusesNobodyAtOnce) {
   Run(1);
-  now_ += absl::Seconds(60);  // frozen
+  now_ += absl::Seconds(60);  // the peer is frozen
   detector_.Tick(now_);
   EXPECT_THAT(detector_.suspected(), IsEmpty());
   EXPECT_EQ(detector_.patience(), 2);
@@ -113,7 +113,7 @@ TEST_F(FailureDetectorTest, ForgetsWhoIsNotWatched) {
   detector_.Watch({kB}, now_);
   Run(0.1);
   EXPECT_THAT(detector_.suspected(), IsEmpty());
-  // Who is watched again counts as heard of now.
+  // A peer that is watched again counts as heard of now.
   detector_.Watch({kA, kB}, now_);
   Run(1);
   EXPECT_THAT(detector_.suspected(), IsEmpty());

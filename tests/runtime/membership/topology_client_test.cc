@@ -33,7 +33,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The longest that a test waits for something that will happen.
+// The longest wait of a test for an event that will come.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
 class Service {
@@ -67,7 +67,7 @@ class Service {
   TopologyServer server_;
 };
 
-// A client on the loop of its own, driven from the test's thread.
+// A client on its own loop, driven from the test's thread.
 class Peer {
  public:
   Peer(const std::string& service, uint64_t id, uint64_t boot,
@@ -116,7 +116,7 @@ class Peer {
   void CountEvent(EventKind kind, uint64_t times) {
     Do([=, this](TopologyClient&) { events_.Add(kind, times); });
   }
-  // True once `condition` holds of what the client last told.
+  // Returns true once `condition` holds of the client's last report.
   bool Wait(std::function<bool(const Peer&)> condition) {
     MutexLock lock(&mu_);
     return changed_.AwaitFor(&mu_, kPatience, [&] { return condition(*this); });
@@ -125,7 +125,7 @@ class Peer {
     return Wait([epoch](const Peer& p) { return p.view_.epoch >= epoch; });
   }
 
-  // Under mu_, in Wait().
+  // Used under mu_, in Wait().
   View view_;
   StopState stop_;
   std::optional<uint64_t> fleet_round_;
@@ -148,7 +148,7 @@ class Peer {
 
   Mutex mu_;
   CondVar changed_;
-  EventTally events_;  // on the loop
+  EventTally events_;  // used on the loop
   std::unique_ptr<TopologyClient> client_;
   RealLoop loop_;
 };
@@ -180,11 +180,12 @@ TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
   EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
 }
 
-// As after a crash that lost the disk, in one process; and status says so.
+// The member loses its state as in a crash that lost the disk, but in one
+// process; status reports it.
 TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
   TemporaryFolder folder;
   Service service(folder.path() + "/fleet.sqlite", 2);
-  Peer unknown("127.0.0.1:1", 1, 10);  // nobody answers there
+  Peer unknown("127.0.0.1:1", 1, 10);  // no service answers there
   unknown.Do([](TopologyClient& c) { EXPECT_FALSE(c.BeginAnew()); });
   Peer one(service.address(), 1, 11), two(service.address(), 2, 12);
   ASSERT_TRUE(one.WaitForView(1));
@@ -215,7 +216,7 @@ TEST(TopologyClientTest, TheServiceKnowsWhatAPeerHasTold) {
   ASSERT_TRUE(one.WaitForView(1));
   two.CountEvent("checkpoint_failed", 1);
   two.CountEvent("checkpoint_failed", 10);
-  two.CountEvent("checkpoint", 5);  // nothing is wrong: it does not travel
+  two.CountEvent("checkpoint", 5);  // asks for no action, so it does not travel
   wire::FleetStatus status = StatusOf(service);
   const auto failed = [&status] {
     const auto& events = status.peers(1).events();
@@ -233,7 +234,7 @@ TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
   Service service(folder.path() + "/fleet.sqlite", 1);
   std::atomic<int> checked = 0;
   Peer doubter(service.address(), 1, 11, 1, [&checked](const auto& view) {
-    // The first few are forged, or so it thinks.
+    // The client takes the first few for forged.
     return ++checked < 3 ? absl::UnauthenticatedError("forged")
                          : absl::OkStatus();
   });
@@ -245,12 +246,12 @@ TEST(TopologyClientTest, AViewThatIsNotBelievedIsNotTaken) {
   });
 }
 
-// A fleet of eight takes no more than 64 KiB, of whatever the service likes to
-// say besides; one of more takes more.
+// A client of a fleet of eight takes no more than 64 KiB, whatever else the
+// service sends; one of a larger fleet takes more.
 TEST(TopologyClientTest, AnswersAreBoundedByTheFleetsSize) {
   static_assert(MaxAnswerBytes(8 * kMostGrowth) == 64 << 10);
   static_assert(MaxAnswerBytes(kMaxPeers) == kMaxAnswerBytes);
-  wire::FleetStatus status;  // of which a registration knows no field
+  wire::FleetStatus status;  // a registration knows no field of it
   status.set_run_id(std::string((64 << 10) + 1, 'x'));
   const HostileServer talkative(status.SerializeAsString());
   const auto answer = [&](int peers) {
@@ -299,7 +300,7 @@ TEST(TopologyClientTest, AServiceThatAnswersWithABombIsNotHeard) {
   heard.WaitForNotification();
   EXPECT_TRUE(absl::IsUnimplemented(answer)) << answer;
   loop.PostAndWait([&] { calls.reset(); }, kPatience);
-  // Nor by whom people ask.
+  // A command of a person is bounded too.
   FleetClient client(hostile.address());
   const auto status = client.GetStatus("run", kPatience);
   EXPECT_TRUE(absl::IsUnimplemented(status.status())) << status.status();
@@ -444,8 +445,8 @@ TEST(TopologyClientTest, AnOldLifeIsToldThatItWasReplaced) {
   EXPECT_TRUE(new_life.WaitForView(2));
 }
 
-// A copy of the state from before the peer was started again: it goes on with
-// the view of that service.
+// The copy of the state is from before the peer restarted: the peer goes on
+// with the view of that service.
 TEST(TopologyClientTest, AServiceThatForgotARestartTakesThePeerBack) {
   TemporaryFolder folder;
   const std::string state = folder.path() + "/fleet.sqlite";
@@ -506,13 +507,13 @@ TEST(TopologyClientTest, AServiceThatHasLostItsStateIsHandedTheView) {
   const wire::FleetStatus status = StatusOf(*service);
   EXPECT_EQ(status.view_epoch(), 1u);
   ASSERT_EQ(status.peers_size(), 2);
-  // Nobody was sent back to where it began.
+  // No peer was sent back to its beginning.
   Peer third(service->address(), 2, 13);
   EXPECT_TRUE(third.Wait([](const Peer& p) { return p.donors_ > 0; }));
 }
 
-// Were it taken for one that trains, its first random parameters would go into
-// the mean: no view would send it to its checkpoint again.
+// If it counted as a training peer, its first random parameters would enter the
+// mean: no view would send it to its checkpoint again.
 TEST(TopologyClientTest, WhoStillReadsItsCheckpointIsSentToItAgain) {
   for (const bool other_trains : {false, true}) {
     SCOPED_TRACE(other_trains);

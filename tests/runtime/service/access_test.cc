@@ -1,5 +1,5 @@
-// Who may call what of the service, over gRPC with certificates and without a
-// network.
+// The rights of callers of the service, over gRPC with certificates and without
+// a network.
 
 #include "runtime/service/access.h"
 
@@ -56,7 +56,7 @@ TEST(AccessPolicyTest, APeerSpeaksForItselfOnly) {
         absl::IsPermissionDenied(policy.Check(Operator(), request, now)));
     request.run_id = "other";
     EXPECT_FALSE(policy.Check(PeerOf(3), request, now).ok());
-    // "Any number will do" is for fleets without certificates.
+    // An id that the service assigns is only for fleets without certificates.
     request = {.call = call, .claimed = {}, .run_id = "run"};
     EXPECT_FALSE(policy.Check(PeerOf(3), request, now).ok());
   }
@@ -71,7 +71,7 @@ TEST(AccessPolicyTest, OperatorsAndMembersStopAFleet) {
   EXPECT_FALSE(policy.Check(PeerOf(3), {.call = Call::kStop}, now).ok());
 }
 
-// What a survey takes of others' links and time is for their fleet to say.
+// A survey uses others' links and time, so only their fleet may ask for it.
 TEST(AccessPolicyTest, OperatorsAndMembersMeasureAFleet) {
   AccessPolicy policy;
   const absl::Time now = absl::UnixEpoch();
@@ -104,7 +104,7 @@ TEST(AccessPolicyTest, AFloodOfOneIsBoundedAndHurtsNobodyElse) {
   EXPECT_TRUE(policy.Check(PeerOf(3), three, now).ok());
 }
 
-// A service behind certificates, and stubs with whatever credentials.
+// A service behind certificates, and stubs with any credentials.
 class LockedServiceTest : public ::testing::Test {
  protected:
   LockedServiceTest() {
@@ -153,7 +153,7 @@ class LockedServiceTest : public ::testing::Test {
     return StubWith(
         TlsCredentials(run_.Certificates(who)).Channel(Role::kTopology));
   }
-  // With the certificate that it has, not with another one.
+  // The stub keeps the certificate that it has, and gets no other one.
   std::unique_ptr<wire::Topology::Stub> StubOfOld(const Identity& who) {
     return StubWith(TlsCredentials(*CertificateFolder::Open(run_.PathOf(who)))
                         .Channel(Role::kTopology));
@@ -194,7 +194,7 @@ class LockedServiceTest : public ::testing::Test {
                &response)
         .error_code();
   }
-  // Of a peer that trains in a fleet under way, as `change` has it.
+  // Sends the heartbeat of a training peer in a fleet under way, with `change`.
   template <typename Change>
   wire::HeartbeatResponse Beat(uint64_t id, Change change) {
     wire::HeartbeatRequest request;
@@ -238,11 +238,11 @@ class LockedServiceTest : public ::testing::Test {
   const TestRun run_;
   const TemporaryFolder folder_;
   std::atomic<absl::Duration> later_ = absl::ZeroDuration();
-  // By the service's own clock, beyond what has.
+  // The time that has passed by the service's own clock.
   std::atomic<absl::Duration> passed_ = absl::ZeroDuration();
   SteadyWallClock clock_;
   Mutex log_mu_;
-  std::vector<std::string> log_;  // what the service's threads told
+  std::vector<std::string> log_;  // lines from the service's threads
   std::unique_ptr<TopologyService> service_;
   TopologyServer server_;
 };
@@ -273,7 +273,7 @@ TEST_F(LockedServiceTest, WhatItRefusesHasANameAndACount) {
   EXPECT_EQ(events.at("peer_refused"), 1u);
   EXPECT_EQ(events.at("strangers_refused"), 0u);
   EXPECT_EQ(events.at("save_failed"), 0u);
-  // One line in ten seconds of each.
+  // There is one line in ten seconds for each.
   EXPECT_THAT(Log(), ElementsAre(HasSubstr("call_refused: from ipv4:127.0.0.1"),
                                  HasSubstr("peer_refused: at 127.0.0.1:7000")));
 }
@@ -351,17 +351,18 @@ class PeerCalls {
 
 TEST_F(LockedServiceTest, ACertificateMayBeRenewedUnderAnOpenConnection) {
   PeerCalls peer(absl::StrCat("127.0.0.1:", server_.port),
-                 run_.Certificates(run_.Peer(1)));  // for an hour
+                 run_.Certificates(run_.Peer(1)));  // valid for an hour
   ASSERT_TRUE(peer.Register(RequestOf(1)).ok());
   later_ = absl::Hours(2);
   run_.Issue(run_.Peer(1), absl::Now(), absl::Hours(20));
-  // The connection goes by the old one: not the end, it is made again.
+  // The connection has the old certificate: it is made again, and the client
+  // does not end.
   const absl::Status expired = peer.Register(RequestOf(1));
   EXPECT_TRUE(absl::IsUnavailable(expired)) << expired;
   EXPECT_THAT(std::string(expired.message()), HasSubstr("expired"));
   const absl::Status renewed = peer.Register(RequestOf(1));
   EXPECT_TRUE(renewed.ok()) << renewed;
-  // A new connection that is refused as well is: final, for the client.
+  // A refusal on a new connection is final for the client.
   later_ = absl::Hours(22);
   EXPECT_TRUE(absl::IsUnavailable(peer.Register(RequestOf(1))));
   EXPECT_TRUE(absl::IsUnauthenticated(peer.Register(RequestOf(1))));
@@ -401,7 +402,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersStopIt) {
   const auto two = StubOf(run_.Peer(2));
   ASSERT_TRUE(Register(*one, 1).ok());
   EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  // Nor who waits to be let in.
+  // A peer that waits to be admitted may not either.
   ASSERT_TRUE(Register(*two, 2).ok());
   EXPECT_EQ(Stop(*two).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(Stop(*one).error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -413,7 +414,7 @@ TEST_F(LockedServiceTest, OnlyOperatorsAndMembersMeasureIt) {
   const auto measure = [&](const Identity& who) { return Measure(who); };
   ASSERT_TRUE(Register(*StubOf(run_.Peer(1)), 1).ok());
   EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
-  // Nor who waits to be let in.
+  // A peer that waits to be admitted may not either.
   ASSERT_TRUE(Register(*StubOf(run_.Peer(2)), 2).ok());
   EXPECT_EQ(measure(run_.Peer(2)), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(measure(run_.Peer(1)), grpc::StatusCode::PERMISSION_DENIED);
@@ -449,7 +450,8 @@ TEST_F(LockedServiceTest, WhoHasLeftOrWasRemovedSteersItNoMore) {
   EXPECT_TRUE(Stop(*StubOf(run_.Peer(1))).ok());
 }
 
-// The others have the old list: they hear it as long as their view has it.
+// The others have the old list: they hear the peer as long as their view has
+// it.
 TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
   BeginWith(5);
   for (int id = 1; id <= 5; ++id) Beat(id, [](wire::HeartbeatRequest&) {});
@@ -458,7 +460,7 @@ TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
   EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 3, 4, 5));
   run_.Revoke(run_.Peer(2), {});
   run_.Revoke(run_.Peer(3), {run_.Other(Role::kTopology)});
-  // It has another certificate by now.
+  // The peer has another certificate by now.
   Beat(2, [](wire::HeartbeatRequest&) {});
   EXPECT_TRUE(service_->Tick().ok());
   EXPECT_THAT(MembersAsToldTo(1), ElementsAre(1, 2, 4, 5));
@@ -469,7 +471,7 @@ TEST_F(LockedServiceTest, ARevokedMemberIsOutOfTheNextView) {
             grpc::StatusCode::UNAUTHENTICATED);
 }
 
-// Which certificate it had is not known to the next life of the service.
+// A restarted service does not know which certificate the peer had.
 TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
   BeginWith(5);
   const auto all_but_three = [this] {
@@ -478,7 +480,7 @@ TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
   all_but_three();
   End();
   server_.server.reset();
-  service_.reset();  // gives its file back
+  service_.reset();  // releases its file
   run_.Revoke(run_.Peer(3), {});
   Begin("larger.sqlite", 5);
   all_but_three();
@@ -496,7 +498,7 @@ TEST_F(LockedServiceTest, WhoWasRevokedWhileTheServiceWasAwayIsOutAfterALease) {
 
 TEST_F(LockedServiceTest, APeerCannotPassForTheService) {
   const auto own = run_.Certificates(run_.Peer(1));
-  // A service with a peer's certificate, as a thief of one would run it.
+  // A service with a peer's certificate, as a thief would run it.
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(
@@ -544,7 +546,8 @@ TEST_F(LockedServiceTest, GiantAndCompressedRequestsAreRefused) {
   EXPECT_TRUE(Register(*stub, 1).ok());
 }
 
-// A byte at a time, half a handshake, and a member that calls nothing.
+// The clients send a byte at a time, half a handshake, or a member calls
+// nothing.
 TEST_F(LockedServiceTest, WhoDawdlesIsCutOff) {
   const auto idle = grpc::CreateChannel(
       absl::StrCat("127.0.0.1:", server_.port),
@@ -560,8 +563,8 @@ TEST_F(LockedServiceTest, WhoDawdlesIsCutOff) {
       GRPC_CHANNEL_READY, gpr_time_from_millis(60'000, GPR_TIMESPAN)));
 }
 
-// Half of all of one host; who has called is none of them any more, and who
-// says nothing does not stay.
+// One host has half of all places.  A client that has called no longer counts,
+// and a silent one is cut off.
 TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   const auto stub = StubOf(run_.Peer(1));
   ASSERT_TRUE(Register(*stub, 1).ok());
@@ -580,7 +583,7 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   for (auto& socket : silent) {
     EXPECT_TRUE(socket->EndsWithin(absl::Seconds(60)));
   }
-  // The server counts them until it has noticed itself.
+  // The server counts them until it has noticed their end itself.
   bool let_in = false;
   for (const absl::Time limit = absl::Now() + absl::Minutes(1);
        !let_in && absl::Now() < limit;) {
@@ -589,7 +592,7 @@ TEST_F(LockedServiceTest, ConnectionsOfStrangersAreBounded) {
   EXPECT_TRUE(let_in);
 }
 
-// Nor does who is of the run get as many as it likes.
+// A member of the run is limited too.
 TEST_F(LockedServiceTest, ConnectionsOfOneMemberAreBounded) {
   const auto connect = [&](const Identity& who) {
     grpc::ChannelArguments arguments;
@@ -619,8 +622,8 @@ TEST_F(LockedServiceTest, ConnectionsOfOneMemberAreBounded) {
   EXPECT_EQ(other->GetState(false), GRPC_CHANNEL_READY);
 }
 
-// What 64 KiB can hold of the smallest fields there are: known ones, which are
-// counted before anything is kept of them, and others, which are passed over.
+// 64 KiB of the smallest fields: known ones, which are counted before any of
+// them is kept, and unknown ones, which are passed over.
 TEST_F(LockedServiceTest, ManySmallFieldsCostLittleAndAreRefused) {
   constexpr int kFields = 60'000;
   const auto stub = StubOf(run_.Peer(1));
@@ -690,7 +693,8 @@ TEST_F(LockedServiceTest, ViewsAreSignedAndOnlyTheServicesAreBelieved) {
                     run_.PathOf(run_.Other(Role::kTopology)) + "/cert.pem"));
               }),
               HasSubstr("for connections"));
-  // Peers have no signer; were one issued to a peer, it would be of no use.
+  // Peers have no signing key; one that was issued to a peer would be of no
+  // use.
   wire::ViewMessage copy = answer.view();
   EXPECT_TRUE(absl::IsNotFound(SignView(*own, &copy)));
   const KeyPair authority{

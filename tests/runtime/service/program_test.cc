@@ -1,4 +1,4 @@
-// gossamer-topology as a process: what it prints and how it ends.
+// gossamer-topology as a process: its output and its exit codes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ std::string TextOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A listener that was without a descriptor once would never listen again.
+// A listener that once had no descriptor would never listen again.
 TEST(ProgramTest, SilentSocketsOfManyHostsDoNotStopTheListener) {
   RaiseDescriptorLimit();
   SignalWaiter signals;

@@ -1,4 +1,4 @@
-// What every Store keeps, and what SQLite's says of its files.
+// The state that every Store keeps, and the errors of SQLite's files.
 
 #include "runtime/service/store.h"
 
@@ -59,7 +59,7 @@ FleetRecord Sample() {
   return record;
 }
 
-// Where a kind of store keeps one state.
+// The place in which a kind of store keeps one state.
 class Place {
  public:
   virtual ~Place() = default;
@@ -97,7 +97,7 @@ struct Kind {
 
 class StoreTest : public testing::TestWithParam<Kind> {
  protected:
-  // A later life of the same service.
+  // Opens the store as a restarted service does.
   void Reopen() {
     store_.reset();
     auto store = place_->Open();
@@ -151,7 +151,7 @@ TEST_P(StoreTest, TheLatestSaveCounts) {
   EXPECT_EQ((*loaded)->view.epoch, 4);
 }
 
-// Peers would take no answer that speaks of it.
+// Peers would refuse an answer with such a round.
 TEST_P(StoreTest, AStopThatNoRunHasIsNotTakenUp) {
   FleetRecord record = Sample();
   record.stop.round = kMaxRound;
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{"Etcd", [] { return std::make_unique<EtcdPlace>(); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// The connections that a test's stores open, as SQLite tells of them.
+// The connections that a test's stores open, as SQLite reports them.
 class Connections {
  public:
   Connections() {
@@ -198,7 +198,7 @@ class Connections {
     sqlite3_reset_auto_extension();
     opened_.clear();
   }
-  // What the only one answers.
+  // Returns the answer of the only connection.
   std::string Ask(const char* pragma) const {
     if (opened_.size() != 1) return "";
     std::string answer;
@@ -220,8 +220,8 @@ class Connections {
   inline static std::vector<sqlite3*> opened_;
 };
 
-// What a caller is told to be saved has been synced: the connection that saves
-// says so itself, opened as the program opens it by default.
+// A save that returned OK has been synced: the saving connection says so
+// itself, opened as the program opens it by default.
 TEST(SqliteStoreTest, ASaveIsSyncedInFull) {
   const Connections connections;
   SqlitePlace place;
@@ -250,8 +250,8 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whatever is damaged: else the next save would make a list that ends early
-// the whole.
+// Any damage is an error: otherwise the next save would make a short list the
+// whole.
 TEST(SqliteStoreTest, NoDamagedFileIsAFleetOfFewer) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/fleet.sqlite";
@@ -321,7 +321,7 @@ TEST(SqliteStoreTest, OnlyTheNewestViewIsKept) {
   EXPECT_EQ(rows, "1");
 }
 
-// The file is whole, but not of this program: another hand has been at it.
+// The file is whole, but another program has changed it.
 TEST(SqliteStoreTest, RowsThatNoServiceWritesAreRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {"UPDATE fleet SET stop_round = -1", "stop"},

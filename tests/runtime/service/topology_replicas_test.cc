@@ -105,7 +105,7 @@ TEST(TopologyReplicasTest, OneServesAndTheOtherSaysWho) {
   EXPECT_THAT(second.log(), Contains("active: this replica serves now"));
 }
 
-// Held until it is told otherwise; keeps nothing.
+// Held until the test says otherwise; keeps nothing.
 class ToldStore final : public Store {
  public:
   absl::Status Acquire() override { return Held(); }
@@ -127,8 +127,8 @@ class ToldStore final : public Store {
   absl::Status held_ ABSL_GUARDED_BY(mu_);
 };
 
-// Before anything but its clock tells: what it knows may be out of date, its
-// refusals included.
+// The store is lost before a tick notices it.  The service's knowledge, and so
+// its refusals, may be out of date.
 TEST(TopologyReplicasTest, WhoWakesWithoutItsLeaseAnswersNothing) {
   auto owned = std::make_unique<ToldStore>();
   ToldStore& store = *owned;

@@ -47,7 +47,7 @@ TEST_F(VirtualLoopTest, ATimerInThePastRunsNowAndTimeDoesNotGoBack) {
   EXPECT_THAT(ran_, ElementsAre(1));
 }
 
-// Far more are cancelled than run: those that stay keep their order.
+// Far more callbacks are cancelled than run: the others keep their order.
 TEST_F(VirtualLoopTest, WhatIsCancelledLeavesTheOthersInOrder) {
   const absl::Time start = loop_.Now();
   for (int i = 9; i >= 0; --i) {
@@ -105,7 +105,7 @@ TEST_F(VirtualLoopTest, AFrozenPeerRunsNothingAndThenEverythingInOrder) {
   other.RunAt(start + 2 * kSecond, Note(0));
   loop_.RunFor(9 * kSecond);
   EXPECT_THAT(ran_, ElementsAre(0));
-  frozen.Freeze(start + 5 * kSecond);  // does not shorten
+  frozen.Freeze(start + 5 * kSecond);  // does not shorten the freeze
   loop_.RunFor(kSecond);
   EXPECT_THAT(ran_, ElementsAre(0, 1, 2, 3));
 }

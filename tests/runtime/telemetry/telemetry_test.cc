@@ -93,7 +93,7 @@ TEST(MetricsLog, KeysAreStable) {
             R"("kind":"edge_clipped","detail":"peer 2","times":90})");
 }
 
-// gRPC lets 8 KB through of why the other end hung up.
+// gRPC lets 8 KB of the other end's reason through.
 TEST(MetricsLog, WhatOthersSayIsCut) {
   const std::string said = "peer 2: " + std::string(8000, '\n');
   const std::string line = ToJsonLine(Event{kStart, 3, "edge_down", said});
@@ -102,7 +102,7 @@ TEST(MetricsLog, WhatOthersSayIsCut) {
   EXPECT_NE(line.find("...\""), line.npos);
 }
 
-// What the peers told is what the summary counts, over all their lives.
+// The summary counts the events of the peers over all their incarnations.
 TEST(MetricsLog, EventsAreCountedByKind) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/events.jsonl";
@@ -192,7 +192,7 @@ TEST(Throttle, ByCountReportsTheFirstTheTenthTheHundredth) {
                                  std::pair(100, 90)));
   EXPECT_EQ(told.Rest(250), 150u);
   EXPECT_EQ(told.Rest(250), 0u);
-  // Many at once are one line.
+  // Many events at once are one line.
   EXPECT_EQ(told.Due(5000), 4750u);
 }
 
@@ -277,7 +277,7 @@ TEST(JsonlSink, KeepsTheNewestLinesWithinItsLimit) {
   const std::string path = folder.path() + "/metrics.jsonl";
   const uint64_t line = ToJsonLine(Round(100)).size() + 1;
   uint64_t most = 0;
-  for (const uint64_t from : {100, 150}) {  // two lives
+  for (const uint64_t from : {100, 150}) {  // two incarnations
     auto sink = JsonlSink::Open(folder.path(), nullptr, 20 * line);
     ASSERT_TRUE(sink.ok()) << sink.status();
     for (uint64_t round = from; round < from + 50; ++round) {
@@ -300,7 +300,7 @@ TEST(JsonlSink, KeepsTheNewestLinesWithinItsLimit) {
   EXPECT_EQ(rounds->front().round, 200 - rounds->size()) << "without a hole";
 }
 
-// A file size limit is a full disk that a process can give itself.
+// A process can give itself a full disk by a file size limit.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -366,7 +366,8 @@ TEST(Summary, TheSteadyRateIsOfTheLaterHalf) {
   const RunSummary s = Summarize({rounds, Rounds(11)});
   EXPECT_DOUBLE_EQ(s.rounds_per_second, 10 / 7.5);
   EXPECT_DOUBLE_EQ(s.steady_rounds_per_second, 2);
-  // A summary of before there was one, nor counts of events.
+  // Summaries of earlier programs have neither the steady rate nor counts of
+  // events.
   std::string older = ToJson(s);
   older.erase(older.find(",\n  \"events"), std::string::npos);
   older += "\n}\n";
@@ -389,7 +390,7 @@ TEST(Summary, APauseIsNotTraining) {
   EXPECT_DOUBLE_EQ(s.bytes_per_round, 100);
 }
 
-// However short, and in every score's time and traffic.
+// The pause is left out however short it is, in every score's time and traffic.
 TEST(ElapsedOf, LeavesOutWhatLiesBetweenTwoLives) {
   std::vector<RoundMetrics> rounds = Rounds(11);
   for (size_t i = 6; i < rounds.size(); ++i) {
@@ -526,13 +527,13 @@ TEST(Curves, TicksAreRoundAndFew) {
   EXPECT_THAT(LinearTicks(-0.3, 0.3, 3), ElementsAre(-0.2, 0, 0.2));
 }
 
-// Losses that have settled differ in their last bit, if at all.
+// Settled losses differ in their last bit, if at all.
 TEST(Curves, TicksEndBetweenNeighbouringNumbers) {
   EXPECT_LE(LinearTicks(1, std::nextafter(1, 2), 8).size(), 2u);
   EXPECT_LE(LinearTicks(1e16, 1e16 + 4, 8).size(), 9u);
 }
 
-// Width and height from the header of a PNG.
+// Returns width and height from the header of a PNG.
 std::pair<uint32_t, uint32_t> PngSize(const std::string& bytes) {
   if (bytes.substr(0, 8) != "\x89PNG\r\n\x1a\n" || bytes.size() < 24) return {};
   const auto big_endian = [&](size_t at) {
@@ -575,7 +576,7 @@ TEST(Curves, DrawsARunAsPng) {
 TEST(Curves, AllPanelsOfARunEndWithIt) {
   const std::vector<Panel> panels =
       RunPanels({{"peer 0", Rounds(10)}, {"peer 1", Rounds(12)}}, {{3, 1e-3}});
-  ASSERT_THAT(panels, SizeIs(3));  // nobody was scored
+  ASSERT_THAT(panels, SizeIs(3));  // no round was scored
   for (const Panel& panel : panels) EXPECT_EQ(panel.x_end, 12);
 }
 
@@ -591,7 +592,7 @@ TEST(Curves, AZeroIsLeftOutOfALogarithmicAxis) {
     return ReadAll(path);
   };
   EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 0}}), drawn({{1, 10}, {2, 1e-3}}));
-  // Nor is an axis drawn that two numbers have no ratio on.
+  // Two such numbers have no finite ratio, so no axis is drawn on them.
   EXPECT_EQ(drawn({{1, 10}, {2, 1e-3}, {3, 1e-300}, {3, 1e300}}),
             drawn({{1, 10}, {2, 1e-3}}));
 }
@@ -601,7 +602,7 @@ TEST(Curves, FortyLabelsHaveStylesOfTheirOwn) {
   for (size_t i = 0; i < kStyles; ++i) styles.insert(StyleOf(i));
   EXPECT_EQ(styles.size(), kStyles);
   EXPECT_GE(kStyles, 40u);
-  // And so they are drawn, each of 40 by itself beside the same legend.
+  // The 40 styles are drawn one by one beside the same legend.
   const TemporaryFolder folder;
   std::set<std::string> pictures;
   for (int last = 0; last < 40; ++last) {

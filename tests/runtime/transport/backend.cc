@@ -93,7 +93,7 @@ class SimBackend : public Backend {
   std::map<PeerId, Peer> peers_;
 };
 
-// Each peer on a loop with a thread.
+// Runs each peer on a loop with a thread.
 class ThreadBackend : public Backend {
  public:
   ~ThreadBackend() override { StopAll(); }
@@ -169,7 +169,7 @@ class GrpcBackend : public ThreadBackend {
   }
 
  protected:
-  // A peer keeps its port over its lives.
+  // A peer keeps its port over its incarnations.
   std::unique_ptr<Transport> Create(PeerId peer, RealLoop* loop) override {
     GrpcOptions options;
     options.self = peer;

@@ -1,5 +1,5 @@
-// What the conformance suite needs to run on a transport: peers that can be
-// started, killed and spoken to on their loops.
+// The environment of the conformance suite for a transport: peers that can be
+// started, killed and called on their loops.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_BACKEND_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_BACKEND_H_
@@ -26,8 +26,8 @@ struct Received {
   Frame frame;
 };
 
-// What one peer saw.  Fails the test if an event comes inline, on a connection
-// that is not up, or twice.
+// Records the events of one peer.  Fails the test if an event comes inline, on
+// a connection that is not up, or twice.
 class Recorder : public TransportListener {
  public:
   void OnUp(PeerId peer, ConnectionId connection) override;
@@ -39,12 +39,12 @@ class Recorder : public TransportListener {
   struct Seen {
     std::vector<ConnectionId> ups;
     std::vector<ConnectionId> downs;
-    std::vector<absl::Status> reasons;  // of the downs
+    std::vector<absl::Status> reasons;  // the reasons of the downs
     std::set<ConnectionId> open;
     std::vector<Received> frames;
     std::vector<std::string> log;  // "up", "frame", "down"
   };
-  // Consistent, from any thread.
+  // Returns a consistent copy, from any thread.
   template <typename F>
   auto With(F fn) const {
     MutexLock lock(&mu_);
@@ -54,7 +54,8 @@ class Recorder : public TransportListener {
   bool Await(absl::FunctionRef<bool(const Seen&)> condition,
              absl::Duration limit) const;
 
-  bool in_call = false;  // of the loop: a call of the transport is under way
+  // Used on the loop: a call of the transport is under way.
+  bool in_call = false;
 
  private:
   mutable Mutex mu_;
@@ -67,14 +68,15 @@ class Backend {
   static constexpr absl::Duration kLimit = absl::Seconds(60);
   virtual ~Backend() = default;
 
-  // A new life of `peer`, with a new recorder.
+  // Starts a new incarnation of `peer`, with a new recorder.
   virtual void Start(PeerId peer) = 0;
   virtual void Kill(PeerId peer) = 0;
   // Runs `fn` on the peer's loop and waits for it.
   virtual void On(PeerId peer, absl::FunctionRef<void(Transport&)> fn) = 0;
   virtual Recorder& recorder(PeerId peer) = 0;
   virtual std::string address(PeerId peer) = 0;
-  // Waits until `condition` holds of what `peer` has seen; false after kLimit.
+  // Waits until `condition` holds of the events of `peer`; returns false after
+  // kLimit.
   virtual bool Await(
       PeerId peer,
       absl::FunctionRef<bool(const Recorder::Seen&)> condition) = 0;

@@ -74,13 +74,13 @@ TEST(ChunkingTest, FramesUnderWayShareABudget) {
     FrameAssembler three(kMaxBody, budget);
     EXPECT_TRUE(Feed(three, Cut(MakeFrame(0, 490), 100)[0], 64, &frame).ok());
     EXPECT_EQ(budget->used(), 1500u + 2 * kHeldOverhead);
-    // The same chunk goes on once there is a place.
+    // The same chunk goes on once there is room.
     three.Drop();
     EXPECT_EQ(budget->used(), 1010u + kHeldOverhead);
     EXPECT_TRUE(Feed(two, Cut(MakeFrame(0, 490), 100)[0], 64, &frame).ok());
     EXPECT_EQ(two.lacks(), 0u);
   }
-  // What an assembler that goes has had is free again.
+  // A destroyed assembler has given its bytes back.
   EXPECT_EQ(budget->used(), 1010u + kHeldOverhead);
   for (size_t i = 1; i < chunks.size(); ++i) {
     ASSERT_TRUE(Feed(one, chunks[i], 64, &frame).ok());
@@ -171,7 +171,7 @@ TEST(ChunkingTest, ChunksOutOfOrderAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(feed({0, 2}))) << "leaves one out";
 }
 
-// A correct checksum on lies.
+// Makes a false chunk with a correct checksum.
 ByteVector Forge(uint8_t channel, uint8_t flags, uint32_t length,
                  uint32_t head_size, uint64_t body_size, size_t payload) {
   ByteVector chunk(kFirstChunkHeaderBytes + payload);
@@ -208,7 +208,7 @@ TEST(ChunkingTest, LiesWithCorrectChecksumsAreRefused) {
       << "nothing is allocated from such a length";
 }
 
-// A sanitizer ends the process instead.
+// A sanitizer would end the process.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(ChunkingTest, AFrameForWhichThereIsNoMemoryIsRefused) {
   FrameAssembler assembler(SIZE_MAX);

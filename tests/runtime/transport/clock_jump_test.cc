@@ -1,4 +1,4 @@
-// Somebody sets the machine's date while connections are open.
+// Connections stay open when the machine's date is set.
 
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,7 +21,7 @@ std::atomic<int64_t> date_is_off_by{0};  // seconds
 
 }  // namespace
 
-// In the place of the C library's, for all of this program.
+// Replaces the C library's function in all of this program.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) {
   const auto result =
       static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
@@ -32,13 +32,13 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) {
 namespace gossamer {
 namespace {
 
-// Sets the date for its life.
+// Shifts the date as long as it lives.
 class DateOffBy {
  public:
   explicit DateOffBy(absl::Duration d) {
     const absl::Time before = absl::Now();
     date_is_off_by = absl::ToInt64Seconds(d);
-    // Else nothing here would show anything.
+    // Without the shift the tests would show nothing.
     EXPECT_GT(absl::AbsDuration(absl::Now() - before),
               absl::AbsDuration(d) / 2);
   }
@@ -58,7 +58,7 @@ ByteVector BytesOf(const Chunk& chunk) {
   return bytes;
 }
 
-// So that the node has read what was written, and looked at its connections.
+// Lets the node read what was written, and check its connections.
 void LetItLook(Node& node) {
   auto looked = std::make_shared<absl::Notification>();
   node.loop.PostAndWait(
@@ -94,7 +94,7 @@ TEST_P(ClockJumpTest, WhatIsUnderWayGoesOnAndItsRateIsTrue) {
   EXPECT_EQ(transit.bytes, 3u << 10);
   EXPECT_GT(transit.took, absl::ZeroDuration());
   EXPECT_LT(transit.took, absl::Minutes(30));
-  // One of two parts, of which the other is to come on another lane.
+  // Half of a frame of two parts; the other part would come on another lane.
   FrameChunker half(Channel::kEdge, frame, 1 << 10, 2);
   while (!half.done()) ASSERT_TRUE(client.Write(BytesOf(half.Next())));
   LetItLook(node);

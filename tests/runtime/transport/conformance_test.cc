@@ -39,7 +39,7 @@ bool Same(const Payload& a, const Payload& b) {
   return std::ranges::equal(a.bytes(), b.bytes());
 }
 
-// A frame that carries a number.
+// Returns a frame that carries a number.
 Frame Number(uint32_t n) { return {Bytes(4, n), Payload()}; }
 
 struct Parameter {
@@ -62,7 +62,7 @@ class ConformanceTest : public ::testing::TestWithParam<Parameter> {
     const std::string address = backend_->address(to);
     backend_->On(from, [&](Transport& t) { t.Connect(to, address); });
   }
-  // Until both see a connection and nothing but living ones.
+  // Waits until both ends see a connection, and only living ones.
   void AwaitUp() {
     for (PeerId peer : {kA, kB}) {
       ASSERT_TRUE(
@@ -77,7 +77,8 @@ class ConformanceTest : public ::testing::TestWithParam<Parameter> {
     });
     return sent;
   }
-  // Sends until the connection is usable both ways, then waits for `n` frames.
+  // Sends until the connection works in both directions, then waits for `n`
+  // frames.
   void AwaitFrames(PeerId peer, size_t n) {
     ASSERT_TRUE(backend_->Await(
         peer, [n](const Seen& s) { return s.frames.size() >= n; }))
@@ -200,8 +201,8 @@ TEST_P(ConformanceTest, CloseEndsOneConnectionAndAnotherOpens) {
     const PeerId other = closer == kA ? kB : kA;
     Introduce();
     AwaitUp();
-    // The newest, over which the other end has heard something: where both
-    // dial, one may know of a connection that the other never had.
+    // The newest connection that the other end has heard something over.  If
+    // both ends dial, one may know of a connection that the other never had.
     ConnectionId first = 0;
     backend_->On(closer, [&](Transport& t) {
       first = backend_->recorder(closer).With(
@@ -244,7 +245,7 @@ TEST_P(ConformanceTest, NoFrameOfAClosedConnectionArrives) {
   });
   ASSERT_TRUE(backend_->Await(
       kB, [](const Seen& s) { return s.ups.size() >= 2 && !s.open.empty(); }));
-  // The recorder fails on frames after a down; what came before is a prefix.
+  // The recorder fails on frames after a down; the received ones are a prefix.
   const std::vector<Received> received = Frames(kB);
   for (uint32_t i = 0; i < received.size(); ++i) {
     EXPECT_TRUE(Same(received[i].frame.head, Number(i).head));

@@ -1,4 +1,4 @@
-// What comes of an end that answers a lane, or reads it, as no peer does.
+// Lanes that the other end answers, or reads, as no peer does.
 
 #include <memory>
 #include <string>
@@ -17,8 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Taken for a connection of its own it would be in two, and in one of them
-// after it has ended.
+// A lane taken for a connection of its own would be in two connections, and in
+// one of them after that has ended.
 TEST(GrpcLanesTest, ALaneThatIsAnsweredAsAnotherIsRefused) {
   const std::vector<std::byte> hello =
       EncodeHello({.self = kB, .target = kA, .attempt = 1, .run_id = "run"});
@@ -32,7 +32,7 @@ TEST(GrpcLanesTest, ALaneThatIsAnsweredAsAnotherIsRefused) {
   const absl::Status problem = node.AwaitProblem();
   EXPECT_TRUE(absl::IsFailedPrecondition(problem)) << problem;
   EXPECT_THAT(problem.message(), HasSubstr("lane 1 as if it were lane 0"));
-  // The connection does without.
+  // The connection works without that lane.
   EXPECT_TRUE(node.Send(kB, 1 << 20));
   EXPECT_TRUE(node.recorder.With(
       [](const Seen& s) { return s.ups.size() == 1 && s.downs.empty(); }));
@@ -49,7 +49,7 @@ TEST(GrpcLanesTest, NobodyIsAtAStreamThatIsNotOpen) {
   }
 }
 
-// Says hello, takes the answer, and then reads nothing.
+// Sends a hello, takes the answer, and then reads nothing.
 class DeafClient {
  public:
   DeafClient(const Node& node, const TransportHello& hello)
@@ -59,7 +59,7 @@ class DeafClient {
   }
 
  private:
-  // One that grows would take what should wait at the other end.
+  // A window that grows would take the bytes that should wait at the other end.
   static grpc::ChannelArguments SmallWindow() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -68,7 +68,7 @@ class DeafClient {
   RawClient client_;
 };
 
-// Every lane is a queue, but what waits for one peer is one sum.
+// Every lane has a queue, but the waiting bytes of one peer are summed.
 TEST(GrpcLanesTest, WhatWaitsForAConnectionIsBoundedOverItsLanes) {
   GrpcOptions options = OptionsOf(kA);
   options.lanes = 2;
@@ -81,13 +81,13 @@ TEST(GrpcLanesTest, WhatWaitsForAConnectionIsBoundedOverItsLanes) {
   const DeafClient lane(node, hello);
   int sent = 0;
   while (sent < 20 && node.Send(kB, 1 << 20)) ++sent;
-  // What is being written does not wait: at most one chunk of each lane.
+  // Bytes that are being written do not wait: at most one chunk of each lane.
   EXPECT_GE(sent, 5);
   EXPECT_LE(sent, 7);
   EXPECT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
 }
 
-// Its newest connection, over which all is sent, goes on.
+// The newest connection, which carries all frames, goes on.
 TEST(GrpcLanesTest, WhoAsksForTheMostPaysWithWhatIsOlder) {
   constexpr size_t kLarge = 3 << 20;
   GrpcOptions options = OptionsOf(kA);
@@ -106,8 +106,8 @@ TEST(GrpcLanesTest, WhoAsksForTheMostPaysWithWhatIsOlder) {
       [](const Seen& s) { return s.downs[0] != s.ups.back(); }));
 }
 
-// A peer that does not read, over several connections, and an honest one, to
-// which and from which large frames go.
+// A peer that does not read, with several connections, and an honest one that
+// sends and receives large frames.
 TEST(GrpcLanesTest, WhoHoldsTheMostPaysWhenAllIsHeld) {
   constexpr size_t kLarge = 3 << 20;
   constexpr PeerId kC{3};

@@ -1,4 +1,4 @@
-// Peers over gRPC for tests, which note what they are told.
+// Peers over gRPC for tests, which record their events.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_GRPC_NODE_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_GRPC_NODE_H_
@@ -38,7 +38,7 @@ inline GrpcOptions OptionsOf(PeerId self) {
   return options;
 }
 
-// A peer with a loop, which notes what it is told.
+// A peer with a loop, which records its events.
 class Node {
  public:
   explicit Node(GrpcOptions options) {
@@ -86,7 +86,7 @@ class Node {
   bool Await(F condition) {
     return recorder.Await(condition, kLimit);
   }
-  // The first problem reported, once there is one.
+  // Returns the first reported problem, once there is one.
   absl::Status AwaitProblem() {
     MutexLock lock(&mu_);
     reported_.AwaitFor(&mu_, kLimit, [this] { return !problems_.empty(); });

@@ -1,4 +1,5 @@
-// What only gRPC has: hellos, hostile ends, limits, addresses.
+// The parts of the transport that only gRPC has: hellos, hostile ends, limits,
+// addresses.
 
 #include "runtime/transport/grpc/grpc_transport.h"
 
@@ -42,7 +43,7 @@ class HostileTest : public ::testing::Test {
  protected:
   HostileTest() : node_(OptionsOf(kA)) { node_.Connect(kB, ""); }
 
-  // After whatever happened, an honest peer is served.
+  // Checks that an honest peer is still served.
   void ExpectStillServing() {
     Node honest(OptionsOf(kB));
     honest.Connect(kA, "");
@@ -126,20 +127,20 @@ TEST(LanesOverGrpcTest, ALaneOfNoConnectionIsRefused) {
   lane.Write(EncodeHello(hello));
   ASSERT_TRUE(lane.Read()) << "the answer";
   EXPECT_THAT(refusal(1, 1), HasSubstr("it has that lane"));
-  // What comes over the two is one frame; it needs both.
+  // The two lanes carry one frame, which needs both.
   ASSERT_TRUE(lane.Write(FirstChunk(300, 300, 2)));
   ASSERT_TRUE(first.Write(FirstChunk(1000, 1000, 2)));
   ASSERT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
   EXPECT_TRUE(node.recorder.With([](const Seen& s) {
     return s.ups.size() == 1 && s.frames[0].frame.body.size() == 1300;
   }));
-  // A lane that says what no peer says ends all of the connection.
+  // A lane that sends what no peer sends ends the whole connection.
   ASSERT_TRUE(lane.Write(FirstChunk(300, 300)));
   ASSERT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
   EXPECT_FALSE(first.Finish().ok());
 }
 
-// The other end takes two streams only, of the three that this one wants.
+// The other end takes only two of the three streams that this one wants.
 TEST(LanesOverGrpcTest, AConnectionDoesWithoutALaneThatIsRefused) {
   GrpcOptions few = OptionsOf(kB);
   few.max_connections = 2;
@@ -182,8 +183,8 @@ TEST_F(HostileTest, ABadChunkEndsTheConnection) {
     client.Write(EncodeHello(HelloOfB()));
     ASSERT_TRUE(client.Read()) << "the answer";
     client.Write(attacks[i]);
-    // A stream that ends while its answer is still being written is cancelled,
-    // and then the other end is not told why.
+    // A stream that ends while its answer is being written is cancelled, and
+    // the other end then hears no reason.
     EXPECT_THAT(client.Finish().error_code(),
                 AnyOf(grpc::StatusCode::DATA_LOSS, grpc::StatusCode::CANCELLED))
         << i;
@@ -250,7 +251,8 @@ TEST(GrpcTransportTest, StreamsAreBounded) {
   RawClient first(node.address());
   RawClient second(node.address());
   RawClient third(node.address());
-  // Which of the three is refused is not said; whoever hears of it knows why.
+  // The refused one of the three is not determined; the end that is refused
+  // hears the reason.
   EXPECT_EQ(node.AwaitProblem().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -288,7 +290,7 @@ TEST(GrpcTransportTest, AQueueOverItsLimitClosesTheConnection) {
   GrpcOptions options = OptionsOf(kA);
   options.max_queued_bytes = 1 << 20;
   Node a(options);
-  // A peer that says hello and then reads nothing more.
+  // This peer sends a hello and then reads nothing more.
   Node b(OptionsOf(kB));
   b.Connect(kA, "");
   a.Connect(kB, b.address());

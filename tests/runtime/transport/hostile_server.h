@@ -1,5 +1,5 @@
-// A server that answers every call with a gzip bomb, or with what it is given,
-// and then ends the call or waits until the other end does.
+// A server that answers every call with a gzip bomb, or with given bytes, and
+// then ends the call or waits until the other end does.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_HOSTILE_SERVER_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_HOSTILE_SERVER_H_
@@ -19,7 +19,7 @@
 
 namespace gossamer {
 
-// Zeros, of which this end holds one MiB: a thousandth on the wire.
+// Returns zeros, of which this end holds one MiB: a thousandth on the wire.
 inline grpc::ByteBuffer Bomb(size_t mebibytes) {
   const std::vector<grpc::Slice> slices(
       mebibytes, grpc::Slice(std::string(1 << 20, '\0')));
@@ -70,7 +70,7 @@ class HostileServer {
     grpc::ByteBuffer asked_;
     const grpc::ByteBuffer answer_;
     const bool waits_;
-    std::atomic<bool> answered_ = false;  // threads of gRPC take turns
+    std::atomic<bool> answered_ = false;  // set by any thread of gRPC
   };
   struct Service final : public grpc::CallbackGenericService {
     Service(grpc::ByteBuffer a, grpc_compression_algorithm c, bool w)

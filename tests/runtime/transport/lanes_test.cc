@@ -51,7 +51,7 @@ TEST(LanesTest, PartsAreTheBodyInOrder) {
       size_t at = 0;
       for (size_t i = 0; i < lanes; ++i) {
         EXPECT_EQ(parts[i].head.size(), i == 0 ? 12u : 0u);
-        // By reference: nothing was copied.
+        // The parts reference the body: nothing was copied.
         EXPECT_EQ(parts[i].body.bytes().data(), frame.body.bytes().data() + at);
         at += parts[i].body.size();
       }
@@ -132,7 +132,7 @@ TEST(LanesTest, PartsOfDifferentFramesAreRefused) {
       Part(MakeFrame(0, 40), 2), Part(MakeFrame(0, 40), 2, Channel::kState))));
 }
 
-// A peer that never sends lane 0's parts cannot fill the memory.
+// A peer that never sends the parts of lane 0 cannot fill the memory.
 TEST(LanesTest, WhatWaitsIsWithinTheBudget) {
   const auto budget = Budget(3 * (300 + kHeldOverhead) + 100);
   {
@@ -148,14 +148,14 @@ TEST(LanesTest, WhatWaitsIsWithinTheBudget) {
   EXPECT_EQ(budget->used(), 0u);
 }
 
-// Nor with parts that have no bytes at all: they are objects, too.
+// Parts without bytes cannot either: they are objects too.
 TEST(LanesTest, PartsWithoutBytesAreWithinTheBudget) {
   constexpr size_t kMost = size_t{1} << 20;
   const auto refused_after = [](size_t lane, size_t parts) {
     const auto budget = Budget(kMost);
     LaneJoiner joiner(kMaxBody, budget);
     std::vector<ReceivedFrame> out;
-    // The front one waits for its lane 1; whole ones may wait behind it.
+    // The front frame waits for its lane 1; whole frames may wait behind it.
     EXPECT_TRUE(joiner.Add(0, Part(Frame(), 3), &out).ok());
     size_t taken = 0;
     while (taken < kMost && joiner.Add(lane, Part(Frame(), parts), &out).ok()) {
@@ -169,7 +169,7 @@ TEST(LanesTest, PartsWithoutBytesAreWithinTheBudget) {
   EXPECT_LT(refused_after(0, 0), kMost / sizeof(ReceivedFrame));
 }
 
-// Whatever else comes meanwhile: nobody holds a part for ever.
+// Later parts do not matter: no peer holds a part for ever.
 TEST(LanesTest, KnowsSinceWhenItsOldestPartWaits) {
   LaneJoiner joiner(kMaxBody, Budget());
   EXPECT_EQ(joiner.waits_since(), absl::InfiniteFuture());

@@ -1,4 +1,4 @@
-// What an end that means harm can make a peer hold, and for how long.
+// The bytes and the time that a hostile end can cost a peer.
 
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::Duration kShort = absl::Milliseconds(300);
 
-// An HTTP/2 connection's first bytes, and settings that set nothing.
+// The first bytes of an HTTP/2 connection, and empty settings.
 const std::string kPreface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") +
                              std::string("\0\0\0\4\0\0\0\0\0", 9);
 
@@ -57,9 +57,9 @@ TEST(LimitsTest, ABombIsRefusedBeforeItGoesOff) {
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
-// gRPC refuses both itself.  It tells the end that sent; the one that was
-// spared hears that the stream is over, as of any other end, and not why: of a
-// stranger that its connection failed, of a neighbour that it is down.
+// gRPC itself refuses both.  Only the sending end hears that.  The other end
+// learns that the stream is over, and not why: for an unauthenticated end that
+// its connection failed, for a neighbour that it is down.
 TEST(LimitsTest, WhatGrpcRefusesIsToldToItsSenderOnly) {
   constexpr size_t kTooMuch = (size_t{4} << 20) + kMaxChunkOverhead + 1;
   for (const bool compressed : {false, true}) {
@@ -103,14 +103,14 @@ TEST(LimitsTest, ABombFromWhomItDialsIsRefusedBeforeItGoesOff) {
   Node node(options);
   node.Connect(kB, hostile.address());
   const absl::Status problem = node.AwaitProblem();
-  // Whichever is first: that it is compressed, or the bytes as they came.
+  // Either check may come first: of compression, or of the bytes as they came.
   EXPECT_TRUE(absl::IsUnimplemented(problem) || absl::IsDataLoss(problem))
       << problem;
   EXPECT_LT(PeakMemory() - before, kBombRefusal);
   EXPECT_TRUE(node.recorder.With([](const Seen& s) { return s.ups.empty(); }));
 }
 
-// Its machine has lost its network: nobody says that the connection ended.
+// The machine has lost its network: no end of the connection arrives.
 TEST(LimitsTest, ANeighbourThatVanishesIsNoticedAtBothEnds) {
   GrpcOptions a_options = OptionsOf(kA), b_options = OptionsOf(kB);
   for (GrpcOptions* options : {&a_options, &b_options}) {
@@ -138,7 +138,7 @@ TEST(LimitsTest, WhoSaysNothingIsCutOff) {
 TEST(LimitsTest, WhoDripsIsCutOff) {
   Node node(Hasty());
   RawSocket slow(PortOf(node.address()));
-  // It never gets to the end of the preface.
+  // The client never gets to the end of the preface.
   EXPECT_LT(slow.Drip(kPreface, kShort / 5), kPreface.size());
 }
 
@@ -176,14 +176,14 @@ TEST(LimitsTest, StrangersAreBoundedInNumber) {
   EXPECT_TRUE(one_too_many.EndsWithin(kLimit));
   EXPECT_EQ(node.StrangersRefused(), 1u);
   for (auto& socket : silent) EXPECT_FALSE(socket->EndsWithin(kShort / 10));
-  // Who leaves makes room.
+  // A client that leaves makes room.
   silent.pop_back();
   GrpcOptions dialling = OptionsOf(kB);
   dialling.dial_from_both_ends = true;
   Node peer(dialling);
   peer.Connect(kA, node.address());
   ASSERT_TRUE(node.Await([](const Seen& s) { return s.ups.size() == 1; }));
-  // And a peer is no stranger: its place is free again.
+  // A peer is authenticated: its place is free again.
   silent.push_back(std::make_unique<RawSocket>(port));
   RawSocket again(port);
   EXPECT_TRUE(again.EndsWithin(kLimit));
@@ -199,7 +199,7 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
   constexpr PeerId kC{3};
   node.Connect(kB, "");
   node.Connect(kC, "");
-  // The first chunk of a frame of 700 KiB each, and no more for now.
+  // Sends the first chunk of a frame of 700 KiB each, and no more for now.
   const auto begin = [&](RawClient& client, PeerId self,
                          FrameChunker& chunker) {
     TransportHello hello = HelloOfB();
@@ -215,7 +215,7 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
   RawClient c(node.address());
   begin(b, kB, first);
   begin(c, kC, second);
-  // Whichever is read second finds no place.
+  // The connection that is read second finds no room.
   ASSERT_TRUE(node.Await([](const Seen& s) { return s.downs.size() == 1; }));
   const bool b_stays =
       node.recorder.With([](const Seen& s) { return s.downs[0] == s.ups[1]; });
@@ -223,16 +223,16 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
   const grpc::Status status = refused.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
       << status.error_message();
-  // It has cost the other nothing.
+  // The other connection has lost nothing.
   RawClient& other = b_stays ? b : c;
   FrameChunker& rest = b_stays ? first : second;
   while (!rest.done()) other.Write(BytesOf(rest.Next()));
   EXPECT_TRUE(node.Await([](const Seen& s) { return s.frames.size() == 1; }));
-  // What waits to go out counts as well.
+  // Bytes that wait to go out count as well.
   EXPECT_FALSE(node.Send(b_stays ? kB : kC, (1 << 20) + 1));
 }
 
-// It answers keepalives, and holds what all connections share.
+// The peer answers keepalives, and holds bytes that all connections share.
 TEST(LimitsTest, WhoBeginsAFrameEndsIt) {
   GrpcOptions options = OptionsOf(kA);
   options.lanes = 2;
@@ -241,7 +241,7 @@ TEST(LimitsTest, WhoBeginsAFrameEndsIt) {
   Node node(options);
   node.Connect(kB, "");
   const Frame frame{Payload(), Payload::FromVector(ByteVector(4 << 10))};
-  // Who has nothing to say stays.
+  // A peer that has nothing to send stays.
   constexpr PeerId kC{3};
   node.Connect(kC, "");
   RawClient idle(node.address());
@@ -297,7 +297,7 @@ TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
                            std::chrono::system_clock::now() + limit) ==
            grpc::CompletionQueue::GOT_EVENT;
   };
-  // The connection takes one; that no more come is what a wait shows.
+  // The connection takes one; a wait shows that no more come.
   if (next(std::chrono::seconds(60))) ++started;
   while (next(std::chrono::milliseconds(300))) ++started;
   EXPECT_EQ(started, 1);
@@ -307,7 +307,7 @@ TEST(LimitsTest, StreamsOfOneConnectionAreBounded) {
   }
 }
 
-// Nor does one take more that never says to have seen what it is told.
+// A client that never acknowledges the settings gets no more streams either.
 TEST(LimitsTest, StreamsOfAConnectionThatIgnoresSettingsAreBounded) {
   GrpcOptions options = OptionsOf(kA);
   options.hello_timeout = kLimit;

@@ -1,5 +1,5 @@
-// A fleet is brought to a new release peer by peer: those of the release before
-// and those of this one train with each other meanwhile.
+// A fleet moves to a new release peer by peer: peers of the release before and
+// of this one train with each other meanwhile.
 
 #include "gtest/gtest.h"
 #include "tests/runtime/transport/grpc_node.h"

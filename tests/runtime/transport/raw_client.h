@@ -1,4 +1,4 @@
-// A gRPC client that says what it likes to any method.
+// A gRPC client that sends any bytes to any method.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_CLIENT_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_CLIENT_H_
@@ -53,7 +53,7 @@ class RawClient {
     call_->Read(&buffer, nullptr);
     return Next();
   }
-  // Reads to the end; what the other end said.
+  // Reads to the end; returns the other end's status.
   grpc::Status Finish() {
     while (Read()) {
     }

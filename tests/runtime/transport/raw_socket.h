@@ -1,5 +1,4 @@
-// A TCP connection to a port of this machine that sends what it likes, or
-// nothing.
+// A TCP connection to a port of this machine that sends any bytes, or none.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_SOCKET_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_RAW_SOCKET_H_
@@ -31,7 +30,7 @@ inline const std::string kHalfHandshake("\x16\x03\x01\x02\x00\x01", 6);
 
 class RawSocket {
  public:
-  // From 127.0.0.`host`.
+  // Connects from 127.0.0.`host`.
   explicit RawSocket(int port, uint32_t host = 1)
       : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in own = {};
@@ -45,7 +44,7 @@ class RawSocket {
     EXPECT_EQ(
         ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
         0);
-    // No read of a test's waits for ever.
+    // No read of a test waits for ever.
     const timeval limit = {.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
@@ -56,20 +55,20 @@ class RawSocket {
   RawSocket& operator=(const RawSocket&) = delete;
 
   int fd() const { return fd_; }
-  // The other end hears that the connection broke, as it does of a machine that
-  // knows nothing of it; also of one that it has not accepted yet.
+  // Resets the connection, as a machine does that knows nothing of it, even one
+  // that the other end has not accepted yet.
   void Reset() {
     const linger now = {.l_onoff = 1, .l_linger = 0};
     EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
     ::close(std::exchange(fd_, -1));
   }
-  // False once the other end has closed.
+  // Returns false once the other end has closed.
   bool Send(const std::string& bytes) {
     return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
-  // A byte at a time, with `pause` after each, until the other end has closed:
-  // how many it took.
+  // Sends a byte at a time, with `pause` after each, until the other end has
+  // closed.  Returns the number of bytes that it took.
   size_t Drip(const std::string& bytes, absl::Duration pause) {
     size_t sent = 0;
     while (sent < bytes.size() && Send(bytes.substr(sent, 1)) &&
@@ -78,7 +77,7 @@ class RawSocket {
     }
     return sent;
   }
-  // Reads and drops what comes until `limit` or the end: true if it ended.
+  // Reads and drops bytes until `limit` or the end; returns true if it ended.
   bool EndsWithin(absl::Duration limit) {
     const absl::Time until = absl::Now() + limit;
     char buffer[4096];

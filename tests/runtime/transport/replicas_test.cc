@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What nobody listens at; no call of these tests goes over a wire.
+// No service listens there; no call of these tests goes over a wire.
 constexpr char kAddresses[] = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
 
 class ReplicasTest : public testing::Test {
@@ -32,7 +32,7 @@ class ReplicasTest : public testing::Test {
       return channel;
     };
   }
-  // Asks; everybody answers as `codes_` says.
+  // Makes a call; every address answers by `codes_`.
   grpc::Status Ask(Replicas& replicas) {
     asked_.clear();
     limits_.clear();
@@ -101,7 +101,8 @@ TEST_F(ReplicasTest, TheSilentGetEqualShares) {
   }
   Ask(replicas);
   ASSERT_EQ(limits_.size(), 3);
-  // Nobody has taken any time: a third, a half of the rest, the rest.
+  // No address has taken any time: the limits are a third, half of the rest,
+  // the rest.
   EXPECT_LE(limits_[0], absl::Seconds(1));
   EXPECT_LE(limits_[1], absl::Milliseconds(1500));
   EXPECT_LE(limits_[2], absl::Seconds(3));

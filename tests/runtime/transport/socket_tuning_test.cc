@@ -1,4 +1,4 @@
-// What the sockets of an edge are told, and that gRPC tells them.
+// The options of an edge's sockets, and their way through gRPC.
 
 #include "runtime/transport/grpc/socket_tuning.h"
 
@@ -39,9 +39,9 @@ TEST(SocketTuning, AsksForABufferOnlyIfThatGivesMore) {
   const SocketTuning tuning = ChooseTuning(settings, "", 16 * kMiB);
   EXPECT_EQ(tuning.send_buffer, 4 * kMiB);
   EXPECT_EQ(tuning.receive_buffer, 0);
-  settings.most_send = 212992;  // would be less than the kernel's own
+  settings.most_send = 212992;  // less than the kernel's own
   EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 0);
-  settings.most_send = 64 * kMiB;  // no more than what is to fit
+  settings.most_send = 64 * kMiB;  // no more than the bytes in flight
   EXPECT_EQ(ChooseTuning(settings, "", 16 * kMiB).send_buffer, 16 * kMiB);
 }
 
@@ -57,8 +57,8 @@ TEST(SocketTuning, ASocketThatRefusesWorksWithoutIt) {
   close(fd);
 }
 
-// This process's open TCP sockets that are, or are not, connected and have a
-// send buffer of just this size.
+// Counts this process's open TCP sockets that are, or are not, connected and
+// have a send buffer of exactly this size.
 int CountSockets(bool connected, int send_buffer) {
   int count = 0;
   for (int fd = 3; fd < 1024; ++fd) {
@@ -91,7 +91,7 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  EXPECT_GE(CountSockets(false, 2 * kAsked), 1);  // it listens
+  EXPECT_GE(CountSockets(false, 2 * kAsked), 1);  // the listener
 
   grpc::ChannelArguments arguments;
   AddTuning(tuning, &arguments);
@@ -100,7 +100,8 @@ TEST(SocketTuning, ReachesBothEndsOfAConnection) {
                                 grpc::InsecureChannelCredentials(), arguments);
   EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() +
                                         std::chrono::seconds(60)));
-  EXPECT_EQ(CountSockets(true, 2 * kAsked), 2);  // the dialled, the accepted
+  // The dialled and the accepted one.
+  EXPECT_EQ(CountSockets(true, 2 * kAsked), 2);
   server->Shutdown(std::chrono::system_clock::now());
   queue->Shutdown();
   void* tag = nullptr;

@@ -1,4 +1,4 @@
-// Who holds a place at the door, and for how long.
+// Places of unauthenticated connections: their holders, and for how long.
 
 #include "runtime/transport/grpc/stranger_gate.h"
 
@@ -18,7 +18,7 @@
 namespace gossamer {
 namespace {
 
-// Accepts when it is told to, as gRPC does: everybody whom the kernel gives it.
+// Accepts on request, as gRPC does: every connection that the kernel has.
 class Door {
  public:
   explicit Door(size_t most) : gate(most) {
@@ -39,14 +39,14 @@ class Door {
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  // Takes the next one; the gate has not seen it.
+  // Accepts the next connection; the gate has not seen it.
   void Accept() {
     accepted_.push_back(::accept(listener_, nullptr, nullptr));
     EXPECT_GE(accepted_.back(), 0);
   }
-  // Whether it is let in.
+  // Returns whether the gate admits it.
   bool Admit() { return gate.Admit(accepted_.back()); }
-  // This end knows that the other has reset it.
+  // Waits until this end knows that the other has reset it.
   void AwaitReset() const {
     pollfd poll = {.fd = accepted_.back(), .events = 0, .revents = 0};
     EXPECT_EQ(::poll(&poll, 1, 60'000), 1);

@@ -1,6 +1,5 @@
-// A TCP connection's bytes both ways through this process, until it stands
-// still: nothing ends, nothing comes any more, as when a machine loses its
-// network.
+// Relays a TCP connection through this process, until it stops: then no bytes
+// and no end pass any more, as when a machine loses its network.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_TRANSPORT_TCP_RELAY_H_
 #define GOSSAMER_TESTS_RUNTIME_TRANSPORT_TCP_RELAY_H_
@@ -20,7 +19,7 @@
 
 namespace gossamer {
 
-// Of one connection, from its port to `port` of this machine.
+// Relays one connection, from its port to `port` of this machine.
 class TcpRelay {
  public:
   explicit TcpRelay(int port)
@@ -77,7 +76,7 @@ class TcpRelay {
     }
     return -1;
   }
-  // False once an end has closed.
+  // Returns false once an end has closed.
   static bool Pass(int near, int far) {
     pollfd waits[] = {{.fd = near, .events = POLLIN, .revents = 0},
                       {.fd = far, .events = POLLIN, .revents = 0}};

@@ -1,4 +1,4 @@
-// Who gets in where certificates are demanded, and who stays in.
+// Admission where certificates are required, and the right to stay.
 
 #include "runtime/transport/grpc/tls.h"
 
@@ -34,7 +34,8 @@ class TlsTest : public ::testing::Test {
   GrpcOptions LockedOptions(PeerId self) {
     return OptionsWith(self, run_.Certificates(run_.Peer(self.value)));
   }
-  // What peer A says to a client with these credentials that calls itself B.
+  // Returns the status that peer A gives a client with these credentials that
+  // calls itself B.
   grpc::Status Refusal(std::shared_ptr<grpc::ChannelCredentials> credentials) {
     Node a(LockedOptions(kA));
     a.Connect(kB, "");
@@ -64,8 +65,8 @@ TEST_F(TlsTest, TwoPeersOfARunExchangeFrames) {
   ASSERT_TRUE(a.Await([](const Seen& s) { return s.frames.size() == 1; }));
 }
 
-// More than all lanes need, old and new; each has said a hello that is
-// believed.
+// More connections than all lanes need, old and new; each has sent a valid
+// hello.
 TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
   constexpr size_t kMost = 32;
   GrpcOptions options = LockedOptions(kA);
@@ -81,7 +82,7 @@ TEST_F(TlsTest, ConnectionsOfOneNeighbourAreBounded) {
     ASSERT_TRUE(clients.back()->Write(EncodeHello(HelloOfB())));
     ASSERT_TRUE(clients.back()->Read()) << i;
   }
-  // Before the clients' own deadline ends them.
+  // The server ends them before the clients' own deadline does.
   ASSERT_TRUE(a.recorder.Await(
       [](const Seen& s) { return s.downs.size() == 1; }, kLimit / 4));
   EXPECT_TRUE(a.recorder.With([](const Seen& s) {
@@ -125,7 +126,7 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefused) {
   const Identity b = run_.Peer(2);
   const absl::Time then = absl::Now() - absl::Minutes(30);
   const std::string path = run_.Issue(b, then, absl::Minutes(10));
-  // Only by its own clock is it still good.
+  // The certificate is still valid by the folder's own clock only.
   const auto folder = CertificateFolder::Open(path, [then] { return then; });
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_FALSE(Refusal(CredentialsOf(*folder)).ok());
@@ -153,7 +154,7 @@ TEST_F(TlsTest, RevocationEndsWhatIsOpen) {
   });
 }
 
-// Whoever has a peer's old key may be faster than that peer at a further lane.
+// A thief of a peer's old key may be faster than that peer at a further lane.
 TEST_F(TlsTest, RevocationEndsALaneOfAnotherCertificate) {
   GrpcOptions two = LockedOptions(kA);
   two.lanes = 2;
@@ -232,7 +233,7 @@ int Threads() {
   return threads;
 }
 
-// Every folder that is watched has a thread, and lives as long as what uses it.
+// Every watched folder has a thread, and lives as long as its users.
 TEST_F(TlsTest, WhatWasDialledLeavesNothingBehind) {
   Node a(LockedOptions(kA));
   const auto folder = run_.Certificates(run_.Peer(3));
@@ -245,7 +246,7 @@ TEST_F(TlsTest, WhatWasDialledLeavesNothingBehind) {
   dial();
   const int before = Threads();
   for (int i = 0; i < 20; ++i) dial();
-  // gRPC lets go of a connection a little after its last user does.
+  // gRPC releases a connection a little after its last user does.
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (Threads() > before + 4 && absl::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(50));
@@ -253,7 +254,7 @@ TEST_F(TlsTest, WhatWasDialledLeavesNothingBehind) {
   EXPECT_LE(Threads(), before + 4);
 }
 
-// The version that is agreed on; empty if there is none.
+// Returns the agreed version; empty if there is none.
 std::string Handshake(int port, const std::string& folder, int version) {
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
   SSL_CTX_clear_options(context, SSL_OP_NO_TLSv1_2);

@@ -21,7 +21,7 @@ namespace {
 constexpr int kNoProgram = 127;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-// Nobody's at this moment.
+// Returns a port that is free at this moment.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name = {};
@@ -52,7 +52,7 @@ EtcdServer::EtcdServer() : address_(absl::StrCat("127.0.0.1:", FreePort())) {
   const std::string peers = absl::StrCat("http://127.0.0.1:", FreePort());
   process_ = fork();
   if (process_ == 0) {
-    // Elections this short let leases be of one second.
+    // Elections this short allow leases of one second.
     Become({"etcd", "--name", "one", "--data-dir", folder_.path() + "/etcd",
             "--listen-client-urls", clients, "--advertise-client-urls", clients,
             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
@@ -103,7 +103,7 @@ void EtcdServer::EndLeaseOf(const std::string& key) {
 
 void EtcdServer::Freeze() {
   kill(process_, SIGSTOP);
-  // Its other threads run on until all have heard of it.
+  // Its other threads run on until all have received the signal.
   waitpid(process_, nullptr, WUNTRACED);
 }
 void EtcdServer::Thaw() { kill(process_, SIGCONT); }

@@ -1,5 +1,5 @@
 // A real etcd of one member, on free ports of loopback and in a folder of its
-// own; gone with the test, also if that dies.
+// own.  It goes with the test, even if that dies.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_ETCD_SERVER_H_
 #define GOSSAMER_TESTS_RUNTIME_SERVICE_ETCD_ETCD_SERVER_H_
@@ -24,7 +24,7 @@ class EtcdServer {
   EtcdServer& operator=(const EtcdServer&) = delete;
 
   const std::string& address() const { return address_; }
-  // For what only a test does.
+  // A client for the actions that only a test takes.
   EtcdClient& client() { return *client_; }
   void Put(const std::string& key, const std::string& value, int64_t lease = 0);
   void PutForALease(const std::string& key, const std::string& value);

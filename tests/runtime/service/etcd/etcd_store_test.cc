@@ -1,5 +1,5 @@
-// Who may save where several share an etcd, and what is said of one that does
-// not do.
+// The right to save where several replicas share an etcd, and the errors of an
+// etcd that does not work.
 
 #include "runtime/service/etcd/etcd_store.h"
 
@@ -68,7 +68,8 @@ TEST_F(EtcdStoreTest, WhoLostItsLeaseUnawaresCannotSave) {
   EXPECT_EQ(second->Save(Generation(2)), absl::OkStatus());
 }
 
-// Not even where nobody has taken over: somebody may have been there and gone.
+// A save is refused even if no replica has taken over: one may have come and
+// gone.
 TEST_F(EtcdStoreTest, AnEndedLeaseIsEnoughToBeRefused) {
   const auto first = Open("first");
   ASSERT_EQ(first->Acquire(), absl::OkStatus());
