@@ -98,9 +98,8 @@ std::string RunFolder::PeerPath(uint64_t id) const {
 
 absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   std::vector<PeerLog> logs;
-  for (int rank : Ranks()) {
-    auto rounds = ReadMetrics(PeerPath(rank) + "/metrics.jsonl");
-    // A rank that has not started yet has no log.
+  for (const uint64_t id : PeerIds()) {
+    auto rounds = ReadMetrics(PeerPath(id) + "/metrics.jsonl");
     if (absl::IsNotFound(rounds.status())) continue;
     if (!rounds.ok()) return rounds.status();
     logs.push_back({absl::StrCat("peer ", id), *std::move(rounds)});
@@ -129,7 +128,6 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
   std::vector<Sample> samples;
   std::ifstream file(ConsensusPath());
   for (std::string line; std::getline(file, line);) {
-    // A line that is being written does not parse, and is skipped.
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
@@ -139,7 +137,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
     }
     const Sample sample = {json["round"], json["consensus_distance"]};
     while (!samples.empty() && samples.back().round >= sample.round) {
-      samples.pop_back();  // of rounds that a resumed run trains again
+      samples.pop_back();  // of a life before the last resume
     }
     samples.push_back(sample);
   }
@@ -208,11 +206,10 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
 
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
-  const std::vector<int> ranks = Ranks();
-  // A rank without a folder has no checkpoint, so no round is common.
-  if (static_cast<int>(ranks.size()) < peers) return 0;
-  for (int rank : ranks) {
-    for (uint64_t round : StoreOf(*this, rank).Rounds()) ++count[round];
+  const std::vector<uint64_t> ids = PeerIds();
+  if (static_cast<int>(ids.size()) < peers) return 0;
+  for (const uint64_t id : ids) {
+    for (uint64_t round : StoreOf(*this, id).Rounds()) ++count[round];
   }
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {

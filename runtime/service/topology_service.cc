@@ -16,8 +16,8 @@
 namespace gossamer {
 namespace {
 
-// The most unauthenticated connections, half of them of one host.  A fleet on
-// one machine opens as many at once as it has peers.
+// Connections, half of them of one host, on which nobody has proved yet to be
+// of the run.  A fleet on one machine opens as many at once as it has peers.
 constexpr size_t kMostStrangers = 1024;
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
                        ", and this is ", ToUri(self)));
     }
   }
-  // The size is checked at the start, not only when this replica takes over.
+  // Not only once this replica is needed.
   GOSSAMER_RETURN_IF_ERROR(CheckFleetSize(options, options.expected));
   std::unique_ptr<TopologyService> service(new TopologyService(
       std::move(options), std::move(store), std::move(clock), std::move(log),
@@ -76,8 +76,6 @@ absl::Status TopologyService::TakeOver() {
           options_, std::move(stored),
           [this](const FleetRecord& record) { return store_->Save(record); },
           clock_, log_, events_));
-  // The lock is taken only now: the store may wait for etcd, and callers should
-  // learn meanwhile that this replica stands by.
   MutexLock lock(&mu_);
   if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
   stands_by_ = absl::OkStatus();
@@ -89,8 +87,7 @@ absl::Status TopologyService::TakeOver() {
 void TopologyService::StandBy(const absl::Status& why) {
   MutexLock lock(&mu_);
   plane_.reset();
-  // The reason for an unreachable store varies from one attempt to the next,
-  // and only the first is news.
+  // Why it cannot be told who is active varies from one attempt to the next.
   const bool news = absl::IsAlreadyExists(why)
                         ? stands_by_ != why
                         : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
@@ -126,9 +123,8 @@ void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
   serials_.try_emplace(shown->identity.peer, shown->serial);
 }
 
-// Removes revoked members.  Other peers may not have the list yet, and hear the
-// member as long as a view has it.
-void TopologyService::ExpelRevoked() {
+// The others may not have the list yet, and hear it as long as a view has it.
+void TopologyService::EvictRevoked() {
   if (certificates_ == nullptr) return;
   const std::vector<std::string> revoked = certificates_->Revoked();
   MutexLock lock(&mu_);
@@ -200,7 +196,7 @@ void TopologyService::TellStrangers() {
                          "which nobody had proved to be of the run");
 }
 
-// Signs the part of an answer that peers pass on to each other.
+// Signs what is to be believed even of who passes it on.
 template <typename Response>
 absl::Status TopologyService::Seal(Response& response) const {
   if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
@@ -232,7 +228,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     if (status.ok() || !caller.ok()) NoteSerial(*context, caller);
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
-    // The store is asked last: up to here no other replica can have decided.
+    // Asked last: up to here nobody else has decided anything.
     const absl::Status held = stands_by_.ok() ? store_->Held() : stands_by_;
     if (!held.ok()) {
       status =
@@ -245,7 +241,7 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
-  // A view that this run's service has not signed counts as no view.
+  // A view that this run's service has not signed is as good as none.
   std::optional<wire::RegisterRequest> without;
   if (request->has_view() && certificates_ != nullptr &&
       !CheckView(*certificates_, request->view()).ok()) {
@@ -296,7 +292,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.SetMaxSendMessageSize(kMaxAnswerBytes);
-  // gRPC inflates a compressed message before it checks any limit.
+  // A compressed message is inflated before any limit is checked.
   builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
                              1);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -305,7 +301,7 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-  // Clients that are slow, open too much or have vanished are cut off.
+  // Who dawdles, opens too much or has gone is cut off.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
