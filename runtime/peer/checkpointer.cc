@@ -94,11 +94,27 @@ CheckpointId Checkpointer::OwnId() const {
 
 void Checkpointer::BeginIfDue() {
   const uint64_t round = state_->round();
-  if (store_ == nullptr || taken_ || spec_.checkpoint_every == 0 ||
+  if (store_ == nullptr || spec_.checkpoint_every == 0 ||
       round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
     return;
   }
+  if (taken_) return ReportSkipped();
   Take();
+}
+
+// A checkpoint is whole once the neighbours' words of its round have come. With
+// overlap that takes rounds, and one checkpoint is in hand at a time.
+void Checkpointer::ReportSkipped() {
+  const uint64_t times = skips_.Due(++skipped_);
+  if (times == 0) return;
+  reporter_->Report(
+      "checkpoint_skipped",
+      absl::StrCat("round ", state_->round(),
+                   " has no checkpoint: that of round ", taken_->id.round,
+                   " still waits for its neighbours (", skipped_,
+                   " skipped so far); with overlap_steps, checkpoint.every ",
+                   spec_.checkpoint_every, " saves fewer rounds than it says"),
+      times);
 }
 
 void Checkpointer::BeginLast(bool own) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/throttle.h"
 #include "algorithms/edge/edge.h"
 #include "runtime/base/event_loop.h"
 #include "runtime/base/task.h"
@@ -31,7 +32,8 @@ class Checkpointer {
                CheckpointStore* store, Neighborhood* neighborhood,
                TrainingState* state, Reporter* reporter);
 
-  // Takes the one of this boundary if it is due.
+  // Takes the one of this boundary if it is due.  While an earlier one is in
+  // hand, the boundary has none, which is reported.
   void BeginIfDue();
   // Takes the one of the end.  `own`: the state is this peer's to save.  The
   // edges begin their records with a checkpoint or without: the other ends
@@ -56,6 +58,7 @@ class Checkpointer {
 
  private:
   void Take();
+  void ReportSkipped();
   CheckpointId OwnId() const;
   absl::StatusOr<SavedEdges> Restore(Checkpoint& saved);
   void ReportDamaged(const absl::StatusOr<std::vector<StoredCheckpoint>>& list);
@@ -67,6 +70,8 @@ class Checkpointer {
   TrainingState* const state_;
   Reporter* const reporter_;
   std::optional<Checkpoint> taken_;  // edges not yet sealed
+  uint64_t skipped_ = 0;             // boundaries that were due and have none
+  Throttle skips_;                   // of their reports, by count
 };
 
 }  // namespace gossamer

@@ -24,62 +24,70 @@ inline constexpr EventInfo kEventKinds[] = {
     {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
     {"certificate_expires",
      "this program's own certificate ends within a week, or a tenth of its "
-     "life, or has ended; once a day",
-     "`gossamer certs issue` again into its folder; nothing is to be "
-     "restarted"},
-    {"checkpoint", "one is on disk", ""},
+     "validity, or has ended; once a day",
+     "`gossamer certs issue` again into its folder; no program has to restart"},
+    {"checkpoint", "a checkpoint is on disk", ""},
     {"checkpoint_aside",
      "the fleet begins before this peer's newest checkpoint, which stays under "
-     "another name: not all had one to share",
-     "if that was not meant: stop all, `gossamer checkpoint restore` "
-     "everywhere, and start all with `--resume`, with the disks that they had"},
+     "another name: the peers had no later one in common",
+     "if that was not meant: stop all peers, `gossamer checkpoint restore` "
+     "everywhere, and start all with `--resume` and their disks"},
     {"checkpoint_damaged",
-     "one on this peer's disk is not what was saved; it is not gone on from",
+     "a checkpoint on this peer's disk differs from what was saved; it is not "
+     "used",
      "look at the disk that it names"},
     {"checkpoint_failed",
-     "none could be taken or saved; those before stay, training goes on",
+     "no checkpoint could be taken or saved; earlier ones stay, training goes "
+     "on",
      "make room, or mend the disk that it names"},
-    {"codec", "codec `auto` has changed what a neighbour is sent", ""},
+    {"checkpoint_skipped",
+     "a round was due to have a checkpoint, but an earlier checkpoint still "
+     "waited for the neighbours' words; reported for the first, the tenth, the "
+     "hundredth time",
+     "raise `checkpoint.every` to more rounds than `mixing.overlap_steps`, if "
+     "every due round matters"},
+    {"codec", "codec `auto` has changed the codec for a neighbour", ""},
     {"collective_refused",
-     "a message of an all-reduce was malformed, or of nobody in it: dropped",
+     "a message of an all-reduce was malformed, or came from a peer that takes "
+     "no part: dropped",
      "the same release and configuration everywhere"},
     {"connection_refused",
-     "a certificate is not that of the peer it came from, has expired or was "
-     "revoked; or who connects is of another version or run, looks for another "
-     "peer, says nothing or what no peer says, or is one too many",
+     "a certificate is another peer's, has expired or was revoked; or the "
+     "connecting peer has another version or run, looks for another peer, "
+     "sends no valid hello, or is one too many",
      "as it says: `gossamer certs show` there and issue again; the same "
      "release, run and addresses everywhere"},
     {"edge_clipped",
      "a neighbour is so far away that its corrections are shortened to "
      "`mixing.clip_radius`",
-     "look at that peer's scores; a larger radius if all are told of"},
+     "look at that peer's scores; a larger radius if all neighbours are named"},
     {"edge_closed",
-     "a neighbour has broken the protocol five times, or is of another model "
-     "or codec: it is not heard for a minute, then for twice as long each time",
-     "the same release and configuration there; start it anew"},
+     "a neighbour has broken the protocol five times, or has another model or "
+     "codec: it is quarantined for a minute, then for twice as long each time",
+     "the same release and configuration there; restart it"},
     {"edge_down", "a connection was lost; it is made again", ""},
     {"edge_exploded",
      "a neighbour's parameters and this peer's differ by more than "
-     "`mixing.largest_parameter`: both leave the corrections out; the one that "
-     "is not well begins anew by itself",
-     "look at that peer's log; without an event there it lies: take it out "
+     "`mixing.largest_parameter`: both leave the corrections out; the faulty "
+     "one restores by itself",
+     "look at that peer's log; without an event there it lies: remove it "
      "(`gossamer certs revoke`)"},
     {"edge_lost",
-     "a neighbour began anew while corrections were under way: these may have "
-     "been applied at one end only",
+     "a neighbour began a new incarnation while corrections were under way: "
+     "these may have been applied at one end only",
      ""},
     {"edge_refused",
-     "a neighbour sent what no correct peer sends; it was dropped before it "
-     "changed anything, the connection ends",
+     "a neighbour sent a frame that no correct peer sends; it was dropped "
+     "before it changed any state, and the connection ends",
      "the same release there; else its memory or network"},
     {"ended_without",
-     "the run was over while this peer waited to be in it again",
-     "all peers again with `--resume`, if the run is to go on"},
+     "the run was over while this peer waited to be a member again",
+     "start all peers with `--resume`, if the run is to go on"},
     {"left", "this peer has left in good order", ""},
-    {"left_late", "it left without waiting for answers: nobody let it go", ""},
-    {"member_joined", "a view to come has a new member", ""},
+    {"left_late", "it left without the service's answer", ""},
+    {"member_joined", "the next view has a new member", ""},
     {"member_leaves", "a member leaves in good order", ""},
-    {"member_removed", "a member is in no view any more", ""},
+    {"member_removed", "a member was removed from the view", ""},
     {"member_suspected", "a neighbour does not answer",
      "look at its machine, if it does not come back"},
     {"moniqua_wraps",
@@ -92,16 +100,16 @@ inline constexpr EventInfo kEventKinds[] = {
     {"not_settled", "a neighbour did not answer at the end of the run",
      "look at how that peer ended"},
     {"outside", "the fleet has gone on without this peer; it registers again",
-     "its machine or network was silent for seconds"},
+     "its machine or network did not answer for seconds"},
     {"overdue", "a neighbour missed its deadline; the round goes on", ""},
     {"overlap", "`overlap_steps: auto` has changed", ""},
     {"payloads_refused",
-     "a neighbour says that it has refused what this peer sent: it does not "
-     "hear it meanwhile",
+     "a neighbour reports that it has refused this peer's payloads and has "
+     "quarantined it",
      "the same release and configuration at both; else this machine's memory "
      "or network"},
     {"rejoined", "this peer is a member again", ""},
-    {"replicas", "memory does not do for replicas on all edges",
+    {"replicas", "the memory is too small for replicas on all edges",
      "`mixing.replica_memory_mb`"},
     {"resumed", "training goes on from a checkpoint", ""},
     {"samples_failed", "the grid of samples could not be written",
@@ -110,35 +118,38 @@ inline constexpr EventInfo kEventKinds[] = {
      "as it says; training goes on"},
     {"service_found", "the topology service answers again", ""},
     {"service_lost",
-     "the topology service does not answer, or not as it should; training goes "
+     "the topology service does not answer, or answers wrongly; training goes "
      "on by the last view",
-     "what it says; start it again, if it does not come back"},
+     "as it says; start the service again, if it does not come back"},
     {"service_refused",
-     "the topology service does not let this peer take part, or not any more: "
-     "it ends",
+     "the topology service does not admit this peer, or has removed it for "
+     "good: the peer ends",
      "as it says"},
-    {"spoilt", "this peer's parameters or steps are lost: it begins anew",
+    {"spoilt",
+     "this peer's parameters or steps are lost: it restores from other members",
      "look at its data and machine; lower the learning rates if it recurs"},
     {"state_failed", "parameters that a member sent were refused",
      "nothing, while `state_received` follows"},
     {"state_not_offered", "a peer that joins cannot get this one's parameters",
-     "nothing, while others give theirs; else tell us what it says"},
+     "nothing, while other peers give theirs; else see the reason in the "
+     "detail"},
     {"state_offered", "a peer that joins gets this one's parameters", ""},
-    {"state_received", "this peer has the middle of what members gave", ""},
+    {"state_received", "this peer has the median of the members' parameters",
+     ""},
     {"step_skipped", "a step had no finite gradient; the peer goes on mixing",
      "lower the learning rates, if it recurs"},
     {"strangers_refused",
-     "connections were hung up on: as many of nobody known were open as may "
-     "be, or hardly a descriptor was left",
+     "connections were shut down: too many unauthenticated ones were open, or "
+     "hardly a descriptor was left",
      "a firewall, if neighbours cannot get in; more descriptors (ulimit -Hn, "
      "LimitNOFILE)"},
     {"trust_unread",
      "ca.pem or crl.pem in the folder of certificates is damaged, gone or "
-     "older than before: what was read before stays in force",
-     "copy the authority's newest into it"},
+     "older than before: the earlier contents stay in force",
+     "copy the authority's newest file into it"},
     {"view_refused",
      "a view was changed, or is not signed by the service; the last one stays",
-     "see who answers at the service's address"},
+     "check which program answers at the service's address"},
 };
 
 // One of these, as from its name: EventKind kind = "edge_lost".

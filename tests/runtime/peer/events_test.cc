@@ -389,6 +389,26 @@ TEST(EventsTest, ADamagedCheckpointIsToldOf) {
   EXPECT_EQ(second.recorder(1).Count("checkpoint_damaged"), 0);
 }
 
+TEST(EventsTest, ARoundThatHasNoCheckpointIsReported) {
+  const TemporaryFolder folder;
+  SimFleetOptions o = QuadraticFleet(4, 40);
+  o.checkpoints = folder.path();
+  o.peer.checkpoint_every = 1;
+  o.peer.overlap_steps = 1;
+  SimFleet overlapped(o);
+  ASSERT_TRUE(overlapped.Run()) << overlapped.StatusOf(0);
+  EXPECT_GT(overlapped.recorder(0).Count("checkpoint_skipped"), 0);
+  EXPECT_THAT(DetailOf(overlapped.recorder(0), "checkpoint_skipped"),
+              AllOf(HasSubstr(" has no checkpoint: that of round "),
+                    HasSubstr("checkpoint.every 1 saves fewer rounds")));
+  // A checkpoint that is sealed in time skips nothing.
+  o.peer.checkpoint_every = 20;
+  o.checkpoints = folder.path() + "/seldom";
+  SimFleet seldom(o);
+  ASSERT_TRUE(seldom.Run()) << seldom.StatusOf(0);
+  EXPECT_EQ(seldom.recorder(0).Count("checkpoint_skipped"), 0);
+}
+
 TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   const TemporaryFolder folder;
   SimFleetOptions o = QuadraticFleet(4, 40);
