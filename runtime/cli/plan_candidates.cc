@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {
@@ -123,7 +124,7 @@ constexpr std::pair<std::string_view, PlanGoal> kGoals[] = {
 std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
                                              const std::string& sites) {
   std::vector<PlanCandidate> candidates;
-  const bool centralized = base.algorithm() == kBaseline;
+  const bool centralized = IsCentralized(base);
   for (const Mixing& mixing : MixingsOf(base.peers(), sites)) {
     for (const std::string_view codec : kCodecs) {
       for (const std::string_view overlap : kOverlaps) {
