@@ -283,7 +283,7 @@ class DataLens(unittest.TestCase):
 
     def test_the_example_configuration_is_one(self):
         example = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                               "../../deploy/configs/digits.txt")
+                               "../../../deploy/configs/digits.txt")
         code, result = end(start_plain(
             "train", "--config", example, "--data",
             os.path.join(self.folder, "digits.csv"), "--teachers", "40",
@@ -293,7 +293,7 @@ class DataLens(unittest.TestCase):
 
     def test_the_text_says_what_is_guaranteed(self):
         example = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                               "../../deploy/configs/digits.txt")
+                               "../../../deploy/configs/digits.txt")
         for more, unless in (((), ""),
                              (("--noise-seed", "3"),
                               ", were the noise's seed not known")):

@@ -14,7 +14,8 @@ import sys
 import unittest
 
 BIN = ""
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
+                    "..")
 CHANCE = 0.1
 # Some five standard deviations of a guess at 359 images above chance.
 CLEARLY_ABOVE = 0.2
