@@ -195,7 +195,7 @@ class FleetOfScripts : public Cli {
            "while [ $# -gt 0 ]; do case $1 in\n"
            "  --id) id=$2; shift;; --run-dir) run=$2; shift;;\n"
            "esac; shift; done\n"
-           "folder=$run/peer-$((id - 1)); mkdir -p $folder\n" +
+           "folder=$run/peer-$id; mkdir -p $folder\n" +
                extra +
                "for r in 1 2; do echo '{\"round\":'$r',\"steps\":'$r',"
                "\"finished\":\"2026-01-01T00:00:0'$r'.0Z\","
