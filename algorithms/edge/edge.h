@@ -205,8 +205,8 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  // Those that are up, with the last hello heard on each: an end that falls
-  // back to an older connection will not hear another one there.
+  // The connections that are up, with the last hello heard on each: an end that
+  // falls back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
   uint8_t wish_ = 0;
   bool rose_ = false;  // risen on this connection already

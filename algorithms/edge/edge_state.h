@@ -122,8 +122,8 @@ struct EdgeState {
 
   int Incomplete() const { return CountFrom(done); }
   int Unacknowledged() const { return CountFrom(peer_done); }
-  // Of the other's, what it counts as unacknowledged at most: it takes all
-  // below the cut for done (PROTOCOL.md 6).
+  // Payloads of the other end that it counts as unacknowledged, at most: it
+  // takes all below the cut for done (PROTOCOL.md 6).
   int Waiting() const {
     int n = 0;
     for (const auto& h : theirs) n += h.id >= resumed;
