@@ -85,7 +85,7 @@ class SnapshotCache {
 // so that both ends agree and all phases of a round mix the same one.
 int FragmentOf(ExchangeId id, int fragments);
 
-// Told of every correction as it is applied; for checkers and metrics.
+// Gets every correction as it is applied; for checkers and metrics.
 class CorrectionObserver {
  public:
   virtual ~CorrectionObserver() = default;

@@ -34,7 +34,7 @@ enum class Rule {
   kResend,           // resend retained payloads after a hello
   kRetainUntilDone,  // keep a payload until it is complete here, too
   kResetWhenEmpty,   // reset only with nothing outstanding
-  kNonce,            // epochs differ between lives
+  kNonce,            // epochs differ between incarnations
 };
 // None is broken, but for a bug that is planted on purpose.
 struct SoundRules {

@@ -69,7 +69,7 @@ absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
 // Checks that every peer in the view is a member.
 absl::Status CheckMembers(const FleetRecord& record) {
   // A fleet that gathers for another run still has the last view of the run
-  // before, whose peers are no members of this one.
+  // before, whose peers may be no members of this one.
   if (!record.assembled) return record.view.MakeSchedule().status();
   for (const Member& m : record.view.members) {
     const bool known =
