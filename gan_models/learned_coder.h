@@ -15,7 +15,7 @@
 
 namespace gossamer {
 
-// Of `values` values, `code` floats (1 to 8) for each 16; one thread of
+// A coder of `values` values, `code` floats (1 to 8) for each 16; one thread of
 // libtorch.  kUnimplemented in a build without it.
 absl::StatusOr<std::unique_ptr<ValueCoder>> MakeLearnedCoder(size_t values,
                                                              size_t code);

@@ -80,10 +80,11 @@ struct Contraction {
 Contraction ExpectedContraction(const MixingSchedule& schedule);
 
 // The consensus step size below which delayed mixing is stable: with
-// corrections made from snapshots tau = `age` rounds old, every mode of
-// x(k+1) = x(k) - gamma (I - W) x(k - tau) decays if gamma times the largest
+// corrections made from snapshots tau = `age` rounds old, every mode of x(k+1)
+// = x(k) - gamma (I - W) x(k - tau) decays if gamma times the largest
 // eigenvalue of I - W is below 2 sin(pi / (2 (2 tau + 1))) (Levin, May, 1976).
-// Of the rounds of a period; of one draw where all are relabellings of it.
+// The bound holds for all rounds of a period; one draw is enough if all are
+// relabellings of it.
 double StableStepSize(const MixingSchedule& schedule, int age);
 
 // Chebyshev-accelerated gossip: weights omega_0 .. omega_(t-1) of

@@ -1,7 +1,7 @@
 // The mixing matrix of every round, as a pure function of (seed, round).
 //
 // Every peer computes its own row without talking; both ends of an edge agree
-// on it.  Ranks only; ids just to tell who is at which site.  Knows nothing of
+// on it.  Ranks only; ids just to find the site of a peer.  Knows nothing of
 // addresses or time.
 
 #ifndef GOSSAMER_TOPOLOGY_MIXING_SCHEDULE_H_
@@ -66,12 +66,13 @@ class MixingSchedule {
   }
 };
 
-// Of these members, by rank.  kInvalidArgument says which part of `spec` cannot
-// be for so many peers and why (a torus of one peer, an odd random-regular,
-// weights that are not doubly stochastic, a graph that is not connected).
+// The schedule of these members, by rank.  kInvalidArgument says which part of
+// `spec` cannot be for so many peers and why (a torus of one peer, an odd
+// random-regular, weights that are not doubly stochastic, a graph that is not
+// connected).
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, std::span<const PeerId> members, uint64_t seed);
-// Of the `size` members with which a fleet begins.
+// The schedule of the `size` members with which a fleet begins.
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 

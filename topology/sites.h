@@ -1,6 +1,7 @@
-// Which peers are near one another: a name per place, and the peers at it.
+// The sites at which peers are near one another: a name per site, and the peers
+// at it.
 //
-// Knows nothing of what is far from what, or by how much.
+// Knows nothing of distances between sites.
 
 #ifndef GOSSAMER_TOPOLOGY_SITES_H_
 #define GOSSAMER_TOPOLOGY_SITES_H_

@@ -31,7 +31,7 @@ class SkewedMatching : public MixingSchedule {
   MixingRow Row(int rank, uint64_t round) const override;
   std::optional<double> expected_contraction() const override;
 
-  // Of a pair at two sites that random-matching would draw, how many are
+  // The probability that a pair at two sites that random-matching would draw is
   // kept: 1 / Z, so that far pairs have the probability p_j / Z.
   double kept() const { return kept_; }
 

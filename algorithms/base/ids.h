@@ -12,7 +12,7 @@
 
 namespace gossamer {
 
-// A peer of a run, for all of its lives: it keeps its id over a restart.
+// A peer of a run, for all of its incarnations: it keeps its id over a restart.
 // 0 is no peer.
 struct PeerId {
   uint64_t value = 0;

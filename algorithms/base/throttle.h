@@ -17,8 +17,8 @@ namespace gossamer {
 // One object is asked by count or by time, never by both.
 class Throttle {
  public:
-  // What others can bring about as fast as they like is reported once in so
-  // long at most.
+  // An event that others can cause as fast as they like is reported at most
+  // once in this time.
   static constexpr absl::Duration kApart = absl::Seconds(10);
 
   // `apart`: between two reports, where it is asked by time.

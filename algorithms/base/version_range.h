@@ -20,7 +20,8 @@ struct VersionRange {
   uint32_t oldest = 0;
   uint32_t newest = 0;
 
-  // As told by another end, whose zero for `oldest` is its only one.
+  // The range that another end reports; zero for `oldest` stands for `newest`
+  // alone.
   static constexpr VersionRange Told(uint32_t oldest, uint32_t newest) {
     return {oldest == 0 ? newest : oldest, newest};
   }

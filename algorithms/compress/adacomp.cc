@@ -97,7 +97,7 @@ class AdaComp final : public GradientCompressor {
         const float largest = std::abs(r[at_[i]]);
         maxima_[l][b + i] = largest;
         sum += largest;
-        // Of a bin of zeros nothing stands out.
+        // No value of a bin of zeros stands out.
         bounds_[i] =
             largest > 0 ? largest : std::numeric_limits<float>::infinity();
       }
@@ -120,7 +120,7 @@ class AdaComp final : public GradientCompressor {
                     kMaxMagnitude);
   }
 
-  // That the places of a step may take in the payload.
+  // The most bytes that the places of a step may take in the payload.
   size_t MostBytes() const {
     size_t bytes = 0;
     for (size_t l = 0; l < scales_.size(); ++l) {

@@ -1,4 +1,4 @@
-// What the codecs of quantized blocks share: their options, and the policies by
+// The options that the codecs of quantized blocks share, and the policies by
 // which an edge uses a format.
 //
 // Knows nothing of names.
@@ -35,8 +35,8 @@ PiecePolicy StatelessPolicy(WireFormat format);
 // cruder ones.
 PiecePolicy InnovationPolicy(WireFormat format);
 // Values with what was rounded away before (Tang et al., DeepSqueeze, arXiv
-// 1907.07346).  What has accumulated makes parameters lag: γ is a tenth and
-// less of what replicas bear.
+// 1907.07346).  The accumulated error makes parameters lag: γ is at most a
+// tenth of the one that is stable with replicas.
 PiecePolicy ErrorFeedbackPolicy(WireFormat format);
 
 // Sets of `policy` what the options say.

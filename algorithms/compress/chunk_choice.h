@@ -1,5 +1,5 @@
-// Chunked quasi-top-k: of every chunk of c values one is chosen, and how the
-// choices travel.
+// Chunked quasi-top-k: the choice of one value in every chunk of c, and the
+// form in which choices travel.
 //
 // The large segments of a layout are cut into chunks; what is small or
 // one-dimensional is not chosen from.  A choice is a place in its chunk, in
@@ -32,7 +32,8 @@ class ChunkChoice {
 
   // k: of how many chunks one is chosen each.
   size_t chosen() const { return chosen_; }
-  // What is chosen from, and what is not; together the vector, each in order.
+  // The segments that values are chosen from, and the others; together the
+  // vector, each list in order.
   std::span<const Extent> large() const { return large_; }
   std::span<const Extent> small() const { return small_; }
   size_t small_floats() const { return small_floats_; }
@@ -45,13 +46,13 @@ class ChunkChoice {
   };
   std::span<const Block> blocks() const { return blocks_; }
 
-  // Of each chunk of the block the value of the largest |x + y|, of equal ones
-  // the first; y may be empty.  Fills the block's part of `places` (chosen())
-  // with where these are in the vector.
+  // Chooses in each chunk of the block the value of the largest |x + y|, the
+  // first of equal ones; y may be empty.  Fills the block's part of `places`
+  // (chosen()) with where these are in the vector.
   void ChooseIn(const Block& block, const Kernels& kernels,
                 std::span<const float> x, std::span<const float> y,
                 std::span<uint32_t> places) const;
-  // Of all blocks.
+  // ChooseIn for all blocks.
   void Choose(const Kernels& kernels, std::span<const float> x,
               std::span<const float> y, std::span<uint32_t> places) const;
 
@@ -60,7 +61,7 @@ class ChunkChoice {
   void Pack(std::span<const uint32_t> places, std::span<std::byte> out) const;
   // kDataLoss unless Pack can have written this.
   absl::Status Check(std::span<const std::byte> packed) const;
-  // Of what has been checked.
+  // `packed` has been checked.
   void Unpack(std::span<const std::byte> packed,
               std::span<uint32_t> places) const;
 

@@ -46,7 +46,8 @@ enum class WireFormat : uint8_t {
   kMaskedLead = 13,  // masked averages
   kMaskedFollow = 14,
 };
-// Of those that code values; the others are of codecs of their own.
+// The last format that codes values by itself; each of the others belongs to
+// one codec.
 inline constexpr int kLastWireFormat = 10;
 
 // How the bytes of a payload are packed on the wire; values are for ever.
@@ -57,7 +58,7 @@ enum class Packing : uint8_t {
   kZstd = 3,
 };
 
-// What the ends of an edge keep of it between exchanges, for a codec.
+// The state that a codec has the ends of an edge keep between exchanges.
 enum class EdgeMemory : uint8_t {
   kNone,
   kReplicas,  // a sender's replica x̂, and at each end the difference D
@@ -85,12 +86,14 @@ class Codec {
   static std::vector<std::string_view> Names();
 
   virtual ~Codec() = default;
-  // As it was given to Create.
+  // The name as it was given to Create.
   virtual std::string_view name() const = 0;
   virtual EdgeMemory memory() const = 0;
-  // Floats of it: as many as parameters, or with kShared what the codec says.
+  // Number of floats of memory: that of the parameters, or with kShared one of
+  // the codec's own.
   virtual size_t memory_size() const { return extent().size; }
-  // Of a new incarnation; `upper` at the end with the larger peer id.
+  // The memory of a new incarnation; `upper` at the end with the larger peer
+  // id.
   virtual std::vector<float> InitialMemory(bool upper) const {
     return std::vector<float>(memory_size());
   }
@@ -146,10 +149,11 @@ class Codec {
   //   kShared       q = C(x; memory), which only Complete changes
   //   empty         q = C(x)
   // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has
-  // checked.  What is beyond ±kMaxMagnitude is coded as that.  `key` is the
-  // exchange's id: formats that round at random draw by it and by place, those
-  // without scales have a step of its round.  It is one at both ends, and best
-  // at all peers: equal values are then coded alike, their difference is 0.
+  // checked.  A value beyond ±kMaxMagnitude is coded as that bound.  `key` is
+  // the exchange's id: formats that round at random draw by it and by place,
+  // those without scales have a step of its round.  It is one at both ends, and
+  // best at all peers: equal values are then coded alike, their difference is
+  // 0.
   virtual void Encode(WireFormat format, std::span<const float> x,
                       std::span<float> memory, uint64_t key,
                       std::span<std::byte> out) const = 0;

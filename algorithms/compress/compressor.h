@@ -26,7 +26,7 @@ namespace gossamer {
 using MadeCodec = absl::StatusOr<std::shared_ptr<const Codec>>;
 using MadeGradients = absl::StatusOr<std::unique_ptr<GradientCompressor>>;
 
-// What gossamer methods prints of a compressor.
+// The description of a compressor that `gossamer methods` prints.
 struct CompressorHelp {
   std::string_view summary = {};   // one line
   std::string_view property = {};  // what is known of it
@@ -51,8 +51,8 @@ struct Compressor {
                              const ParameterLayout& layout,
                              const Kernels& kernels,
                              const ValueCoderMaker& coders) = nullptr;
-  // Of gradients, the first steps, which are whole unless option `full` says
-  // how many; -1: there is no such option.
+  // How many first steps have whole gradients unless option `full` says
+  // otherwise; -1: there is no such option.
   int whole_steps = 0;
 };
 

@@ -26,7 +26,7 @@ struct BitCode {
   uint32_t length = 0;
 };
 
-// Of 1 <= k < 2^32: at most 63 bits.
+// The code of k, 1 <= k < 2^32: at most 63 bits.
 constexpr BitCode EliasCode(Elias code, uint64_t k) {
   assert(k >= 1 && k >> 32 == 0);
   if (code == Elias::kGamma) {
@@ -107,8 +107,9 @@ class BitWriter {
   bool full_ = false;
 };
 
-// Reads bits of `from` and zeros after its end.  What is no code, or goes past
-// the end, makes `ok` false for good; nothing beyond the span is touched.
+// Reads bits of `from` and zeros after its end.  Bits that are no code, or a
+// code that goes past the end, make `ok` false for good; nothing beyond the
+// span is touched.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> from)

@@ -180,7 +180,7 @@ class EliasPacker final : public Packer {
     constexpr size_t kBehind = kAtOnce * EliasReadTable::kMost;
     // Values of a stretch and, few, behind it; 0 where none was read.
     std::array<int8_t, kStretch + kBehind> read{};
-    // Where the next value belongs, from `first` on.
+    // The place of the next value, counted from `first`.
     size_t at = sparse ? reader.Number(code_) - 1 : 0;
     uint64_t next = reader.Peek();
     for (size_t first = 0; first < values; first += kStretch) {

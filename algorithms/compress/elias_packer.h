@@ -16,7 +16,7 @@
 
 namespace gossamer {
 
-// Of payloads of kQsgd in `layout`; others travel as they are.
+// A packer of payloads of kQsgd in `layout`; others travel as they are.
 std::unique_ptr<Packer> MakeEliasPacker(Elias code,
                                         std::span<const Piece> pieces,
                                         const WireLayout& layout);

@@ -81,7 +81,8 @@ bool EliasReadTable::Read(BitReader& reader, int8_t& value,
   return true;
 }
 
-// What goes on behind the bits that a table sees does not count.
+// A code that goes on behind the bits that the table sees is not counted: the
+// reader will see it whole at a later look-up.
 void EliasReadTable::Append(uint64_t next) {
   const uint64_t big_endian = __builtin_bswap64(next << (64 - kBits));
   BitReader reader(std::as_bytes(std::span(&big_endian, 1)));

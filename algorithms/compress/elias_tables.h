@@ -1,9 +1,9 @@
-// What the two codes of QSGD (appendix A of the paper) make of values, looked
-// up instead of computed: a writer looks up finished bits of a group of values,
-// a reader which values the next bits begin with.
+// Look-up tables of the two codes of QSGD (appendix A of the paper): a writer
+// looks up the finished bits of a group of values, a reader the values that the
+// next bits begin with.
 //
-// What is too long for a table is coded and read by elias.h.  Knows nothing of
-// payloads or of where codes lie in them.
+// A code that is too long for a table is written and read by elias.h.  Knows
+// nothing of payloads or of where codes lie in them.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_TABLES_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_ELIAS_TABLES_H_
@@ -92,8 +92,9 @@ class EliasReadTable {
 
   EliasReadTable(Elias code, Coding coding, Regime regime);
 
-  // `next` as BitReader::Peek has it.  Where the next code begins, a reader
-  // waits for; so steps lie apart, in a few cache lines.
+  // `next` as BitReader::Peek has it.  A reader cannot go on before it knows
+  // where the next code begins; so steps lie apart from values, in a few cache
+  // lines.
   Step StepOf(uint64_t next) const { return steps_[next >> (64 - kBits)]; }
   const Values& ValuesOf(uint64_t next) const {
     return values_[next >> (64 - kBits)];
@@ -114,13 +115,13 @@ class EliasReadTable {
   std::vector<Values> values_;
 };
 
-// Of one code and coding, made once.
+// The tables of one code and coding, made once.
 struct EliasTables {
   EliasTables(Elias code, Coding coding)
       : write(code, coding),
         sparse(code, coding, Regime::kSparse),
         dense(code, coding, Regime::kDense) {}
-  // Of kQsgd codings.
+  // `coding` is one of kQsgd.
   static const EliasTables& Of(Elias code, Coding coding);
 
   EliasWriteTable write;

@@ -1,11 +1,11 @@
-// What a rank sends of its gradient, and what becomes of the mean: one object
-// per rank that remembers what it has left out.
+// Compresses the gradients that ranks average by all-reduce: one object per
+// rank, which remembers what it has left out.
 //
 // A method is told each step's gradient and says what the all-reduce of that
 // step carries: floats that may be summed on the way, or a payload; and, if one
-// rank chooses for all, that rank's word.  What is not sent stays in the
-// residual m and is tried again.  Same means at all ranks, whatever the timing.
-// Knows nothing of connections, time or threads.
+// rank chooses for all, that rank's word.  Values that are not sent stay in the
+// residual m and are tried again.  Same means at all ranks, whatever the
+// timing.  Knows nothing of connections, time or threads.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_GRADIENT_COMPRESSOR_H_
@@ -26,7 +26,7 @@
 
 namespace gossamer {
 
-// Who takes part in which operation.
+// The place of a rank in one operation.
 struct GradientTurn {
   uint64_t step = 0;  // from 0, one more with each operation
   int rank = 0;
@@ -62,8 +62,9 @@ class GradientCompressor {
   // in a memory would spoil the steps after.  Floats that travel as they are
   // may be anything; their mean shows it.
   virtual bool Takes(std::span<const float> gradient) const;
-  // Of a step, the same at all ranks; known before the step before has ended.
-  // May be called, and what it returns used, while the others below run.
+  // The form of a step's all-reduce, the same at all ranks; known before the
+  // step before has ended.  May be called, and what it returns used, while the
+  // others below run.
   virtual AllReduceForm Form(uint64_t step, int size) const = 0;
 
   // One step, in this order.
@@ -73,7 +74,7 @@ class GradientCompressor {
   // what it did.
   virtual void Begin(const GradientTurn& turn,
                      std::span<const float> gradient) = 0;
-  // What this rank, which leads the step, says first.
+  // The word of this rank, which leads the step.
   virtual Payload Lead() { return {}; }
   // Writes what is to be averaged to `vector` (Form's floats), or returns the
   // payload instead.  `word` is the leader's, checked; empty if nobody leads.

@@ -1,11 +1,11 @@
-// Which phase of LGC a step is in: chosen values while the autoencoder learns,
-// or codes; and back to chosen values while codes are bad.
+// The phase of LGC that a step is in: chosen values while the autoencoder
+// learns, or codes; and back to chosen values while codes are bad.
 //
 // Follows from the step and from what all ranks have after an exchange, so it
-// is the same at all.  What a step shows counts from the step after the next
-// on, whose messages nobody can have begun.  Source: Abrahamyan et al., Learned
-// Gradient Compression, IEEE TNNLS 2021; the way back is ours.  Knows nothing
-// of gradients or coders.
+// is the same at all.  The outcome of a step takes effect in the step after the
+// next, whose messages no rank can have begun.  Source: Abrahamyan et al.,
+// Learned Gradient Compression, IEEE TNNLS 2021; the way back is ours.  Knows
+// nothing of gradients or coders.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_LEARNING_PHASES_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_LEARNING_PHASES_H_
@@ -28,12 +28,13 @@ class LearningPhases {
  public:
   explicit LearningPhases(const LearningPlan& plan) : plan_(plan) {}
 
-  // Of the step after the last noted and of the one after that; may be called
-  // meanwhile.
+  // The phase of `step`, one of the two after the last noted; may be called
+  // while Note runs.
   LearningPhase At(uint64_t step) const;
 
-  // What was lost of the values of `step`, which is the next: squared, over
-  // their squares.  NaN, of values that are not finite, is bad.
+  // Takes the error of `step`, which is the next: the square of the loss over
+  // that of the values.  NaN, which values that are not finite give, counts as
+  // bad.
   void Note(uint64_t step, double error);
 
   void VisitState(StateVisitor& visitor);

@@ -1,5 +1,5 @@
-// What a leader says of the values it chose for all: their places, and in which
-// units they are best spoken of.
+// The word of a leader about the values that it chose for all ranks: their
+// places and the units in which they are coded.
 //
 // A value's unit is the leader's sign of it times the leader's mean magnitude
 // of its layer.  In these units the leader's values are all positive and near
@@ -31,14 +31,14 @@ class LedChoice {
   const ChunkChoice& choice() const { return choice_; }
   size_t values() const { return choice_.chosen(); }
 
-  // Of the leader's `values`, all finite.
+  // Writes the units of the leader's `values`, all finite.
   void FindUnits(std::span<const float> values, std::span<float> units) const;
 
   Payload Pack(std::span<const uint32_t> places, std::span<const float> units,
                std::span<const float> code) const;
   // kDataLoss unless Pack can have written this, with a code of so many floats.
   absl::Status Check(std::span<const std::byte> word, size_t code) const;
-  // Of what has been checked.
+  // `word` has been checked.
   void Unpack(std::span<const std::byte> word, std::span<uint32_t> places,
               std::span<float> units, std::span<float> code) const;
 

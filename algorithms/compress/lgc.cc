@@ -16,12 +16,12 @@
 namespace gossamer {
 namespace {
 
-// Of the autoencoder, whose loss is a share and so has no units.
+// The autoencoder's rate: its loss is a share, so one rate fits all models.
 constexpr double kLearningRate = 1e-2;
-// Of a value in the leader's units: squares of all fit into a float.
+// The largest value in the leader's units: the squares of all fit into a float.
 constexpr float kMostUnits = 1e9f;
-// What every rank contributes first: what its code loses, and its values,
-// squared.
+// The first floats of every contribution: the squares of what the rank's code
+// loses and of its values.
 constexpr size_t kLost = 0, kEnergy = 1, kShare = 2;
 
 class LearnedGradients final : public GradientCompressor {
@@ -64,7 +64,8 @@ class LearnedGradients final : public GradientCompressor {
 
   bool sums() const override { return novel_ == nullptr; }
   bool remembers() const override { return true; }
-  // Of another rank's values a rank hears the leader's code at first.
+  // With a server, ranks hear of each other's gradients only once in a turn of
+  // leaders: too late while gradients change fastest.
   bool needs_start() const override { return novel_ != nullptr; }
 
   AllReduceForm Form(uint64_t step, int size) const override {
@@ -149,7 +150,7 @@ class LearnedGradients final : public GradientCompressor {
                         mean_.begin() + static_cast<ptrdiff_t>(e.offset));
       small_at += e.size;
     }
-    // Where nobody had a gradient nothing is known.
+    // If no rank had a gradient, the step says nothing of the code.
     if (mean[kEnergy] != 0) {
       phases_.Note(turn_.step, double{mean[kLost]} / mean[kEnergy]);
     }
@@ -233,7 +234,8 @@ class LearnedGradients final : public GradientCompressor {
     return factor;
   }
 
-  // What restored_ loses of the values, into the first of `out`.
+  // Writes the loss of restored_ against the values to the first floats of
+  // `out`.
   void Judge(std::span<float> out) const {
     double lost = 0, energy = 0;
     for (size_t i = 0; i < restored_.size(); ++i) {
@@ -280,7 +282,7 @@ class LearnedGradients final : public GradientCompressor {
     kernels_.axpy(-1, restored_, rest);
     const std::vector<float> before(rest);
     Payload payload = novel_->Write(head, rest, small_);
-    // What was sent is restored, too.
+    // Values that were sent beside the code are restored exactly.
     for (size_t i = 0; i < rest.size(); ++i) {
       if (rest[i] != before[i]) restored_[i] = scaled_[i];
     }
@@ -288,7 +290,7 @@ class LearnedGradients final : public GradientCompressor {
     return payload;
   }
 
-  // Of a rank without a gradient.
+  // The payload of a rank without a gradient.
   Payload Silence() const {
     if (novel_ == nullptr || phase() == LearningPhase::kLearning) return {};
     const float head[NovelValues::kHead] = {};

@@ -69,7 +69,7 @@ class LinearCoder final : public ValueCoder {
   }
 
  private:
-  // Of each value in the block of a code: where it is, and its weight.
+  // Calls f(place, weight) for each value in the block of a code.
   void ForEach(size_t c, const auto& f) const {
     const size_t first = c / width_ * kBlock;
     for (size_t j = 0; j < kBlock && first + j < values_; ++j) {

@@ -46,7 +46,7 @@ void MaskedAverageCodec::Encode(WireFormat format, std::span<const float> x,
     kernels_.encode(Coding::kBf16, std::span(due).first(n), {}, 0, nullptr,
                     values.data() + 2 * first);
     if (places.empty()) continue;
-    // What is due now does not count: it is about to be exchanged.
+    // A value that is due now counts as unchanged: it is about to be exchanged.
     for (size_t i = 0; i < n; ++i) {
       const size_t chunk = first + i;
       places[chunk] =

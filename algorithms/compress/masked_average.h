@@ -76,7 +76,7 @@ class MaskedAverageCodec final : public Codec {
   size_t ChunkSize(size_t i) const {
     return std::min(rate_, size_ - i * rate_);
   }
-  // Of chunk `i`: which of its values is due.
+  // The place in x of the value of chunk `i` that is due.
   size_t Due(std::span<const float> memory, size_t i) const {
     return i * rate_ + Whole(memory[kHead + i], ChunkSize(i));
   }

@@ -24,7 +24,8 @@ struct ModuloOptions {
 };
 std::vector<Option> FieldsOf(ModuloOptions& options);
 
-// Those of the codec of this text ("moniqua:theta=2"); empty: another codec.
+// The options in the text of a codec ("moniqua:theta=2"); nullopt: it is
+// another codec.
 std::optional<ModuloOptions> ModuloOptionsOf(std::string_view text);
 
 }  // namespace gossamer

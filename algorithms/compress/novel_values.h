@@ -1,5 +1,5 @@
-// What a rank says beside the leader's code: how much of it is its own, too,
-// and the values in which it differs most.
+// The payload of a rank beside the leader's code: the code's share in the
+// rank's values, and the values that differ most from it.
 //
 // A payload is a choice among the leader's values (chunk_choice.h), three
 // floats, the values chosen, and the small segments.  Summed payloads are the
@@ -21,10 +21,11 @@ namespace gossamer {
 
 class NovelValues final : public PayloadFormat {
  public:
-  // Of every `rate` of `values` values one, and `small` floats.
+  // Payloads carry one of every `rate` of `values` values, and `small` floats.
   NovelValues(size_t values, size_t rate, size_t small, const Kernels& kernels);
 
-  // Of summed payloads: kHead floats, the values, the small segments.
+  // The floats of summed payloads: kHead floats, the values, the small
+  // segments.
   static constexpr size_t kHead = 3;
   size_t floats() const { return kHead + values_ + small_; }
 

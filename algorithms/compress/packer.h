@@ -27,9 +27,9 @@ class Packer {
   // travels as it is.  `out` has as many bytes as the payload.
   virtual size_t Pack(const Encoded& payload, std::span<std::byte> out) = 0;
   // Fills `payload`, of the size that the layout gives `format`, with what
-  // `packed` holds.  Whatever the bytes are, nothing else is written and
-  // nothing allocated.  False unless they are whole and fill it exactly; what
-  // is in it is then still to be validated.
+  // `packed` holds.  Hostile bytes make it write nothing else and allocate
+  // nothing.  False unless they are whole and fill it exactly; what is in it is
+  // then still to be validated.
   virtual bool Unpack(WireFormat format, std::span<const std::byte> packed,
                       std::span<std::byte> payload) = 0;
 };

@@ -1,8 +1,8 @@
-// PowerGossip: what two peers differ by, one power iteration after the other
+// PowerGossip: the difference of two peers, one power iteration after the other
 // (Vogels, Karimireddy, Jaggi, NeurIPS 2020, algorithm 1).
 //
-// Of a matrix X, both ends know a direction p̂, exchange a = Xᵀp̂, and move by
-// w p̂ (a_theirs − a_mine)ᵀ: the best that rank one can do with p̂.  The
+// For each matrix X both ends know a direction p̂, exchange a = Xᵀp̂, and move
+// by w p̂ (a_theirs − a_mine)ᵀ: the best that rank one can do with p̂.  The
 // difference, normalized, is the next direction, on the other side.  Linear and
 // opposite at the two ends, with no γ and no replica; low-rank differences go
 // fast.  Knows nothing of edges.

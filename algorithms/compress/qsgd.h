@@ -1,9 +1,9 @@
 // QSGD (Alistarh et al., NIPS 2017): values rounded at random to a few levels
 // of a bucket's norm, without bias; of edges and of gradients by one quantizer.
 //
-// Of gradients nothing is remembered: what rounding takes it gives back on
-// average, and errors of ranks average out, since each draws for itself.  Of
-// edges both ends draw alike.  Knows nothing of how levels are coded.
+// For gradients nothing is remembered: rounding is right on average, and errors
+// of ranks average out, since each draws for itself.  Both ends of an edge draw
+// alike.  Knows nothing of how levels are coded.
 
 #ifndef GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_
 #define GOSSAMER_ALGORITHMS_COMPRESS_QSGD_H_

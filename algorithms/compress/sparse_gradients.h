@@ -1,5 +1,5 @@
-// What methods share that send one value of every chunk of a gradient: the
-// choice, the residual and what was left out of it.
+// The common part of methods that send one value of every chunk of a gradient:
+// the choice, and the residual of what was left out.
 //
 // Source: Chen et al., ScaleCom, NeurIPS 2020, algorithm 1.  Knows nothing of
 // who chooses, of messages or of time.
@@ -58,9 +58,9 @@ class SparseGradients : public GradientCompressor {
     return places_.size() + choice_->small_floats();
   }
 
-  // What this rank contributes at the places of a block.
+  // Writes this rank's contribution at the places of a block.
   void Gather(const ChunkChoice::Block& block, std::span<float> out);
-  // And what it has of the small segments.
+  // Writes this rank's values of the small segments.
   void GatherSmall(std::span<float> out) const;
 
   // m ← (1 − β)m + β(p − q), where p − q is p but at places_, where it is 0.

@@ -32,7 +32,7 @@ struct BinnedLayer {
   Extent extent;
   size_t bin = 0;
   size_t bins() const { return (extent.size + bin - 1) / bin; }
-  // Of bin b.
+  // Values in bin b.
   size_t size(size_t b) const {
     return b + 1 < bins() ? bin : extent.size - b * bin;
   }

@@ -41,10 +41,12 @@ class WholeAtFirst final : public GradientCompressor {
                std::unique_ptr<GradientCompressor> method)
       : steps_(steps), whole_(n), method_(std::move(method)) {}
 
-  // Of the steps after: a schedule is chosen once for all.
+  // The answers are those of the method, also in the first steps: the
+  // all-reduce schedule is chosen once for all steps.
   bool sums() const override { return method_->sums(); }
   bool remembers() const override { return method_->remembers(); }
-  // What is asked without a layout is asked of all layouts.
+  // A layout with nothing to leave out is whole in every step.  A check of a
+  // name has such a layout, an empty one, and asks for all layouts.
   bool needs_start() const override {
     return steps_ == kAlwaysWhole && method_->needs_start();
   }

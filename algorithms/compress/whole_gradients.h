@@ -16,10 +16,11 @@
 
 namespace gossamer {
 
-// Of `n` values.
+// The method that sends gradients of `n` values whole.
 std::unique_ptr<GradientCompressor> MakeWhole(size_t n);
 
-// Of a layout in which nothing is left out.
+// Every step has whole gradients: nothing in the layout is large enough to be
+// left out.
 inline constexpr uint64_t kAlwaysWhole = ~uint64_t{0};
 
 // Steps before `steps` have whole gradients of `n` values, those after are

@@ -1,5 +1,5 @@
-// Where the values of each part of the parameter vector lie in a payload of
-// each wire format.
+// The places at which the values of each part of the parameter vector lie in a
+// payload of each wire format.
 //
 // The one place that knows the byte layout of README.md above the level of one
 // coded array.  Knows nothing of replicas or of codec policies.
@@ -22,7 +22,7 @@ namespace gossamer {
 // Unless an option says otherwise.
 inline constexpr size_t kMinQuantizedSize = 1024;
 
-// What formats have besides their numbers.
+// The options of wire formats.
 struct FormatOptions {
   uint16_t kept = 64;  // k: values that top-k keeps of every 4096
   // QSGD: s, values per scale, and what of these the scale is a fraction of.
@@ -62,7 +62,7 @@ class WireLayout {
 
   WireFormat format() const { return format_; }
   size_t size() const { return size_; }
-  // Of piece `i`.
+  // The place of piece `i`.
   const Place& place(size_t i) const { return places_[i]; }
   CodedSpan Part(size_t i, std::span<const std::byte> payload) const {
     return {places_[i].coding, payload.data() + places_[i].scales,

@@ -25,7 +25,8 @@ class ZstdPacker final : public Packer {
 
   size_t Pack(const Encoded& payload, std::span<std::byte> out) override {
     if (payload.bytes.empty()) return 0;
-    // What does not fit into one byte less is an error.
+    // The room is one byte less than the payload, so that a frame that saves
+    // nothing is an error and the payload travels as it is.
     const size_t size =
         ZSTD_compressCCtx(compress_, out.data(), payload.bytes.size() - 1,
                           payload.bytes.data(), payload.bytes.size(), level_);

@@ -12,7 +12,7 @@
 
 namespace gossamer {
 
-// Of a level from 1 to 9.  All memory that it ever has is got here.
+// A packer of a level from 1 to 9.  It allocates all its memory here.
 std::unique_ptr<Packer> MakeZstdPacker(int level);
 
 }  // namespace gossamer

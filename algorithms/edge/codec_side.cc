@@ -276,7 +276,8 @@ bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
   return mine != nullptr && theirs != nullptr && reach > largest_;
 }
 
-// Of a replica D itself, of others c·D: either is the same at both ends.
+// The test reads D itself of codecs with replicas, c·D of others: either is the
+// same at both ends.
 bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
                     std::span<const float> increment) {
   if (!codec_->needs_replica()) {

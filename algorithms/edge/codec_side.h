@@ -85,7 +85,7 @@ class SnapshotCache {
 // so that both ends agree and all phases of a round mix the same one.
 int FragmentOf(ExchangeId id, int fragments);
 
-// Told of every correction as it is applied; for checkers and metrics.
+// Gets every correction as it is applied; for checkers and metrics.
 class CorrectionObserver {
  public:
   virtual ~CorrectionObserver() = default;
@@ -130,7 +130,7 @@ class CodecSide {
 
   // Weight γ·w of the next emission.
   void set_coefficient(float c) { c_ = c; }
-  // Of the next emissions, one of the codec's choices.
+  // The format of the next emissions, one of the codec's choices.
   void set_format(WireFormat format) { format_ = format; }
   WireFormat format() const { return format_; }
   // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1): from here on a
@@ -171,7 +171,7 @@ class CodecSide {
   void OnComplete(ExchangeId id, const EdgeMessage* mine,
                   const EdgeMessage* theirs);
 
-  // Of a fragment.
+  // The state of a fragment.
   struct Progress {
     bool first = true;  // next payload is the first of its incarnation
     uint64_t emit_interval = 0;

@@ -1,9 +1,9 @@
 // One end of a real edge: the protocol (edge_end.h), the codec (codec_side.h)
 // and frames as bytes (frame.h), put together.
 //
-// Pure like its parts: the caller moves frames, tells of connections and
-// decides when things are due.  Everything that comes from the other end is
-// checked here before it changes state.
+// Pure like its parts: the caller moves frames, reports connections and decides
+// when things are due.  Everything that comes from the other end is checked
+// here before it changes state.
 
 #ifndef GOSSAMER_ALGORITHMS_EDGE_EDGE_H_
 #define GOSSAMER_ALGORITHMS_EDGE_EDGE_H_
@@ -118,7 +118,7 @@ class Edge {
   bool ended() const { return ended_; }
 
   // With a codec that leaves a choice: the format that this end wishes to get,
-  // told with every frame from here on, and the one it uses, which the other
+  // sent with every frame from here on, and the one it uses, which the other
   // end has wished for.
   void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
   WireFormat format() const { return end_.side().format(); }
@@ -205,8 +205,8 @@ class Edge {
 
   EdgeOptions options_;
   ProductionEnd end_;
-  // Those that are up, with the last hello heard on each: an end that falls
-  // back to an older connection will not hear another one there.
+  // The connections that are up, with the last hello heard on each: an end that
+  // falls back to an older connection will not hear another one there.
   std::map<uint64_t, std::optional<ProductionEnd::Frame>> connections_;
   uint8_t wish_ = 0;
   bool rose_ = false;  // risen on this connection already

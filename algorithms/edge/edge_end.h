@@ -34,7 +34,7 @@ class EdgeEnd {
   using Record = EdgeRecord<N, Token, kMaxWindow>;
 
   EdgeEnd() = default;
-  // A new life: `epoch` differs from those of all other lives of this end;
+  // A new incarnation: `epoch` differs from those of all others of this end;
   // ids from `frontier` on will be decided; W = `window` in [1, kMaxWindow].
   EdgeEnd(Side side, N epoch, N frontier, int window)
       : side_(std::move(side)), nonce_(epoch % kLevel) {

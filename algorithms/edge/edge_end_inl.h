@@ -132,8 +132,8 @@ auto EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::BeginRecord(N cut) const
   }
   for (const auto& h : s_.theirs) {
     if (h.id >= cut) break;
-    // Of a resumed edge what its record left comes on top of what a hostile end
-    // sends anew: more than honest ends ever have under way.
+    // On a resumed edge the payloads of its record add to those that a hostile
+    // end sends anew, which is more than honest ends ever have under way.
     if (r.theirs.full()) {
       r.epoch = 0;
       break;

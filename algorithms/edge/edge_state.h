@@ -34,7 +34,7 @@ enum class Rule {
   kResend,           // resend retained payloads after a hello
   kRetainUntilDone,  // keep a payload until it is complete here, too
   kResetWhenEmpty,   // reset only with nothing outstanding
-  kNonce,            // epochs differ between lives
+  kNonce,            // epochs differ between incarnations
 };
 // None is broken, but for a bug that is planted on purpose.
 struct SoundRules {
@@ -122,8 +122,8 @@ struct EdgeState {
 
   int Incomplete() const { return CountFrom(done); }
   int Unacknowledged() const { return CountFrom(peer_done); }
-  // Of the other's, what it counts as unacknowledged at most: it takes all
-  // below the cut for done (PROTOCOL.md 6).
+  // Payloads of the other end that it counts as unacknowledged, at most: it
+  // takes all below the cut for done (PROTOCOL.md 6).
   int Waiting() const {
     int n = 0;
     for (const auto& h : theirs) n += h.id >= resumed;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x524d5347;  // "GSMR"
 constexpr uint8_t kReplicaFlag = 1;
-// Of the byte of the wire format.
+// The low bits of the wire format's byte; the others say how it is packed.
 constexpr int kFormatBits = 5;
 static_assert(kLastWireFormat < 1 << kFormatBits);
 

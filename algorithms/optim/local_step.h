@@ -49,7 +49,7 @@ class LocalStep {
   absl::StatusOr<Losses> Gradient(uint64_t step, RngKey key);
   void Apply(uint64_t step, uint64_t round, std::span<const float> gradient);
 
-  // Those of the players' rules, or else the game's; null: mixing changes
+  // The hooks of the players' rules, or else the game's; null: mixing changes
   // nothing but the players' parameters.
   MixingHooks* hooks();
 

@@ -28,7 +28,7 @@ class Dataset {
                                                        uint64_t seed);
 
   virtual ~Dataset() = default;
-  // Of one example: {3, 32, 32} (planes, values in [-1, 1]) or {2}.
+  // The shape of one example: {3, 32, 32} (planes, values in [-1, 1]) or {2}.
   virtual std::span<const int64_t> example_shape() const = 0;
   // A batch that `key` draws from this peer's shard, with replacement, into
   // out.size() / (size of an example) examples.

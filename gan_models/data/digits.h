@@ -21,8 +21,8 @@ struct Digits {
   ImageBatch held_out;  // every fifth, the same in every run
 };
 
-// Of lines "v1,...,v64,class", values 0 to 16.  kNotFound says how to get the
-// file; kDataLoss names the line that is not like that.
+// Reads lines "v1,...,v64,class", values 0 to 16.  kNotFound says how to get
+// the file; kDataLoss names the line that is not like that.
 absl::StatusOr<Digits> ReadDigits(const std::string& path);
 
 }  // namespace gossamer

@@ -25,8 +25,8 @@ namespace gossamer {
 namespace {
 
 constexpr double kSlope = 0.2;  // of leaky ReLUs
-// Of a teacher's first weights.  Small: what is left of them in a gradient is
-// different at every teacher, and they vote against one another with it.
+// The deviation of a teacher's first weights.  It is small, for their share of
+// a gradient differs at every teacher and makes them vote against one another.
 constexpr double kTeacherDeviation = 0.02;
 
 // A hidden layer and an output for every class, of which an image's own counts
@@ -134,8 +134,8 @@ class Teachers : public TeacherGroup {
                  at::bmm(active.transpose(1, 2), d)});
   }
 
-  // Of zeros no gradient ever comes: such a teacher abstains for good, and its
-  // state can be kept.
+  // Sets teachers that are not finite to zero.  Zeros never get a gradient:
+  // such a teacher abstains for good, and its state can be saved.
   void SilenceWhoIsNotFinite() {
     not_finite_.assign(static_cast<size_t>(count_), false);
     const std::vector<at::Tensor> all = adam_->All();

@@ -1,5 +1,5 @@
-// The networks of a DataLens run: teachers that tell real from generated, a
-// student that generates, a classifier that scores what it generates.
+// The networks of a DataLens run: teachers that distinguish real from generated
+// images, a student that generates, a classifier that scores what it generates.
 //
 // Small dense networks on flat images, conditional on the class.  The door for
 // programs without torch; knows nothing of votes' noise, budgets or processes.

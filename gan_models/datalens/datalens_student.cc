@@ -27,8 +27,8 @@
 namespace gossamer {
 namespace {
 
-// Of what a student's first images deviate from grey: what is random in them
-// would have to be voted away.
+// The deviation of a student's first images from grey.  It is small, for
+// randomness in them would have to be voted away.
 constexpr double kGrey = 0.1;
 
 // One hidden layer of ReLUs, and its gradients by hand.
@@ -46,7 +46,7 @@ class TwoLayers {
     hidden_ = (at::mm(x, w1_) + b1_).clamp_min_(0);
     return at::mm(hidden_, w2_) + b2_;
   }
-  // Of the last Forward, from the gradient of its output.
+  // The gradients of the last Forward, from that of its output.
   std::vector<at::Tensor> Backward(const at::Tensor& d) const {
     const at::Tensor dh = at::mm(d, w2_.t()) * (hidden_ > 0);
     return {at::mm(x_.t(), dh), dh.sum(0), at::mm(hidden_.t(), d), d.sum(0)};

@@ -22,7 +22,7 @@ struct Extracted {
 class FeatureExtractor {
  public:
   virtual ~FeatureExtractor() = default;
-  // Of images [N, 3, 32, 32] in [-1, 1].
+  // `images` is [N, 3, 32, 32] in [-1, 1].
   virtual absl::StatusOr<Extracted> Extract(
       std::span<const float> images) const = 0;
 };

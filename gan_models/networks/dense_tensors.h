@@ -21,7 +21,7 @@ namespace gossamer {
 
 // In place; of a tensor that owns all its storage in order.
 std::span<float> ValuesOf(const at::Tensor& t);
-// Of mean 0, drawn by `key`.
+// Normal values of mean 0, drawn by `key`.
 at::Tensor Normal(RngKey key, std::vector<int64_t> shape, double deviation);
 at::Tensor Copied(std::span<const float> values, std::vector<int64_t> shape);
 // [labels, classes], 1 at a label's class and 0 elsewhere.

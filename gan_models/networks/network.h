@@ -33,7 +33,7 @@ struct NetworkSpec {
 };
 
 std::vector<std::string_view> ModelNames();
-// Of one example of the model: {3, 32, 32}, or {2} (mlp).
+// The shape of one example of the model: {3, 32, 32}, or {2} (mlp).
 std::vector<int64_t> ExampleShape(const NetworkSpec& spec);
 
 class Network {

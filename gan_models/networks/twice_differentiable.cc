@@ -37,7 +37,7 @@ struct Shape {
                       const std::optional<at::Tensor>& bias = {}) const {
     return at::conv2d(x, weight, bias, stride, padding);
   }
-  // Those of the gradients to x, weight and bias that `wanted` names.
+  // Computes those of the gradients to x, weight and bias that `wanted` names.
   std::tuple<at::Tensor, at::Tensor, at::Tensor> Gradients(
       const at::Tensor& of_output, const at::Tensor& x,
       const at::Tensor& weight, std::array<bool, 3> wanted) const {
@@ -101,7 +101,8 @@ struct Convolution : Function<Convolution> {
     const at::Tensor& of_output = gradients[0];
     at::Tensor to_x, to_weight, to_bias;
     if (context->needs_input_grad(0)) {
-      // Of x only the shape counts: detached, nothing flows back to it.
+      // Only the shape of x is used: it is detached, so that no gradient flows
+      // back to it.
       to_x = ToInput::apply(of_output, x.detach(), weight, shape.stride[0],
                             shape.padding[0]);
     }

@@ -80,7 +80,7 @@ bool Admission::MayBeAdmitted(const MemberRecord& m) const {
   return m.standing == Standing::kJoining && !stop_.proposed();
 }
 
-// An incarnation that has registered is let into a view once it is known
+// An incarnation that has registered is admitted to a view once it is known
 // whether the fleet lives.  It does if a member in the view, by the record or
 // by what it says, has been heard since; it does not if every member has a new
 // incarnation: then all begin together, from the checkpoint that they share.

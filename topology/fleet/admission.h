@@ -42,10 +42,10 @@ class Admission {
         sizes_(sizes),
         notes_(notes) {}
 
-  // Lets registered incarnations into a view as soon as it is known how.
+  // Admits registered incarnations to a view as soon as it is known how.
   void Settle(absl::Time now);
-  // Of the peers that wait to join and have a lease, as many as the fleet can
-  // have, by id.
+  // The peers to admit: those that wait to join and have a lease, as many as
+  // the fleet can have, by id.
   std::vector<PeerId> Joining(absl::Time now);
   // kFailedPrecondition: `m` waits in a fleet that admits nobody under way.
   absl::Status CheckAdmissible(const MemberRecord& m) const;

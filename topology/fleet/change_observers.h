@@ -1,4 +1,4 @@
-// Those who are told that something may have changed, each by its owner.
+// Callbacks for the news that something may have changed, one per owner.
 //
 // Knows nothing of what changes.  One thread.
 
@@ -14,8 +14,8 @@ namespace gossamer {
 
 class ChangeObservers {
  public:
-  // In the order of their owners' first calls; a second one of an owner
-  // replaces the first.
+  // Adds the owner's callback, or replaces the one that it has set before.
+  // Callbacks run in the order in which they were added.
   void Set(const void* owner, std::function<void()> on_change) {
     const auto it = Find(owner);
     if (it == observers_.end()) {
@@ -28,7 +28,7 @@ class ChangeObservers {
     const auto it = Find(owner);
     if (it != observers_.end()) observers_.erase(it);
   }
-  // One that is removed meanwhile is not called any more.
+  // Calls all.  A callback may remove others: those are not called any more.
   void Notify() {
     const auto all = observers_;
     for (const auto& [owner, on_change] : all) {

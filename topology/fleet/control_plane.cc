@@ -19,7 +19,7 @@ namespace {
 
 // A measurement, and heartbeats before and after it.
 constexpr absl::Duration kTurnLimit = absl::Seconds(40);
-// Of a count beside its name in a message.
+// Room for a count beside its name in a message.
 constexpr size_t kCountBytes = 16;
 
 }  // namespace

@@ -34,9 +34,9 @@ class ControlPlane {
   // Durable when it returns OK.
   using SaveRecord = std::function<absl::Status(const FleetRecord&)>;
 
-  // Takes up what an earlier life has `stored`.  `log` gets a line for people
-  // per event that changes the fleet; `events`, or without them `log`, what is
-  // refused or fails.  Errors: of Fleet::Create and of `save`.
+  // Takes up the record that an earlier incarnation has `stored`.  `log` gets a
+  // line for people per event that changes the fleet; `events`, or without them
+  // `log`, what is refused or fails.  Errors: of Fleet::Create and of `save`.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(
       FleetOptions options, std::optional<FleetRecord> stored, SaveRecord save,
       Clock clock, Log log, std::shared_ptr<ServiceEvents> events = nullptr);
@@ -76,13 +76,14 @@ class ControlPlane {
   ControlPlane(std::unique_ptr<Fleet> fleet, SaveRecord save, Clock clock,
                Log log, std::shared_ptr<ServiceEvents> events);
   absl::Status CheckRun(const std::string& run_id) const;
-  // Tells of it and gives `why` back.
+  // Reports the refusal and returns `why`.
   absl::Status Refuse(std::string_view call, const absl::Status& why);
   absl::Status CheckSurvey(const wire::MeasureLinksRequest& request) const;
-  // What a heartbeat says of its peer's task, and the next one.
+  // Takes the result of the peer's survey task from its heartbeat and answers
+  // with the next task.
   void Survey(const wire::HeartbeatRequest& request,
               wire::HeartbeatResponse& response);
-  // Makes what changed durable, then tells people.
+  // Makes the changes durable, then writes their lines to the log.
   absl::Status Save();
   void LogChanges(const FleetRecord& before);
   void LogStanding(const MemberRecord& before, const MemberRecord& after);

@@ -1,4 +1,5 @@
-// Which members give their parameters to which peers that begin without any.
+// Chooses the members that give their parameters to peers that begin without
+// any.
 //
 // Keeps nothing.  Knows nothing of how parameters travel.
 

@@ -1,8 +1,9 @@
-// Every kind of event that a peer tells: its name, when, and what to do then.
+// Every kind of event that a peer reports: its name, its condition and what to
+// do then.
 //
 // A kind that is not in this list does not compile.  Names are in events.jsonl,
-// in summary.json and in people's scripts: they stay.  Knows nothing of who
-// tells them.
+// in summary.json and in people's scripts: they stay.  Knows nothing of the
+// code that reports them.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_EVENT_KIND_H_
 #define GOSSAMER_TOPOLOGY_FLEET_EVENT_KIND_H_

@@ -1,4 +1,4 @@
-// How often a peer's process has told of each kind of event.
+// How often a peer's process has reported each kind of event.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_
 #define GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_
@@ -18,7 +18,8 @@ class EventTally {
   void Add(EventKind kind, uint64_t times) {
     counts_[static_cast<size_t>(&kind.info() - kEventKinds)] += times;
   }
-  // Those that were told of kinds that ask for something, by name.
+  // Adds the counts, by name, of the kinds that ask for an action and have been
+  // reported.
   template <typename Map>
   void CopyTo(Map& counts) const {
     for (size_t i = 0; i < counts_.size(); ++i) {
@@ -26,8 +27,8 @@ class EventTally {
       counts[std::string(kEventKinds[i].name)] = counts_[i];
     }
   }
-  // What another program counted.  Names that are not in the catalogue here are
-  // passed over: whatever it says, no more is kept than there are kinds.
+  // Takes the counts of another program.  Names that are not in the catalogue
+  // here are passed over, so that it cannot make this object grow.
   template <typename Map>
   void CopyFrom(const Map& counts) {
     for (size_t i = 0; i < counts_.size(); ++i) {

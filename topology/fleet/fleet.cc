@@ -131,8 +131,8 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   MemberRecord member;
   if (known != nullptr) member = *known;
   member.id = id;
-  // Of the member's incarnation no more is known than that it trains: this is
-  // it.
+  // A member known from a view alone has no boot id: the incarnation that says
+  // that it trains is that one.
   const bool restored =
       known != nullptr && member.boot_id == kUnknownIncarnation && r.trains;
   const bool died_leaving = member.standing == Standing::kLeaving && !restored;
@@ -147,7 +147,7 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
     GOSSAMER_RETURN_IF_ERROR(registrar_.Classify(r, member, now));
   }
   if (roster_.members().empty()) roster_.TakeRunOf(r);
-  // A peer at another address is let in by a view that has the address.
+  // A peer at another address is admitted by a view that has the address.
   member.in_view = restored && member.address == r.address;
   member.boot_id = r.boot_id;
   member.address = r.address;

@@ -1,7 +1,6 @@
-// What a Fleet keeps, hears and answers: plain values.
+// The plain values that a Fleet keeps, hears and answers.
 //
-// This header knows nothing of what is decided from them, of messages or of
-// files.
+// Knows nothing of the decisions made from them, of messages or of files.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
 #define GOSSAMER_TOPOLOGY_FLEET_FLEET_RECORD_H_
@@ -95,7 +94,7 @@ struct FleetCounts {
   friend bool operator==(const FleetCounts&, const FleetCounts&) = default;
 };
 
-// What the roster keeps (Roster).
+// The part of the record that Roster keeps.
 struct RosterRecord {
   uint64_t layout_fingerprint = 0;
   uint64_t configuration_hash = 0;
@@ -103,15 +102,15 @@ struct RosterRecord {
   FleetCounts counts;
 };
 
-// What the views keep (Views).
+// The part of the record that Views keeps.
 struct ViewsRecord {
   uint64_t generation = 0;  // of this incarnation of the service
   bool assembled = false;   // the view is of the roster's members
   View view;                // epoch 0: none yet
 };
 
-// What a service saves: the records of a fleet's parts.  Each part writes its
-// own alone.
+// The state that a service saves: the records of a fleet's parts.  Each part
+// writes its own alone.
 struct FleetRecord : RosterRecord, ViewsRecord {
   StopState stop;  // of StopAgreement
 };

@@ -1,4 +1,4 @@
-// Which numbers of members a fleet can have, by its schedule and its floors.
+// The numbers of members that a fleet can have, by its schedule and its floors.
 //
 // Knows nothing of who the members are.
 

@@ -1,5 +1,5 @@
-// A survey of the network between the members of a fleet: who measures the way
-// to whom, and what came of it.
+// A survey of the network between the members of a fleet: which member measures
+// the way to which, and the results.
 //
 // Pairs take turns such that every peer is in one pair at a time (the circle
 // method for round-robin tournaments), so that no two measurements share a
@@ -34,27 +34,28 @@ class LinkSurvey {
   };
   using Way = LinkMeasurement;
 
-  // `turn_limit`: who has not reported by then is not waited for.
+  // `turn_limit`: how long a turn waits for the reports of its members.
   explicit LinkSurvey(absl::Duration turn_limit) : turn_limit_(turn_limit) {}
 
-  // Begins anew; fewer than two members are done at once.  Peers that have
-  // measured for an earlier life of the service ignore its turns' numbers:
-  // those of this `generation` are larger.
+  // Begins anew; fewer than two members are done at once.  Numbers of turns
+  // rise with `generation`: peers that have measured for an earlier incarnation
+  // of the service ignore numbers that they have seen.
   void Start(std::vector<PeerId> members, uint64_t generation, absl::Time now);
   bool running() const { return turn_ < turns(); }
   size_t turns() const;
   size_t turn() const { return turn_; }  // from 0; turns() once it is done
 
-  // What `peer` is to measure now; the same until it reports.
+  // The measurement that `peer` is to make now; the same until it reports.
   std::optional<Task> TaskOf(PeerId peer) const;
-  // What came of a task; nullopt: nothing.  An old one is ignored.
+  // Takes the result of a task; nullopt: the measurement failed.  The result of
+  // an earlier turn is ignored.
   void Report(PeerId peer, uint64_t number, std::optional<Way> way,
               absl::Time now);
   // Notices turns that took too long.
   void Tick(absl::Time now);
 
   const std::vector<PeerId>& members() const { return members_; }
-  // From one to the other, where it was measured.
+  // The way from one member to the other, if it was measured.
   std::optional<Way> way(PeerId from, PeerId to) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a peer knows of its fleet: the view, the fleet's round, when to stop.
+// A peer's knowledge of its fleet: the view, the fleet's round, when to stop.
 //
 // A fleet whose members never change needs nothing of outside(), Rejoin(),
 // BeginAnew(), TookUpView(), RequestLeave() and Suspect().
@@ -29,7 +29,7 @@ struct Tempo {
   uint64_t rounds = 0;          // that both come from
 };
 
-// Of the way from one peer to another.
+// The measured way from one peer to another.
 struct LinkMeasurement {
   double rtt_seconds = 0;       // the least of some
   double bytes_per_second = 0;  // the most of some; 0: no limit was seen
@@ -41,7 +41,7 @@ struct SurveyTask {
   Member to;
 };
 
-// What a peer tells the service from time to time.
+// The report that a peer sends to the service from time to time.
 struct PeerReport {
   uint64_t round = 0;  // the next round it will emit
   uint64_t steps = 0;
@@ -99,7 +99,7 @@ class Membership {
   // True once no view holds this peer any more: it was silent for too long.
   // It gives up its edges and calls Rejoin().
   virtual bool outside() const { return false; }
-  // Registers as another life; there is no view() until it is let in.
+  // Registers as another incarnation; there is no view() until it is admitted.
   // `trained`: it goes on with its parameters, else it begins as it would have
   // begun.
   virtual void Rejoin(bool trained) {}
@@ -114,13 +114,14 @@ class Membership {
   // under way; it says when it has got them.
   virtual std::vector<Member> donors() const { return {}; }
   virtual void SetReady() {}
-  // Who gets parameters from this peer.
+  // Joining peers that get parameters from this one.
   virtual std::vector<Member> joiners() const { return {}; }
   // Neighbours that do not answer, all of them at each call.
   virtual void Suspect(const std::vector<PeerId>& peers) {}
-  // What to measure now, until it is told or another comes.
+  // The measurement to make now, until its result is reported or another task
+  // comes.
   virtual std::optional<SurveyTask> survey() const { return std::nullopt; }
-  // What came of it; nullopt: nothing.
+  // Reports the result of a task; nullopt: the measurement failed.
   virtual void TellMeasured(uint64_t number,
                             std::optional<LinkMeasurement> measured) {}
   // Kept and sent with the next heartbeat; cheap.

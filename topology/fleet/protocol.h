@@ -1,4 +1,4 @@
-// What both ends of the control plane hold each other to.
+// The limits that both ends of the control plane hold each other to.
 //
 // Numbers only; knows nothing of messages.
 
@@ -16,11 +16,12 @@ namespace gossamer {
 // Raised when the meaning of a control message changes.
 inline constexpr VersionRange kControlVersions = {4, 4};
 
-// Requests to the service; its answers, of the largest fleet.
+// Sizes of a request to the service, and of its answer in the largest fleet.
 inline constexpr int kMaxRequestBytes = 64 << 10;
 inline constexpr int kMaxAnswerBytes = 1 << 20;
-// Of one that may come to be so many peers: a view or a status of all, with the
-// longest addresses, and a list of all edges that they can have.
+// The size of an answer in a fleet that may grow to so many peers: a view or a
+// status of all, with the longest addresses, and a list of all edges that they
+// can have.
 constexpr int MaxAnswerBytes(int peers) {
   const int64_t n = peers;
   return static_cast<int>(std::clamp<int64_t>(

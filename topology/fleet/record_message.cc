@@ -66,9 +66,10 @@ absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
                       .removals = stored.removals()};
 }
 
-// The view is of members.
+// Checks that every peer in the view is a member.
 absl::Status CheckMembers(const FleetRecord& record) {
-  // Who gathers for another run still has the last view of the one before.
+  // A fleet that gathers for another run still has the last view of the run
+  // before, whose peers may be no members of this one.
   if (!record.assembled) return record.view.MakeSchedule().status();
   for (const Member& m : record.view.members) {
     const bool known =

@@ -35,11 +35,11 @@ class Roster {
   LiveMember& live(PeerId id) { return live_[id]; }
   const LiveMember& live(PeerId id) const { return live_.at(id); }
 
-  // Adds a member or replaces the one of that id.  Where there are too many a
-  // new one takes the place of one that is in no view.
+  // Adds a member or replaces the one of that id.  If there are too many, a new
+  // member takes the place of one that is in no view.
   void Put(MemberRecord member);
   void Erase(PeerId id);
-  // Forgets everybody: another run begins, or goes on that was not known.
+  // Forgets all members: another run begins, or an unknown one goes on.
   void Clear();
   // The id that a registration asks for, or the least that is free; the same
   // again to an incarnation whose answer got lost.

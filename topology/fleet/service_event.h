@@ -1,9 +1,10 @@
-// What the topology service tells of calls that it refuses and of itself: a
-// name that stays, when, and what to do then; and how often.
+// The events that the topology service reports, of itself and of calls that it
+// refuses: each has a name that stays, a condition and an action, and is
+// counted.
 //
-// A name that is not in this list does not compile.  They are in logs, in
-// `gossamer status --json` and in people's scripts.  Knows nothing of who
-// tells.
+// A name that is not in this list does not compile.  Names are in logs, in
+// `gossamer status --json` and in people's scripts.  Knows nothing of the code
+// that reports.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_
 #define GOSSAMER_TOPOLOGY_FLEET_SERVICE_EVENT_H_
@@ -91,7 +92,8 @@ class ServiceEvents {
     ++counts_[event.index()];
     Log(event, what);
   }
-  // What somebody may repeat as often as he likes: a line in ten seconds.
+  // An event that a caller can repeat as often as it likes: at most one line in
+  // ten seconds.
   void TellSeldom(ServiceEvent event, absl::Time now, std::string_view what) {
     ++counts_[event.index()];
     Throttle& throttle = by_time_[event.index()];
@@ -99,8 +101,8 @@ class ServiceEvents {
     Log(event,
         absl::StrCat(std::string(what), " (", throttle.seen(), " so far)"));
   }
-  // What is counted elsewhere, `times` by now: a line at the first, the tenth,
-  // the hundredth.
+  // An event that is counted elsewhere, `times` by now: a line at the first,
+  // the tenth, the hundredth.
   void TellSparingly(ServiceEvent event, uint64_t times,
                      std::string_view what) {
     counts_[event.index()] = times;
@@ -109,7 +111,7 @@ class ServiceEvents {
   }
 
   uint64_t count(ServiceEvent event) const { return counts_[event.index()]; }
-  // Of all, by name.
+  // The counts of all events, by name.
   template <typename Map>
   void CopyTo(Map& counts) const {
     for (size_t i = 0; i < counts_.size(); ++i) {

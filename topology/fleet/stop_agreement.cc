@@ -64,9 +64,8 @@ void StopAgreement::Advance(absl::Time now) {
     if (!roster_.Lost(m, now)) all = SeededBug("commit-unacknowledged");
     lost = std::max(lost, live.last_heard + lease_);
   }
-  // Where no member is heard any more it is this service that hears nobody:
-  // members that do not know of the stop may be past it when they are heard
-  // again.
+  // If no member is heard any more, the service itself is cut off: members that
+  // do not know of the stop may be past it when they are heard again.
   const bool heard = none || agreed > lost;
   if (!all || !(heard || SeededBug("commit-unacknowledged"))) return;
   state_.committed = true;

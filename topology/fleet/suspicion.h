@@ -1,4 +1,4 @@
-// Which members their neighbours suspect, and whether enough of them do.
+// The members that their neighbours suspect, and whether enough of them do.
 //
 // Knows nothing of what becomes of a suspected member.
 
@@ -46,7 +46,7 @@ class Suspicion {
   const View& view_;
   FleetNotes& notes_;
   std::map<PeerId, Throttle> noted_;  // by the peer that suspects
-  // Of the view of that generation and epoch.
+  // The schedule of the view of that generation and epoch.
   mutable std::unique_ptr<MixingSchedule> schedule_;
   mutable std::pair<uint64_t, uint64_t> schedule_of_;
 };
