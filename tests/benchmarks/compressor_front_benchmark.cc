@@ -10,8 +10,9 @@
 // (quadratic, whose games differ from peer to peer, and bilinear, one game of
 // which each peer sees noisy gradients) or the energy distance of the first
 // peer's averaged generator to the Gaussian mixture (gaussian); smaller is
-// better.  A codec is on the front unless another one of fewer bits, or as
-// many, is better by more than its own deviation or as good within it.
+// better.  A codec is on the front unless another one of fewer bits is at most
+// the codec's deviation worse, or one of as many bits is better by more than
+// it.
 
 #include <algorithm>
 #include <cmath>
@@ -234,6 +235,7 @@ absl::StatusOr<Row> Measure(const Settings& s, const std::string& codec) {
   Row row;
   row.codec = codec;
   Outcome best;
+  double best_rate = 0;
   for (const std::string& text : s.rates) {
     double rate = 0;
     if (!absl::SimpleAtod(text, &rate) || rate <= 0) {
@@ -244,14 +246,13 @@ absl::StatusOr<Row> Measure(const Settings& s, const std::string& codec) {
                               Train(s, codec, rate, s.seeds[0]));
     if (!row.rate.empty() && !(outcome.score < best.score)) continue;
     best = outcome;
+    best_rate = rate;
     row.rate = text;
   }
-  double rate = 0;
-  (void)absl::SimpleAtod(row.rate, &rate);
   std::vector<double> scores = {best.score};
   for (size_t i = 1; i < s.seeds.size(); ++i) {
     GOSSAMER_ASSIGN_OR_RETURN(const Outcome outcome,
-                              Train(s, codec, rate, s.seeds[i]));
+                              Train(s, codec, best_rate, s.seeds[i]));
     scores.push_back(outcome.score);
   }
   const auto n = static_cast<double>(scores.size());
@@ -267,8 +268,11 @@ void FindFront(std::vector<Row>& rows) {
   for (Row& row : rows) {
     row.front = std::isfinite(row.mean) &&
                 std::ranges::none_of(rows, [&](const Row& other) {
-                  return &other != &row && other.bits < row.bits &&
-                         other.mean <= row.mean + row.deviation;
+                  if (other.bits < row.bits) {
+                    return other.mean <= row.mean + row.deviation;
+                  }
+                  return other.bits == row.bits &&
+                         other.mean < row.mean - row.deviation;
                 });
   }
 }

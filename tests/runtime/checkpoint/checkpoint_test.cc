@@ -465,7 +465,7 @@ TEST(CheckpointStore, WhatWasBeingReplacedIsSetAside) {
   EXPECT_TRUE(store.Load(3).ok());
 }
 
-// A read that fails for now is no reason to delete: it may be the only copy.
+// A read that fails once is no reason to delete: it may be the only copy.
 TEST(CheckpointStore, WhatCannotBeReadIsSetAsideNotRemoved) {
   for (const char* what : {"round-3/", "round-3/state", "round-3/manifest"}) {
     SCOPED_TRACE(what);

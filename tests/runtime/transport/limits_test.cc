@@ -199,7 +199,7 @@ TEST(LimitsTest, BytesOnTheirWayAreBoundedOverAllConnections) {
   constexpr PeerId kC{3};
   node.Connect(kB, "");
   node.Connect(kC, "");
-  // Sends the first chunk of a frame of 700 KiB each, and no more for now.
+  // Sends the first chunk of a frame of 700 KiB each; the rest comes later.
   const auto begin = [&](RawClient& client, PeerId self,
                          FrameChunker& chunker) {
     TransportHello hello = HelloOfB();

@@ -1,0 +1,93 @@
+#include "runtime/config/config_keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "google/protobuf/descriptor.h"
+#include "proto/run.pb.h"
+
+namespace gossamer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+void PathsOf(const google::protobuf::Descriptor& type,
+             const std::string& prefix, std::set<std::string>& paths) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    if (field.message_type() == nullptr) {
+      paths.insert(prefix + field.name());
+    } else {
+      PathsOf(*field.message_type(), prefix + field.name() + ".", paths);
+    }
+  }
+}
+
+TEST(ConfigKeys, AreThoseOfTheSchema) {
+  std::set<std::string> expected, listed;
+  PathsOf(*RunConfig::descriptor(), "", expected);
+  for (const ConfigKey& key : ConfigKeys()) listed.insert(key.path);
+  EXPECT_EQ(listed, expected);
+  EXPECT_EQ(ConfigKeys().size(), expected.size());
+}
+
+TEST(ConfigKeys, EachIsExplainedByASentence) {
+  for (const ConfigKey& key : ConfigKeys()) {
+    EXPECT_FALSE(key.explanation.empty()) << key.path;
+    EXPECT_THAT(FirstSentence(key.explanation),
+                AllOf(Not(HasSubstr("\n")), Not(StartsWith("Who ")),
+                      Not(StartsWith("What ")), Not(StartsWith("Where "))))
+        << key.path;
+  }
+}
+
+TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
+  const auto codec = FindConfigKey("mixing.codec");
+  ASSERT_TRUE(codec.ok()) << codec.status();
+  EXPECT_EQ(codec->type, "text");
+  EXPECT_EQ(codec->fallback, "\"innov-int4\"");
+  const auto overlap = FindConfigKey("mixing.overlap_steps");
+  ASSERT_TRUE(overlap.ok()) << overlap.status();
+  EXPECT_THAT(overlap->values, StartsWith("auto, steps_0, steps_1"));
+  EXPECT_EQ(overlap->fallback, "steps_1");
+  EXPECT_EQ(FindConfigKey("peers")->fallback, "4");
+  EXPECT_EQ(FindConfigKey("game.gan.data.flip")->fallback, "false");
+  EXPECT_EQ(FindConfigKey("game.gan.data.classes")->type, "list of texts");
+}
+
+TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {
+  EXPECT_EQ(FindConfigKey("clip_radius")->path, "mixing.clip_radius");
+  // evaluation.every and checkpoint.every.
+  EXPECT_EQ(FindConfigKey("every").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(ConfigKeys, GroupsAreExplainedToo) {
+  const auto mixing = FindConfigKey("mixing");
+  ASSERT_TRUE(mixing.ok()) << mixing.status();
+  EXPECT_EQ(mixing->type, "group of keys");
+  EXPECT_FALSE(mixing->explanation.empty());
+}
+
+TEST(ConfigKeys, AnUnknownKeyNamesTheNearest) {
+  const auto wrong = FindConfigKey("mixing.codek");
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(wrong.status().message()),
+              HasSubstr("did you mean \"mixing.codec\"?"));
+}
+
+TEST(FirstSentence, EndsAtAFullStopOrAParagraph) {
+  EXPECT_EQ(FirstSentence("One thing: a, b.  Two."), "One thing: a, b");
+  EXPECT_EQ(FirstSentence("One\nTwo"), "One");
+  EXPECT_EQ(FirstSentence("One."), "One");
+  EXPECT_EQ(FirstSentence(""), "");
+}
+
+}  // namespace
+}  // namespace gossamer
