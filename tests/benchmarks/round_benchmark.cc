@@ -20,9 +20,9 @@
 #include "gan_models/make_game.h"
 #include "runtime/base/command_line.h"
 #include "runtime/base/real_loop.h"
-#include "runtime/membership/static_membership.h"
 #include "runtime/peer/peer.h"
 #include "runtime/transport/grpc/grpc_transport.h"
+#include "tests/testing/static_membership.h"
 #include "topology/fleet/sketch.h"
 
 namespace gossamer {

@@ -16,10 +16,10 @@
 #include "algorithms/game/game.h"
 #include "algorithms/optim/local_step.h"
 #include "runtime/checkpoint/checkpoint_store.h"
-#include "runtime/membership/static_membership.h"
 #include "runtime/peer/peer.h"
 #include "runtime/sim/sim_network.h"
 #include "runtime/sim/virtual_loop.h"
+#include "tests/testing/static_membership.h"
 
 namespace gossamer {
 

@@ -1,4 +1,4 @@
-#include "runtime/membership/static_membership.h"
+#include "tests/testing/static_membership.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 // Agrees on a last round as the topology service does, at once.  Knows nothing
 // of networks.
 
-#ifndef GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
-#define GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
+#ifndef GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
+#define GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
 
 #include <cstdint>
 #include <functional>
@@ -68,4 +68,4 @@ class StaticFleet {
 
 }  // namespace gossamer
 
-#endif  // GOSSAMER_RUNTIME_MEMBERSHIP_STATIC_MEMBERSHIP_H_
+#endif  // GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
