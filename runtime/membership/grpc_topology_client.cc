@@ -28,6 +28,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // A proxy for the web has no part in a fleet's control plane.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(
       address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
       arguments);

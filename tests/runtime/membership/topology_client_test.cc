@@ -180,6 +180,16 @@ TEST(TopologyClientTest, PeersGetTheirViewAndTheFleetsRound) {
   EXPECT_TRUE(one.Wait([](const Peer& p) { return p.fleet_round_ == 42; }));
 }
 
+// The proxy that the environment names does not exist.
+TEST(TopologyClientTest, AProxyForTheWebIsNotAskedForTheService) {
+  TemporaryFolder folder;
+  Service service(folder.path() + "/fleet.sqlite", 1);
+  ASSERT_EQ(setenv("http_proxy", "http://127.0.0.1:1", /*overwrite=*/1), 0);
+  Peer one(service.address(), 0, 11);
+  EXPECT_TRUE(one.WaitForView(1));
+  ASSERT_EQ(unsetenv("http_proxy"), 0);
+}
+
 // The member loses its state as in a crash that lost the disk, but in one
 // process; status reports it.
 TEST(TopologyClientTest, AMemberThatBeginsAnewGetsDonorsAndAView) {
