@@ -105,6 +105,9 @@ class Command:
         if (number == signal.SIGTERM and not self.followed and
                 self.asked.setdefault("first", "somebody") == "notice"):
             self.followed = True
+            print("preemption: this SIGTERM follows the notice; the command "
+                  "has it already; another one is passed on",
+                  file=sys.stderr, flush=True)
         else:
             self.send(number)
 

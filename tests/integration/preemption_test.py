@@ -215,7 +215,11 @@ class PreemptionTest(unittest.TestCase):
         Cloud.notice = True
         heard.append(process.stdout.readline().strip())
         os.killpg(process.pid, signal.SIGTERM)
-        # Somebody who insists is heard.
+        # Two pending signals of one number are one: the next ones wait until
+        # the script has taken this one.
+        self.assertIn("will be taken away", process.stderr.readline())
+        self.assertIn("follows the notice", process.stderr.readline())
+        # The command hears every signal after that.
         heard += self.told(process, signal.SIGINT, signal.SIGTERM)
         self.assertEqual(heard, ["ready", "SIGTERM", "SIGINT", "SIGTERM"])
         self.assertEqual(self.end(process), [])
