@@ -20,6 +20,8 @@ constexpr uint64_t kResyncRounds = 65536;
 
 }  // namespace
 
+// The draw shifts a cycle as a whole, so that each fragment comes once in `p`
+// rounds while the order differs between cycles.
 int FragmentOf(ExchangeId id, int fragments) {
   const auto p = static_cast<uint64_t>(fragments);
   const uint64_t cycle = RoundOf(id) / p;
@@ -32,6 +34,8 @@ SnapshotCache::Buffer SnapshotCache::Get(size_t size) {
   return {bytes, std::move(owner)};
 }
 
+// A packer is made when its codec first packs or unpacks: an edge of fragments
+// has one codec for each of them.
 Packer* SnapshotCache::PackerOf(const Codec& codec) {
   if (codec.packing() == Packing::kNone) return nullptr;
   std::unique_ptr<Packer>& packer = packers_[&codec];
@@ -43,7 +47,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                                   WireFormat format, std::span<const float> x,
                                   std::span<float> replica) {
   Buffer buffer = Get(codec.EncodedSize(format));
-  // The exchange's id is the same at all peers, and at a replay.
+  // The exchange's id is the same at all peers and at a replay.  Peers that
+  // hold equal values thus code them alike, and their difference is 0.
   codec.Encode(format, x, replica, id, buffer.bytes);
   EdgeMessage message{.format = format,
                       .bytes = Payload(buffer.bytes, std::move(buffer.owner))};
@@ -59,6 +64,8 @@ EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
 
 EdgeMessage SnapshotCache::Encode(const Codec& codec, ExchangeId id,
                                   std::span<const float> x, float limit) {
+  // All edges with a stateless codec send the same bytes, so the first edge of
+  // the round encodes for the others.
   if (id != id_) {
     message_ = Encode(codec, id, codec.format(), x, {});
     if (std::isfinite(limit)) {
@@ -75,6 +82,9 @@ absl::StatusOr<Payload> SnapshotCache::Unpack(const Codec& codec,
                                               const Payload& wire) {
   if (packing == Packing::kNone) return wire;
   const size_t size = codec.EncodedSize(format);
+  // The format and the packing come from outside.  Memory is asked for only
+  // after both are known to this codec, and then for the exact size that its
+  // layout gives.
   if (packing != codec.packing() || size == 0) {
     return absl::DataLossError(absl::StrCat(
         "payload of format ", static_cast<int>(format), " in packing ",
@@ -112,13 +122,19 @@ void CodecSide::OnEnd() {
   if (!SeededBug("keep-duals")) {
     for (CorrectionObserver* o : observers_) o->OnEdgeEnd(sum_);
   }
+  // An edge that was given up may still begin an incarnation, and OnZero comes
+  // here again; the sum counts once.
   sum_.clear();
 }
 
 void CodecSide::OnZero() {
+  // Before anything is cleared: an observer gets the sum of the incarnation
+  // that has just ended.
   OnEnd();
   for (CorrectionObserver* o : observers_) o->OnZero();
   std::fill(replica_.begin(), replica_.end(), 0.0f);
+  // Shared memory does not begin at zero but with what the codec gives each
+  // end, at its first use.
   if (codec_->memory() == EdgeMemory::kShared) difference_.clear();
   if (!SeededBug("keep-difference")) {
     std::fill(difference_.begin(), difference_.end(), 0.0f);
@@ -134,6 +150,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
                             cache_->Unpack(CodecOf(id), format, packing, wire));
   GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
+  // Known once per payload, so that OnComplete need not read it again.
   if (std::isfinite(largest_)) message.reach = ReachOf(id, &message);
   return message;
 }
@@ -159,6 +176,9 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   Progress& progress = ProgressOf(id);
   WireFormat format = format_;
   const uint64_t interval = ResyncInterval(id);
+  // PROTOCOL.md 4.9.  The replica of a new incarnation is zero already; behind
+  // a resync boundary it is set to zero here.  In both cases the innovation is
+  // x itself, for which the codec names a format.
   if (progress.first) {
     format = codec.first_format();
   } else if (interval != progress.emit_interval) {
@@ -168,6 +188,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   progress.first = false;
   progress.emit_interval = interval;
   EdgeMessage message = cache_->Encode(codec, id, format, x, replica);
+  // A format that loses less allows a larger step, and another one a smaller.
   message.c = c_ * codec.RelativeGamma(format);
   return message;
 }
@@ -190,6 +211,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
     difference = std::span(difference_).subspan(offset, size);
     Progress& progress = ProgressOf(id);
     const uint64_t interval = ResyncInterval(id);
+    // By the id of the exchange and not by a clock, so that both ends set D to
+    // zero before the same exchange (PROTOCOL.md 4.9).
     if (interval != progress.complete_interval) {
       std::ranges::fill(difference, 0.0f);
       progress.complete_interval = interval;
@@ -203,7 +226,11 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   float c = mine && theirs ? std::min(mine->c, theirs->c) : 0.0f;
   if (SeededBug("own-coefficient") && mine && theirs) c = mine->c;
   if (SeededBug("apply-nothing")) c = 0;
+  // Called for skips too: D changes by a single payload as well, and its bound
+  // grows with it.
   const bool may_be_far = MayBeFar(id, mine, theirs);
+  // Adding straight to x takes one pass less over the parameters, so only
+  // exchanges whose increment has to be seen first go the other way.
   if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 || may_be_far ||
       (summed_.size > 0 && difference.empty())) {
     return CompleteApart(id, mine, theirs, c, difference, may_be_far);
@@ -222,8 +249,9 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   }
 }
 
-// Into zeros first: what is added is known before it is added, to be clipped,
-// and observers are told it, bit for bit.
+// The increment is formed in a vector of zeros first.  It can then be measured
+// and shortened before it reaches x, and observers are given exactly what was
+// added, bit for bit.
 void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
                               const EdgeMessage* theirs, float c,
                               std::span<float> memory, bool may_be_far) {
@@ -235,12 +263,15 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
   if (theirs) t = theirs->encoded(id);
   codec.Complete(mine ? &m : nullptr, theirs ? &t : nullptr, c, memory,
                  increment);
+  // A single payload may change D and never x (PROTOCOL.md 4.4).
   if (mine == nullptr || theirs == nullptr) return;
   if (may_be_far && Far(id, c, memory, increment)) {
     ++clipping_.left_out;
     return;
   }
   if (clip_radius_ > 0) Clip(c, increment);
+  // One addition for each edge: sums of several corrections would lose the
+  // pairing of rounding errors that keeps the mean (PROTOCOL.md 7.2).
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
   // If D was only looked at, the correction is the ordinary one.
@@ -256,15 +287,18 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
 float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
   if (message == nullptr) return 0;
   if (message->reach) return *message->reach;
-  // Two payloads within half of it are no further apart.
+  // Two payloads that are each within half of the limit differ by no more than
+  // the limit.
   return CodecOf(id).Reach(message->encoded(id), largest_ / 2);
 }
 
-// So that nothing is read twice where payloads alone say that D is small.
+// A bound on D is kept from the payloads' own bounds, so that D is read only
+// where the bound does not settle it.
 bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
                          const EdgeMessage* theirs) {
   if (!std::isfinite(largest_) || clip_radius_ > 0) return false;
-  // Sums of so many floats as there are exchanges between two resyncs.
+  // D is a sum of as many floats as there are exchanges between two resyncs,
+  // and rounding may carry it beyond the sum of their bounds.
   constexpr float kRounding = 1 + 1e-6f;
   float reach = ReachOf(id, mine) + ReachOf(id, theirs);
   if (codec_->needs_replica()) {
@@ -276,8 +310,9 @@ bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
   return mine != nullptr && theirs != nullptr && reach > largest_;
 }
 
-// The test reads D itself of codecs with replicas, c·D of others: either is the
-// same at both ends.
+// The test reads D itself of codecs with replicas, and c·D of the others.
+// Either is the same at both ends up to its sign, so both ends leave the
+// correction out or neither does.
 bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
                     std::span<const float> increment) {
   if (!codec_->needs_replica()) {
@@ -285,6 +320,8 @@ bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
   }
   float& reach =
       reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
+  // The bound that was found replaces the grown one.  A small bound spares many
+  // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
     if (!HostKernels().all_within(part * largest_, memory)) continue;
     reach = part * largest_;
@@ -295,6 +332,7 @@ bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
 
 void CodecSide::Sum(const Extent& extent, float c,
                     std::span<const float> difference) {
+  // The part of the exchange's fragment that belongs to the summed parameters.
   const size_t from = std::max(extent.offset, summed_.offset);
   const size_t end =
       std::min(extent.offset + extent.size, summed_.offset + summed_.size);
@@ -305,8 +343,9 @@ void CodecSide::Sum(const Extent& extent, float c,
       std::span(sum_).subspan(from - summed_.offset, end - from));
 }
 
-// The increment is c·D.  The norm's order of summation is fixed and squares
-// know no sign: the factor is the same at both ends.
+// ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1).  The increment is
+// c·D.  The norm's order of summation is fixed and squares know no sign: the
+// factor is the same at both ends.
 void CodecSide::Clip(float c, std::span<float> increment) {
   const double length = std::sqrt(HostKernels().squared_norm(increment) /
                                   static_cast<double>(increment.size())) /
@@ -324,6 +363,8 @@ CodecSide::Saved CodecSide::Save() const {
 bool CodecSide::Restore(const Saved& saved) {
   if (saved.codec != codec_->name()) return false;
   const EdgeMemory memory = codec_->memory();
+  // A vector is empty if it was never used.  A record comes from a file, so
+  // every length is compared with the codec's before anything is taken.
   const auto fits = [this](const std::vector<float>& v, bool kept) {
     return v.empty() || (kept && v.size() == codec_->memory_size());
   };
@@ -338,6 +379,7 @@ bool CodecSide::Restore(const Saved& saved) {
   difference_ = saved.difference;
   sum_ = saved.sum;
   progress_ = saved.fragments;
+  // How large the restored D is has not been saved: the next exchange reads it.
   std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
   return true;
 }

@@ -47,7 +47,7 @@ struct EdgeMessage {
 // coefficient.
 class SnapshotCache {
  public:
-  // `limit` as in Codec::Reach; infinity: nobody asks.
+  // `limit` as in Codec::Reach; infinity: the reach is not needed.
   EdgeMessage Encode(const Codec& codec, ExchangeId id,
                      std::span<const float> x, float limit);
   // For one edge alone; the replica becomes what the other end will have.
@@ -96,8 +96,8 @@ class CorrectionObserver {
   virtual void OnCorrection(ExchangeId id, const EdgeMessage& mine,
                             const EdgeMessage& theirs, float c,
                             std::span<const float> difference) = 0;
-  // Before it: what either end sent for the exchange, also if one sent nothing
-  // (null) and no correction follows.
+  // Called before OnCorrection with the payloads of both ends, also if one end
+  // sent none (null) and no correction follows.
   virtual void OnExchange(ExchangeId id, const EdgeMessage* mine,
                           const EdgeMessage* theirs) {}
   // An incarnation of the edge begins: replica and difference are zero.
@@ -116,12 +116,16 @@ struct Clipping {
   double longest = 0;     // the longest D since it was last taken
 };
 
+// One end's replica, difference and codec.  It encodes x for an exchange, and
+// adds the correction of a completed exchange to x, within the limits of
+// PROTOCOL.md 4.4.
 class CodecSide {
  public:
   using Token = EdgeMessage;
 
   CodecSide() = default;
-  // `x` is stable for life; `cache` may be shared by edges of one peer.
+  // `x` outlives this object and does not move; `cache` may be shared by the
+  // edges of one peer.
   // `edge_hash` is the same at both ends: it spreads resyncs (PROTOCOL.md 4.9).
   // `upper` differs.
   CodecSide(std::shared_ptr<const Codec> codec, std::span<float> x,
@@ -147,7 +151,7 @@ class CodecSide {
   void set_summed(const Extent& extent) { summed_ = extent; }
   const Clipping& clipping() const { return clipping_; }
   double TakeLongest() { return std::exchange(clipping_.longest, 0); }
-  // Outlives this.
+  // The observer outlives this object.
   void add_observer(CorrectionObserver* o) { observers_.push_back(o); }
   const Codec& codec() const { return *codec_; }
   uint64_t corrections() const { return corrections_; }
@@ -162,7 +166,7 @@ class CodecSide {
     return CodecOf(id).Validate(payload);
   }
 
-  // The edge is given up.
+  // The edge is given up: observers get the sum of its corrections.
   void OnEnd();
 
   // For EdgeEnd.
@@ -194,7 +198,7 @@ class CodecSide {
   void CompleteApart(ExchangeId id, const EdgeMessage* mine,
                      const EdgeMessage* theirs, float c,
                      std::span<float> memory, bool may_be_far);
-  // False for sure, or D is to be looked at.
+  // False: D is within the limit for sure.  True: D has to be read.
   bool MayBeFar(ExchangeId id, const EdgeMessage* mine,
                 const EdgeMessage* theirs);
   float ReachOf(ExchangeId id, const EdgeMessage* message) const;

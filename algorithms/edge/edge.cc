@@ -18,16 +18,21 @@ constexpr uint64_t kMaxEpoch = uint64_t{1} << 63;
 constexpr uint64_t kMaxRememberedEpoch = kMaxEpoch - kEpochLevel;
 constexpr uint64_t kMaxId = uint64_t{1} << 62;
 
-// More than two ends need that meet after any faults (PROTOCOL.md 8).
+// Two ends that find each other after any faults begin anew fewer times than
+// this (PROTOCOL.md 8).
 constexpr int kMostBeginnings = 8;
 
+// The same number at both ends, and another one for each edge, so that an
+// edge's resync boundary is agreed on without a message (PROTOCOL.md 4.9).
 uint64_t EdgeHash(PeerId a, PeerId b) {
   const auto [lower, upper] = std::minmax(a.value, b.value);
   return RngKey(lower).Fold(upper).Bits(0);
 }
 
 // Equal at both ends if and only if they restore the same cut of the same
-// incarnation (PROTOCOL.md 6).
+// incarnation (PROTOCOL.md 6).  The epochs enter in the order of the peers'
+// ids, because `epoch` and `peer_epoch` change places between the ends.  The
+// lowest bit is set, because a basis of 0 means none.
 uint64_t BasisOf(const EdgeOptions& o, const ProductionEnd::Record& r) {
   const bool lower = o.self < o.other;
   return RngKey(r.cut)
@@ -98,6 +103,8 @@ absl::StatusOr<std::unique_ptr<Edge>> Edge::Resume(
     std::shared_ptr<SnapshotCache> cache, const SavedEdge& saved) {
   CodecSide side = SideOf(options, std::move(codec), x, std::move(cache));
   bool fits = true;
+  // A file is checked as strictly as a frame: Complete reads these payloads
+  // later and has no way to refuse one.
   for (const auto* queue : {&saved.record.mine, &saved.record.theirs}) {
     for (const auto& held : *queue) {
       fits = fits && side.Validate(held.id, held.token.encoded(held.id)).ok();
@@ -122,6 +129,9 @@ bool Edge::IncompleteBelow(ExchangeId limit) const {
   });
 }
 
+// Skips have no correction, so they need not wait for the boundary at which an
+// exchange is due.  The first own payload ends them: completing it could change
+// x.
 void Edge::CompleteSkips() {
   const auto* payload = end_.state().mine.FirstFrom(done());
   end_.Complete(payload == nullptr ? decided() : payload->id);
@@ -144,6 +154,9 @@ void Edge::ConnectionUp(uint64_t connection) {
   if (Newest(connection)) UseNewestConnection();
 }
 
+// Frames that wait for the lost connection are dropped, which keeps memory
+// bounded while the other end is away: the next hello brings again what it
+// still lacks (PROTOCOL.md 3).
 void Edge::ConnectionDown(uint64_t connection) {
   const bool newest = Newest(connection);
   connections_.erase(connection);
@@ -153,6 +166,9 @@ void Edge::ConnectionDown(uint64_t connection) {
   if (!connections_.empty()) UseNewestConnection();
 }
 
+// The limits on rises and new beginnings count for each connection: a peer that
+// exceeds them loses the connection, and another one costs it a handshake
+// (PROTOCOL.md 8).
 void Edge::UseNewestConnection() {
   rose_ = false;
   began_ = 0;
@@ -165,6 +181,7 @@ void Edge::UseNewestConnection() {
 void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
   const ProductionEnd::State& s = end_.state();
   const uint64_t epoch = s.epoch, peer_epoch = s.peer_epoch;
+  // Noted before the hello is heard, which may clear the queue.
   std::vector<ExchangeId> held;
   for (const auto& payload : s.mine) held.push_back(payload.id);
   end_.OnHello(hello, newest, Sender());
@@ -175,6 +192,8 @@ void Edge::Hear(const ProductionEnd::Frame& hello, bool newest) {
 
 void Edge::Queue(const ProductionEnd::Frame& f) {
   EdgeHeader h = HeaderOf(f);
+  // Every frame has the layout, not the hello alone: an end reads all open
+  // connections, and a frame is judged by itself.
   h.layout = FoldFingerprint(options_.layout);
   if (f.kind == FrameKind::kHello) {
     h.replica = end_.side().codec().needs_replica();
@@ -198,11 +217,14 @@ absl::Status Edge::OnFrame(uint64_t connection, std::span<const std::byte> head,
   GOSSAMER_RETURN_IF_ERROR(header.kind == FrameKind::kHello
                                ? OnHello(connection, header)
                                : OnData(header, std::move(body)));
+  // After every frame and before the next Complete: a payload that is complete
+  // here is forgotten, and a record that lacks it could never be sealed.
   ExtendRecord();
   return absl::OkStatus();
 }
 
 absl::Status Edge::CheckFits(const EdgeHeader& h) const {
+  // Larger numbers would make `id + 1` and an epoch's rise overflow.
   if (h.epoch == 0 || h.epoch >= kMaxEpoch || h.peer_epoch >= kMaxEpoch ||
       h.to > kMaxId || h.prev > kMaxId || h.ack > kMaxId) {
     return absl::DataLossError("frame with an impossible id or epoch");
@@ -232,13 +254,16 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
   if (h.peer_epoch > before && (rose_ || h.peer_epoch >= kMaxRememberedEpoch)) {
     return absl::DataLossError("hello asks for a second or impossible rise");
   }
-  // Each sets replica and difference to zero, for a hundred bytes.
+  // Each new beginning costs this end two vectors to set to zero, and the
+  // sender a hundred bytes.
   const uint64_t theirs = end_.state().peer_epoch;
   if (h.epoch > theirs && theirs != 0 && ++began_ > kMostBeginnings) {
     return absl::DataLossError(absl::StrCat("hello that begins anew for the ",
                                             began_, "th time on a connection"));
   }
   const ProductionEnd::Frame f = FrameOf(h);
+  // A frame of a connection that has been reported down may still arrive;
+  // nothing falls back to that one.
   const auto up = connections_.find(connection);
   if (up != connections_.end()) up->second = f;
   Hear(f, Newest(connection));
@@ -247,10 +272,11 @@ absl::Status Edge::OnHello(uint64_t connection, const EdgeHeader& h) {
 }
 
 // If memory does not suffice for replicas on all edges, ends that were made in
-// different views may differ (PROTOCOL.md 8). An end that has not met the other
-// yields, and of two such ends the one with replicas, so that memory stays
-// within its limit. It loses nothing: it has no record, or one of another edge,
-// since ends of one cut have one codec. The other end hears its next hello.
+// different views may differ (PROTOCOL.md 8).  An end that has not met the
+// other yields, and of two such ends the one with replicas, so that memory
+// stays within its limit.  It loses nothing: it has no record, or one of
+// another edge, since ends of one cut have one codec.  The other end hears its
+// next hello.
 absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
   const bool begun = acquainted();
   const bool begun_there = hello.peer_epoch != 0;
@@ -262,6 +288,8 @@ absl::Status Edge::OnOtherCodec(const EdgeHeader& hello) const {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "; both need the same codec"));
   }
+  // Both ends evaluate the same expression with the roles exchanged, so exactly
+  // one of them yields.
   const bool gives_way = begun == begun_there ? !hello.replica : begun_there;
   return gives_way ? absl::AbortedError(what) : absl::OkStatus();
 }
@@ -271,14 +299,18 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
       h.peer_epoch != end_.state().epoch) {
     return absl::OkStatus();  // another incarnation: not worth a validation
   }
+  // Before the checks below: a wish is advice that no state of the protocol
+  // depends on, so a frame that is refused afterwards does no harm by it.
   HearWish(h.wished);
   ProductionEnd::Frame f = FrameOf(h);
   if (h.kind == FrameKind::kPayload) {
-    // Exchange 0 is none.
+    // The id is to − 1, and id 0 means no exchange.
     if (!(h.c > 0.0f && h.c <= 1.0f) || h.to < 2) {
       return absl::DataLossError(absl::StrCat("payload with coefficient ", h.c,
                                               " and frontier ", h.to));
     }
+    // The payload is unpacked and validated before the protocol sees it, since
+    // Complete cannot refuse what has been accepted.
     GOSSAMER_ASSIGN_OR_RETURN(
         f.token, end_.side().Receive(h.to - 1, h.format, h.packing, h.c,
                                      std::move(body)));
@@ -295,7 +327,7 @@ absl::Status Edge::OnData(const EdgeHeader& h, Payload body) {
   return absl::OkStatus();
 }
 
-// Advice: what is none of the choices is as no wish.
+// A wish is advice: a format that this codec does not offer counts as no wish.
 void Edge::HearWish(uint8_t format) {
   for (const WireFormat choice : end_.side().codec().choices()) {
     if (static_cast<uint8_t>(choice) == format) end_.side().set_format(choice);
@@ -307,6 +339,7 @@ void Edge::BeginRecord(ExchangeId cut) {
   record_.reset();
   if (ended_) return;
   record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
+  // What was heard before the cut may seal the record already.
   ExtendRecord();
 }
 
@@ -314,6 +347,8 @@ void Edge::ExtendRecord() {
   if (record_ && !sealed_) sealed_ = end_.ExtendRecord(record_->record);
 }
 
+// After a lost connection the other end may come back with the incarnation as
+// it was, so only a different pair of epochs settles it.
 bool Edge::Unsealable() const {
   if (!record_ || sealed_ || !acquainted()) return false;
   const ProductionEnd::Record& r = record_->record;
@@ -322,6 +357,9 @@ bool Edge::Unsealable() const {
 }
 
 std::optional<SavedEdge> Edge::TakeRecord() {
+  // An unsealed record is dropped.  Without all payloads below the cut its
+  // future would depend on the other end, and resuming from it could apply a
+  // correction at one end only.
   if (!sealed_) record_.reset();
   sealed_ = false;
   return std::exchange(record_, std::nullopt);

@@ -32,13 +32,14 @@ namespace gossamer {
 inline constexpr int kMaxEdgeWindow = 8;
 inline constexpr uint64_t kEpochLevel = uint64_t{1} << 30;
 
-// The epoch of a process life (PROTOCOL.md 5): seconds since 1970 and 30 random
-// bits.
+// The epoch of an incarnation (PROTOCOL.md 5): seconds since 1970, then 30
+// random bits.
 constexpr uint64_t MakeEpoch(uint64_t unix_seconds, uint64_t random) {
   return unix_seconds * kEpochLevel + random % kEpochLevel;
 }
 
-// An epoch above `epoch` with the nonce of the life that `own` belongs to.
+// An epoch above `epoch` with the nonce of the incarnation that `own` belongs
+// to.
 constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
   return (epoch / kEpochLevel + 1) * kEpochLevel + own % kEpochLevel;
 }
@@ -46,8 +47,9 @@ constexpr uint64_t EpochAbove(uint64_t epoch, uint64_t own) {
 using ProductionEnd = EdgeEnd<uint64_t, CodecSide, kEpochLevel, kMaxEdgeWindow>;
 using ProductionFrame = EdgeFrame<uint64_t, EdgeMessage>;
 
-// A frame's fields as a header has them, but for what all frames of an edge
-// share (layout; of a hello run id and replica); and back, without a payload.
+// A frame's fields as a header has them, except those that all frames of an
+// edge share (the layout; in a hello the run id and whether there are
+// replicas); and the reverse, without a payload.
 EdgeHeader HeaderOf(const ProductionFrame& frame);
 ProductionFrame FrameOf(const EdgeHeader& header);
 
@@ -71,11 +73,14 @@ struct EdgeOptions {
   Extent summed = {};       // CodecSide::set_summed
   // CodecSide::set_largest; the same at both ends.
   float largest = std::numeric_limits<float>::infinity();
-  // There is a codec of the other kind, with or without replicas, to go on with
-  // if that is what the other end has begun with.
+  // This end may go on with a codec of the other kind, with or without
+  // replicas, if that is what the other end has begun with.
   bool yields = false;
 };
 
+// One end of the edge to one other peer.  It owns the end's protocol state,
+// replica and difference, and refuses every frame that does not fit the run,
+// the layout, the codec or the protocol.
 class Edge {
  public:
   struct OutFrame {
@@ -83,7 +88,8 @@ class Edge {
     Payload body;
   };
 
-  // `x` is stable for life; `cache` is shared by the edges of one peer.
+  // `x` stays where it is for as long as this object lives; `cache` is shared
+  // by the edges of one peer.
   Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
        std::span<float> x, std::shared_ptr<SnapshotCache> cache);
   // The same, going on from a sealed record of the same fleet-wide cut.
@@ -94,11 +100,12 @@ class Edge {
       const SavedEdge& saved);
 
   PeerId other() const { return options_.other; }
-  // Ids below are known from the other end; complete at this end.
+  // All ids below are known from the other end; all below are complete at this
+  // end.
   ExchangeId heard() const { return end_.state().heard; }
   ExchangeId done() const { return end_.state().done; }
   ExchangeId decided() const { return end_.state().decided; }
-  // The other end's life is known: exchanges can have payloads.
+  // The other end's epoch is known: exchanges can have payloads.
   bool acquainted() const { return end_.state().peer_epoch != 0; }
   // Nothing of this end is outstanding, nothing of the other waits here.
   bool settled() const {
@@ -109,17 +116,18 @@ class Edge {
   const CodecSide& side() const { return end_.side(); }
   double TakeLongest() { return end_.side().TakeLongest(); }
   void add_observer(CorrectionObserver* o) { end_.side().add_observer(o); }
-  // It is given up, and is in no record: the other end would go on with what
-  // this one has given back.  A later edge to the same peer is another one.
+  // This edge is given up, and is in no record: the other end would go on with
+  // a difference that this end has given back.  A later edge to the same peer
+  // is another one.
   void End() {
     ended_ = true;
     end_.side().OnEnd();
   }
   bool ended() const { return ended_; }
 
-  // With a codec that leaves a choice: the format that this end wishes to get,
-  // sent with every frame from here on, and the one it uses, which the other
-  // end has wished for.
+  // With a codec that leaves a choice: the format that this end wishes to
+  // receive, sent with every frame from here on, and the one that it uses,
+  // which the other end has wished for.
   void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
   WireFormat format() const { return end_.side().format(); }
 
@@ -128,9 +136,9 @@ class Edge {
   void use_format(WireFormat format) { end_.side().set_format(format); }
   void set_insist(bool insist) { end_.set_insist(insist); }
   bool HasRoom() const { return end_.HasRoom(); }
-  // The other end is sure to say something: it has not come yet, or owes an
-  // answer to a payload.  Exchanges that it jumps over, and those for which
-  // there was no room here, it does not mention.
+  // The other end is sure to send a frame: it has not come yet, or owes an
+  // answer to a payload.  It does not mention exchanges that it jumps over, nor
+  // those for which there was no room here.
   bool ExpectsAnswer() const {
     const ProductionEnd::State& s = end_.state();
     return !acquainted() || (!s.mine.empty() && s.mine.back().id >= s.heard);
@@ -178,7 +186,7 @@ class Edge {
   void BeginRecord(ExchangeId cut);
   // The record holds both payloads of every exchange below the cut.
   bool sealed() const { return sealed_; }
-  // It never will: the incarnation that it is of has ended.
+  // The record can never be sealed: the incarnation that it is of has ended.
   bool Unsealable() const;
   // The sealed record, once; nullopt if it is not sealed.
   std::optional<SavedEdge> TakeRecord();

@@ -16,7 +16,10 @@
 
 namespace gossamer {
 
-// Side is what the protocol carries:
+// One end's half of the protocol: it decides which exchanges are payloads and
+// which are skips, and completes each exchange once and in order.
+//
+// Side is the cargo of the protocol:
 //   Token                     one encoded snapshot, copyable, {} is none
 //   void OnZero()             an incarnation starts: x̂ = D = 0, first = true
 //   Token OnEmit(N id)        encodes x for exchange `id`
@@ -42,9 +45,9 @@ class EdgeEnd {
     s_.decided = frontier;
     s_.window = s_.peer_window = s_.brake = static_cast<uint8_t>(window);
   }
-  // A new life that goes on from a sealed record; `side` is as the record
-  // left it.  Counts only if the other end restores the same cut (PROTOCOL.md
-  // 6).
+  // A new incarnation of this end that goes on from a sealed record; `side` is
+  // as the record left it.  The record counts only if the other end restores
+  // the same cut (PROTOCOL.md 6).
   EdgeEnd(Side side, N epoch, const Record& record, N basis)
       : EdgeEnd(std::move(side), epoch, record.cut, record.window) {
     s_.basis = basis;
@@ -65,8 +68,8 @@ class EdgeEnd {
   // unacknowledged ones stays 2W, so that a smaller brake makes no skip.
   void set_brake(int brake) { s_.brake = static_cast<uint8_t>(brake); }
 
-  // Pays although the other end is known to have skipped: at a replay it may be
-  // further ahead than it was.
+  // Sends a payload although the other end is known to have skipped: at a
+  // replay the other end may be further ahead than it was.
   void set_insist(bool insist) { insist_ = insist; }
 
   // Whether the windows have room for a payload.
@@ -149,7 +152,7 @@ class EdgeEnd {
   bool ExtendRecord(Record& record) const;
 
  private:
-  // An epoch above `epoch` that no other life of this end uses.
+  // An epoch above `epoch` that no other incarnation of this end uses.
   void Rise(N epoch) {
     const N nonce = Rules::Broken(Rule::kNonce) ? N{0} : nonce_;
     s_.epoch = static_cast<N>((epoch / kLevel + 1) * kLevel + nonce);

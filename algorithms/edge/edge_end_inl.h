@@ -23,16 +23,22 @@ bool EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Emit(N id, bool pay,
   }
   s_.mine.PushBack({id, s_.last, side_.OnEmit(id)});
   s_.last = id;
+  // Without a ready connection the payload waits in `mine`, and the next hello
+  // brings it (PROTOCOL.md 4.6).
   if (s_.ready) SendPayload(s_.mine.back(), out);
   return true;
 }
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
+  // An id is complete only once both ends have decided it (PROTOCOL.md 4.4).
   limit = std::min({limit, s_.decided, s_.heard});
   while (s_.done < limit) {
     const Held<N, Token>* mine = s_.mine.FirstFrom(s_.done);
     const Held<N, Token>* theirs = s_.theirs.FirstFrom(s_.done);
+    // The next id with a payload of either end: skips of both ends in between
+    // have nothing to apply, so they are passed without being counted one by
+    // one.
     N id = limit;
     if (mine) id = std::min(id, mine->id);
     if (theirs) id = std::min(id, theirs->id);
@@ -55,6 +61,8 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::Complete(N limit) {
 
 template <typename N, typename Side, N kLevel, int kMaxWindow, typename Rules>
 Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
+  // Checks in the order of PROTOCOL.md 4.3: nothing is stored before the last
+  // of them, so a frame is taken whole or dropped whole.
   if (f.epoch != s_.peer_epoch || f.peer_epoch != s_.epoch) {
     return Verdict::kDropped;
   }
@@ -68,6 +76,7 @@ Verdict EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnData(const Frame& f) {
       (accepted && payload && s_.Waiting() >= 2 * s_.peer_window)) {
     return Verdict::kViolation;
   }
+  // A duplicate, too, may bring a newer acknowledgement.
   if (f.ack > s_.peer_done) {
     s_.peer_done = f.ack;
     Release();
@@ -88,10 +97,10 @@ template <typename Out>
 void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
                                                           bool current,
                                                           Out&& out) {
-  if (f.epoch < s_.peer_epoch) return;  // an earlier life of the other end
+  if (f.epoch < s_.peer_epoch) return;  // an earlier incarnation
   const N epoch = s_.epoch, peer_epoch = s_.peer_epoch;
   if (f.peer_epoch > s_.epoch && !Rules::Broken(Rule::kRise)) {
-    // It remembers a later life of this end.
+    // The other end remembers a later incarnation of this one.
     Rise(f.peer_epoch);
     s_.peer_epoch = f.epoch;
     Start();
@@ -111,8 +120,12 @@ void EdgeEnd<N, Side, kLevel, kMaxWindow, Rules>::OnHello(const Frame& f,
     Release();
   }
   const bool changed = s_.epoch != epoch || s_.peer_epoch != peer_epoch;
+  // Within an incarnation W only grows: payloads that were sent under a larger
+  // one may still be under way.
   s_.peer_window = changed ? f.window : std::max(s_.peer_window, f.window);
   if (changed && s_.connected) out(Hello());
+  // A hello over an older connection does not make this end ready: what it
+  // sends goes over the newest one only (PROTOCOL.md 4.6).
   if (current) Resend(f, out);
 }
 

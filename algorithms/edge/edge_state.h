@@ -102,7 +102,7 @@ template <typename N, typename Token, int kMaxWindow>
 struct EdgeState {
   N epoch = 0;       // own half of the incarnation
   N peer_epoch = 0;  // the other's half; 0: not known
-  N basis = 0;       // of the sealed record this epoch was born from; 0: none
+  N basis = 0;       // of the sealed record this epoch goes on from; 0: none
   N decided = 1;     // F: first id this end has not decided
   N heard = 0;       // R: all ids below are known from the other
   N done = 0;        // C: all exchanges below are complete here

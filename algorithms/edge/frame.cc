@@ -16,7 +16,11 @@ constexpr uint8_t kReplicaFlag = 1;
 constexpr int kFormatBits = 5;
 static_assert(kLastWireFormat < 1 << kFormatBits);
 
+// The tail has a checksum of its own: the header's covers 60 bytes of fixed
+// place, and the length of the run id must be known to be sound before it is
+// used.
 absl::Status DecodeHelloTail(std::span<const std::byte> tail, EdgeHeader& h) {
+  // Window, length and checksum, with an empty run id.
   if (tail.size() < 6) return absl::DataLossError("hello is cut short");
   const size_t length = Get<uint8_t>(tail, 1);
   if (length > kMaxRunIdBytes || tail.size() != 6 + length) {
@@ -46,12 +50,16 @@ std::vector<std::byte> EncodeHeader(const EdgeHeader& h) {
       hello ? static_cast<uint8_t>(h.replica ? kReplicaFlag : 0) : h.wished);
   Put(out, 8, h.epoch);
   Put(out, 16, h.peer_epoch);
+  // A hello has no predecessor, so the basis takes that place and the header
+  // keeps one size.
   Put(out, 24, hello ? h.basis : h.prev);
   Put(out, 32, h.to);
   Put(out, 40, h.ack);
   Put(out, 48, h.c);
   Put(out, 52, h.payload_bytes);
   Put(out, 56, h.layout);
+  // Last, over all fields before it.  The payload is not covered: the transport
+  // checks it, and a resend only rewrites the header (PROTOCOL.md 3).
   Put(out, 60, Crc32c(std::span(out).first(60)));
   if (hello) {
     const size_t n = h.run_id.size();
@@ -68,6 +76,8 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
     return absl::DataLossError(
         absl::StrCat("frame header of ", bytes.size(), " bytes"));
   }
+  // Magic and version come before the checksum, so that a peer of another
+  // release is named as such and not as a damaged frame.
   if (Get<uint32_t>(bytes, 0) != kMagic) {
     return absl::DataLossError("frame does not begin with GSMR");
   }
@@ -86,6 +96,8 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
   }
   h.kind = static_cast<FrameKind>(kind);
   const uint8_t format = Get<uint8_t>(bytes, 6);
+  // Any byte passes here.  Whether format and packing belong to the edge's
+  // codec is its codec's to say (Codec::EncodedSize, SnapshotCache::Unpack).
   h.format = static_cast<WireFormat>(format & ((1 << kFormatBits) - 1));
   h.packing = static_cast<Packing>(format >> kFormatBits);
   h.epoch = Get<uint64_t>(bytes, 8);
@@ -97,6 +109,7 @@ absl::StatusOr<EdgeHeader> DecodeHeader(std::span<const std::byte> bytes) {
   h.payload_bytes = Get<uint32_t>(bytes, 52);
   h.layout = Get<uint32_t>(bytes, 56);
   if (h.kind != FrameKind::kHello) {
+    // Only a hello has a tail.
     if (bytes.size() != kEdgeHeaderBytes) {
       return absl::DataLossError("bytes after the frame header");
     }

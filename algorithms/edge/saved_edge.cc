@@ -8,8 +8,12 @@
 namespace gossamer {
 namespace {
 
+// Raised with every change of the bytes; a record of another version is
+// refused.
 constexpr uint64_t kVersion = 4;
 
+// Values are written in the order of EncodeSavedEdge without names or padding:
+// reader and writer are the two functions at the end of this file.
 class Writer {
  public:
   template <typename T>
@@ -29,7 +33,8 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-// Reads zeros after the first thing that does not fit.
+// Reads zeros after the first value that does not fit, so that its caller asks
+// once at the end, and not after each value, whether all was there.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -47,6 +52,8 @@ class Reader {
   template <typename T>
   std::vector<T> GetArray() {
     const uint64_t n = Get<uint64_t>();
+    // By division: n · sizeof(T) of a damaged length could overflow, and memory
+    // is asked for only up to the bytes that are there.
     if (n > rest_.size() / sizeof(T)) {
       ok_ = false;
       return {};
@@ -72,6 +79,8 @@ void PutQueue(Writer& w, const Queue& queue) {
     w.Put(held.prev);
     w.Put(held.token.format);
     w.Put(held.token.c);
+    // The payload as it is applied, unpacked: a record does not depend on how
+    // its bytes travelled.
     w.PutArray(held.token.bytes.bytes());
   }
 }
@@ -79,6 +88,7 @@ void PutQueue(Writer& w, const Queue& queue) {
 template <typename Queue>
 bool GetQueue(Reader& r, Queue& queue) {
   const uint64_t n = r.Get<uint64_t>();
+  // The queue's capacity, which PushBack takes for granted.
   if (n > 2 * kMaxEdgeWindow) return false;
   for (uint64_t i = 0; i < n && r.ok(); ++i) {
     typename Queue::Item held;
@@ -141,6 +151,8 @@ absl::StatusOr<SavedEdge> DecodeSavedEdge(std::span<const std::byte> bytes) {
   edge.side.replica = in.GetArray<float>();
   edge.side.difference = in.GetArray<float>();
   edge.side.sum = in.GetArray<float>();
+  // The version is judged after all fields are read, and its message comes
+  // first: bytes of another version do not parse either.
   if (!version) {
     return absl::DataLossError(
         "a saved edge of another version: resume with the program that wrote "
