@@ -10,9 +10,9 @@
 namespace gossamer {
 namespace {
 
-// A member that comes back alone may have saved a round beyond all others: it
-// is of a past that they have given up, and could not be removed then.  0: none
-// of `rounds` is within the limit.
+// The newest of `rounds` up to `limit`, 0 if there is none.  A member that
+// comes back alone may have saved a round beyond all others: that checkpoint is
+// of a past that they gave up while it was away.
 uint64_t NewestUpTo(uint64_t limit, const std::vector<uint64_t>& rounds) {
   uint64_t newest = 0;
   for (const uint64_t round : rounds) {
@@ -36,8 +36,9 @@ bool Admission::AwaitsView(absl::Time now) const {
   });
 }
 
-// A fleet whose members stay the same goes on, or begins again, as a whole:
-// peers that are started again one by one have a lease for it.
+// A fleet whose members stay the same goes on, or begins again, as a whole.
+// Its peers may be started again one by one, so `m` is refused only if another
+// member still trains a lease after `m` registered.
 absl::Status Admission::CheckAdmissible(const MemberRecord& m) const {
   const LiveMember& live = roster_.live(m.id);
   if (options_.elastic || m.in_view || live.trains) return absl::OkStatus();
@@ -54,8 +55,9 @@ absl::Status Admission::CheckAdmissible(const MemberRecord& m) const {
       "without");
 }
 
-// Members that end before `m` is admitted will not wait for it.  Members that
-// had ended before it registered may come back, too.
+// Members that end before `m` is admitted will not wait for it, so it may end
+// as well.  Members that had ended before it registered may come back, so it
+// waits kAbsent for them.
 bool Admission::EndedWithout(const MemberRecord& m, absl::Time now) const {
   if (!views_.assembled() || m.in_view) return false;
   const LiveMember& waits = roster_.live(m.id);
@@ -72,10 +74,15 @@ bool Admission::EndedWithout(const MemberRecord& m, absl::Time now) const {
 
 bool Admission::MayBeAdmitted(const MemberRecord& m) const {
   const LiveMember& live = roster_.live(m.id);
+  // Only an incarnation that trains already is taken into a fleet that keeps
+  // its members: it is in its place, and the service's disk is what is behind.
   if (!options_.elastic && !live.trains) return false;
   const bool has = !m.needs_parameters || live.ready || live.trains ||
                    SeededBug("join-without-parameters");
   if (m.in_view || !has) return false;
+  // A member that came back is admitted during a stop, too: its acknowledgement
+  // is asked for, and it hears of the stop only once a view has it.  A newcomer
+  // would only put the stop off.
   if (m.standing == Standing::kMember) return true;
   return m.standing == Standing::kJoining && !stop_.proposed();
 }
@@ -127,6 +134,8 @@ void Admission::BeginTogether() {
 // begin together, from the checkpoint that they share.  A peer that comes later
 // joins them.
 void Admission::BeginWithoutAbsent(absl::Time now) {
+  // A service that was just started has heard no member yet: it waits as long
+  // before it calls one absent.
   if (!views_.assembled() || !options_.elastic ||
       now - roster_.started() <= kAbsent) {
     return;
@@ -142,6 +151,8 @@ void Admission::BeginWithoutAbsent(absl::Time now) {
       back += roster_.HasLease(m, now);
     } else if (now - live.last_heard > kAbsent) {
       absent.push_back(m.id);
+      // A member of the last view has been heard within the time: the fleet is
+      // not dead.
     } else {
       return;
     }
@@ -170,6 +181,8 @@ void Admission::Trim(std::vector<PeerId>& joining) {
   while (!joining.empty() &&
          !sizes_.CanHave(members + static_cast<int>(joining.size()),
                          "who comes waits to join with others")) {
+    // From the end: the peers with the smallest ids go first, the same ones at
+    // every call, so that the donors serve those that will be admitted.
     joining.pop_back();
   }
 }
@@ -194,6 +207,8 @@ bool Admission::AdmitReturned(uint64_t from_round, absl::Time now) {
     // yet.
     if (!trains && !roster_.HeardAll(now)) continue;
     const uint64_t newest = NewestUpTo(from_round, m.checkpoint_rounds);
+    // Its checkpoints are all of a past that is given up: it is admitted once
+    // it has other members' parameters.
     if (newest == 0 && !m.checkpoint_rounds.empty() && !m.needs_parameters) {
       m.needs_parameters = true;
       roster_.Changed();
@@ -207,6 +222,8 @@ bool Admission::AdmitReturned(uint64_t from_round, absl::Time now) {
     m.resume_round = m.needs_parameters ? 0 : newest;
     m.needs_parameters = false;
     for (const Member& v : views_.view().members) {
+      // A peer that trains on at another address needs a view for its
+      // neighbours to find it.
       moved |= v.id == m.id && v.address != m.address;
     }
     roster_.Changed();

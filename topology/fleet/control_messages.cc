@@ -46,6 +46,8 @@ std::string_view NameOf(Standing standing) {
     case Standing::kLeaving:
       return "leaving";
     case Standing::kEvicted:
+      // A word of `gossamer status --json`, which people's scripts read: it
+      // stays.
       return "removed";
     case Standing::kLeft:
       return "left";
@@ -69,6 +71,8 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
                              request.checkpoint_rounds().end());
   r.has_parameters = request.has_parameters();
   r.trains = request.trains();
+  // A view that cannot be is as no view: the peer then registers as one that
+  // the service does not know, and Restoration says what is missing.
   if (r.trains && request.has_view()) {
     absl::StatusOr<View> view = FromMessage(request.view());
     if (view.ok()) r.view = *std::move(view);
@@ -78,6 +82,8 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
 
 absl::StatusOr<FleetHeartbeat> HeartbeatOf(
     const wire::HeartbeatRequest& request) {
+  // How many numbers a sketch has is the fleet's to check; here only that they
+  // are whole.
   if (request.sketch().size() % sizeof(double) != 0) {
     return absl::InvalidArgumentError(
         "heartbeat: the sketch is not a list of float64");

@@ -50,6 +50,9 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(
         "resumed from the stored state: view %d of %d peers",
         plane->saved_.view.epoch, plane->saved_.view.members.size()));
   }
+  // The new generation is on the disk before the first answer names it: two
+  // incarnations of the service that both answer by one generation would name
+  // two views alike.
   GOSSAMER_RETURN_IF_ERROR(plane->Save());
   return plane;
 }
@@ -59,7 +62,8 @@ ControlPlane::Progress ControlPlane::Tick() {
   fleet_->Tick(now);
   survey_.Tick(now);
   TellNotes();
-  // A save that failed is tried again at the next event or tick.
+  // A save that failed is tried again at the next event or tick; nothing that
+  // it would have made durable has been answered meanwhile.
   Save().IgnoreError();
   Progress progress{.finished = fleet_->Finished(),
                     .lost = fleet_->Lost(now),
@@ -79,11 +83,17 @@ void ControlPlane::TellNotes() {
 
 absl::Status ControlPlane::Save() {
   TellNotes();
+  // Most heartbeats change nothing that is saved, so most need no write.
   if (fleet_->version() == saved_version_ || SeededBug("answer-unsaved")) {
     return absl::OkStatus();
   }
+  // Saved first, answered and logged afterwards: a peer acts on an answer at
+  // once, and a service that came back without what it had said could
+  // contradict it.
   const absl::Status saved = save_(fleet_->record());
   if (!saved.ok()) {
+    // Once until a save succeeds again: every heartbeat of the fleet comes by
+    // here.
     if (!std::exchange(unsaved_told_, true)) {
       events_->Tell("save_failed", std::string(saved.message()));
     }
@@ -96,6 +106,8 @@ absl::Status ControlPlane::Save() {
   return absl::OkStatus();
 }
 
+// Lines are made by comparing the record that was saved before with the present
+// one, so that they show what was decided, whichever part decided it.
 void ControlPlane::LogChanges(const FleetRecord& before) {
   const FleetRecord& after = fleet_->record();
   for (const MemberRecord& m : after.members) {
@@ -140,6 +152,7 @@ void ControlPlane::LogStanding(const MemberRecord& before,
   const uint64_t id = after.id.value;
   switch (after.standing) {
     case Standing::kEvicted:
+      // It was in no view, so no view has lost it.
       if (before.standing == Standing::kJoining) break;
       log_(absl::StrCat("peer ", id, " is removed: ", WhyEvicted(after.id)));
       break;
@@ -165,6 +178,7 @@ std::string ControlPlane::WhyEvicted(PeerId id) const {
                       ", and neighbours suspect it");
 }
 
+// An empty name asks for whichever run this service has, as a person does.
 absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
   if (run_id.empty() || run_id == fleet_->options().run_id) {
     return absl::OkStatus();
@@ -174,6 +188,8 @@ absl::Status ControlPlane::CheckRun(const std::string& run_id) const {
                       fleet_->options().run_id, run_id));
 }
 
+// A request comes from outside and may come at any rate: its text is made one
+// plain line, and the lines are throttled.
 absl::Status ControlPlane::Refuse(std::string_view call,
                                   const absl::Status& why) {
   events_->TellSeldom(
@@ -189,6 +205,8 @@ absl::Status ControlPlane::Register(const wire::RegisterRequest& request,
   if (!id.ok()) {
     const std::string what = absl::StrCat("at ", PlainText(r.address), ": ",
                                           PlainText(id.status().message()));
+    // A peer that waits asks again by itself; one that is refused needs a
+    // person.
     if (absl::IsUnavailable(id.status())) {
       events_->TellSeldom("peer_waits", clock_(), what);
     } else {
@@ -237,6 +255,8 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
   }
   const std::optional<LinkSurvey::Task> task = survey_.TaskOf(peer);
   if (!task) return;
+  // The address is the member's newest one.  A member that has gone since gets
+  // no task, and the turn ends by its limit.
   for (const MemberRecord& m : fleet_->record().members) {
     if (m.id != task->other) continue;
     response.set_survey_number(task->number);
@@ -266,6 +286,8 @@ absl::Status ControlPlane::MeasureLinks(
   const absl::Status can = CheckSurvey(request);
   if (!can.ok()) return Refuse("survey", can);
   const View& view = fleet_->record().view;
+  // A second request joins the survey under way: two at once would measure each
+  // other's traffic.
   if (request.start() && !survey_.running()) {
     std::vector<PeerId> members;
     for (const Member& m : view.members) members.push_back(m.id);
@@ -279,6 +301,7 @@ absl::Status ControlPlane::MeasureLinks(
     response.add_member_id(from.value);
     for (const PeerId to : survey_.members()) {
       const auto way = survey_.way(from, to);
+      // A full matrix, row by row; -1 is a way that was not measured.
       response.add_rtt_seconds(way ? way->rtt_seconds : -1);
       response.add_bytes_per_second(way ? way->bytes_per_second : -1);
     }
@@ -300,7 +323,9 @@ absl::Status ControlPlane::GetStatus(const wire::GetStatusRequest& request,
   response.set_run_id(fleet_->options().run_id);
   response.set_expected(static_cast<uint32_t>(fleet_->options().expected));
   response.set_view_epoch(fleet_->record().view.epoch);
-  // The answer must fit though all are in trouble: then the first ones say so.
+  // The answer must fit though all are in trouble: the first peers then say
+  // what their trouble is.  A quarter of the answer is for events, and the rest
+  // for what every peer has.
   auto room = static_cast<size_t>(
       MaxAnswerBytes(static_cast<int>(snapshot.peers.size())) / 4);
   for (const FleetPeer& p : snapshot.peers) {

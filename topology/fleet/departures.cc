@@ -11,7 +11,9 @@ namespace gossamer {
 namespace {
 
 // Heartbeats from the first request to leave until it is known whether all
-// members ask.
+// members ask.  Every peer has called once in one heartbeat; the half is for
+// calls under way.  Without the wait a SIGTERM to the whole fleet would first
+// make a view without those that were heard first.
 constexpr double kHeartbeatsToHearAll = 1.5;
 
 }  // namespace
@@ -27,6 +29,9 @@ bool Departures::Awaited(absl::Time now) const {
 }
 
 void Departures::LetLeave(absl::Time now) {
+  // A member that does not train by the present view yet may not hear of
+  // another one in time, and would wait for a peer of whose departure it does
+  // not know.
   if (!views_.assembled() || stop_.proposed() || !views_.Adopted(now)) return;
   std::vector<PeerId> leavers;
   absl::Time since = absl::InfiniteFuture();
@@ -39,6 +44,8 @@ void Departures::LetLeave(absl::Time now) {
       since = std::min(since, roster_.live(m.id).leaving_since);
     } else {
       ++staying;
+      // Members that have finished or are silent do not keep the others from
+      // stopping.
       all = all && (m.finished || roster_.Lost(m, now));
     }
   }
@@ -75,6 +82,8 @@ void Departures::OnFinished(MemberRecord& member, absl::Time now) {
   SetLeft(member);
   const std::vector<uint64_t> rounds = progress_.Rounds();
   const View& view = views_.view();
+  // All members have got beyond the departure: nothing waits for the leaver any
+  // more.
   if (rounds.empty() ||
       rounds.back() >= view.DepartureOf(member.id).value_or(0)) {
     return;

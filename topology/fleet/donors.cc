@@ -44,6 +44,9 @@ std::vector<Member> Donors::JoinersOf(PeerId donor,
         !std::ranges::binary_search(joining, m.id)) {
       continue;
     }
+    // The donors of a joiner are a function of the roster, so both sides are
+    // answered alike without anything being kept: the donor is told of a joiner
+    // if and only if the joiner is told of the donor.
     const bool asked = std::ranges::any_of(
         Of(m, now), [donor](const Member& d) { return d.id == donor; });
     if (asked && joiners.size() < kMaxJoiners) {

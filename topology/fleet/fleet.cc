@@ -15,6 +15,8 @@
 namespace gossamer {
 namespace {
 
+// Limits on what a heartbeat may say, so that one peer can neither move rounds
+// out of the range of messages nor make a member's record grow.
 absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   const PeerReport& report = heartbeat.report;
   for (const uint64_t round :
@@ -37,8 +39,9 @@ absl::Status CheckReport(const FleetHeartbeat& heartbeat) {
   return absl::OkStatus();
 }
 
-// Larger than that of the incarnation before.  The disk may be an earlier one
-// and forget incarnations between: two of them must not name two views alike.
+// The generation is larger than that of the incarnation before.  The clock
+// enters because the disk may be an earlier one and forget incarnations
+// between: two of them must not name two views alike.
 uint64_t NextGeneration(uint64_t stored, absl::Time now) {
   const int64_t clock = absl::ToUnixMillis(now);
   return std::max(stored + 1,
@@ -47,6 +50,8 @@ uint64_t NextGeneration(uint64_t stored, absl::Time now) {
 
 }  // namespace
 
+// The parts are made in the order of their members in the header, each after
+// those that it refers to.
 Fleet::Fleet(FleetOptions options, FleetRecord record, absl::Time now)
     : options_(std::move(options)),
       record_(std::move(record)),
@@ -83,6 +88,9 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Create(
   return fleet;
 }
 
+// A service that was started with other options must not go on with a fleet
+// that is under way: its next view would have a graph or a seed that the peers'
+// configuration does not.  A run that is over may be followed by any other one.
 absl::Status Fleet::CheckStored() const {
   const View& view = views_.view();
   if (view.epoch == 0 || Finished()) return absl::OkStatus();
@@ -102,6 +110,9 @@ absl::Status Fleet::CheckStored() const {
 absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
   const bool first = roster_.members().empty() || Finished() ||
                      (!views_.assembled() && restoration_.HandsBack(r));
+  // The request is checked before a view is taken back from it.  A view is
+  // taken back before the peer's record is looked up, which that view may
+  // bring.
   GOSSAMER_RETURN_IF_ERROR(registrar_.Check(r, first));
   GOSSAMER_RETURN_IF_ERROR(restoration_.Restore(r, now));
   const bool known = std::ranges::any_of(
@@ -118,6 +129,8 @@ absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
     GOSSAMER_RETURN_IF_ERROR(RegisterIncarnation(r, id, now));
   }
   LiveMember& live = roster_.live(id);
+  // A registration renews the lease, also a repeated one of the same
+  // incarnation: its first answer may have been lost.
   live.last_heard = now;
   live.registered_here = true;
   if (r.trains) live.well_since = std::min(live.well_since, now);
@@ -136,6 +149,8 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   const bool restored =
       known != nullptr && member.boot_id == kUnknownIncarnation && r.trains;
   const bool died_leaving = member.standing == Standing::kLeaving && !restored;
+  // Counted and judged before the new incarnation takes the record over, and
+  // kept in the live part, which is reset below.
   int short_incarnations = 0;
   if (known != nullptr && !restored && !r.trains) {
     short_incarnations = removal_.ShortIncarnations(*known);
@@ -155,6 +170,7 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   member.finished = false;
   roster_.Put(std::move(member));
   LiveMember& live = roster_.live(id);
+  // What was heard of the incarnation before says nothing of this one.
   live = {};
   live.registered = now;
   live.trains = r.trains;
@@ -166,6 +182,8 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   return absl::OkStatus();
 }
 
+// kNotFound makes a peer register again, kAborted ends it.  So kAborted is only
+// for the case in which it is certain that two processes share an id.
 absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
   if (heartbeat.run_id != options_.run_id) {
     return absl::FailedPreconditionError(
@@ -210,6 +228,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   // that others have ended at.
   const bool steers =
       OfTheFleet(member) && (member.in_view || heartbeat.view_epoch != 0);
+  // What the heartbeat says is learnt first and the answer is made last, so
+  // that the answer shows every decision that the heartbeat has caused.
   Learn(heartbeat, member, now);
   views_.ReplaceForgotten(KnownView(heartbeat), member, now);
   if (steers) {
@@ -219,6 +239,7 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
     }
   }
   admission_.Settle(now);
+  // Behind Settle, which may just have admitted the member.
   GOSSAMER_RETURN_IF_ERROR(admission_.CheckAdmissible(member));
   removal_.EvictSilent(now);
   departures_.LetLeave(now);
@@ -230,6 +251,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
 
 void Fleet::Learn(const FleetHeartbeat& heartbeat, MemberRecord& member,
                   absl::Time now) {
+  // Before the lease is renewed: whether it had run out tells how long the
+  // member has been well.
   removal_.OnRoundBegun(member, heartbeat.round_begun, now);
   roster_.Hear(heartbeat, member, now);
   suspicion_.Learn(heartbeat, now);
@@ -251,9 +274,14 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
   }
   if (admission_.EndedWithout(member, now)) answer.stop = stop_.Ended();
   if (member.needs_parameters) answer.donors = donors_.Of(member, now);
+  // A stop is for those that train: a member that waits for parameters has no
+  // round to stop at yet.
   if (roster_.TrainsHere(member)) answer.stop = stop_.state();
   if (!member.in_view) return answer;
   answer.joiners = donors_.JoinersOf(member.id, admission_.Joining(now), now);
+  // A view is sent only until the member says that it knows it, so that most
+  // answers are small.  The resume round is the one part that differs between
+  // members.
   if (views_.view().NewerThan(KnownView(heartbeat))) {
     answer.view = views_.view();
     answer.view->resume_round = member.resume_round;
@@ -263,7 +291,7 @@ FleetAnswer Fleet::Answer(const FleetHeartbeat& heartbeat, absl::Time now) {
 
 void Fleet::AnswerOutside(const MemberRecord& m, absl::Time now,
                           FleetAnswer& answer) {
-  // It ends when the others have.
+  // A peer outside the fleet ends when the others have ended.
   if (Finished()) {
     answer.stop = stop_.Ended();
   } else if (stop_.state().committed) {
@@ -293,6 +321,8 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
   return stop_.state().round;
 }
 
+// The same decisions as at a heartbeat, in the same order: leases also run out
+// while no peer calls.
 void Fleet::Tick(absl::Time now) {
   roster_.Tick(now);
   admission_.Settle(now);
@@ -324,6 +354,8 @@ FleetSnapshot Fleet::Snapshot(absl::Time now) const {
       rounds[round].push_back(sketch);
     }
   }
+  // A distance is of one round: members report at different times, so the
+  // newest round that all of them have sketched is looked for.
   for (const auto& [round, sketches] : rounds) {
     if (sketches.size() < members) continue;
     snapshot.consensus_distance = ConsensusDistance(sketches);

@@ -22,6 +22,8 @@ absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
         options.schedule.graph, options.schedule.schedule, peers, fewest,
         options.min_partners));
   }
+  // The gap of a random schedule may have to be estimated, which takes time: it
+  // is looked at only if there is a floor.
   if (options.min_gap <= 0) return absl::OkStatus();
   const double gap = ExpectedContraction(*schedule).gap();
   if (gap >= options.min_gap) return absl::OkStatus();
@@ -45,6 +47,8 @@ absl::Status FleetSizes::Check(int members) {
   if (members < 2) {
     return absl::FailedPreconditionError("one peer alone is no fleet");
   }
+  // The answer depends on the number of members alone, and every heartbeat may
+  // ask for it.
   const auto [it, fresh] = checked_.try_emplace(members);
   if (fresh) it->second = CheckFleetSize(options_, members);
   return it->second;

@@ -6,7 +6,8 @@
 namespace gossamer {
 namespace {
 
-// Turns of one generation: hundreds of surveys.  Generations are of 48 bits.
+// A generation has room for the turns of hundreds of surveys.  Generations are
+// of 48 bits, so that the sum stays below 64.
 constexpr int kTurnBits = 14;
 
 }  // namespace
@@ -26,14 +27,16 @@ size_t LinkSurvey::turns() const {
   return n % 2 == 0 ? n - 1 : n;
 }
 
-// Seats around a circle of an odd number, turned by one each turn; with an even
-// number of members the last one stays in the middle.
+// The circle method: places lie on a circle of odd length, and in each turn two
+// places meet whose sum is the turn's number.  With an even number of members
+// the last one is outside the circle and meets the place that would meet
+// itself.
 std::optional<size_t> LinkSurvey::PartnerOf(size_t place) const {
   const size_t n = members_.size();
   const size_t circle = n % 2 == 0 ? n - 1 : n;
   const bool middle = n % 2 == 0;
   if (middle && place == n - 1) {
-    // The one that would meet itself: 2p = turn.
+    // The place that would meet itself has 2p = turn modulo the circle.
     for (size_t p = 0; p < circle; ++p) {
       if (2 * p % circle == turn_) return p;
     }
@@ -63,7 +66,10 @@ std::optional<LinkSurvey::Task> LinkSurvey::TaskOf(PeerId peer) const {
 void LinkSurvey::Report(PeerId peer, uint64_t number, std::optional<Way> way,
                         absl::Time now) {
   const std::optional<Task> task = TaskOf(peer);
+  // A report of an earlier turn, or of a survey before, must not end the task
+  // of this one.
   if (!task || task->number != number) return;
+  // A nonsensical result counts as a failed measurement: the turn still ends.
   const auto sound = [](double v) { return std::isfinite(v) && v >= 0; };
   if (way && sound(way->rtt_seconds) && sound(way->bytes_per_second)) {
     ways_[{peer, task->other}] = *way;
@@ -74,6 +80,8 @@ void LinkSurvey::Report(PeerId peer, uint64_t number, std::optional<Way> way,
   NextTurn(now);
 }
 
+// A member that has gone, or does not answer, would otherwise hold up the
+// survey for good.
 void LinkSurvey::Tick(absl::Time now) {
   if (!running() || now < turn_ends_) return;
   ++turn_;

@@ -9,9 +9,14 @@
 namespace gossamer {
 namespace {
 
+// Of the slowest member's time of a round: members from here on are not late to
+// each other.
 constexpr double kNearlyAsSlow = 0.9;
-// Exchanges vary: what is just hidden on most days waits on some.
+// Exchange times vary: an exchange that is just hidden in most rounds is waited
+// for in some.
 constexpr double kMargin = 1.05;
+// A smaller h must have more to spare than a larger one needs, so that the
+// choice does not swing between two values.
 constexpr double kToSpare = 1.25;
 
 int StepsFor(double exchange, double step) {
@@ -28,6 +33,8 @@ int ChooseOverlap(std::span<const Tempo> peers, int current) {
     const bool sound = std::isfinite(p.busy_seconds) && p.busy_seconds > 0 &&
                        std::isfinite(p.exchange_seconds) &&
                        p.exchange_seconds >= 0;
+    // One member without a measurement leaves the choice as it is: its exchange
+    // may be the longest.
     if (!sound || p.rounds < kRoundsToChoose) return current;
     step = std::max(step, p.busy_seconds);
     rounds = std::min(rounds, p.rounds);
@@ -41,6 +48,8 @@ int ChooseOverlap(std::span<const Tempo> peers, int current) {
   }
   const int enough = StepsFor(kMargin * exchange, step);
   if (enough > current) return enough;
+  // An h that is too small makes every round wait, so a smaller one takes
+  // measurements of twice as many rounds.
   if (rounds < kRoundsToGoBack) return current;
   return std::min(current, StepsFor(kToSpare * exchange, step));
 }

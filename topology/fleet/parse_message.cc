@@ -25,6 +25,8 @@ bool Nests(google::protobuf::io::CodedInputStream& in, const Descriptor& type,
     const uint32_t tag = in.ReadTag();
     const FieldDescriptor* const field =
         type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+    // Texts and bytes are skipped by SkipField, which fails beyond the limit;
+    // only messages have an inside to look into.
     if (field == nullptr || field->type() != FieldDescriptor::TYPE_MESSAGE ||
         WireFormatLite::GetTagWireType(tag) !=
             WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
@@ -52,6 +54,7 @@ bool ParseMessage(std::span<const std::byte> bytes,
   google::protobuf::io::CodedInputStream in(
       reinterpret_cast<const uint8_t*>(bytes.data()), size);
   in.PushLimit(size);
+  // Looked through first, without memory for any field; parsed only then.
   return Nests(in, *message.GetDescriptor(), kMostNested) &&
          message.ParseFromArray(bytes.data(), size);
 }

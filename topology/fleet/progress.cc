@@ -15,6 +15,8 @@ constexpr double kHeartbeatsOfSlack = 3;
 // Rounds beyond those that these take; more where no speed is known.
 constexpr uint64_t kLeastSlack = 2;
 constexpr uint64_t kSlackUnknown = 8;
+// The speed is a peer's own report, so it is bounded by more than any fleet
+// has.
 constexpr double kMaxRoundsPerSecond = 1e6;
 
 }  // namespace
@@ -53,6 +55,9 @@ std::vector<uint64_t> Progress::Rounds() const {
     if (furthest == nullptr || RoundOf(m) > RoundOf(*furthest)) furthest = &m;
   }
   std::ranges::sort(rounds, std::greater());
+  // Only the furthest can be out of reach of all others.  The time is that of
+  // the newest heartbeat, so that the answer does not change while no peer
+  // calls.
   if (furthest != nullptr && rounds[0] > MostOf(*furthest, newest)) {
     rounds.erase(rounds.begin());
   }

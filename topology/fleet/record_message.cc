@@ -16,6 +16,7 @@
 namespace gossamer {
 namespace {
 
+// Raised when the meaning of the stored fields changes.
 constexpr uint32_t kFormat = 1;
 
 absl::Status Refused(const std::string& why) {
@@ -39,6 +40,9 @@ wire::StoredMember ToMessage(const MemberRecord& m) {
   return stored;
 }
 
+// Every field is held to the limits that a registration has: the state may be
+// damaged, or another program's, and what the fleet takes for granted it never
+// checks again.
 absl::StatusOr<MemberRecord> FromMessage(const wire::StoredMember& stored) {
   const std::string who = absl::StrCat("peer ", stored.peer_id());
   if (stored.address().empty() || stored.address().size() > kMaxAddressBytes) {
@@ -132,11 +136,14 @@ absl::StatusOr<FleetRecord> RecordFromBytes(absl::string_view bytes) {
                    .leaves = stored.leaves()};
   uint64_t last = 0;
   for (const wire::StoredMember& m : stored.members()) {
+    // Roster searches and inserts by ascending id, and two records of one id
+    // would be two peers.
     if (m.peer_id() <= last) return Refused("its peers' ids do not ascend");
     last = m.peer_id();
     GOSSAMER_ASSIGN_OR_RETURN(MemberRecord member, FromMessage(m));
     record.members.push_back(std::move(member));
   }
+  // A fleet that still gathers its first members has no view.
   if (!stored.has_view()) return record;
   absl::StatusOr<View> view = gossamer::FromMessage(stored.view());
   if (!view.ok()) return Refused(std::string(view.status().message()));

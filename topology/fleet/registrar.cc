@@ -9,6 +9,8 @@
 namespace gossamer {
 
 absl::Status Registrar::Check(const Registration& r, bool first) const {
+  // The version first: the other fields of another release may mean something
+  // else.
   if (!kControlVersions.Agree(r.versions)) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the peer speaks control protocol %s, the service %s; install releases "
@@ -35,6 +37,9 @@ absl::Status Registrar::Check(const Registration& r, bool first) const {
           "register: checkpoint round ", round, " is out of range"));
     }
   }
+  // Peers with another configuration would train another model or mix by other
+  // rules, so none but the first may bring its own.  A hash of 0 in the options
+  // leaves the choice to that first peer.
   const uint64_t configuration =
       first ? options_.configuration_hash : roster_.configuration_hash();
   if (configuration != 0 && r.configuration_hash != configuration) {
@@ -58,9 +63,13 @@ absl::Status Registrar::CheckGathering(const Registration& r,
     return absl::FailedPreconditionError(
         "the run has ended without this peer; start it anew for another");
   }
+  // A peer that is known takes its own place again, also while the others
+  // gather.
   if (known || roster_.registered() < options_.expected) {
     return absl::OkStatus();
   }
+  // Where members may come and go the peer only has to ask again later;
+  // elsewhere there is no place for it.
   if (options_.elastic) {
     return absl::UnavailableError(absl::StrFormat(
         "the run waits to begin with its %d peers, which have registered; "
@@ -82,13 +91,16 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
   const bool goes_on = known && member.standing == Standing::kMember &&
                        !r.checkpoint_rounds.empty();
   member.needs_parameters = !r.has_parameters && !goes_on;
-  // The view that it trains by is not newer than the present one, which is
-  // without it: it hears that it is outside, and comes as another incarnation.
+  // The view that the peer trains by is not newer than the present one, or
+  // Restore would have taken it, and the present one is without the peer.  It
+  // hears that it is outside, and comes as another incarnation.
   if (!known && r.trains && r.view) {
     member.standing = Standing::kEvicted;
     return absl::OkStatus();
   }
   if (known && member.standing == Standing::kMember) return absl::OkStatus();
+  // The incarnation that was leaving has ended, and this one joins as an
+  // evicted peer does.
   if (member.standing == Standing::kLeaving) {
     member.standing = Standing::kEvicted;
   }
@@ -99,6 +111,7 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
         absl::FormatDuration(roster_.live(member.id).may_return - now)));
   }
   const int members = roster_.registered();
+  // An edge list names its peers, so only those may come back.
   const bool named = options_.schedule.graph == "edge-list";
   if (!options_.elastic || members >= sizes_.Most() || (named && !known)) {
     return absl::FailedPreconditionError(absl::StrFormat(

@@ -12,13 +12,17 @@ namespace {
 // A member that is evicted for the second time waits so long before it may
 // return, and twice as long each time after.
 constexpr absl::Duration kFirstWait = absl::Seconds(2);
+// Up to 64 s: a peer that keeps failing then costs the others two views in
+// about a minute.
 constexpr uint64_t kMaxDoublings = 5;
-// A member after so many short incarnations in a row is not admitted at once.
+// A member is quarantined after so many short incarnations in a row.
 constexpr int kMostShortIncarnations = 3;
 // A member that has trained in the view for so long begins with a clean record.
 constexpr absl::Duration kQuarantine = absl::Minutes(10);
 
 absl::Duration WaitOf(uint64_t removals) {
+  // The first eviction may be an accident, such as a machine that stood still,
+  // and costs no wait.
   if (removals < 2) return absl::ZeroDuration();
   return kFirstWait * static_cast<double>(
                           uint64_t{1} << std::min(removals - 2, kMaxDoublings));
@@ -30,11 +34,16 @@ std::vector<PeerId> Removal::Silent(absl::Time now) {
   std::vector<PeerId> silent;
   for (MemberRecord& m : roster_.members()) {
     if (!roster_.Lost(m, now) && !SeededBug("remove-with-lease")) continue;
+    // A peer that waits to join is in no view, so no neighbour could suspect
+    // it: its lease alone decides.
     if (m.standing == Standing::kJoining) {
       m.standing = Standing::kEvicted;
       roster_.Changed();
     }
     if (!OfTheFleet(m) || m.finished) continue;
+    // Two signs, since either alone is wrong too often: a peer whom only the
+    // service does not hear still trains, and a slow one that its neighbours do
+    // not hear still calls.
     if (suspicion_.Confirmed(m.id, now)) silent.push_back(m.id);
   }
   return silent;
@@ -46,6 +55,8 @@ void Removal::EvictSilent(absl::Time now) {
       roster_.members(),
       [](const MemberRecord& m) { return m.standing == Standing::kMember; });
   std::vector<PeerId> silent = Silent(now);
+  // Leavers are no members of the next view anyway, so they do not count among
+  // those that the fleet would lose.
   const auto leaving = [this](PeerId id) {
     return roster_.Find(id)->standing == Standing::kLeaving;
   };
@@ -56,9 +67,13 @@ void Removal::EvictSilent(absl::Time now) {
                        absl::StrCat(PeersText(silent), " stays in the view"))) {
       break;
     }
+    // As many as the fleet can be without; the others stay in the view and are
+    // tried again at the next event.
     silent.pop_back();
   }
   if (silent.empty()) return;
+  // All in one view: peers that fail together, as the machines of a rack do,
+  // cost one view and not one each.
   for (const PeerId id : silent) {
     PutOut(*roster_.Find(id), "", absl::ZeroDuration(), now);
   }
@@ -108,6 +123,7 @@ void Removal::Evict(PeerId id, const std::string& why, absl::Time now) {
 
 int Removal::ShortIncarnations(const MemberRecord& m) const {
   const LiveMember& live = roster_.live(m.id);
+  // An incarnation that trained by its view ends the row.
   if (live.well_since != absl::InfiniteFuture()) return 0;
   // An incarnation that the service before this one admitted may have trained.
   return live.short_incarnations + (m.in_view && live.registered_here ? 1 : 0);
@@ -142,6 +158,8 @@ void Removal::Quarantine(const MemberRecord& m, absl::Time now) {
          absl::StrCat(incarnations,
                       " incarnations in a row ended before they trained"),
          kFirstWait, now);
+  // Kept over the eviction, so that a peer that goes on like this is put out
+  // again at its next incarnation.
   roster_.live(m.id).short_incarnations = incarnations;
   views_.Renew();
 }
@@ -149,7 +167,10 @@ void Removal::Quarantine(const MemberRecord& m, absl::Time now) {
 void Removal::OnRoundBegun(const MemberRecord& m, uint64_t round,
                            absl::Time now) {
   LiveMember& live = roster_.live(m.id);
+  // Only a member that has begun a round of the present view is known to train
+  // by it.
   if (!InTheView(m) || round < views_.view().from_round) return;
+  // A lease that has run out in between starts the time anew.
   if (live.well_since == absl::InfiniteFuture() || !roster_.HasLease(m, now)) {
     live.well_since = now;
   }

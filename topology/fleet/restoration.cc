@@ -9,7 +9,9 @@
 namespace gossamer {
 namespace {
 
-// Milliseconds since 1970: no service has come so far.  One more still fits.
+// Generations begin at milliseconds since 1970, and no service has come so far.
+// A larger number in a view that a peer hands back is a fault or an attack:
+// generations must have room to go on beyond it.
 constexpr uint64_t kMaxGeneration = uint64_t{1} << 48;
 
 bool Holds(const View& view, PeerId id) {
@@ -24,16 +26,17 @@ void Restoration::ForgetRun() {
   stop_.Clear();
 }
 
-// An incarnation of the service knows all views of its own; a clock that is
-// behind may call two incarnations alike.
+// A view of this incarnation's own generation is known here, so a newer one is
+// of a service with a later disk.  A clock that is behind may give two
+// incarnations one generation; the epoch then decides.
 bool Restoration::HandsBack(const Registration& r) const {
   return r.trains && r.view && r.view->NewerThan(views_.view());
 }
 
 // A view of a generation below the present one gives way to the next view
-// (Views::ReplaceForgotten).  A view that is not is of a later incarnation than
-// the disk, by a clock that is behind that one's: peers would take no view of
-// the present incarnation.
+// (Views::ReplaceForgotten).  A view of this generation or a larger one is of a
+// later incarnation than the disk, if the clock is behind that one's: peers
+// would take no view of the present incarnation, as theirs looks newer.
 bool Restoration::CanHandBack(const FleetHeartbeat& heartbeat) const {
   const View known = KnownView(heartbeat);
   return known.generation >= views_.generation() &&
@@ -48,6 +51,8 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
     return absl::OkStatus();
   }
   if (views_.assembled() || !r.has_parameters) return absl::OkStatus();
+  // The record knows that its run has ended, so it is the peer that is late and
+  // not the disk that is lost.
   if (views_.view().epoch != 0) {
     return absl::FailedPreconditionError(
         "the run has ended without this peer, and another begins: start the "
@@ -59,8 +64,9 @@ absl::Status Restoration::Restore(const Registration& r, absl::Time now) {
       "can take; training goes on meanwhile");
 }
 
-// A fleet whose service was started with other options goes on without one: it
-// is the service that is wrong.
+// A view comes from outside, so it must hold the peer that brings it and be of
+// its configuration.  If the service was started with other options than the
+// fleet's, the service is wrong: the fleet goes on without one.
 absl::Status Restoration::CheckHandedBack(const Registration& r) const {
   const View& view = *r.view;
   if (!Holds(view, r.peer_id) || view.generation > kMaxGeneration ||
@@ -77,6 +83,8 @@ absl::Status Restoration::CheckHandedBack(const Registration& r) const {
       view.schedule.schedule, view.seed));
 }
 
+// Members that the newer view is without were evicted by an incarnation of the
+// service that this disk does not remember.
 void Restoration::EvictOutsiders(const View& view) {
   for (MemberRecord& m : roster_.members()) {
     if (Holds(view, m.id) || !OfTheFleet(m)) continue;
@@ -87,6 +95,7 @@ void Restoration::EvictOutsiders(const View& view) {
 
 void Restoration::TakeMember(PeerId id, const std::string& address,
                              Standing standing, absl::Time now) {
+  // The own record says more of an incarnation than a view does.
   if (MemberRecord* known = roster_.Find(id)) {
     known->standing = standing;
     return;
@@ -125,6 +134,8 @@ void Restoration::TakeView(const Registration& r, absl::Time now) {
     died_leaving = true;
   }
   views_.Restore(*r.view);
+  // The members did not know this service, so none could have renewed a lease:
+  // each has one from here.
   roster_.RestartLeases(now);
   // The others wait for a leaver until the round of its departure.
   if (died_leaving) views_.Renew();

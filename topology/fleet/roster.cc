@@ -14,12 +14,15 @@ namespace {
 
 // Records that are kept, also of peers that are in no view.
 constexpr size_t kMaxRecords = 2 * kMaxPeers;
+// Members sketch the same rounds but report at different times: so many rounds
+// back one is looked for that all have.
 constexpr size_t kSketchesKept = 8;
 
 }  // namespace
 
-// When members registered is not saved.  A member in no view yet still waits
-// for a heartbeat of a member that is in it.
+// The time at which members registered is not saved.  They count as registered
+// now, so a member in no view still waits for a heartbeat of a member that is
+// in it.
 Roster::Roster(RosterRecord& record, absl::Duration lease, absl::Time now)
     : record_(record), lease_(lease), started_(now), leases_from_(now) {
   for (const MemberRecord& m : record_.members) live_[m.id].registered = now;
@@ -49,6 +52,9 @@ void Roster::Put(MemberRecord member) {
     return;
   }
   const PeerId id = members.insert(at, std::move(member))->id;
+  // Ids come from peers, so records of peers that have gone must not pile up.
+  // A member's record is never dropped; two fleets of the largest size leave
+  // room for all of them.
   if (members.size() <= kMaxRecords) return;
   const auto gone = std::ranges::find_if(members, [id](const MemberRecord& m) {
     return m.id != id && !OfTheFleet(m);
@@ -73,6 +79,8 @@ void Roster::Clear() {
 PeerId Roster::AssignId(const Registration& r) const {
   std::set<PeerId> taken;
   for (const MemberRecord& m : record_.members) {
+    // A repeated registration whose answer was lost gets the same id, and not a
+    // second one.
     if (m.boot_id == r.boot_id && r.peer_id.value == 0) return m.id;
     taken.insert(m.id);
   }
@@ -96,6 +104,8 @@ void Roster::Hear(const FleetHeartbeat& heartbeat, const MemberRecord& member,
   live.last_heard = now;
   live.acknowledged_stop = heartbeat.acknowledged_stop;
   live.report = heartbeat.report;
+  // The sketch is kept by round in `sketches`, and would lie here a second
+  // time.
   live.report.sketch.clear();
   live.ready = heartbeat.ready;
   live.trains = heartbeat.view_epoch != 0;
@@ -109,6 +119,8 @@ void Roster::KeepSketch(const FleetHeartbeat& heartbeat, LiveMember& live) {
   const bool finite =
       std::ranges::all_of(sketch, [](double s) { return std::isfinite(s); });
   const uint64_t round = heartbeat.report.sketch_round;
+  // A sketch that is not finite would make the fleet's distance so; an older
+  // one has been kept already.
   if (sketch.empty() || !finite ||
       (!live.sketches.empty() && live.sketches.back().first >= round)) {
     return;
@@ -126,7 +138,8 @@ bool Roster::HasLease(const MemberRecord& m, absl::Time now) const {
 }
 
 // Leases count only once the service has been up for one, or has gone on for
-// one after it stood still: before that no peer had a chance to renew.
+// one after it stood still: before that no peer had a chance to renew.  A
+// service that is standing still at this moment is known by its last tick.
 bool Roster::Lost(const MemberRecord& m, absl::Time now) const {
   return !HasLease(m, now) && now - ticked_ <= lease_ / 2 &&
          (now - leases_from_ > lease_ || SeededBug("lease-from-start"));

@@ -28,6 +28,8 @@ std::vector<double> CountSketch(std::span<const float> x, uint64_t seed) {
       sums[bits % sums.size()] += x[i];
     }
   }
+  // The rest of fewer than kPerDraw coordinates takes the next draw, so that a
+  // coordinate's bucket depends on its place alone.
   uint64_t bits = key.Bits(whole / kPerDraw);
   for (; i < x.size(); ++i, bits >>= kBitsEach) {
     sums[bits % sums.size()] += x[i];
@@ -46,6 +48,8 @@ double ConsensusDistance(std::span<const std::vector<double>> sketches) {
   for (size_t b = 0; b < sketches[0].size(); ++b) {
     double mean = 0;
     for (const std::vector<double>& s : sketches) mean += s[b];
+    // Bucket by bucket: the sketch is linear, so the mean of the sketches is
+    // the sketch of the mean.
     mean /= m;
     for (const std::vector<double>& s : sketches) {
       distance += (s[b] - mean) * (s[b] - mean);

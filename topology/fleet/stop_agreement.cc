@@ -15,7 +15,9 @@ void StopAgreement::Propose(absl::Time now) {
   Advance(now);
 }
 
-// Some peers may have heard that all agreed to it, and end there.
+// Some peers may have heard that all agreed to the round, and end there: a stop
+// that the disk has forgotten is proposed at that round again, and at the
+// latest of several.
 void StopAgreement::OnAcknowledged(uint64_t round) {
   if (state_.committed || round <= state_.round || views_.Finished()) return;
   // No incarnation of the service has proposed a round so far ahead: once
@@ -44,7 +46,8 @@ void StopAgreement::Advance(absl::Time now) {
     if (departure && *departure <= state_.round) continue;
     const LiveMember& live = roster_.live(m.id);
     none = false;
-    // It cannot be there, as far as the others have been heard.
+    // The member cannot be there, as far as the others have been heard: its
+    // number neither moves the stop nor keeps it, once all have been heard.
     if (live.round_begun > furthest) {
       all = all && roster_.HeardAll(now);
       continue;

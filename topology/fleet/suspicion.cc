@@ -14,11 +14,15 @@ namespace gossamer {
 void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
   LiveMember& live = roster_.live(heartbeat.peer_id);
   std::set<PeerId> suspected;
+  // Ids that are no peers are passed over, so that a heartbeat cannot grow the
+  // set beyond the roster.
   for (const PeerId id : heartbeat.suspected) {
     if (roster_.Find(id) != nullptr) suspected.insert(id);
   }
   std::vector<PeerId> fresh;
   for (const PeerId id : suspected) {
+    // A suspicion is counted when a member comes under it, not once for every
+    // neighbour that joins in.
     if (!live.suspected.contains(id) && Suspecters(id, now) == 0) {
       fresh.push_back(id);
     }
@@ -43,6 +47,8 @@ void Suspicion::Learn(const FleetHeartbeat& heartbeat, absl::Time now) {
 // Peers connect with their neighbours of a view as soon as they hear of it, not
 // once they train by it.
 std::set<PeerId> Suspicion::NeighborsOf(PeerId id) const {
+  // The schedule is made once for each view, since heartbeats and status ask
+  // for it again and again.
   if (const std::pair now_of(view_.generation, view_.epoch);
       schedule_ == nullptr || schedule_of_ != now_of) {
     auto schedule = view_.MakeSchedule();
@@ -58,6 +64,8 @@ std::set<PeerId> Suspicion::NeighborsOf(PeerId id) const {
     }
     return neighbors;
   }
+  // Where rows change from round to round, any member may be a neighbour in
+  // some round.
   for (const MemberRecord& m : roster_.members()) {
     if (OfTheFleet(m) && m.id != id) neighbors.insert(m.id);
   }
@@ -68,6 +76,8 @@ int Suspicion::Suspecters(PeerId id, absl::Time now) const {
   const std::set<PeerId> neighbors = NeighborsOf(id);
   return static_cast<int>(
       std::ranges::count_if(roster_.members(), [&](const MemberRecord& m) {
+        // A suspicion by a peer that is silent itself does not count: the fault
+        // may be on its side.
         return InTheView(m) && roster_.HasLease(m, now) &&
                neighbors.contains(m.id) &&
                roster_.live(m.id).suspected.contains(id);

@@ -36,6 +36,8 @@ wire::ViewMessage ToMessage(const View& view) {
   m.set_degree(static_cast<uint32_t>(view.schedule.degree));
   m.set_edge_probability(view.schedule.edge_probability);
   m.set_edges(view.schedule.edges);
+  // Without sites the budget has no meaning: neither is sent, and the reader
+  // keeps its default.
   if (!view.schedule.sites.empty()) {
     m.set_sites(view.schedule.sites);
     m.set_variance_budget(view.schedule.variance_budget);
@@ -49,6 +51,7 @@ wire::ViewMessage ToMessage(const View& view) {
 }
 
 absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
+  // Lists first: the loops below index ids, addresses and rounds side by side.
   if (m.member_id_size() < 1 || m.member_id_size() > kMaxPeers ||
       m.member_id_size() != m.member_address_size()) {
     return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
@@ -70,6 +73,8 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   }
   View view;
   for (int i = 0; i < m.member_id_size(); ++i) {
+    // Ascending ids make a rank the same at every peer, and rule out a peer
+    // that is in the view twice.
     if (m.member_id(i) == 0 ||
         (i > 0 && m.member_id(i) <= m.member_id(i - 1))) {
       return Refused("whose ids do not ascend");

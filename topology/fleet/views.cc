@@ -38,8 +38,9 @@ View KnownView(const FleetHeartbeat& heartbeat) {
 
 // A peer takes its first view as it begins.  Were that another one than its
 // neighbours began with, the payloads under way at their checkpoint would be
-// lost.  A member that only the service does not hear trains on by the view
-// that it has: by another one the others might wait for it.
+// lost.  A member that only the service does not hear, and that no neighbour
+// suspects, trains on by the view that it has: by another one the others might
+// wait for it.
 bool Views::Adopted(absl::Time now) const {
   return std::ranges::all_of(roster_.members(), [&](const MemberRecord& m) {
     if (m.standing != Standing::kMember || !m.in_view || m.finished) {
@@ -74,6 +75,8 @@ View Views::Next(uint64_t from_round) const {
     } else if (m.standing == Standing::kLeaving) {
       next.departures.push_back(
           {.id = m.id,
+           // A departure keeps the round that an earlier view gave it: the
+           // leaver and its neighbours may have acted on it.
            .round = view().DepartureOf(m.id).value_or(from_round),
            .address = m.address});
     }
@@ -83,6 +86,8 @@ View Views::Next(uint64_t from_round) const {
   next.gamma = options_.gamma;
   next.overlap_steps = options_.overlap_steps;
   if (next.overlap_steps == kAutoOverlap) {
+    // What has been chosen so far stays until AdaptOverlap chooses anew; 1 to
+    // begin with.
     next.overlap_steps = std::max(1, view().overlap_steps);
   }
   next.configuration_hash = roster_.configuration_hash();
@@ -95,6 +100,7 @@ void Views::BeginTogether() {
     if (m.standing == Standing::kLeaving) m.standing = Standing::kLeft;
   }
   const uint64_t resume = SharedCheckpoint();
+  // Rounds count from 1.
   RenewFrom(std::max<uint64_t>(resume, 1));
   record_.assembled = true;
   for (MemberRecord& m : roster_.members()) {
@@ -119,6 +125,8 @@ uint64_t Views::SharedCheckpoint() const {
     for (uint64_t round : own) ++holders[round];
   }
   uint64_t shared = 0;
+  // Rounds are gone through from the oldest to the newest, so that of two with
+  // as many holders the newer one is taken.
   size_t most = options_.elastic ? 1 : members;
   for (const auto& [round, count] : holders) {
     if (count < most) continue;
@@ -128,8 +136,8 @@ uint64_t Views::SharedCheckpoint() const {
   return shared;
 }
 
-// Generations go on beyond the view's, as of a later incarnation of the service
-// with that disk, whatever the clock says.
+// Generations go on beyond the view's, as they would at a later incarnation of
+// the service with that disk, whatever the clock says.
 void Views::Restore(const View& view) {
   View restored = view;
   restored.resume_round = 0;
@@ -138,9 +146,10 @@ void Views::Restore(const View& view) {
   Take(std::move(restored));
 }
 
-// Some members train by that view and some by the one before, each for good.
-// This incarnation of the service knows all views of its own, so the claim
-// counts once in an incarnation, when it is known where all members are.
+// Some members train by that view and some by the one before, each for good,
+// until another one replaces both.  This incarnation of the service knows all
+// views of its own, so such a view can be reported once in an incarnation, and
+// it is replaced when it is known where all members are.
 void Views::ReplaceForgotten(const View& known, const MemberRecord& member,
                              absl::Time now) {
   if (!assembled() || !OfTheFleet(member) || member.finished ||
