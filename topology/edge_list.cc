@@ -17,7 +17,8 @@ namespace {
 
 constexpr absl::string_view kSeparators = " \t\r\n,;";
 
-// Reads A-B or A-B:WEIGHT; what is wrong with it, or empty.
+// Reads A-B or A-B:WEIGHT.  Returns the fault of the text as the middle of a
+// sentence, or an empty text if there is none.
 absl::string_view ParseEdge(absl::string_view token, int size,
                             GraphEdge& edge) {
   const size_t dash = token.find('-');
@@ -31,6 +32,8 @@ absl::string_view ParseEdge(absl::string_view token, int size,
     return "names a peer that is not there";
   }
   if (edge.a == edge.b) return "joins a peer to itself";
+  // One direction for each edge, so that "0-1" and "1-0" are found to be the
+  // same.
   if (edge.a > edge.b) std::swap(edge.a, edge.b);
   edge.weight = 0;
   if (colon != absl::string_view::npos &&
@@ -54,6 +57,8 @@ absl::StatusOr<Graph> ParseEdgeList(const std::string& list, int size) {
     const absl::string_view token = text.substr(at, end - at);
     GraphEdge edge;
     absl::string_view fault = ParseEdge(token, size, edge);
+    // A repeated edge is refused instead of merged: with two weights it would
+    // not be clear which one is meant.
     if (fault.empty() && !seen.emplace(edge.a, edge.b).second) {
       fault = "is there twice";
     }
@@ -66,6 +71,8 @@ absl::StatusOr<Graph> ParseEdgeList(const std::string& list, int size) {
     graph.edges.push_back(edge);
     at = text.find_first_not_of(kSeparators, end);
   }
+  // The order of the text has no meaning; Graph promises edges sorted by (a,
+  // b).
   std::sort(graph.edges.begin(), graph.edges.end(),
             [](const GraphEdge& x, const GraphEdge& y) {
               return std::pair(x.a, x.b) < std::pair(y.a, y.b);

@@ -22,8 +22,11 @@ namespace {
 // Draws of a random graph before it is given up as never connected.
 constexpr int kMaxDraws = 100;
 
+// Ordered, so that equal graphs have their edges in one order at every peer.
 using Pairs = std::set<std::pair<int, int>>;
 
+// Loops and repetitions come from wrapping around small rings and tori; both
+// vanish here.
 void Insert(int a, int b, Pairs& pairs) {
   if (a != b) pairs.insert(std::minmax(a, b));
 }
@@ -129,6 +132,8 @@ absl::StatusOr<Graph> RandomRegular(int size, int degree, uint64_t seed) {
         "make one of them even",
         size, degree));
   }
+  // All draws are functions of the seed, so every peer finds the same graph by
+  // itself, and gives up the same ones.
   const RngKey key = RngKey(seed).Fold("random-regular");
   for (int draw = 0; draw < kMaxDraws; ++draw) {
     Graph graph = SwappedCirculant(size, degree, key.Fold(draw));
@@ -169,6 +174,8 @@ absl::StatusOr<Graph> ErdosRenyi(int size, double p, uint64_t seed) {
 
 std::pair<int, int> TorusShape(int size) {
   int rows = 1;
+  // The largest divisor up to the root: the squarer the torus, the larger its
+  // spectral gap.
   for (int r = 2; r * r <= size; ++r) {
     if (size % r == 0) rows = r;
   }
@@ -220,6 +227,8 @@ absl::StatusOr<Graph> MakeGraph(const ScheduleSpec& spec, int size,
   }
   if (name == "complete") return Complete(size);
   if (name == "star") return Star(size);
+  // The schedule of that name takes the hypercube's edges one dimension at a
+  // time.
   if (name == "hypercube" || name == "one-peer-exponential") {
     return Hypercube(name, size);
   }

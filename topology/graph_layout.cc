@@ -21,6 +21,8 @@ void PlaceOnCircle(size_t first, std::vector<Point>& nodes) {
 // does not run over the nodes between its ends.
 void PlaceOnGrid(std::vector<Point>& nodes) {
   const auto [rows, columns] = TorusShape(static_cast<int>(nodes.size()));
+  // One pitch for both directions, so that cells are square; the longer side
+  // fills the picture.
   const double pitch = 1.0 / columns;
   for (int i = 0; i < rows * columns; ++i) {
     const int r = i / columns;
@@ -37,6 +39,7 @@ void PlaceOnGrid(std::vector<Point>& nodes) {
 GraphLayout LayOut(std::string_view graph, const MixingMatrix& w) {
   GraphLayout layout;
   layout.nodes.assign(w.size(), {.x = 0.5, .y = 0.5});
+  // A torus of a prime number of peers is a ring, and drawn as one.
   if (graph == "torus" && TorusShape(w.size()).first > 1) {
     PlaceOnGrid(layout.nodes);
   } else if (graph == "star" && w.size() > 1) {

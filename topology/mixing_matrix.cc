@@ -14,9 +14,12 @@
 namespace gossamer {
 namespace {
 
-// The most that a sum of kMaxPeers rounded weights may miss one by.
+// The tolerance for a sum of kMaxPeers rounded weights, which misses one by
+// less.
 constexpr double kTolerance = 1e-9;
 constexpr int kEstimateRounds = 2000;
+// Rounds that are tried for one that has an edge, in a schedule that may draw
+// none.
 constexpr uint64_t kDrawsOfAnEdge = 64;
 
 Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
@@ -27,6 +30,8 @@ Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   return e;
 }
 
+// With unequal degrees 1 / (1 + deg) would not be symmetric, and mixing would
+// move the mean.
 absl::Status CheckUniform(const std::vector<int>& degrees) {
   for (size_t i = 1; i < degrees.size(); ++i) {
     if (degrees[i] != degrees[0]) {
@@ -53,7 +58,9 @@ absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
   return absl::OkStatus();
 }
 
-// ||W_T ... W_1 - J||^(2/T).
+// |W_T ... W_1 - J||^(2/T), J the matrix of the mean.  The product counts,
+// since no single round of a periodic schedule needs to contract every
+// direction.
 double PeriodContraction(const MixingSchedule& schedule) {
   const int m = schedule.size();
   const uint64_t period = schedule.period();
@@ -62,6 +69,8 @@ double PeriodContraction(const MixingSchedule& schedule) {
     product = (ToEigen(MatrixOfRound(schedule, k)) * product).eval();
   }
   product.array() -= 1.0 / m;
+  // The squared norm of a matrix that is not symmetric is the largest
+  // eigenvalue of P'P.
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
       product.transpose() * product, Eigen::EigenvaluesOnly);
   const double norm2 = std::max(0.0, solver.eigenvalues().maxCoeff());
@@ -90,6 +99,7 @@ absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph,
     const double w = e.weight > 0
                          ? e.weight
                          : 1.0 / (1 + std::max(degrees[e.a], degrees[e.b]));
+    // One number for both ends: the matrix is symmetric to the bit.
     rows[e.a].neighbors.push_back({.rank = e.b, .weight = w});
     rows[e.b].neighbors.push_back({.rank = e.a, .weight = w});
   }
@@ -122,6 +132,7 @@ absl::Status CheckMixingMatrix(const MixingMatrix& w) {
     double row = 0;
     double column = 0;
     for (int j = 0; j < w.size(); ++j) {
+      // Negated, so that a weight that is not a number is refused.
       if (!(w(i, j) >= 0)) {
         return absl::InvalidArgumentError(absl::StrFormat(
             "W[%d][%d] is %g; weights are not negative", i, j, w(i, j)));
@@ -146,6 +157,8 @@ absl::Status CheckMixingMatrix(const MixingMatrix& w) {
 
 MixingReport Analyze(const MixingMatrix& w) {
   const Eigen::MatrixXd e = ToEigen(w);
+  // The report is also made of a matrix that is not symmetric, to show by how
+  // much; eigenvalues are then those of its symmetric part.
   const Eigen::MatrixXd symmetric = 0.5 * (e + e.transpose());
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
       symmetric, Eigen::EigenvaluesOnly);
@@ -170,6 +183,8 @@ double Contraction::gap() const { return 1 - std::sqrt(factor); }
 Contraction ExpectedContraction(const MixingSchedule& schedule) {
   if (schedule.size() == 1) return {};
   if (schedule.period() > 0) return {.factor = PeriodContraction(schedule)};
+  // A formula where there is one: an estimate has an error, and costs thousands
+  // of rounds.
   if (const auto known = schedule.expected_contraction()) {
     return {.factor = *known};
   }
@@ -186,6 +201,8 @@ double StableStepSize(const MixingSchedule& schedule, int age) {
     largest = std::max(largest, 1 - report.eigenvalues.back());
   }
   if (largest == 0) return std::numeric_limits<double>::infinity();
+  // The bound in the header; age 0 gives 2 / largest, the bound of mixing
+  // without delay.
   return 2 * std::sin(std::numbers::pi / (2 * (2 * age + 1))) / largest;
 }
 
@@ -218,6 +235,7 @@ Contraction EstimateContraction(const MixingSchedule& schedule,
   double squares = 0;
   for (int k = 0; k < rounds; ++k) {
     for (int i = 0; i < m; ++i) x(i) = key.Fold(k).Gaussian(i);
+    // The mean never contracts, so it must not count.
     x.array() -= x.mean();
     double mixed = 0;
     for (int i = 0; i < m; ++i) {

@@ -46,6 +46,8 @@ class PermutedRing : public MixingSchedule {
  public:
   PermutedRing(int size, uint64_t seed) : size_(size), seed_(seed) {}
   int size() const override { return size_; }
+  // Of up to three ranks every ring is the complete graph, so all permutations
+  // give one matrix.
   bool fixed() const override { return size_ <= 3; }
 
   MixingRow Row(int rank, uint64_t round) const override {
@@ -53,6 +55,8 @@ class PermutedRing : public MixingSchedule {
     if (size_ == 2) return {{{.rank = 1 - rank, .weight = 0.5}}};
     const std::vector<int> order = Order(seed_, "permuted-ring", round, size_);
     const int at = PositionOf(rank, order);
+    // Sorted, as a row is: corrections are applied in the order of neighbours,
+    // and that order must not depend on the draw.
     const auto [a, b] =
         std::minmax(order[(at + 1) % size_], order[(at + size_ - 1) % size_]);
     return {{{.rank = a, .weight = 1.0 / 3}, {.rank = b, .weight = 1.0 / 3}}};
@@ -61,6 +65,7 @@ class PermutedRing : public MixingSchedule {
   // tr(W'W) = M/3 for every ring, and a random relabelling spreads what is not
   // the mean over all M - 1 directions alike.
   std::optional<double> expected_contraction() const override {
+    // Weights of 1/3, or 1/2 for two, make W the matrix of the mean.
     if (size_ <= 3) return 0;
     return (size_ / 3.0 - 1) / (size_ - 1);
   }
@@ -79,6 +84,8 @@ class RandomMatching : public MixingSchedule {
 
   MixingRow Row(int rank, uint64_t round) const override {
     const std::vector<int> order = Order(seed_, "matching", round, size_);
+    // Positions 0 and 1 are a pair, 2 and 3, and so on; the last of an odd
+    // number has no partner.
     const int partner = PositionOf(rank, order) ^ 1;
     if (partner >= size_) return {};
     return {{{.rank = order[partner], .weight = 0.5}}};
@@ -148,11 +155,14 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
   const bool fixed = spec.schedule == "fixed";
   if (spec.schedule == "one-peer-exponential" ||
       (fixed && spec.graph == "one-peer-exponential")) {
+    // A graph of this name is a schedule too, so a configuration may name it in
+    // either place.
     if (!fixed) {
       GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "one-peer-exponential"));
     }
     ScheduleSpec own = spec;
     own.graph = "one-peer-exponential";
+    // Made only for its check: the number of peers must be a power of two.
     GOSSAMER_RETURN_IF_ERROR(MakeGraph(own, size, seed).status());
     return std::make_unique<OnePeerExponential>(size);
   }

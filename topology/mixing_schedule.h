@@ -76,8 +76,8 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed);
 
-// How many others whoever meets fewest mixes with, over all rounds: a random
-// schedule meets everybody.
+// The number of other ranks that the rank with the fewest mixes with, over all
+// rounds; under a random schedule every rank mixes with all others.
 int FewestPartners(const MixingSchedule& schedule);
 
 }  // namespace gossamer

@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr uint64_t kLargestId = 1 << 20;  // what a list may name, not a fleet
 
+// Names go into messages and reports, so they are short and plain.
 bool IsName(absl::string_view name) {
   if (name.empty() || name.size() > 64) return false;
   for (char c : name) {
@@ -34,6 +35,8 @@ bool ParseRange(absl::string_view text, uint64_t& first, uint64_t& last) {
   const bool one = text.find('-') == absl::string_view::npos;
   return absl::SimpleAtoi(ends.first, &first) &&
          absl::SimpleAtoi(one ? ends.first : ends.second, &last) &&
+         // A range comes from a configuration or a view: its length is bounded
+         // before ids are inserted one by one.
          first >= 1 && first <= last && last <= kLargestId &&
          last - first < kMaxPeers;
 }

@@ -35,6 +35,8 @@ absl::StatusOr<std::unique_ptr<SkewedMatching>> SkewedMatching::Create(
     GOSSAMER_ASSIGN_OR_RETURN(
         const double skew,
         LargestSkew(
+            // Equal disagreement between all pairs: A_L and A_R are then the
+            // shares themselves.
             {.near_share = near, .near_square = near, .far_square = 1 - near},
             budget));
     // The budget holds at every site: the least skewed decides for all, for a
@@ -69,6 +71,8 @@ MixingRow SkewedMatching::Row(int rank, uint64_t round) const {
     partner[a] = b;
     partner[b] = a;
   };
+  // At most one peer waits at a site: the next one that is released there
+  // becomes its partner.
   const auto release = [&](int peer) {
     int& waiting = free[sites_[peer]];
     if (waiting == kAlone) {
@@ -77,6 +81,8 @@ MixingRow SkewedMatching::Row(int rank, uint64_t round) const {
       pair(peer, std::exchange(waiting, kAlone));
     }
   };
+  // Every peer runs this loop over the whole fleet and keeps its own row, so
+  // that both ends of a pair agree without talking.
   for (size_t i = 0; i + 1 < order.size(); i += 2) {
     const int a = order[i], b = order[i + 1];
     if (sites_[a] == sites_[b]) {
@@ -84,6 +90,8 @@ MixingRow SkewedMatching::Row(int rank, uint64_t round) const {
       continue;
     }
     const std::pair<int, int> ends = std::minmax(sites_[a], sites_[b]);
+    // The draw belongs to two far pairs at once, and depends on nothing but the
+    // sites and their count so far.
     const int two = far_pairs[ends]++ / 2;
     if (key.Fold(ends.first).Fold(ends.second).Uniform(two) < kept_) {
       pair(a, b);

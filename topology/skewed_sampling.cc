@@ -26,6 +26,8 @@ absl::StatusOr<double> LargestSkew(const SkewMoments& m, double budget) {
         budget));
   }
   const double l = m.near_share, r = 1 - l;
+  // Without near or without far terms there is nothing to prefer, and the
+  // formula divides by their share.
   if (!(l > 0 && l < 1) || !(m.near_square >= 0) || !(m.far_square > 0) ||
       !std::isfinite(m.near_square) || !std::isfinite(m.far_square)) {
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -339,7 +339,7 @@ void Edge::BeginRecord(ExchangeId cut) {
   record_.reset();
   if (ended_) return;
   record_ = SavedEdge{end_.BeginRecord(cut), end_.side().Save()};
-  // What was heard before the cut may seal the record already.
+  // Payloads that were heard before the cut may seal the record already.
   ExtendRecord();
 }
 

@@ -170,7 +170,7 @@ absl::Status Fleet::RegisterIncarnation(const Registration& r, PeerId id,
   member.finished = false;
   roster_.Put(std::move(member));
   LiveMember& live = roster_.live(id);
-  // What was heard of the incarnation before says nothing of this one.
+  // Reports of the incarnation before say nothing of this one.
   live = {};
   live.registered = now;
   live.trains = r.trains;
@@ -228,8 +228,8 @@ absl::StatusOr<FleetAnswer> Fleet::Heartbeat(const FleetHeartbeat& heartbeat,
   // that others have ended at.
   const bool steers =
       OfTheFleet(member) && (member.in_view || heartbeat.view_epoch != 0);
-  // What the heartbeat says is learnt first and the answer is made last, so
-  // that the answer shows every decision that the heartbeat has caused.
+  // The heartbeat is learnt first and the answer is made last, so that the
+  // answer shows every decision that the heartbeat has caused.
   Learn(heartbeat, member, now);
   views_.ReplaceForgotten(KnownView(heartbeat), member, now);
   if (steers) {

@@ -76,7 +76,8 @@ struct LiveMember {
   bool trains = false;
   bool has_parameters = false;   // when it registered
   bool registered_here = false;  // with this incarnation of the service
-  // Since when it has renewed its lease and has trained by a view that has it.
+  // The time since which it has renewed its lease and trained by a view that
+  // has it.
   absl::Time well_since = absl::InfiniteFuture();
   int short_incarnations = 0;  // before this one, Removal
   std::string why_evicted;
@@ -157,7 +158,7 @@ struct FleetAnswer {
   bool outside = false;
   absl::Duration wait;
   std::vector<Member> donors;   // to a peer that needs parameters
-  std::vector<Member> joiners;  // to a member: who gets them from it
+  std::vector<Member> joiners;  // to a member: the peers that get them from it
 };
 
 struct FleetPeer {

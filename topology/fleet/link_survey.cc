@@ -28,15 +28,15 @@ size_t LinkSurvey::turns() const {
 }
 
 // The circle method: places lie on a circle of odd length, and in each turn two
-// places meet whose sum is the turn's number.  With an even number of members
-// the last one is outside the circle and meets the place that would meet
-// itself.
+// places are paired whose sum is the turn's number.  With an even number of
+// members the last one is outside the circle and is paired with the place that
+// would be its own partner.
 std::optional<size_t> LinkSurvey::PartnerOf(size_t place) const {
   const size_t n = members_.size();
   const size_t circle = n % 2 == 0 ? n - 1 : n;
   const bool middle = n % 2 == 0;
   if (middle && place == n - 1) {
-    // The place that would meet itself has 2p = turn modulo the circle.
+    // The place that would be its own partner has 2p = turn modulo the circle.
     for (size_t p = 0; p < circle; ++p) {
       if (2 * p % circle == turn_) return p;
     }

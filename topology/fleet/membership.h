@@ -74,18 +74,19 @@ class Membership {
   // Newest view known; epoch 0 while there is none.  Adopt it at the boundary
   // of its from_round.
   virtual const View& view() const = 0;
-  // Beyond which no peer jumps, as of the service's last answer: the largest
-  // round that two have got to, of one or two the largest.  Nothing while the
-  // service does not answer.
+  // The round beyond which no peer jumps, as of the service's last answer: the
+  // largest that two peers have got to; of one or two peers, the largest.
+  // Nothing while the service does not answer.
   virtual std::optional<uint64_t> fleet_round() const = 0;
-  // The second largest, in the same way: at least two peers have got so far.
+  // The second largest round, in the same way: at least two peers have got so
+  // far.
   virtual std::optional<uint64_t> second_round() const = 0;
   // Seconds of a round without waiting at the slowest peer, which sets the
   // pace, as of the service's last answer.
   virtual std::optional<double> fleet_busy() const = 0;
   virtual StopState stop() const = 0;
-  // This peer goes on from view(): whatever its beginning there had to read is
-  // read.  Until then it may be sent to begin elsewhere.  Every round; cheap.
+  // This peer goes on from view() and has read all that it needed to begin
+  // there.  Until then it may be sent to begin elsewhere.  Every round; cheap.
   virtual void TookUpView() {}
   // From here on this peer cannot stop before the end of `round`.  Every
   // round; cheap.
@@ -94,7 +95,8 @@ class Membership {
   virtual void AcknowledgeStop(uint64_t round) = 0;
   // Asks for an end of the whole fleet's run at a round the service chooses.
   virtual void RequestStop() = 0;
-  // Why the service wants this peer no longer, for good; OK as long as it does.
+  // The reason for which the service has refused this peer for good; OK as long
+  // as it has not.
   virtual absl::Status refused() const { return absl::OkStatus(); }
   // True once no view holds this peer any more: it was silent for too long.
   // It gives up its edges and calls Rejoin().
@@ -110,8 +112,8 @@ class Membership {
   // Asks to leave in good order: a view will have this peer as a departure, or
   // the fleet stops as a whole if it cannot be without this peer.
   virtual void RequestLeave() {}
-  // Members that have parameters for this peer, which begins without in a fleet
-  // under way; it says when it has got them.
+  // Members that have parameters for this peer, which begins without any in a
+  // fleet under way; SetReady() reports that it has got them.
   virtual std::vector<Member> donors() const { return {}; }
   virtual void SetReady() {}
   // Joining peers that get parameters from this one.

@@ -68,8 +68,8 @@ absl::Status Registrar::CheckGathering(const Registration& r,
   if (known || roster_.registered() < options_.expected) {
     return absl::OkStatus();
   }
-  // Where members may come and go the peer only has to ask again later;
-  // elsewhere there is no place for it.
+  // In a fleet whose members may come and go the peer only has to ask again
+  // later; elsewhere there is no place for it.
   if (options_.elastic) {
     return absl::UnavailableError(absl::StrFormat(
         "the run waits to begin with its %d peers, which have registered; "

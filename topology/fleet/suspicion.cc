@@ -64,8 +64,8 @@ std::set<PeerId> Suspicion::NeighborsOf(PeerId id) const {
     }
     return neighbors;
   }
-  // Where rows change from round to round, any member may be a neighbour in
-  // some round.
+  // If rows change from round to round, any member may be a neighbour in some
+  // round.
   for (const MemberRecord& m : roster_.members()) {
     if (OfTheFleet(m) && m.id != id) neighbors.insert(m.id);
   }

@@ -86,8 +86,8 @@ View Views::Next(uint64_t from_round) const {
   next.gamma = options_.gamma;
   next.overlap_steps = options_.overlap_steps;
   if (next.overlap_steps == kAutoOverlap) {
-    // What has been chosen so far stays until AdaptOverlap chooses anew; 1 to
-    // begin with.
+    // The overlap that has been chosen so far stays until AdaptOverlap chooses
+    // another; it begins with 1.
     next.overlap_steps = std::max(1, view().overlap_steps);
   }
   next.configuration_hash = roster_.configuration_hash();
