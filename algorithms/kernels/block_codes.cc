@@ -6,8 +6,9 @@
 namespace gossamer {
 namespace {
 
-// Value k of a block is field k / w of word k mod w.  `words` is a constant for
-// whole blocks, which lets the compiler do a vector of words at a time.
+// Value k of a block is field k / w of word k mod w, and bits k mod kGroup of
+// its group.  `words` is a constant for whole blocks, which lets the compiler
+// do a vector of words at a time.
 template <size_t kBits>
 inline void GroupWords(size_t words, size_t n, const std::byte* from,
                        BlockGroups& groups) {
@@ -26,7 +27,9 @@ inline void GroupWords(size_t words, size_t n, const std::byte* from,
   }
 }
 
-// A whole block of four bits each, the reverse of GroupFours.
+// A whole block of four bits each, the reverse of GroupFours.  All trip counts
+// are constants of a vector's width; WriteWords gives the same bytes for blocks
+// of any length.
 void WriteFours(BlockCodes codes, std::byte* to) {
   std::array<uint32_t, 16> words{};
   for (size_t j = 0; j < 4; ++j) {
@@ -58,7 +61,8 @@ inline void WriteWords(size_t words, size_t n, BlockCodes codes,
 
 constexpr uint64_t kTops = 0x8080808080808080u;
 
-// Byte i is field i of four bits.
+// Byte i of the result is field i of four bits: the fields move apart in three
+// steps, each of which doubles their distance, instead of one by one.
 inline uint64_t SpreadFields(uint32_t fields) {
   uint64_t bytes = fields;
   bytes = (bytes | bytes << 16) & 0x0000ffff0000ffffu;
@@ -71,7 +75,9 @@ inline uint32_t JoinFields(uint64_t bytes) {
   bytes = (bytes | bytes >> 8) & 0x0000ffff0000ffffu;
   return static_cast<uint32_t>(bytes | bytes >> 16);
 }
-// Bit i is the top one of byte i.
+// Bit i of the result is the top bit of byte i.  The factor moves each of the
+// eight bits to a place of its own in the highest byte, so no carries meet
+// there.
 inline uint32_t GatherTops(uint64_t bytes) {
   return static_cast<uint32_t>(((bytes & kTops) >> 7) * 0x0102040810204080u >>
                                56);
@@ -86,6 +92,7 @@ inline void WritePlanes(size_t n, BlockCodes codes, std::byte* to) {
   for (size_t k = 0; k < n; k += 8) {
     uint64_t eight;
     std::memcpy(&eight, codes.data() + k, 8);
+    // Codes from n on may hold anything, and padding is written as 0.
     if (n - k < 8) eight &= (uint64_t{1} << 8 * (n - k)) - 1;
     planes[k / 32] |= GatherTops(eight) << k % 32;
     // Of 1 and −1 the lowest bit is set.
@@ -99,6 +106,8 @@ void GroupPlanes(size_t n, const std::byte* from, BlockGroups& groups) {
   Planes planes;
   std::memcpy(planes.data(), from, 8 * words);
   for (size_t w = 0; w < words; ++w) {
+    // A word of 32 values becomes eight groups of four: the bits of what is not
+    // 0 below, the signs above (CodeInGroup reads them so).
     const uint64_t eight =
         SpreadFields(planes[words + w]) | SpreadFields(planes[w]) << 4;
     std::memcpy(groups.data() + 8 * w, &eight, 8);
@@ -130,6 +139,7 @@ void GroupFours(const std::byte* from, BlockGroups& groups) {
 
 void WriteBlock(Coding coding, size_t n, BlockCodes codes, std::byte* to) {
   assert(coding.kind == Coding::kQsgd && n <= kBlockSize);
+  // All blocks but the last are whole, so their length is passed as a constant.
   const bool whole = n == kBlockSize;
   switch (CodeBits(coding)) {
     case 2:
@@ -167,6 +177,7 @@ int8_t CodeInGroup(Coding coding, uint8_t group, size_t k) {
       return static_cast<int8_t>(nonzero - 2 * (nonzero & negative));
     }
     case 4:
+      // Flipping the sign bit and subtracting its weight extends the sign.
       return static_cast<int8_t>(((group >> 4 * k & 15) ^ 8) - 8);
     default:
       return static_cast<int8_t>(group);

@@ -6,8 +6,9 @@
 
 #include "algorithms/kernels/reference_kernels.h"
 
-// SSSE3 and AVX3_DL would add nothing; the scalable targets cannot be held in
-// arrays.
+// SSSE3 and AVX3_DL would add nothing.  The scalable targets have vectors of a
+// length that is known only at run time, and NormSums and BlockSums hold arrays
+// of vectors.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS                                                   \
   (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | \
@@ -15,7 +16,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "algorithms/kernels/kernels.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
-// After foreach_target.h.
+// foreach_target.h includes this file once for each target; the parts below are
+// compiled again each time, so they come after it.
 #include "algorithms/kernels/apply-inl.h"
 #include "algorithms/kernels/chunks-inl.h"
 #include "algorithms/kernels/elementwise-inl.h"
@@ -26,6 +28,8 @@ HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
 
+// The members are named, so that a kernel that is added to the struct and
+// forgotten here is a null pointer that kernels_test calls at once.
 const Kernels& Table() {
   static const Kernels table = {
       .name = hwy::TargetName(HWY_TARGET),
@@ -58,6 +62,7 @@ namespace gossamer {
 
 HWY_EXPORT(Table);
 
+// Chosen once: the machine does not change, and callers keep the reference.
 const Kernels& HostKernels() {
   static const Kernels& best = HWY_DYNAMIC_DISPATCH(Table)();
   return best;

@@ -32,6 +32,8 @@ float Innovation(std::span<const float> x, std::span<const float> replica,
   return replica.empty() ? x[k] : x[k] - replica[k];
 }
 
+// Values beyond the bound are coded as the bound, so that a peer whose
+// parameters explode sends payloads that its neighbours accept (kMaxMagnitude).
 float Clamped(float value) {
   return std::clamp(value, -kMaxMagnitude, kMaxMagnitude);
 }
@@ -43,6 +45,8 @@ struct Block {
   int codes[kBlockSize] = {};
 };
 
+// In lanes, because vector units add in lanes and the sum of floats depends on
+// its order.
 float SumOfMagnitudes(const Block& block) {
   SumLanes lanes{};
   for (size_t k = 0; k < block.n; ++k) {
@@ -51,7 +55,8 @@ float SumOfMagnitudes(const Block& block) {
   return AddLanes(lanes);
 }
 
-// Fills in codes; returns the scale.
+// Fills in codes; returns the scale.  Values are multiplied by the inverse, as
+// in the vector tables: a division would round some of them to another code.
 float RoundToNearest(Block& block, float levels) {
   float absmax = 0;
   for (const float value : std::span(block.values, block.n)) {
@@ -85,10 +90,15 @@ float RoundToLevels(Block& block, bool two_magnitudes) {
   }
   const float scale =
       NearestScale(AddLanes(lanes) / squares, two_magnitudes ? kLm2Large : 1);
+  // A code of ±1 times 0 could add a negative zero to the replica; 0 leaves it
+  // as it is.
   if (scale == 0) std::fill_n(block.codes, kBlockSize, 0);
   return scale;
 }
 
+// Moniqua (Lu and De Sa, ICML 2020): only the residue is sent, and the receiver
+// takes the value that is nearest to its own.  Residue is exact up to
+// kMostSteps.
 void RoundModulo(Coding coding, Block& block) {
   const auto levels = static_cast<float>(coding.levels);
   const float inverse = 1 / coding.step;
@@ -151,11 +161,15 @@ void EncodeBlock(Coding coding, std::span<const float> x,
     Store(ToBf16(scale), scale_to);
   }
   planes ? PackPlanes(coding, block, codes) : PackWords(coding, block, codes);
+  // The replica gets what a decoder gets: code times the stored scale, and not
+  // the value that was coded.
   for (size_t k = 0; k < block.n && !replica.empty(); ++k) {
     replica[k] = replica[k] + static_cast<float>(block.codes[k]) * scale;
   }
 }
 
+// One pass for both norms; the Euclidean one sums in double, as floats of 2^100
+// have squares that no float holds.
 float BucketScale(Coding coding, std::span<const float> x,
                   std::span<const float> replica) {
   const auto levels = static_cast<float>(coding.levels);
@@ -184,6 +198,8 @@ void EncodeBucket(Coding coding, size_t first, std::span<const float> x,
     Block block{.n = std::min(kBlockSize, x.size() - start)};
     for (size_t k = 0; k < block.n; ++k) {
       const size_t i = start + k;
+      // By the place in the array and not in the bucket, so that no two values
+      // share a draw.
       const float u = Dither(key, static_cast<uint32_t>(first + i));
       block.codes[k] = static_cast<int>(
           std::clamp(std::floor(Innovation(x, replica, i) * inverse + u),
@@ -198,7 +214,9 @@ void EncodeBucket(Coding coding, size_t first, std::span<const float> x,
   }
 }
 
-// The largest magnitudes, of equal ones the first.
+// Keeps the largest magnitudes, of equal ones the first.  A key is the
+// magnitude's bits and, below them, the place counted from the end: keys are
+// distinct, so exactly `kept` of them are at least the smallest that is kept.
 void EncodeChunk(Coding coding, std::span<const float> x,
                  std::span<float> replica, std::byte* scale_to,
                  std::byte* codes) {
@@ -274,7 +292,10 @@ void EncodeFrom(size_t start, Coding coding, std::span<const float> x,
 
 float BlockScale(float absmax, float levels) {
   const float exact = std::min(absmax, kMaxMagnitude) / levels;
+  // Below the normal range the inverse could overflow; the negation also sends
+  // NaN here.
   if (!(exact >= std::numeric_limits<float>::min())) return 0;
+  // Adding all bits below bf16's rounds up whatever is not exact.
   return std::bit_cast<float>((std::bit_cast<uint32_t>(exact) + 0xffff) &
                               0xffff0000u);
 }

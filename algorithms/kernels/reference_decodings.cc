@@ -12,6 +12,7 @@ float DecodeTopK(const CodedSpan& from, size_t i, size_t n) {
   const size_t start = i / kChunkSize * kChunkSize;
   const size_t kept = KeptOf(from.coding, std::min(kChunkSize, n - start));
   const std::byte* codes = from.codes + CodeBytes(from.coding, start);
+  // Indices rise, so the place is found by halving.
   size_t low = 0, high = kept;
   while (low < high) {
     const size_t middle = (low + high) / 2;
@@ -26,6 +27,8 @@ float DecodeTopK(const CodedSpan& from, size_t i, size_t n) {
          FromBf16(LoadAs<uint16_t>(from.scales + 2 * (start / kChunkSize)));
 }
 
+// The first plane has the signs.  The second, of two bits, has what is of the
+// larger magnitude; the smaller is 3 of kLm2 and 0 of kQsgd.
 int DecodePlanes(Coding coding, const std::byte* codes, size_t k, size_t n) {
   const auto bit = [&](size_t plane) {
     return LoadAs<uint32_t>(codes + 4 * (plane * ((n + 31) / 32) + k / 32)) >>
@@ -44,6 +47,7 @@ int DecodeWords(Coding coding, const std::byte* codes, size_t k, size_t n) {
   const size_t words = BlockWords(bits, n);
   const auto word = LoadAs<uint32_t>(codes + 4 * (k % words));
   const uint32_t field = word >> (k / words * bits) & ((1u << bits) - 1);
+  // Fields are in two's complement.
   return static_cast<int>(field) - (field >> (bits - 1) == 1 ? 1 << bits : 0);
 }
 
@@ -74,6 +78,9 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
   if (difference.empty() && !both) return;
   const size_t n = difference.empty() ? x.size() : difference.size();
   const bool wraps = difference.empty() && Wraps(theirs, mine);
+  // The order of operations is part of the result: D first, then c·D, then the
+  // sum with x, each rounded by itself.  Exchanged roles then negate every
+  // increment exactly, which is what keeps the mean (PROTOCOL.md 7.2).
   for (size_t i = start; i < n; ++i) {
     float d = (theirs != nullptr ? Decode(*theirs, i, n) : 0.0f) -
               (mine != nullptr ? Decode(*mine, i, n) : 0.0f);
@@ -83,6 +90,8 @@ void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
   }
 }
 
+// An index that repeats would add twice at one place, and one outside would
+// write beyond the chunk.
 bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
   for (size_t start = 0; start < n; start += kChunkSize) {
     const size_t size = std::min(kChunkSize, n - start);
@@ -97,7 +106,7 @@ bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
       }
       next = index + 1;
     }
-    // Four bits that belong to no index.
+    // Four bits belong to no index of an odd number; the encoder writes 0.
     if (kept % 2 == 1 && values[TopKBytes(kept) - 1] >= std::byte{0x10}) {
       return false;
     }
@@ -107,6 +116,7 @@ bool ValidTopK(Coding coding, size_t n, std::span<const std::byte> codes) {
 
 bool ValidCodes(Coding coding, std::span<const std::byte> codes,
                 float largest) {
+  // NaN compares as false, so it is refused as well.
   const auto bounded = [=](float v) { return std::abs(v) <= largest; };
   const size_t value_bytes = coding.kind == Coding::kF32    ? 4
                              : coding.kind == Coding::kBf16 ? 2
@@ -119,6 +129,8 @@ bool ValidCodes(Coding coding, std::span<const std::byte> codes,
     } else if (coding.kind == Coding::kBf16) {
       if (!bounded(FromBf16(LoadAs<uint16_t>(&codes[i])))) return false;
     } else if (CodeBits(coding) == 8) {
+      // −128 and −8 are never written: without them codes are symmetric, and
+      // negation is exact.
       if (byte == 0x80) return false;
     } else if (CodeBits(coding) == 4) {
       if (byte >> 4 == 8 || (byte & 15) == 8) return false;

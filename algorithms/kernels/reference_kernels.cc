@@ -42,8 +42,13 @@ void CompensatedAxpy(float a, std::span<const float> y, std::span<float> x,
   for (size_t i = 0; i < x.size(); ++i) {
     const float step = a * y[i];
     const float sum = x[i] + step;
+    // What the sum has really taken in of the step; the two differences below
+    // are what rounding has taken from x and from the step (two-sum: Knuth,
+    // TAOCP 2, 4.2.2).
     const float added = sum - x[i];
     rest[i] = rest[i] + ((x[i] - (sum - added)) + (step - added));
+    // The rest goes back into x as soon as it makes up a unit of x's last
+    // place; the remainder is kept.
     x[i] = sum + rest[i];
     rest[i] = rest[i] - (x[i] - sum);
   }
@@ -58,6 +63,8 @@ void Ema(float weight, std::span<const float> x, std::span<float> average) {
 void Optimistic(float a, float b, std::span<const float> g,
                 std::span<float> previous, std::span<float> x) {
   for (size_t i = 0; i < x.size(); ++i) {
+    // The increment is formed first, in every table alike: adding the two parts
+    // to x one by one would round twice at the size of x.
     x[i] = x[i] + (b * previous[i] - a * g[i]);
     previous[i] = g[i];
   }
@@ -88,11 +95,14 @@ void OAdam(const AdamStep& step, std::span<const float> g, std::span<float> m,
 }
 
 bool AllWithin(float limit, std::span<const float> x) {
+  // NaN compares as false with every limit.
   return std::all_of(x.begin(), x.end(),
                      [limit](float v) { return std::abs(v) <= limit; });
 }
 
 double SquaredNorm(std::span<const float> x) {
+  // Value i belongs to lane i mod 16 whatever the vector's width, so that every
+  // table adds in one order.
   NormLanes lanes{};
   const size_t whole = x.size() / kNormLanes * kNormLanes;
   for (size_t i = 0; i < whole; ++i) {
@@ -110,6 +120,8 @@ void Largest(size_t chunk, std::span<const float> x, std::span<const float> y,
     places[i] = static_cast<uint32_t>(at);
     for (size_t k = at; k < end; ++k) {
       const float magnitude = std::abs(y.empty() ? x[k] : x[k] + y[k]);
+      // Strictly larger, so that of equal ones the first stays; NaN is never
+      // larger.
       if (!(magnitude > largest)) continue;
       largest = magnitude;
       places[i] = static_cast<uint32_t>(k);
@@ -176,6 +188,7 @@ double FinishSquaredNorm(NormLanes& lanes, std::span<const float> rest) {
     const double value = rest[i];
     lanes[i] += value * value;
   }
+  // Halves onto halves: the order in which a vector unit can fold its lanes.
   for (size_t half = kNormLanes / 2; half > 0; half /= 2) {
     for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
