@@ -17,11 +17,13 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 void BufferPool::Free::operator()(std::byte* p) const { std::free(p); }
 
-// Large ones on huge pages, where the system gives them: every byte of them is
-// streamed through, and a page of 4 KiB costs a look-up each time.
+// Large buffers are on huge pages, where the system gives them: every byte of
+// them is streamed through, and a page of 4 KiB costs a look-up each time.
+// Below two huge pages the rounding to whole ones would waste too much.
 BufferPool::Buffer BufferPool::Allocate(size_t bytes) {
   const bool huge = bytes >= 2 * kHugePage;
   const size_t alignment = huge ? kHugePage : kVector;
+  // std::aligned_alloc asks for a multiple of the alignment.
   const size_t capacity = (bytes + alignment - 1) / alignment * alignment;
   Buffer buffer;
   buffer.bytes.reset(
@@ -45,8 +47,8 @@ std::shared_ptr<std::byte[]> BufferPool::TryGet(size_t bytes) {
   Buffer buffer;
   {
     MutexLock lock(&mu_);
-    // The one last used, which is in the cache if any is; not one that would
-    // waste more than it holds.
+    // The buffer that was used last, since it is in the cache if any is; not
+    // one that would waste more than it holds.
     const auto fit =
         std::find_if(free_.rbegin(), free_.rend(), [&](const Buffer& b) {
           return b.capacity >= bytes && b.capacity / 2 <= bytes;
@@ -63,6 +65,8 @@ std::shared_ptr<std::byte[]> BufferPool::TryGet(size_t bytes) {
   const size_t capacity = buffer.capacity;
   return std::shared_ptr<std::byte[]>(
       buffer.bytes.release(),
+      // A weak reference: a buffer that outlives the pool is freed, and does
+      // not keep the pool.
       [pool = weak_from_this(), capacity](std::byte* p) {
         Buffer back{std::unique_ptr<std::byte[], Free>(p), capacity};
         if (const auto alive = pool.lock()) alive->GiveBack(std::move(back));

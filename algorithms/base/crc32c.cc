@@ -15,7 +15,8 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
 
-// [k][b]: the register after byte b and k zero bytes.
+// [k][b] is the register after byte b and k zero bytes, so that eight bytes of
+// input are eight look-ups that do not wait for each other.
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
 constexpr Tables MakeTables() {
@@ -58,6 +59,7 @@ constexpr ShiftTables MakeShiftTables() {
   for (size_t bit = 0; bit < 32; ++bit) {
     uint32_t r = uint32_t{1} << bit;
     for (size_t i = 0; i < kLane; ++i) r = r >> 8 ^ kTables[0][r & 0xff];
+    // One bit at a time; all other entries follow, since the map is linear.
     t[bit / 8][size_t{1} << bit % 8] = r;
   }
   for (auto& table : t) {
@@ -92,6 +94,7 @@ __attribute__((target("sse4.2"))) uint32_t ExtendSse42(uint32_t crc,
       r1 = _mm_crc32_u64(r1, Load64(p + kLane + i));
       r2 = _mm_crc32_u64(r2, Load64(p + 2 * kLane + i));
     }
+    // The first stretch lies before two others, the second before one.
     r = ShiftOverLane(ShiftOverLane(r) ^ r1) ^ r2;
   }
   for (; n >= 8; p += 8, n -= 8) r = _mm_crc32_u64(r, Load64(p));

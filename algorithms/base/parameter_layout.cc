@@ -10,6 +10,7 @@ namespace gossamer {
 
 ParameterLayout::ParameterLayout(std::vector<Segment> segments)
     : segments_(std::move(segments)) {
+  // Names, players and shapes in order; offsets follow from these.
   RngKey hash(0);
   Player last = Player::kGenerator;
   for (Segment& s : segments_) {
@@ -28,12 +29,16 @@ ParameterLayout::ParameterLayout(std::vector<Segment> segments)
     size_ += n;
     extents_[static_cast<size_t>(s.player)].size += n;
   }
+  // An empty extent of the discriminator lies behind the generator's, so that
+  // extents always cover the vector in order.
   if (extents_[1].size == 0) extents_[1].offset = size_;
   fingerprint_ = hash.Bits(0);
 }
 
 const Segment& ParameterLayout::At(size_t index) const {
   assert(index < size_);
+  // Offsets rise, so the segment is the one before the first that begins behind
+  // `index`.
   auto it = std::upper_bound(
       segments_.begin(), segments_.end(), index,
       [](size_t i, const Segment& s) { return i < s.extent.offset; });

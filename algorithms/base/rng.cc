@@ -22,6 +22,8 @@ void RngKey::FillGaussian(std::span<float> out) const {
 std::vector<int> RngKey::Permutation(int n) const {
   std::vector<int> p(n);
   std::iota(p.begin(), p.end(), 0);
+  // Fisher and Yates, with draw i for place i: the permutation is a function of
+  // the key alone.
   for (int i = n - 1; i > 0; --i) {
     std::swap(p[i], p[Below(static_cast<uint64_t>(i) + 1, i)]);
   }

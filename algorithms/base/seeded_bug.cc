@@ -5,6 +5,8 @@ namespace gossamer {
 #ifdef GOSSAMER_SEEDED_BUGS
 namespace {
 
+// One name for the process: tests plant a bug before they start what may have
+// it.
 std::string& Planted() {
   static std::string name;
   return name;

@@ -12,6 +12,8 @@
 namespace gossamer {
 namespace {
 
+// Levenshtein's distance with one row of the table: `diagonal` is what the row
+// before had one place to the left.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -31,6 +33,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 std::string Nearest(std::string_view word,
                     std::span<const std::string_view> known) {
   std::string_view best;
+  // Two letters, or a third of the word, may be wrong; a name that is further
+  // away is no likely meaning, and to suggest it would mislead.
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   for (std::string_view name : known) {
     const size_t distance = EditDistance(word, name);

@@ -17,7 +17,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// x += the floats in `bytes`, which need not be aligned.
+// x += the floats in `bytes`, which need not be aligned.  By blocks of 4 KiB,
+// so that the copy stays in the first-level cache and the kernel sees aligned
+// floats.
 void AddBytes(const Kernels& kernels, std::span<const std::byte> bytes,
               std::span<float> x) {
   std::array<float, 1024> block;
@@ -83,7 +85,9 @@ void AllReduce::Start(std::span<float> vector, Payload own) {
   vector_ = vector;
   own_payload_ = std::move(own);
   started_ = true;
-  // As the others do it, so that all have the same bits: a zero has no sign.
+  // The own payload is decoded and added to zeros as at every other rank, so
+  // that all have the same bits: the own vector may hold a negative zero, and
+  // zeros that are added to have no sign.
   if (form_.payloads != nullptr) {
     auto accepted = form_.payloads->Accept(own_payload_);
     assert(accepted.ok());
@@ -99,6 +103,7 @@ absl::Status AllReduce::OnWord(int rank, Payload bytes) {
         absl::StrCat("rank ", rank, " would lead an all-reduce that rank ",
                      form_.leader, " leads"));
   }
+  // A repeat after a reconnect; the first one counts.
   if (!word_.empty()) return absl::OkStatus();
   GOSSAMER_RETURN_IF_ERROR(form_.check_lead(bytes.bytes()));
   word_ = std::move(bytes);
@@ -110,6 +115,8 @@ absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
   const uint32_t index = step - first_step();
   const Transfer expected =
       index < steps_.size() ? steps_[index].receive : Transfer{};
+  // Everything that is accepted is in this rank's schedule, so memory is
+  // bounded by the schedule whatever other ranks send.
   if (expected.size == 0 || expected.rank != rank) {
     return absl::DataLossError(
         absl::StrCat("rank ", rank, " sends step ", step,
@@ -124,6 +131,7 @@ absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
                      " floats needs ", expected.size * sizeof(float),
                      "; all need the same game and gradient_codec"));
   }
+  // Judged before it is ignored: a repeat that does not fit is still reported.
   if (index < next_ || !early_[index].empty()) return absl::OkStatus();
   if (!floats) {
     GOSSAMER_ASSIGN_OR_RETURN(bytes, form_.payloads->Accept(std::move(bytes)));
@@ -133,6 +141,9 @@ absl::Status AllReduce::OnMessage(int rank, uint32_t step, Payload bytes) {
   return absl::OkStatus();
 }
 
+// Steps are combined in the order of the schedule and never in that of arrival.
+// Sums of floats depend on their order, and all ranks must end with the same
+// bits.
 void AllReduce::Advance() {
   while (true) {
     while (sent_steps_ < steps_.size() && steps_[sent_steps_].after <= next_) {
@@ -152,6 +163,8 @@ void AllReduce::Send(uint32_t step) {
     if (t.size == 0) continue;
     if (same.empty() || (form_.payloads == nullptr &&
                          (t.offset != of.offset || t.size != of.size))) {
+      // Copied, since later steps change the vector while the message may still
+      // wait to be sent, or to be sent again.
       const auto bytes = std::as_bytes(vector_.subspan(t.offset, t.size));
       same = Payload::FromVector({bytes.begin(), bytes.end()});
       of = t;
@@ -204,6 +217,8 @@ void AllReduce::Combine(uint32_t step) {
 }
 
 std::vector<AllReduce::Message> AllReduce::TakeOutgoing() {
+  // Messages stay in sent_ for SentTo: a connection that breaks may have lost
+  // any of them.
   const std::vector<Message> out(sent_.begin() + taken_, sent_.end());
   taken_ = sent_.size();
   return out;

@@ -10,7 +10,9 @@ using Steps = std::vector<AllReduceStep>;
 
 int Modulo(int a, int m) { return (a % m + m) % m; }
 
-// Chunk i of M is [⌊in/M⌋, ⌊(i+1)n/M⌋).
+// Chunk i of M is [⌊in/M⌋, ⌊(i+1)n/M⌋).  The chunks cover n floats for any n,
+// and their sizes differ by one at most, so no rank has more to send than
+// another.
 Transfer Chunk(int peer, int chunk, int size, size_t n) {
   const size_t m = size;
   const size_t i = Modulo(chunk, size);
@@ -25,9 +27,9 @@ AllReduceStep& Append(Steps& steps) {
   return step;
 }
 
-// In step s of the reduce-scatter, rank r sends on the partial sum of chunk
-// r − s, to which it has just added; after it, rank r holds the sum of chunk
-// r + 1 and all others get their bits from there.
+// In step s of the reduce-scatter, rank r sends on the partial sum of chunk r −
+// s, to which it has just added; after it, rank r holds the sum of chunk r + 1
+// and all others get their bits from there (Patarasuk, Yuan, JPDC 2009).
 Steps RingSteps(int rank, int size, size_t n) {
   const int right = Modulo(rank + 1, size);
   const int left = Modulo(rank - 1, size);
@@ -47,7 +49,9 @@ Steps RingSteps(int rank, int size, size_t n) {
   return steps;
 }
 
-// Rank r sums chunk r, in the order r, r − 1, r − 2, … of ranks.
+// Rank r sums chunk r, in the order r, r − 1, r − 2, … of ranks.  All of the
+// first half goes out at once: no rank waits for another one before it sends,
+// so a half costs one latency and not M − 1.
 Steps MeshSteps(int rank, int size, size_t n) {
   Steps steps;
   for (int s = 1; s < size; ++s) {
@@ -78,6 +82,8 @@ Steps AllGatherSteps(int rank, int size, size_t n) {
     if (j != rank) {
       step.receive = {j, 0, n};
       if (j == 0) step.combine = CombineKind::kReplaceKeepingOwn;
+      // Rank 0 begins with its own values in place; the others have put theirs
+      // aside to make room for rank 0's.
     } else if (rank > 0) {
       step.combine = CombineKind::kAddOwn;
     }
@@ -122,6 +128,11 @@ Steps RecursiveDoublingSteps(int rank, int size, size_t n) {
   return steps;
 }
 
+// A binomial tree.  On the way up, at bit b, a rank whose lowest set bit is b
+// gives the sum of its subtree to rank − b; rank 0 ends with the sum of all.
+// The way down passes the mean along the same edges.  Ranks without a part at
+// some level keep an empty step, so that step numbers are the same at all
+// ranks.
 Steps TreeSteps(int rank, int size, size_t n) {
   Steps steps;
   int root_bit = 1;
@@ -133,6 +144,7 @@ Steps TreeSteps(int rank, int size, size_t n) {
       up.sends = {{rank - bit, 0, n}};
     } else if (rank + bit < size) {
       up.receive = {rank + bit, 0, n};
+      // Only rank 0 receives at the last level.
       up.mean = 2 * bit >= size;
     }
   }
@@ -159,6 +171,7 @@ Steps StarSteps(int rank, int size, size_t n) {
     back.receive = {0, 0, n};
     return steps;
   }
+  // Rank 0 sends once all steps before are combined; the others send at once.
   back.after = static_cast<uint32_t>(size);
   for (int j = 1; j < size; ++j) {
     AllReduceStep& step = steps[static_cast<size_t>(j)];
@@ -169,6 +182,8 @@ Steps StarSteps(int rank, int size, size_t n) {
   return steps;
 }
 
+// With four parts, mesh keeps one of its two latencies on long vectors
+// (README.md).
 constexpr size_t kParts = 4;
 
 // `Base` for each part of the vector, side by side: of every group of steps
@@ -197,6 +212,8 @@ Steps InParts(int rank, int size, size_t n) {
     for (size_t c = 0; c < kParts; ++c) {
       for (size_t s = first; s < end; ++s) {
         AllReduceStep& step = steps.emplace_back(std::move(parts[c][s]));
+        // Part c of a group waits for part c of the group before, and for the
+        // parts ahead of it, which are combined first.
         step.after = static_cast<uint32_t>(
             first == 0 ? 0 : before + (c + 1) * length_before);
       }

@@ -9,6 +9,8 @@ namespace gossamer {
 namespace {
 
 constexpr uint32_t kMagic = 0x434d5347;  // "GSMC"
+// The checksum covers all that is before it; the body is the transport's to
+// check.
 constexpr size_t kChecked = kCollectiveHeadBytes - sizeof(uint32_t);
 
 }  // namespace
@@ -47,6 +49,8 @@ absl::StatusOr<CollectiveHead> DecodeCollectiveHead(
   const CollectiveHead head = {.operation = Get<uint64_t>(bytes, 8),
                                .step = Get<uint32_t>(bytes, 16),
                                .body_bytes = Get<uint64_t>(bytes, 20)};
+  // The length is in the head too, so that a body that was cut is noticed
+  // whatever carries it.
   if (head.body_bytes != body_bytes) {
     return absl::DataLossError(
         absl::StrCat("collective message of ", body_bytes,

@@ -9,11 +9,14 @@
 namespace gossamer {
 namespace {
 
-// Peer `rank`'s draw less the mean of all peers' draws.
+// Peer `rank`'s draw less the mean of all peers' draws.  Shifts thus sum to
+// zero, and the solution of the average game is known however far apart the
+// peers' own solutions are.
 std::vector<double> Shift(const QuadraticSpec& spec, int rank, int peers,
                           RngKey key) {
   std::vector<double> shift(2 * static_cast<size_t>(spec.dimension));
   if (spec.heterogeneity == 0) return shift;
+  // Every peer draws for all: nothing has to be exchanged to know the mean.
   for (int peer = 0; peer < peers; ++peer) {
     const RngKey draw = key.Fold(static_cast<uint64_t>(peer));
     const double weight = (peer == rank ? 1.0 : 0.0) - 1.0 / peers;

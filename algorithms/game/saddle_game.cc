@@ -11,6 +11,7 @@
 namespace gossamer {
 namespace {
 
+// Each costs O(d) and turns one direction around.
 constexpr int kReflections = 3;
 constexpr int kMaxDimension = 1 << 26;
 
@@ -77,6 +78,8 @@ void OrthogonalMatrix::Apply(std::span<double> x) const {
   for (size_t k = normals_.size(); k-- > 0;) Reflect(normals_[k], x);
 }
 
+// A reflection is its own transpose, so the transposed product is the same ones
+// in the other order.
 void OrthogonalMatrix::ApplyTransposed(std::span<double> x) const {
   for (const std::vector<double>& normal : normals_) Reflect(normal, x);
 }
@@ -128,6 +131,7 @@ absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {
   const size_t first = players == Players::kBoth ? 0 : d;
   bool finite = std::isfinite(value);
   for (size_t i = first; i < 2 * d; ++i) {
+    // In double, and rounded once: near the solution the terms cancel.
     double g = mu * from_solution[i] + (i < d ? for_u[i] : -for_v[i - d]);
     if (coefficients_.noise > 0) g += coefficients_.noise * noise.Gaussian(i);
     finite = finite && std::abs(g) <= std::numeric_limits<float>::max();
@@ -138,6 +142,8 @@ absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {
     }
     gradient[i] = static_cast<float>(g);
   }
+  // Copied only when all of it is finite: after an error the last gradient is
+  // still in place (Game::Gradient).
   std::copy(gradient.begin() + first, gradient.end(),
             gradients_.begin() + first);
   return Losses{.generator = value, .discriminator = -value};

@@ -12,6 +12,8 @@
 namespace gossamer {
 namespace {
 
+// A gibibyte of floats; game, gradients and the two solutions have as many
+// each.
 constexpr int64_t kMaxParameters = int64_t{1} << 28;
 
 // Columns, not vectors: a codec quantizes only what has two dimensions.
@@ -120,6 +122,7 @@ absl::StatusOr<double> SyntheticGame::Score(std::span<const float> generator,
     const double difference = double{generator[i]} - solution_[i];
     sum += difference * difference;
   }
+  // The root mean square, so that scores of games of different sizes compare.
   return std::sqrt(sum / static_cast<double>(size));
 }
 

@@ -318,6 +318,8 @@ std::vector<CatalogueEntry> Others() {
 }
 
 const std::vector<CatalogueEntry>& Table() {
+  // Made at first use, and never destroyed, so that no order of initialisation
+  // or end matters.
   static const auto* const table = [] {
     auto* const entries = new std::vector<CatalogueEntry>;
     for (const Method* method : Methods()) {

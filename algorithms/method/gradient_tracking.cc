@@ -16,6 +16,8 @@
 namespace gossamer {
 namespace {
 
+// The same segments once more under other names.  Codecs cut payloads by
+// segments, so x and t have scales of their own.
 ParameterLayout Doubled(const ParameterLayout& layout) {
   std::vector<Segment> segments = layout.segments();
   for (const Segment& s : layout.segments()) {
@@ -87,6 +89,8 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
         "gradient tracking needs the gradients of both players in every step: "
         "set step.n_critic to 1");
   }
+  // The game inside has a vector of its own, since its layout is half of this
+  // one's.
   std::copy_n(parameters_.begin(), size(), inner_->parameters().begin());
   GOSSAMER_ASSIGN_OR_RETURN(const Losses losses,
                             inner_->Gradient(players, key));
@@ -100,10 +104,14 @@ absl::StatusOr<Losses> TrackedGame::Gradient(Players players, RngKey key) {
   return losses;
 }
 
+// With g_prev = t the next step sets t to the gradient, as at a beginning:
+// whatever edges had added belongs to the incarnation before.
 void TrackedGame::OnNewIncarnation() {
   std::ranges::copy(std::span(parameters_).last(size()), previous_.begin());
 }
 
+// The next step subtracts g_prev, so adding the sum here takes it out of t
+// there.
 void TrackedGame::OnEdgeEnd(std::span<const float> sum) {
   for (size_t i = 0; i < size(); ++i) previous_[i] += sum[i];
 }

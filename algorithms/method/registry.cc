@@ -6,6 +6,9 @@
 namespace gossamer {
 namespace methods {
 
+// The build writes methods.inc from the .cc files of this folder that define a
+// method, and pages.inc from its pages: a list that is kept by hand could
+// forget one.
 #define GOSSAMER_METHOD_FILE(file) extern const Method file;
 #include "algorithms/method/methods.inc"
 #undef GOSSAMER_METHOD_FILE

@@ -9,7 +9,8 @@ Adam::Adam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
     : kernels_(kernels), m_(size), v_(size), spec_(spec) {}
 
 AdamStep Adam::NextStep(double scale) {
-  // All coefficients in double, rounded once.
+  // All coefficients are computed in double and rounded once: 1 − β₂^t of a β₂
+  // near 1 has few digits in float.
   const double t = static_cast<double>(++steps_);
   return {
       .beta1 = static_cast<float>(spec_.beta1),
@@ -29,6 +30,8 @@ void Adam::Step(std::span<float> x, std::span<const float> gradient,
   kernels_.adam(NextStep(scale), gradient, m_, v_, x);
 }
 
+// The moments stay with their peer and are not mixed, so a checkpoint has them
+// and an exchange does not.
 void Adam::VisitState(StateVisitor& visitor) {
   visitor.Counter("steps", steps_);
   visitor.Floats("m", m_);
@@ -41,6 +44,8 @@ OAdam::OAdam(const OptimizerSpec& spec, size_t size, const Kernels& kernels)
 void OAdam::Step(std::span<float> x, std::span<const float> gradient,
                  double scale) {
   assert(x.size() == m_.size() && gradient.size() == m_.size());
+  // The last direction is kept without its rate: a decay of the rate acts on
+  // both terms of the step.
   kernels_.oadam(NextStep(scale), gradient, m_, v_, previous_, x);
 }
 

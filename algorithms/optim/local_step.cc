@@ -78,6 +78,8 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
       step->discriminator_,
       Optimizer::Create(spec.discriminator,
                         layout.extent(Player::kDiscriminator).size, kernels));
+  // Both rules or neither: hooks speak of all parameters, and those of one
+  // player alone would leave the other's corrections uncounted.
   if (step->generator_->hooks() != nullptr &&
       step->discriminator_->hooks() != nullptr) {
     step->hooks_ = std::make_unique<PlayersHooks>(step.get());
@@ -88,10 +90,14 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
 
 Players LocalStep::PlayersOf(uint64_t step) const {
   const uint64_t n = static_cast<uint64_t>(std::max(1, spec_.n_critic));
+  // The last of n steps moves both players, so the generator answers a
+  // discriminator that has had its steps.
   return step % n == n - 1 ? Players::kBoth : Players::kDiscriminator;
 }
 
 double LocalStep::RateScale(uint64_t round) const {
+  // By the round and not by the step: peers whose counts of steps differ still
+  // decay together.
   if (spec_.decay_from_round == 0 || round <= spec_.decay_from_round) return 1;
   const double span =
       static_cast<double>(spec_.last_round + 1 - spec_.decay_from_round);
@@ -109,6 +115,8 @@ absl::StatusOr<Losses> LocalStep::Run(uint64_t step, uint64_t round,
 absl::StatusOr<Losses> LocalStep::Gradient(uint64_t step, RngKey key) {
   const ParameterLayout& layout = game_->layout();
   const Players players = PlayersOf(step);
+  // Both players move to their points before either gradient is taken: the
+  // paper's algorithms take both at one point z.
   if (players == Players::kBoth) {
     generator_->Extrapolate(
         Part(game_->parameters(), layout.extent(Player::kGenerator)));
@@ -131,6 +139,9 @@ void LocalStep::StepPlayer(Player player, Optimizer& optimizer,
                            std::span<const float> gradient, double scale) {
   const Extent extent = game_->layout().extent(player);
   std::span<const float> g = Part(gradient, extent);
+  // The norm is a player's own, since the scales of the two losses have nothing
+  // to do with each other.  The gradient is copied: it belongs to the game, or
+  // to the all-reduce.
   if (!clipped_.empty()) {
     const double norm = std::sqrt(kernels_.squared_norm(g));
     if (norm > spec_.gradient_clip) {

@@ -25,7 +25,8 @@ constexpr auto kAppend = [](std::string* out, std::string_view name) {
   out->append(name);
 };
 
-// Ranges are those of float: steps are computed in it.
+// Ranges are those of float, in which steps are computed: a β that rounds to 1
+// would divide by 0, and twice the rate must be finite for OGDA and OAdam.
 absl::Status CheckSpec(const OptimizerSpec& spec) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   constexpr double kSmallest = std::numeric_limits<float>::min();
@@ -50,6 +51,7 @@ absl::Status CheckSpec(const OptimizerSpec& spec) {
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
     const OptimizerSpec& spec, size_t size, const Kernels& kernels) {
   GOSSAMER_RETURN_IF_ERROR(CheckSpec(spec));
+  // A method's own rule, which has passed the same checks.
   if (spec.make != nullptr) return spec.make(spec, size, kernels);
   if (spec.name == "sgd") {
     return std::make_unique<Sgd>(spec.learning_rate, kernels);

@@ -8,13 +8,16 @@
 namespace gossamer {
 namespace {
 
-// Of the search for the order, on the logarithm of a - 1: any order gives a
-// bound that holds, so a search that stops early is only less tight.
+// The range and the steps of the search for the order, on the logarithm of a −
+// 1.  Any order gives a bound that holds, so a search that stops early is only
+// less tight.
 constexpr double kLeastLog = -12, kMostLog = 25;
 constexpr int kHalvings = 200;
 // More queries than a run makes.
 constexpr uint64_t kMostQueries = uint64_t{1} << 40;
 
+// Canonne, Kamath and Steinke, NeurIPS 2020, proposition 12, by the logarithm
+// of a − 1: it spreads orders close above 1 as widely as large ones.
 double AtOrder(double rdp, double delta, double log_above_one) {
   const double above = std::exp(log_above_one);  // a - 1
   const double a = 1 + above;
@@ -63,6 +66,7 @@ absl::StatusOr<RdpAccountant> RdpAccountant::Create(double sensitivity,
         sigma, sensitivity));
   }
   RdpAccountant made;
+  // Δ²/(2σ²) is the factor on the order (Mironov, CSF 2017, corollary 3).
   const double ratio = sensitivity / sigma;
   made.per_query_ = ratio * ratio / 2;
   return made;
@@ -77,6 +81,8 @@ uint64_t RdpAccountant::Allowed(const PrivacyBudget& budget) const {
     return EpsilonOfRdp(per_query_ * static_cast<double>(queries),
                         budget.delta) <= budget.epsilon;
   };
+  // ε rises with the number of queries, so the largest number that fits is
+  // found by halving.
   uint64_t low = 0, high = kMostQueries;
   while (low < high) {
     const uint64_t middle = low + (high - low + 1) / 2;
