@@ -40,6 +40,7 @@ GanGame::GanGame(std::unique_ptr<Network> generator,
       data_(std::move(data)),
       options_(options),
       latent_(latent),
+      // README.md, "One backward pass for two players".
       one_backward_(options.one_backward &&
                     options.loss == Loss::kWassersteinGp &&
                     !discriminator_->has_batch_norm()),
@@ -53,6 +54,9 @@ GanGame::GanGame(std::unique_ptr<Network> generator,
   real_.resize(example * options_.batch);
   latents_.resize(static_cast<size_t>(latent_) * options_.batch);
 
+  // Values are drawn before the tensors become views of them, and the
+  // statistics belong to the generator alone: a discriminator normalises every
+  // batch by itself.
   TensorTable* const tables[] = {&generator_->tensors(),
                                  &discriminator_->tensors()};
   const Player players[] = {Player::kGenerator, Player::kDiscriminator};
@@ -86,7 +90,10 @@ at::Tensor GanGame::Latents(RngKey key) {
 }
 
 absl::StatusOr<Losses> GanGame::Gradient(Players players, RngKey key) {
+  // A game may be called from another thread each time.
   UseThreads(options_.threads);
+  // Kept so that a failed step leaves them as they were: BatchNorm has changed
+  // them by then.
   const std::vector<float> statistics = statistics_;
   absl::StatusOr<Losses> losses =
       GuardTorch([&] { return Step(players, key); });
@@ -112,7 +119,11 @@ absl::StatusOr<Losses> GanGame::Step(Players players, RngKey key) {
     const Normalization by_batch = {.momentum = both ? kMomentum : 0};
     fake = generator_->Forward(Latents(key.Fold("latent")), by_batch);
   }
+  // libtorch adds to a gradient that exists, so each one starts from zero.
   std::ranges::fill(GradientsOf(Player::kDiscriminator), 0.0f);
+  // The discriminator sees the fakes as constants.  With one backward pass they
+  // ask for a gradient of their own, which the generator's backward pass starts
+  // from.
   const at::Tensor constant = fake.detach();
   constant.requires_grad_(both && one_backward_);
   Losses losses = DiscriminatorStep(real, constant, key.Fold("penalty"));
@@ -123,6 +134,8 @@ absl::StatusOr<Losses> GanGame::Step(Players players, RngKey key) {
     fake.backward(-constant.grad());
     return losses;
   }
+  // The second pass would otherwise add the generator's loss to the
+  // discriminator's gradients.
   discriminator_->tensors().SetTrainable(false);
   const at::Tensor loss = GeneratorLoss(
       options_.loss, discriminator_->Forward(fake, Normalization{}));
@@ -144,6 +157,8 @@ Losses GanGame::DiscriminatorStep(const at::Tensor& real,
     of_real = score(real);
     of_fake = score(fake);
   } else {
+    // Without BatchNorm a score depends on its own example alone, so both
+    // halves take one pass.
     const at::Tensor scores = score(at::cat({real, fake}));
     of_real = scores.narrow(0, 0, options_.batch);
     of_fake = scores.narrow(0, options_.batch, options_.batch);
@@ -152,6 +167,8 @@ Losses GanGame::DiscriminatorStep(const at::Tensor& real,
   std::vector<float> alpha(options_.batch);
   if (options_.loss == Loss::kWassersteinGp && options_.gradient_penalty > 0) {
     for (size_t i = 0; i < alpha.size(); ++i) {
+      // Gulrajani et al., NeurIPS 2017: one point on the line between each pair
+      // of a real and a fake example.
       alpha[i] = static_cast<float>(key.Uniform(i));
     }
     const at::Tensor weights = at::from_blob(alpha.data(), {options_.batch});
@@ -159,6 +176,8 @@ Losses GanGame::DiscriminatorStep(const at::Tensor& real,
                       GradientPenalty(score, real, fake, weights);
   }
   loss.backward();
+  // For the report only: the generator's loss at the same scores, without a
+  // gradient.
   return {.generator =
               GeneratorLoss(options_.loss, of_fake.detach()).item<double>(),
           .discriminator = loss.item<double>()};
@@ -167,6 +186,8 @@ Losses GanGame::DiscriminatorStep(const at::Tensor& real,
 absl::Status GanGame::CheckFinite(Players players, const Losses& losses) const {
   const bool both = players == Players::kBoth;
   const size_t begin = both ? 0 : layout_.extent(Player::kDiscriminator).offset;
+  // Gradients first: the first tensor that is not finite says more than a loss
+  // does.
   for (size_t i = begin; i < gradients_.size(); ++i) {
     if (!std::isfinite(gradients_[i])) {
       return absl::DataLossError(absl::StrCat(

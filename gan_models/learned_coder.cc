@@ -26,9 +26,10 @@ constexpr int64_t kCoderChannels = 16;
 constexpr double kLeak = 0.2;  // of leaky ReLUs
 constexpr auto kCoderBlock = static_cast<int64_t>(ValueCoder::kBlock);
 
-// No biases: twice the values have twice the code.  The decoder is a transposed
-// convolution whose steps are as long as its kernel, a product by blocks: in
-// one order of sums, and without libtorch, when it counts.
+// The layers have no biases, so twice the values have twice the code.  The
+// decoder is a transposed convolution whose steps are as long as its kernel,
+// which is a product by blocks.  Decode computes it without libtorch, in one
+// order of sums: all ranks must decode to the same bits.
 class LearnedCoder final : public ValueCoder {
  public:
   LearnedCoder(size_t values, size_t code)
@@ -37,6 +38,8 @@ class LearnedCoder final : public ValueCoder {
         floats_(code),
         table_(Player::kGenerator) {
     const auto w = static_cast<int64_t>(code);
+    // Strides of 4, 1 and 4: 16 values become the channels of one place, which
+    // are the block's code.
     encoder_ = {
         table_.AddParameter("in", {kCoderChannels, 1, 8},
                             Glorot(8, 8 * kCoderChannels)),
@@ -48,6 +51,8 @@ class LearnedCoder final : public ValueCoder {
         table_.AddParameter("back", {w, kCoderBlock}, Glorot(w, kCoderBlock));
     parameters_.resize(table_.parameter_count());
     gradients_.resize(table_.parameter_count());
+    // The same first values at every rank, whatever the run's seed: ranks train
+    // the coder together and decode each other's codes.
     table_.Initialize(/*seed=*/0, parameters_);
     table_.Bind(parameters_, gradients_, {});
   }
@@ -64,6 +69,7 @@ class LearnedCoder final : public ValueCoder {
       const at::Tensor code = Code(v);
       const at::Tensor restored =
           at::mm(code.squeeze(0).t(), table_.parameter(decoder_));
+      // The padding of the last block does not count in the loss.
       const auto n = static_cast<int64_t>(values_);
       (restored.flatten() - v.flatten())
           .narrow(0, 0, n)

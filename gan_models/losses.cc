@@ -37,6 +37,8 @@ at::Tensor DiscriminatorLoss(Loss loss, const at::Tensor& real,
 }
 
 at::Tensor GeneratorLoss(Loss loss, const at::Tensor& fake) {
+  // Minus the mean score for both of the others: the hinge has no generator
+  // loss of its own (Miyato et al., ICLR 2018).
   return loss == Loss::kNonSaturating ? at::softplus(-fake).mean()
                                       : -fake.mean();
 }
@@ -49,6 +51,9 @@ at::Tensor GradientPenalty(
   const at::Tensor constant = fake.detach();
   const at::Tensor x = real + alpha.view(one_per_example) * (constant - real);
   x.requires_grad_(true);
+  // The sum over examples has each example's own gradient, as a score depends
+  // on one example.  The graph is created because the penalty is derived once
+  // more, by the parameters.
   const at::Tensor gradient =
       torch::autograd::grad({discriminator(x).sum()}, {x}, {},
                             /*retain_graph=*/true, /*create_graph=*/true)[0];

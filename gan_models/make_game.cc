@@ -50,6 +50,9 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
       .model = spec.model,
       .width = spec.width,
       .latent = spec.latent,
+      // BatchNorm ties the examples of a batch together, and the penalty is
+      // about each example by itself (Gulrajani et al., NeurIPS 2017, section
+      // 4).
       .discriminator_batch_norm = loss != Loss::kWassersteinGp};
   GOSSAMER_ASSIGN_OR_RETURN(auto generator,
                             Network::Create(Player::kGenerator, network));

@@ -15,6 +15,8 @@
 namespace gossamer {
 namespace {
 
+// What sets one data set's files apart; sizes that are known are checked, so
+// that a partial download is named before any training.
 struct Format {
   std::vector<std::string> train, test;
   std::string names;
@@ -32,6 +34,7 @@ absl::StatusOr<Format> FindFormat(const std::string& name,
   }
   f.test = {"test_batch.bin"};
   f.names = "batches.meta.txt";
+  // CIFAR-10's files with as many images as were asked for.
   if (name == "emoji-32") {
     f.how_to_get =
         absl::StrCat("make it with: gossamer-models render-emoji --out ",
@@ -71,6 +74,7 @@ absl::StatusOr<std::vector<std::string>> ReadNames(const std::string& path,
   std::vector<std::string> names;
   std::string line;
   while (names.size() < format.classes && std::getline(file, line)) {
+    // Lines may end as another system writes them.
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) {
       line.pop_back();
     }
@@ -89,6 +93,7 @@ absl::StatusOr<std::vector<bool>> Choose(
     const std::vector<std::string>& classes) {
   std::vector<bool> wanted(names.size(), classes.empty());
   for (const std::string& c : classes) {
+    // A name goes before a number: a class may be called by digits.
     size_t number = std::find(names.begin(), names.end(), c) - names.begin();
     if (number == names.size() && !absl::SimpleAtoi(c, &number)) {
       number = names.size();
@@ -139,6 +144,7 @@ absl::Status AppendFile(const std::string& path, const Format& format,
           absl::StrCat(path, " cannot be read beyond image ", i));
     }
     const auto label = static_cast<uint8_t>(bytes[format.label_bytes - 1]);
+    // Labels index the classes from here on.
     if (label >= wanted.size()) {
       return absl::DataLossError(
           absl::StrCat(path, ": image ", i, " has label ", int{label},
@@ -214,6 +220,7 @@ absl::Status WriteCifar10(const std::string& folder, const ImageData& data) {
     return file.flush().good();
   };
   bool good = write("test_batch.bin", data.test, 0, data.test.size());
+  // Five files, as in CIFAR-10, so that other programs can read the folder.
   const size_t part = data.train.size() / 5;
   for (size_t i = 0; i < 5; ++i) {
     good = good && write(absl::StrCat("data_batch_", i + 1, ".bin"), data.train,

@@ -25,6 +25,8 @@ class ImageDataset : public Dataset {
   ImageDataset(ImageData data, std::span<const int> shard, bool flip)
       : flip_(flip), held_out_(std::move(data.test)) {
     train_.pixels.reserve(shard.size() * kImageBytes);
+    // The images of the other peers are dropped here: memory is that of one
+    // shard and the held-out part.
     for (int i : shard) {
       const auto image = data.train.image(i);
       train_.pixels.insert(train_.pixels.end(), image.begin(), image.end());
@@ -38,6 +40,8 @@ class ImageDataset : public Dataset {
   }
 
   void FillBatch(RngKey key, std::span<float> out) const override {
+    // With replacement: a batch is a function of its key, whatever was drawn
+    // before.
     const RngKey choose = key.Fold("index"), mirror = key.Fold("flip");
     const RngKey noise = key.Fold("dequantisation");
     for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
@@ -57,6 +61,8 @@ class ImageDataset : public Dataset {
       const auto image = held_out_.image(begin + i);
       for (size_t j = 0; j < kImageBytes; ++j) {
         out[i * kImageBytes + j] =
+            // The middle of a level, as no noise is added: scores of the same
+            // images are then the same.
             kLevel * (static_cast<float>(image[j]) + 0.5f) - 1;
       }
     }
@@ -108,10 +114,13 @@ class GaussianMixture : public Dataset {
     for (size_t i = 0; i < out.size() / 2; ++i) {
       const double u = choose.Uniform(begin + i);
       const auto mode =
+          // The last mode takes what rounding leaves below one.
           std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) -
           cumulative.begin();
       const double angle =
           2 * std::numbers::pi * static_cast<double>(mode) / kModes;
+      // By the example's number, so that a part of the held-out points is the
+      // same as in the whole.
       const uint64_t draw = 2 * (begin + i);
       out[2 * i] = static_cast<float>(kRadius * std::cos(angle) +
                                       kDeviation * noise.Gaussian(draw));
@@ -155,10 +164,13 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMixture(const DataSpec& spec,
     for (int m = 0; m < kModes; ++m) {
       mine[m] *= SampleDirichlet(peers, spec.alpha, key.Fold(m))[rank];
     }
+    // At a very small alpha all of a peer's shares may round to 0.
     if (*std::max_element(mine.begin(), mine.end()) <= 0) mine = wanted;
   }
   return std::make_unique<GaussianMixture>(Cumulative(std::move(wanted)),
                                            Cumulative(std::move(mine)),
+                                           // By no seed: scores of all runs are
+                                           // against the same points.
                                            RngKey(0).Fold("held out"));
 }
 
@@ -200,6 +212,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const DataSpec& spec,
         absl::StrCat("game.gan.data.shard \"", spec.shard,
                      "\" is not known; known: iid, dirichlet"));
   }
+  // The split is by the run's seed, so every peer computes all shards and keeps
+  // its own.
   const RngKey key = RngKey(seed).Fold("shards");
   if (spec.name == "gaussian-mixture") {
     return OpenMixture(spec, rank, peers, key);

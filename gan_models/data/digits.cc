@@ -13,6 +13,7 @@
 namespace gossamer {
 namespace {
 
+// scikit-learn's pixels are counts from 0 to 16.
 constexpr int kLargest = 16;
 constexpr size_t kMostLines = 100000;
 constexpr int kHeldOutEvery = 5;
@@ -25,6 +26,7 @@ bool ParseLine(const std::string& line, ImageBatch& to) {
     if (!absl::SimpleAtoi(field, &value) || value < 0 || value > kLargest) {
       return false;
     }
+    // The last field of a line is the class.
     if (pixels.size() == kDigitPixels) {
       if (label >= 0 || value >= kDigitClasses) return false;
       label = value;
@@ -50,6 +52,8 @@ absl::StatusOr<Digits> ReadDigits(const std::string& path) {
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {
     ImageBatch& to =
+        // By the line and not by chance, so that all runs and seeds are held
+        // against the same images.
         number % kHeldOutEvery == 0 ? digits.held_out : digits.train;
     if (number > kMostLines || !ParseLine(line, to)) {
       return absl::DataLossError(

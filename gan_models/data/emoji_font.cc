@@ -18,6 +18,7 @@ namespace gossamer {
 
 struct EmojiFont::Handles {
   ~Handles() {
+    // The shaper refers to the face, and the face to the library.
     hb_font_destroy(shaper);
     if (face != nullptr) FT_Done_Face(face);
     if (library != nullptr) FT_Done_FreeType(library);
@@ -41,6 +42,7 @@ absl::StatusOr<std::unique_ptr<EmojiFont>> EmojiFont::Open(
   auto handles = std::make_unique<Handles>();
   if (FT_Init_FreeType(&handles->library) != 0 ||
       FT_New_Face(handles->library, path.c_str(), 0, &handles->face) != 0 ||
+      // Glyphs are copied as colour bitmaps, and a font of outlines has none.
       !FT_HAS_COLOR(handles->face) ||
       FT_Select_Size(handles->face, /*strike_index=*/0) != 0) {
     return absl::DataLossError(
@@ -56,6 +58,8 @@ std::optional<Glyph> EmojiFont::Draw(std::u32string_view code_points) {
   hb_buffer_t* const buffer = hb_buffer_create();
   hb_buffer_add_utf32(buffer, text.data(), length, 0, length);
   hb_buffer_guess_segment_properties(buffer);
+  // Shaping joins a sequence (a person, a joiner, a profession) into one glyph,
+  // as on a screen; several glyphs mean that the font does not have it.
   hb_shape(handles_->shaper, buffer, nullptr, 0);
   unsigned count = 0;
   const hb_glyph_info_t* const infos =
@@ -75,6 +79,7 @@ std::optional<Glyph> EmojiFont::Draw(std::u32string_view code_points) {
               .bgra = {}};
   const size_t row = 4 * static_cast<size_t>(glyph.width);
   for (int y = 0; y < glyph.height; ++y) {
+    // Rows are `pitch` bytes apart, which may be more than they hold.
     const uint8_t* const from =
         bitmap.buffer + static_cast<ptrdiff_t>(y) * bitmap.pitch;
     glyph.bgra.insert(glyph.bgra.end(), from, from + row);

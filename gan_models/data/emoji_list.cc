@@ -168,6 +168,8 @@ absl::StatusOr<std::vector<Emoji>> ParseEmojiList(std::istream& file) {
     const Class emoji_class = FindClass(group, subgroup);
     const bool qualified = StartsWith(
         std::string_view(line).substr(semicolon + 1), " fully-qualified ");
+    // The list repeats emoji in forms without the presentation selector; the
+    // fully qualified one stands for all.
     if (!qualified || emoji_class == kNoClass) continue;
     Emoji e;
     e.emoji_class = emoji_class;

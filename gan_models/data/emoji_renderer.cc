@@ -55,6 +55,8 @@ absl::StatusOr<std::vector<std::vector<Family>>> LoadFamilies(
     if (!glyph) continue;
     std::vector<Family>& of_class = families[e.emoji_class];
     const auto [at, is_new] =
+        // Twins differ in skin tone or gender only.  They stay together, so
+        // that none of them is in train while another is held out.
         index.try_emplace({e.emoji_class, e.base}, of_class.size());
     if (is_new) of_class.emplace_back();
     of_class[at->second].push_back(std::move(*glyph));
@@ -97,6 +99,8 @@ std::array<Coverage, kSize> CoverWindow(double begin, double length,
     const int last = std::min(source, static_cast<int>(std::ceil(to)));
     cells[i].first = first;
     for (int p = first; p < last; ++p) {
+      // An exact area filter: picking single pixels would leave thin strokes
+      // out at some sizes.
       const double part = std::min(to, p + 1.0) - std::max(from, double(p));
       cells[i].weights.push_back(
           static_cast<float>(std::max(0.0, part) / step));
@@ -161,6 +165,8 @@ Colour PickBackground(Background background, RngKey key) {
 void DrawImage(const Glyph& glyph, bool may_mirror, Background background,
                RngKey key, std::vector<uint8_t>& pixels) {
   constexpr double kSmallest = 136, kLargest = 155, kHue = 0.2;
+  // Each property has a draw of its own number, so that a change to one leaves
+  // the others as they are.
   const double window = kSmallest + (kLargest - kSmallest) * key.Uniform(0);
   const double left = -key.Uniform(1) * std::max(0.0, window - glyph.width);
   const double top = -key.Uniform(2) * std::max(0.0, window - glyph.height);
@@ -179,6 +185,8 @@ void DrawImage(const Glyph& glyph, bool may_mirror, Background background,
           small.data() + (kSize * y + (mirror ? kSize - 1 - x : x)) * 4;
       const Colour c = TurnHue({bgra[2], bgra[1], bgra[0]}, cosine, sine);
       for (int i = 0; i < 3; ++i) {
+        // The glyph is premultiplied by its alpha, so the background only fills
+        // what is left.
         const float value = c[i] + (1 - bgra[3] / 255) * behind[i];
         pixels[begin + (kSize * i + y) * kSize + x] =
             static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
@@ -192,6 +200,8 @@ void DrawClass(const std::vector<Family>& families, int label, int count,
   for (int i = 0; i < count; ++i) {
     const RngKey image = key.Fold(i);
     const Family& family =
+        // A family first and then one of its twins: a family with many skin
+        // tones is drawn no more often than another.
         families[image.Fold("family").Below(families.size(), 0)];
     const Glyph& glyph = family[image.Fold("twin").Below(family.size(), 0)];
     DrawImage(glyph, MayMirror(label), background, image.Fold("view"),

@@ -36,9 +36,12 @@ std::vector<std::vector<int>> IidShards(int size, int peers, RngKey key) {
   const std::vector<int> order = key.Permutation(size);
   std::vector<std::vector<int>> shards(peers);
   for (int p = 0; p < peers; ++p) {
+    // Ends are computed and not counted up, so that sizes differ by at most
+    // one.
     const int64_t begin = int64_t{size} * p / peers;
     const int64_t end = int64_t{size} * (p + 1) / peers;
     shards[p].assign(order.begin() + begin, order.begin() + end);
+    // In the order of the file: a shard is a set, and is read in one direction.
     std::sort(shards[p].begin(), shards[p].end());
   }
   return shards;
@@ -47,6 +50,7 @@ std::vector<std::vector<int>> IidShards(int size, int peers, RngKey key) {
 std::vector<double> SampleDirichlet(int n, double alpha, RngKey key) {
   std::vector<double> p(n);
   for (int i = 0; i < n; ++i) p[i] = LogGamma(alpha, key.Fold(i));
+  // Relative to the largest, which becomes 1: the sum cannot underflow.
   const double largest = *std::max_element(p.begin(), p.end());
   double sum = 0;
   for (double& x : p) sum += x = std::exp(x - largest);
@@ -65,6 +69,8 @@ absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
     by_label[labels[i]].push_back(static_cast<int>(i));
   }
   constexpr uint64_t kAttempts = 100;
+  // A peer without an example could not train.  Every peer makes the same
+  // attempts and stops at the same one.
   for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     std::vector<std::vector<int>> shards(peers);
     for (const auto& [label, indices] : by_label) {
@@ -77,6 +83,8 @@ absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
       for (int p = 0; p < peers; ++p) {
         cumulative += share[p];
         const int end =
+            // The last peer takes what rounding leaves, so that every example
+            // has a peer.
             p + 1 == peers
                 ? n
                 : std::clamp(static_cast<int>(std::lround(cumulative * n)),

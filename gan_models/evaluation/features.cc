@@ -86,6 +86,8 @@ class RandomConvolution : public FeatureExtractor {
   template <size_t N>
   static void Draw(const char* name, std::array<float, N>& weights) {
     const double fan_in = N == 3 * 32 * 16 ? 3 * 16 : 32 * 16;
+    // By no seed, so that scores of all runs and machines are on the same
+    // features.
     RngKey(0).Fold("proxy features").Fold(name).FillGaussian(weights);
     for (float& w : weights) {
       w = static_cast<float>(w * std::sqrt(2 / fan_in));
@@ -120,6 +122,7 @@ class TorchScript : public FeatureExtractor {
 
  private:
   absl::Status Piece(const at::Tensor& x, Extracted& to) const {
+    // The user's network takes bytes as floats, and samples lie in [-1, 1].
     at::Tensor images = ((x + 1) * 127.5).clamp(0, 255);
     if (size_ > 0 && size_ != kSize) {
       const std::array<int64_t, 2> size = {size_, size_};
@@ -164,6 +167,8 @@ absl::StatusOr<std::unique_ptr<FeatureExtractor>> LoadTorchScriptFeatures(
   auto loaded =
       GuardTorch([&]() -> absl::StatusOr<std::unique_ptr<FeatureExtractor>> {
         torch::jit::Module module = torch::jit::load(path);
+        // Dropout and BatchNorm of the user's network must not depend on the
+        // batch.
         module.eval();
         return std::make_unique<TorchScript>(std::move(module), size);
       });

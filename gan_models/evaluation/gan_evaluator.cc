@@ -84,9 +84,13 @@ absl::Status GanEvaluator::Adopt(std::span<const float> generator, RngKey key) {
                      generator.size(),
                      " are given; are model, width and latent the run's?"));
   }
+  // Into the evaluator's own vector, of which its generator's tensors are
+  // views.
   std::ranges::copy(generator, parameters_.begin());
   generator_->tensors().InitializeStatistics(statistics_);
   if (!generator_->has_batch_norm()) return absl::OkStatus();
+  // A thousand examples: the statistics of an average of parameters belong to
+  // no step of training, so they are estimated from these parameters alone.
   constexpr int kBatches = 16;
   std::vector<float> storage;
   for (int i = 0; i < kBatches; ++i) {
@@ -142,9 +146,12 @@ absl::StatusOr<Features> GanEvaluator::FeaturesOf(
 absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
                                            RngKey key) {
   UseThreads(threads_);
+  // The held-out examples do not change, so their features are computed once.
   if (real_.dimension == 0) {
     constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
     GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> held_out,
+                              // The energy distance compares all pairs, so as
+                              // many points as are generated suffice.
                               HeldOut(images() ? kAll : samples_));
     GOSSAMER_ASSIGN_OR_RETURN(real_, FeaturesOf(held_out));
   }

@@ -58,6 +58,7 @@ Gaussian Fit(const Features& f) {
   Gaussian g;
   g.mean = x.colwise().mean();
   x.rowwise() -= g.mean.transpose();
+  // The unbiased covariance, as in the published FID.
   g.covariance = x.transpose() * x / static_cast<double>(x.rows() - 1);
   return g;
 }
@@ -124,6 +125,7 @@ absl::StatusOr<double> FrechetDistance(const Features& real,
   const double distance = (a.mean - b.mean).squaredNorm() +
                           a.covariance.trace() + b.covariance.trace() -
                           2 * cross;
+  // Rounding may leave a little below 0 for equal sets.
   return std::max(0.0, distance);
 }
 
@@ -144,6 +146,8 @@ absl::StatusOr<double> KernelDistance(const Features& real,
     const Matrix a = RandomRows(x, n, key.Fold(s).Fold("real"));
     const Matrix b = RandomRows(y, n, key.Fold(s).Fold("fake"));
     const Matrix aa = CubicKernel(a, a), bb = CubicKernel(b, b);
+    // Without the diagonals: a sample's kernel with itself would bias the
+    // estimate.
     sum += (aa.sum() - aa.trace() + bb.sum() - bb.trace()) / pairs -
            2 * CubicKernel(a, b).mean();
   }
@@ -176,6 +180,8 @@ absl::StatusOr<InceptionScore> ComputeInceptionScore(const Features& logits,
   Matrix log_p = ToMatrix(logits);
   for (Eigen::Index i = 0; i < log_p.rows(); ++i) {
     const double largest = log_p.row(i).maxCoeff();
+    // The logarithm of softmax with the largest logit taken out, so that no
+    // exponential overflows.
     log_p.row(i).array() -=
         largest + std::log((log_p.row(i).array() - largest).exp().sum());
   }

@@ -38,9 +38,12 @@ void Dots(Picture& picture, std::span<const float> points, double extent,
           Colour colour) {
   const auto place = [&](double v) {
     const double at = (v / extent + 1) / 2 * picture.width;
+    // A diverging generator makes points that no int holds; beyond the margin
+    // they are not seen anyway.
     return static_cast<int>(std::clamp(at, -10.0, picture.width + 10.0));
   };
   for (size_t i = 0; i + 1 < points.size(); i += 2) {
+    // Rows of a picture go down, the second coordinate goes up.
     Fill(picture, place(points[i]) - 1, place(-points[i + 1]) - 1, 3, colour);
   }
 }

@@ -25,6 +25,7 @@ at::Tensor Normal(RngKey key, std::vector<int64_t> shape, double deviation) {
 }
 
 at::Tensor Copied(std::span<const float> values, std::vector<int64_t> shape) {
+  // from_blob takes a pointer to non-const, and only the copy is written to.
   return at::from_blob(const_cast<float*>(values.data()), shape).clone();
 }
 
@@ -48,6 +49,7 @@ AdamOf::~AdamOf() = default;
 
 void AdamOf::Step(const std::vector<at::Tensor>& gradients) {
   constexpr double kBeta1 = 0.5, kBeta2 = 0.9, kEpsilon = 1e-8;
+  // The corrections are in double, as in algorithms/optim/adam.cc.
   const auto steps = static_cast<double>(++steps_);
   const double one = 1 - std::pow(kBeta1, steps);
   const double two = 1 - std::pow(kBeta2, steps);

@@ -54,6 +54,8 @@ Conv::Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,
            const ConvOptions& options, const Initial& weight,
            const Initial& bias)
     : table_(table), options_(options) {
+  // A transposed convolution has its weight the other way round, as libtorch
+  // takes it.
   const int64_t k = options.kernel;
   weight_ = table.AddParameter(name + ".weight",
                                options.transposed
@@ -67,6 +69,8 @@ at::Tensor Conv::operator()(const at::Tensor& x) const {
   const at::Tensor& weight = table_.parameter(weight_);
   std::optional<at::Tensor> bias;
   if (bias_ >= 0) bias = table_.parameter(bias_);
+  // Only discriminators are derived twice, and they have no transposed
+  // convolutions.
   if (!options_.transposed) {
     return Convolve(x, weight, bias, options_.stride, options_.padding);
   }
@@ -90,6 +94,8 @@ at::Tensor BatchNorm::operator()(const at::Tensor& x,
   const bool from_batch =
       mean_ < 0 || n.source == Normalization::Source::kBatch;
   std::optional<at::Tensor> mean, variance;
+  // Without running statistics, or with a momentum of 0, libtorch is given
+  // none, so it writes to none.
   if (mean_ >= 0 && (!from_batch || n.momentum > 0)) {
     mean = table_.statistic(mean_);
     variance = table_.statistic(variance_);
@@ -105,6 +111,8 @@ at::Tensor Upsample(const at::Tensor& x) {
 }
 
 at::Tensor LeakyRelu(const at::Tensor& x) {
+  // A product with a constant mask: its second derivative is nothing, where
+  // at::leaky_relu's is zeros that travel back through the whole network.
   return x * at::where(x.detach() > 0, 1.0f, 0.2f);
 }
 

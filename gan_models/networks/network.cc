@@ -16,6 +16,8 @@
 namespace gossamer {
 namespace {
 
+// Kernels of 4 at stride 2 cover every pixel equally often; those of 3 would
+// leave a checkerboard in the gradient.
 constexpr ConvOptions kHalveBias = {.kernel = 4, .stride = 2};
 
 class UpGenerator : public Network {
@@ -57,6 +59,8 @@ class UpGenerator : public Network {
   const Conv conv4_;
 };
 
+// Without BatchNorm, so that a gradient penalty is about each example alone and
+// one backward pass serves both players.
 class UpDiscriminator : public Network {
  public:
   explicit UpDiscriminator(int64_t w)

@@ -18,6 +18,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
+// Stride and padding, the same in both directions; libtorch keeps numbers for
+// backward() as saved data.
 struct Shape {
   std::array<int64_t, 2> stride, padding;
 
@@ -58,6 +60,7 @@ struct ToInput : Function<ToInput> {
                             int64_t padding) {
     const Shape shape = Shape::Of(stride, padding);
     shape.SaveTo(context);
+    // x is not saved: the result does not depend on its values.
     context->save_for_backward({of_output, weight});
     return std::get<0>(
         shape.Gradients(of_output, x, weight, {true, false, false}));
@@ -71,6 +74,9 @@ struct ToInput : Function<ToInput> {
     const at::Tensor direction = gradients[0];
     at::Tensor to_output, to_weight;
     if (context->needs_input_grad(0)) {
+      // The map from the output's gradient to the gradient of x is the
+      // convolution's transpose; its derivative in a direction is the
+      // convolution again.
       to_output = shape.Convolve(direction, weight);
     }
     if (context->needs_input_grad(2)) {
@@ -125,6 +131,8 @@ struct Pooling : Function<Pooling> {
                                 const variable_list& gradients) {
     const at::Tensor& of_output = gradients[0];
     const std::array size = {2 * of_output.size(2), 2 * of_output.size(3)};
+    // Each of four pixels has a quarter of the mean's gradient.  The map is
+    // linear, so deriving it again needs nothing of x.
     return {at::upsample_nearest2d(of_output * 0.25, at::IntArrayRef(size))};
   }
 };
