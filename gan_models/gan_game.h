@@ -20,6 +20,9 @@
 
 namespace gossamer {
 
+// The game of one peer over libtorch.  It owns the flat vectors of which the
+// networks' tensors are views, and computes both players' gradients at one
+// point.
 class GanGame : public Game {
  public:
   struct Options {

@@ -21,6 +21,7 @@ namespace gossamer {
 // seconds and a view of it fits a message.
 inline constexpr int kMaxPeers = 1024;
 
+// An edge by the ranks of its ends.
 struct GraphEdge {
   int a = 0;  // a < b
   int b = 0;

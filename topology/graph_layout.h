@@ -12,11 +12,13 @@
 
 namespace gossamer {
 
+// A place in the picture.
 struct Point {
   double x = 0;
   double y = 0;
 };
 
+// A picture's content, without colours or sizes.
 struct GraphLayout {
   std::vector<Point> nodes;      // by rank, in [0, 1] x [0, 1], y downwards
   std::vector<GraphEdge> edges;  // a < b, weight W_ab

@@ -53,6 +53,7 @@ MixingMatrix MatrixOfRound(const MixingSchedule& schedule, uint64_t round);
 // kInvalidArgument with the first fault and its place.
 absl::Status CheckMixingMatrix(const MixingMatrix& w);
 
+// How far a matrix is from doubly stochastic, and how well it mixes.
 struct MixingReport {
   double row_sum_error = 0;     // largest |sum of a row - 1|
   double column_sum_error = 0;  // largest |sum of a column - 1|

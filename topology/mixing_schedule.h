@@ -19,6 +19,8 @@
 
 namespace gossamer {
 
+// An entry of a row off the diagonal: the other end's rank, and the weight of
+// the edge, the same at both ends.
 struct Neighbor {
   int rank = 0;
   double weight = 0;
@@ -50,6 +52,8 @@ struct ScheduleSpec {
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
+// The rows of all rounds, for the members of one view.  It is immutable: a row
+// is a function of rank and round, and any thread may ask.
 class MixingSchedule {
  public:
   virtual ~MixingSchedule() = default;

@@ -16,6 +16,7 @@
 
 namespace gossamer {
 
+// The names of sites and the site of each peer that the configuration names.
 class Sites {
  public:
   // "paris:1-8 sydney:9-16,20": names and ids of peers, which begin at 1,

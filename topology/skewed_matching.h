@@ -17,6 +17,7 @@
 
 namespace gossamer {
 
+// Random-matching of which a share of the far pairs gives way to near ones.
 class SkewedMatching : public MixingSchedule {
  public:
   // `sites`: the number of each rank's site, 0 or more.  `budget`: how much

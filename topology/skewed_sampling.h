@@ -21,6 +21,8 @@
 
 namespace gossamer {
 
+// The quantities on which the largest skew within a budget depends; the symbols
+// are above.
 struct SkewMoments {
   double near_share = 0.5;  // L, in (0, 1)
   double near_square = 1;   // A_L, 0 or more
@@ -40,6 +42,8 @@ absl::StatusOr<double> LargestSkew(const SkewMoments& m, double budget);
 // The share of far draws, R / (s L + R).
 double FarShare(double near_share, double skew);
 
+// A distribution over terms, with the factor that keeps an estimate of their
+// sum without bias.
 class SkewedSampling {
  public:
   // `base` adds up to one; `near` is as long.  kInvalidArgument unless every

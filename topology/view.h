@@ -20,6 +20,7 @@
 
 namespace gossamer {
 
+// A peer of a view, and where its neighbours reach it.
 struct Member {
   PeerId id;
   std::string address;  // host:port that its neighbours dial
@@ -39,6 +40,8 @@ inline constexpr int kMaxOverlap = 8;
 // In a configuration: the service chooses.
 inline constexpr int kAutoOverlap = -1;
 
+// The membership and the mixing of a fleet from one round on.  (generation,
+// epoch) name it; views of one name differ in their resume round at most.
 struct View {
   std::string run_id;
   uint64_t generation = 0;  // of the service's store

@@ -16,12 +16,14 @@ namespace gossamer {
 // the generator first.
 enum class Player : uint8_t { kGenerator = 0, kDiscriminator = 1 };
 
+// A contiguous part of a flat vector.
 struct Extent {
   size_t offset = 0;  // in floats
   size_t size = 0;
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
+// One tensor of a player: its name, its shape and its place in the flat vector.
 struct Segment {
   std::string name;  // "generator.conv1.weight"
   Player player = Player::kGenerator;
@@ -29,6 +31,9 @@ struct Segment {
   Extent extent;               // set by ParameterLayout
 };
 
+// The order of all tensors in the flat vector.  It is fixed when it is made;
+// peers compare it by its fingerprint, and codecs cut payloads along its
+// segments.
 class ParameterLayout {
  public:
   ParameterLayout() = default;

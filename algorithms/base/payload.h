@@ -14,6 +14,8 @@
 
 namespace gossamer {
 
+// A span of bytes together with its owner.  Copies share the bytes, which no
+// holder changes, so any number of edges may send one payload.
 class Payload {
  public:
   Payload() = default;

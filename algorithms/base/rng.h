@@ -17,6 +17,9 @@
 
 namespace gossamer {
 
+// A place in a tree of random values.  A key has no state: each of its draws is
+// a function of the key and an index, and Fold() makes keys whose draws are
+// independent of it.
 class RngKey {
  public:
   explicit constexpr RngKey(uint64_t seed) : bits_(Mix(seed + kGolden)) {}

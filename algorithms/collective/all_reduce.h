@@ -27,6 +27,9 @@
 
 namespace gossamer {
 
+// One rank's part in one operation.  It holds the messages that came early and
+// those that it has sent, so that a new connection gets again what the old one
+// lost.
 class AllReduce {
  public:
   // Some floats of the vector, little-endian, or a payload, or the leader's

@@ -31,6 +31,7 @@ class PayloadFormat {
                    std::span<float> sum) const = 0;
 };
 
+// The content of an operation, the same at all of its ranks.
 struct AllReduceForm {
   size_t floats = 0;  // of the vector whose mean is formed
   // Null: they travel as they are.

@@ -38,6 +38,8 @@ struct AllReduceStep {
   bool mean = false;  // the sum is complete: divide it
 };
 
+// An algorithm by its name.  Schedules differ in latencies and bytes, and give
+// one rank's steps at a time: no rank needs the plan of all.
 struct AllReduceSchedule {
   std::string_view name;
   // The steps of `rank` in [0, size) over vectors of `n` floats.

@@ -23,6 +23,7 @@ inline constexpr uint32_t kCollectiveVersion = 3;
 inline constexpr uint32_t kFarewell = ~uint32_t{0};
 inline constexpr size_t kCollectiveHeadBytes = 32;
 
+// The fields of a head that differ from message to message.
 struct CollectiveHead {
   uint64_t operation = 0;  // MakeOperationId
   uint32_t step = 0;       // of AllReduce

@@ -61,6 +61,8 @@ struct SavedEdge {
 };
 using SavedEdges = std::map<PeerId, SavedEdge>;  // by the other end
 
+// The properties of one edge, and the limits on its corrections, which both
+// ends must share.
 struct EdgeOptions {
   PeerId self;
   PeerId other;

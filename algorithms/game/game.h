@@ -21,6 +21,7 @@
 
 namespace gossamer {
 
+// Each player's own loss, at the point and on the batch of one call.
 struct Losses {
   double generator = 0;
   double discriminator = 0;
@@ -48,6 +49,9 @@ class Evaluator {
                                     RngKey key, const std::string& path) = 0;
 };
 
+// One peer's game, on its own data.  It owns parameters, gradients and
+// statistics; optimizers and edges write the parameters between two calls of
+// Gradient().
 class Game {
  public:
   virtual ~Game() = default;

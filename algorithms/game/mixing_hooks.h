@@ -14,6 +14,9 @@
 
 namespace gossamer {
 
+// Callbacks around the corrections of one peer, on the thread of its round
+// loop.  A class whose state must follow corrections implements them once, for
+// all edges together.
 class MixingHooks {
  public:
   virtual ~MixingHooks() = default;

@@ -13,6 +13,7 @@
 
 namespace gossamer {
 
+// Passes every call on to the game inside, which it owns.
 class WrappedGame : public Game {
  public:
   const ParameterLayout& layout() const override { return game_->layout(); }

@@ -23,6 +23,8 @@ inline constexpr size_t kChunkSize = 4096;
 // under half a unit in the last place.
 inline constexpr float kMaxMagnitude = 0x1p100f;
 
+// A coding by its kind and the parameters that some kinds have.  Two ends that
+// hold equal values of this type read each other's bytes.
 struct Coding {
   enum Kind : uint8_t {
     kF32,   // the value

@@ -16,6 +16,7 @@
 
 namespace gossamer {
 
+// One part of a run, in the words that `gossamer methods` prints.
 struct CatalogueEntry {
   std::string_view name;  // "choco-int4"
   // "algorithm", "codec", "gradients", "schedule" or "privacy": the part of a

@@ -107,6 +107,8 @@ struct MethodHelp {
   int compared = 0;
 };
 
+// A method by its name, and all that sets it apart from the default: no other
+// file may name it.
 struct Method {
   std::string_view name = {};
   MethodHelp help = {};

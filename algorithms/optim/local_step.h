@@ -19,6 +19,7 @@
 
 namespace gossamer {
 
+// The rules of both players, and the parts of a step that are neither's own.
 struct LocalStepSpec {
   OptimizerSpec generator;
   OptimizerSpec discriminator;
@@ -32,6 +33,8 @@ struct LocalStepSpec {
   uint64_t last_round = 0;
 };
 
+// Makes the local steps of one peer.  It owns the optimizers of both players
+// and asks the game for gradients; mixing happens between two of its calls.
 class LocalStep {
  public:
   ~LocalStep();

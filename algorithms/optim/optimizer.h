@@ -29,6 +29,8 @@ using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerSpec& spec,
                                                       size_t size,
                                                       const Kernels& kernels);
 
+// A rule by its name, with its numbers; a rule ignores those that it does not
+// have.
 struct OptimizerSpec {
   std::string name = "oadam";  // sgd, ogda, osg, adam, oadam
   // A method's own rule; null: the one of that name.
@@ -39,6 +41,8 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
 };
 
+// The update rule of one player, with the moments or gradients that it
+// remembers.  It changes x by additions only.
 class Optimizer {
  public:
   // For a player of `size` parameters.  kInvalidArgument for an unknown name

@@ -13,6 +13,7 @@
 
 namespace gossamer {
 
+// The (epsilon, delta) of differential privacy that a run may spend.
 struct PrivacyBudget {
   double epsilon = 10;
   double delta = 1e-5;

@@ -15,8 +15,8 @@
 namespace gossamer {
 namespace {
 
-// What sets one data set's files apart; sizes that are known are checked, so
-// that a partial download is named before any training.
+// The files of one data set.  Sizes that are known are checked, so that a
+// partial download is named before any training.
 struct Format {
   std::vector<std::string> train, test;
   std::string names;

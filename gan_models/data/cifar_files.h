@@ -20,6 +20,7 @@ namespace gossamer {
 
 inline constexpr size_t kImageBytes = 3 * 32 * 32;
 
+// Pictures as bytes, with the index of each one's class.
 struct ImageSet {
   std::vector<uint8_t> pixels;  // [N, 3, 32, 32]
   std::vector<int> labels;      // [N]
@@ -29,6 +30,7 @@ struct ImageSet {
   }
 };
 
+// A data set in memory: the names of its classes, and both of its parts.
 struct ImageData {
   std::vector<std::string> class_names;
   ImageSet train, test;

@@ -17,6 +17,8 @@
 
 namespace gossamer {
 
+// One peer's view of a data set: its own shard and the held-out part of all.
+// It does not change after Open, and any thread may draw from it.
 class Dataset {
  public:
   // The part of the data that peer `rank` of `peers` sees; the split is a

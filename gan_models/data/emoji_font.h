@@ -16,11 +16,14 @@
 
 namespace gossamer {
 
+// A glyph as the font has it, before any scaling.
 struct Glyph {
   int width = 0, height = 0;
   std::vector<uint8_t> bgra;  // [height, width, 4], premultiplied by alpha
 };
 
+// An open font.  It shapes sequences of code points as a text renderer does, so
+// that joined emoji come out as one glyph.
 class EmojiFont {
  public:
   // kNotFound, kDataLoss (no font with colour bitmaps).

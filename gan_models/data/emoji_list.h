@@ -16,6 +16,7 @@
 
 namespace gossamer {
 
+// One emoji of the list, with its class and the name of its family.
 struct Emoji {
   std::u32string code_points;
   int emoji_class = 0;  // index in EmojiClassNames()

@@ -17,6 +17,7 @@ namespace gossamer {
 
 enum class Background { kWhite, kPastel, kMixed };
 
+// The files, numbers and seed that a rendered data set is a function of.
 struct EmojiSpec {
   std::string font = "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
   std::string list = "/usr/share/unicode/emoji/emoji-test.txt";

@@ -14,11 +14,14 @@
 
 namespace gossamer {
 
+// The features of some pictures, one row each.
 struct Extracted {
   Features features;
   Features logits;  // dimension 0 if the extractor gives none
 };
 
+// A fixed function from pictures to features.  It has no state that a call
+// changes, so scores of different times compare.
 class FeatureExtractor {
  public:
   virtual ~FeatureExtractor() = default;

@@ -23,6 +23,9 @@
 
 namespace gossamer {
 
+// The evaluator of generators of one model.  It copies the parameters that it
+// is given into a generator of its own, and keeps the features of the held-out
+// examples.
 class GanEvaluator : public Evaluator {
  public:
   // `samples` generated examples per score, all held-out ones.  Images score

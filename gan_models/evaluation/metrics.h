@@ -14,6 +14,7 @@
 
 namespace gossamer {
 
+// The features of a set of samples, a row each.
 struct Features {
   size_t dimension = 0;
   std::vector<float> values;  // [n, dimension]

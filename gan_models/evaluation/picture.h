@@ -14,6 +14,7 @@
 
 namespace gossamer {
 
+// An image in memory, eight bits a channel.
 struct Picture {
   int width = 0, height = 0;
   std::vector<uint8_t> rgb;  // [height, width, 3]

@@ -30,6 +30,7 @@ struct Normalization {
   double momentum = 0;
 };
 
+// y = x·weightᵀ + bias, over rows.
 class Linear {
  public:
   Linear(TensorTable& table, const std::string& name, int64_t in, int64_t out);
@@ -42,12 +43,15 @@ class Linear {
   int weight_, bias_;
 };
 
+// The geometry of a convolution, the same in both directions of a picture.
 struct ConvOptions {
   int64_t kernel = 3, stride = 1, padding = 1;
   bool transposed = false;  // the transpose of a convolution, for upsampling
   bool bias = true;
 };
 
+// A convolution or its transpose over images [N, C, H, W].  Its derivative can
+// be derived once more cheaply unless it is transposed.
 class Conv {
  public:
   Conv(TensorTable& table, const std::string& name, int64_t in, int64_t out,

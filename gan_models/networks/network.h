@@ -18,6 +18,7 @@
 
 namespace gossamer {
 
+// Both players' networks by the name of their model and two sizes.
 struct NetworkSpec {
   // up              nearest upsampling and 3x3 convolutions with BatchNorm
   //                 against 4x4 stride-2 convolutions; 32x32 images
@@ -36,6 +37,8 @@ std::vector<std::string_view> ModelNames();
 // The shape of one example of the model: {3, 32, 32}, or {2} (mlp).
 std::vector<int64_t> ExampleShape(const NetworkSpec& spec);
 
+// One player's network.  Its tensors live in the table that it owns, and become
+// views of the game's flat vectors when that is bound.
 class Network {
  public:
   // kInvalidArgument: an unknown model (naming the known ones), a width or a

@@ -29,6 +29,8 @@ struct Initial {
   double spread = 0;  // half width of kUniform, deviation of kNormal
 };
 
+// The list of a network's tensors, in the order in which its layers declare
+// them.  It owns no values: Bind() gives it the vectors that hold them.
 class TensorTable {
  public:
   explicit TensorTable(Player player);

@@ -22,6 +22,8 @@
 
 namespace gossamer {
 
+// Decides when a peer that waits becomes a member, and whether members begin
+// together or one by one.  It keeps nothing of its own.
 class Admission {
  public:
   // If all incarnations of a fleet end, those that come back wait so long for

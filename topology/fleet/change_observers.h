@@ -12,6 +12,7 @@
 
 namespace gossamer {
 
+// One callback for each owner, so that two owners cannot replace each other's.
 class ChangeObservers {
  public:
   // Adds the owner's callback, or replaces the one that it has set before.

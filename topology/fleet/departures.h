@@ -16,6 +16,8 @@
 
 namespace gossamer {
 
+// Lets members go that have asked to, and finds those that have gone.  It keeps
+// nothing of its own.
 class Departures {
  public:
   // All of them outlive this object.

@@ -14,6 +14,7 @@
 
 namespace gossamer {
 
+// The words of one kind of event, for logs and for the pages that list them.
 struct EventInfo {
   std::string_view name;
   std::string_view when;

@@ -13,6 +13,8 @@
 
 namespace gossamer {
 
+// A count for each kind of event.  A peer counts its own, and the service keeps
+// the counts that each peer has reported last.
 class EventTally {
  public:
   void Add(EventKind kind, uint64_t times) {

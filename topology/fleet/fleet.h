@@ -36,6 +36,8 @@
 
 namespace gossamer {
 
+// One run's fleet, from its first registration to its end.  It owns the record
+// and the parts, of which its callers see none.
 class Fleet {
  public:
   static constexpr absl::Duration kAbsent = Admission::kAbsent;

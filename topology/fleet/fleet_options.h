@@ -13,6 +13,8 @@
 
 namespace gossamer {
 
+// The options of one topology service; they stay as they are for the whole of
+// its incarnation.
 struct FleetOptions {
   std::string run_id = "run";
   int expected = 4;  // peers that must register before the first view

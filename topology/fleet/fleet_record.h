@@ -116,6 +116,8 @@ struct FleetRecord : RosterRecord, ViewsRecord {
   StopState stop;  // of StopAgreement
 };
 
+// The first report of an incarnation of a peer, and its report when the service
+// has asked it to register again.
 struct Registration {
   VersionRange versions = kControlVersions;
   std::string run_id;
@@ -130,6 +132,7 @@ struct Registration {
   std::optional<View> view;     // that one
 };
 
+// The report of a registered peer, about once a second.
 struct FleetHeartbeat {
   std::string run_id;
   PeerId peer_id;
@@ -147,6 +150,7 @@ struct FleetHeartbeat {
   bool ready = false;
 };
 
+// The answer to a heartbeat: all that the peer has to know by now.
 struct FleetAnswer {
   std::optional<View> view;  // only if newer than the peer's
   // The largest that two peers have got to; of two peers, the largest.
@@ -161,6 +165,7 @@ struct FleetAnswer {
   std::vector<Member> joiners;  // to a member: the peers that get them from it
 };
 
+// One peer as `gossamer status` shows it.
 struct FleetPeer {
   PeerId id;
   std::string address;
@@ -172,6 +177,7 @@ struct FleetPeer {
   uint64_t removals = 0;
 };
 
+// The fleet at one moment, for people; nothing is decided from it.
 struct FleetSnapshot {
   std::vector<FleetPeer> peers;
   std::optional<double> consensus_distance;

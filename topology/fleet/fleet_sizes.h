@@ -19,6 +19,8 @@ namespace gossamer {
 // the floor, or a peer would have fewer partners than it needs.
 absl::Status CheckFleetSize(const FleetOptions& options, int peers);
 
+// Answers whether the fleet can have so many members, and says once why it
+// cannot.  It remembers the sizes that it has checked, as some take long.
 class FleetSizes {
  public:
   // Both outlive this object.

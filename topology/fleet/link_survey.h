@@ -26,6 +26,8 @@ namespace gossamer {
 // Members of a survey: their matrix is an answer of 64 KiB.
 inline constexpr size_t kMostSurveyed = 64;
 
+// One survey after another, each of the members at its start.  It hands out one
+// task at a time to each member and keeps the results of the last survey.
 class LinkSurvey {
  public:
   struct Task {

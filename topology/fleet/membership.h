@@ -68,6 +68,8 @@ struct StopState {
   bool committed = false;
 };
 
+// The round loop's only view of the service.  Implementations answer from what
+// they have heard last, and none of these calls waits.
 class Membership {
  public:
   virtual ~Membership() = default;

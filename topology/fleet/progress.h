@@ -18,6 +18,7 @@ namespace gossamer {
 // Rounds that one member can be ahead of all others: hours of training.
 inline constexpr uint64_t kMostAhead = 1'000'000;
 
+// Judges the rounds that members report, among them those of a faulty one.
 class Progress {
  public:
   // All of them outlive this object; `view` is the present one.

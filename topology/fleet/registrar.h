@@ -16,6 +16,7 @@
 
 namespace gossamer {
 
+// Judges each registration against the run and the roster.
 class Registrar {
  public:
   // All of them outlive this object.

@@ -19,6 +19,8 @@
 
 namespace gossamer {
 
+// Evicts members and sets how long each must stay away.  The numbers that it
+// judges by are in the roster's records.
 class Removal {
  public:
   // All of them outlive this object.

@@ -21,6 +21,8 @@
 
 namespace gossamer {
 
+// Takes a view from a peer if it is newer than all that is known here, and
+// rebuilds the roster from it.
 class Restoration {
  public:
   // All of them outlive this object.

@@ -16,6 +16,8 @@
 
 namespace gossamer {
 
+// Moves a stop from its proposal to its commit.  A committed stop never
+// changes, since peers may have ended at its round.
 class StopAgreement {
  public:
   // All of them outlive this object, which alone writes `state`.

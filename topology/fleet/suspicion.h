@@ -21,6 +21,7 @@
 
 namespace gossamer {
 
+// Counts the suspicions against each member, of those peers that could know.
 class Suspicion {
  public:
   // All of them outlive this object; `view` is the present one.

@@ -26,6 +26,8 @@ bool SameFleet(const View& view, bool assembled, const FleetOptions& options);
 // Identifies the newest view that a peer knows; the rest of it is empty.
 View KnownView(const FleetHeartbeat& heartbeat);
 
+// Makes each view and numbers it.  It alone writes the generation, so that no
+// two views of a run have one name.
 class Views {
  public:
   // All of them outlive this object, which alone writes `record`.
