@@ -42,9 +42,9 @@ void CompensatedAxpy(float a, std::span<const float> y, std::span<float> x,
   for (size_t i = 0; i < x.size(); ++i) {
     const float step = a * y[i];
     const float sum = x[i] + step;
-    // What the sum has really taken in of the step; the two differences below
-    // are what rounding has taken from x and from the step (two-sum: Knuth,
-    // TAOCP 2, 4.2.2).
+    // `added` is the part of the step that the sum has taken in; the two
+    // differences below are what rounding has taken from x and from the step
+    // (two-sum: Knuth, TAOCP 2, 4.2.2).
     const float added = sum - x[i];
     rest[i] = rest[i] + ((x[i] - (sum - added)) + (step - added));
     // The rest goes back into x as soon as it makes up a unit of x's last
