@@ -51,8 +51,8 @@ class LearnedCoder final : public ValueCoder {
         table_.AddParameter("back", {w, kCoderBlock}, Glorot(w, kCoderBlock));
     parameters_.resize(table_.parameter_count());
     gradients_.resize(table_.parameter_count());
-    // The same first values at every rank, whatever the run's seed: ranks train
-    // the coder together and decode each other's codes.
+    // First values are the same at every rank, whatever the run's seed: ranks
+    // train the coder together and decode each other's codes.
     table_.Initialize(/*seed=*/0, parameters_);
     table_.Bind(parameters_, gradients_, {});
   }

@@ -24,8 +24,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   // `bytes` bytes of no particular value, given back when released.
   std::shared_ptr<std::byte[]> Get(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // The same, but null where the system has no such memory: for sizes that
-  // others say.
+  // The same, but null if the system has no such memory: for sizes that another
+  // machine has named.
   std::shared_ptr<std::byte[]> TryGet(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -36,7 +36,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     std::unique_ptr<std::byte[], Free> bytes;
     size_t capacity = 0;
   };
-  // Without bytes if there is no memory.
+  // The buffer has no bytes if there is no memory.
   static Buffer Allocate(size_t bytes);
   void GiveBack(Buffer buffer) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -50,8 +50,8 @@ class CondVar {
     cv_.wait_until(lock, End(limit));
     lock.release();
   }
-  // Until `condition`, evaluated with the lock held, is true; false if it is
-  // not within `limit`.
+  // Waits until `condition`, evaluated with the lock held, is true; false if it
+  // is not within `limit`.
   template <typename Condition>
   bool AwaitFor(Mutex* mu, absl::Duration limit, Condition condition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -1,6 +1,6 @@
-// How the tensors of the two players lie in one flat vector of floats.
+// The order of both players' tensors in one flat vector of floats.
 //
-// Knows names, shapes and offsets; nothing of tensors, devices or values.
+// It knows names, shapes and offsets; nothing of tensors, devices or values.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_PARAMETER_LAYOUT_H_
 #define GOSSAMER_ALGORITHMS_BASE_PARAMETER_LAYOUT_H_

@@ -1,8 +1,8 @@
-// When to report what happens again and again, so that nobody who repeats it
-// fills a disk: at the first, the tenth, the hundredth time and so on, or once
-// in a while.
+// A limit on how often an event that repeats is reported, so that a peer that
+// repeats it fills no disk: the first, the tenth, the hundredth time and so on,
+// or once in a while.
 //
-// Pure; knows nothing of what happens.
+// Pure; it knows nothing of the events.
 
 #ifndef GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_
 #define GOSSAMER_ALGORITHMS_BASE_THROTTLE_H_
@@ -25,20 +25,20 @@ class Throttle {
   explicit Throttle(absl::Duration apart) : apart_(apart) {}
   Throttle() : Throttle(kApart) {}
 
-  // It has happened `seen` times by now.  How many of them to report, those
-  // since the last report; 0: not now.
+  // The event has happened `seen` times by now.  Returns how many of them to
+  // report, those since the last report; 0: not now.
   uint64_t Due(uint64_t seen) { return seen < 10 * reported_ ? 0 : Rest(seen); }
-  // All that has not been reported, however little.
+  // All occurrences that have not been reported, however few.
   uint64_t Rest(uint64_t seen) { return seen - std::exchange(reported_, seen); }
 
-  // It happens at `now`.  The same.
+  // The event happens at `now`.  Returns as above.
   uint64_t Due(absl::Time now) {
     ++seen_;
     if (now - last_ <= apart_) return 0;
     last_ = now;
     return Rest(seen_);
   }
-  // How often it has happened so far, where it is asked by time.
+  // The number of times so far, if it is asked by time.
   uint64_t seen() const { return seen_; }
 
  private:

@@ -18,7 +18,8 @@
 
 namespace gossamer {
 
-// How ranks send what is not floats.  Immutable.
+// The form in which ranks send compressed gradients instead of floats.
+// Immutable.
 class PayloadFormat {
  public:
   virtual ~PayloadFormat() = default;

@@ -211,8 +211,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
     difference = std::span(difference_).subspan(offset, size);
     Progress& progress = ProgressOf(id);
     const uint64_t interval = ResyncInterval(id);
-    // By the id of the exchange and not by a clock, so that both ends set D to
-    // zero before the same exchange (PROTOCOL.md 4.9).
+    // The interval follows from the exchange's id, so both ends set D to zero
+    // before the same exchange (PROTOCOL.md 4.9).
     if (interval != progress.complete_interval) {
       std::ranges::fill(difference, 0.0f);
       progress.complete_interval = interval;
@@ -379,7 +379,7 @@ bool CodecSide::Restore(const Saved& saved) {
   difference_ = saved.difference;
   sum_ = saved.sum;
   progress_ = saved.fragments;
-  // How large the restored D is has not been saved: the next exchange reads it.
+  // The bound of the restored D is not known: the next exchange reads D.
   std::ranges::fill(reach_, std::numeric_limits<float>::infinity());
   return true;
 }

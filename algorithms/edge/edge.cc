@@ -22,7 +22,7 @@ constexpr uint64_t kMaxId = uint64_t{1} << 62;
 // this (PROTOCOL.md 8).
 constexpr int kMostBeginnings = 8;
 
-// The same number at both ends, and another one for each edge, so that an
+// This number is the same at both ends and differs between edges, so that an
 // edge's resync boundary is agreed on without a message (PROTOCOL.md 4.9).
 uint64_t EdgeHash(PeerId a, PeerId b) {
   const auto [lower, upper] = std::minmax(a.value, b.value);

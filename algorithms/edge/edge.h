@@ -94,7 +94,7 @@ class Edge {
   // by the edges of one peer.
   Edge(EdgeOptions options, std::shared_ptr<const Codec> codec,
        std::span<float> x, std::shared_ptr<SnapshotCache> cache);
-  // The same, going on from a sealed record of the same fleet-wide cut.
+  // An edge that goes on from a sealed record of the same fleet-wide cut.
   // kInvalidArgument if the record is not of this codec and layout.
   static absl::StatusOr<std::unique_ptr<Edge>> Resume(
       EdgeOptions options, std::shared_ptr<const Codec> codec,
@@ -127,7 +127,7 @@ class Edge {
   }
   bool ended() const { return ended_; }
 
-  // With a codec that leaves a choice: the format that this end wishes to
+  // For a codec that leaves a choice: the format that this end wishes to
   // receive, sent with every frame from here on, and the one that it uses,
   // which the other end has wished for.
   void set_wish(WireFormat format) { wish_ = static_cast<uint8_t>(format); }
@@ -159,7 +159,7 @@ class Edge {
   void Pass(ExchangeId id) { end_.Pass(id); }
   void Announce() { end_.Announce(); }
   void Complete(ExchangeId limit) { end_.Complete(limit); }
-  // Only what comes before the first own payload: x stays as it is.
+  // Completes the skips before the first own payload: x stays as it is.
   void CompleteSkips();
   // Sends what is owed; call once what else is to be sent now has been.
   void Flush() { end_.Flush(Sender()); }

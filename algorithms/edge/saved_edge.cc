@@ -52,8 +52,8 @@ class Reader {
   template <typename T>
   std::vector<T> GetArray() {
     const uint64_t n = Get<uint64_t>();
-    // By division: n · sizeof(T) of a damaged length could overflow, and memory
-    // is asked for only up to the bytes that are there.
+    // The comparison divides, because n · sizeof(T) of a damaged length could
+    // overflow.  Memory is asked for only up to the bytes that are there.
     if (n > rest_.size() / sizeof(T)) {
       ok_ = false;
       return {};

@@ -24,7 +24,7 @@
 namespace gossamer {
 
 struct SyntheticSpec {
-  // Of both players together; the generator has the odd one.
+  // Number of both players' parameters together; the generator has the odd one.
   int64_t parameters = 2'258'308;  // the WGAN-GP ResNet's of width 128
   double heterogeneity = 1;        // standard deviation of the shifts
 };

@@ -69,7 +69,7 @@ inline uint64_t SpreadFields(uint32_t fields) {
   bytes = (bytes | bytes << 8) & 0x00ff00ff00ff00ffu;
   return (bytes | bytes << 4) & 0x0f0f0f0f0f0f0f0fu;
 }
-// The reverse.
+// The reverse of SpreadFields.
 inline uint32_t JoinFields(uint64_t bytes) {
   bytes = (bytes | bytes >> 4) & 0x00ff00ff00ff00ffu;
   bytes = (bytes | bytes >> 8) & 0x0000ffff0000ffffu;
@@ -95,7 +95,7 @@ inline void WritePlanes(size_t n, BlockCodes codes, std::byte* to) {
     // Codes from n on may hold anything, and padding is written as 0.
     if (n - k < 8) eight &= (uint64_t{1} << 8 * (n - k)) - 1;
     planes[k / 32] |= GatherTops(eight) << k % 32;
-    // Of 1 and −1 the lowest bit is set.
+    // The lowest bit of 1 and of −1 is set, that of 0 is not.
     planes[words + k / 32] |= GatherTops(eight << 7) << k % 32;
   }
   std::memcpy(to, planes.data(), 8 * words);

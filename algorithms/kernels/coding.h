@@ -1,5 +1,5 @@
-// How an array of floats is coded in memory: the codings, their sizes and
-// their scales.  README.md has the layout bit by bit.
+// The codings of an array of floats in memory, their sizes and their scales.
+// README.md has the layout bit by bit.
 //
 // Knows nothing of instruction sets, payloads or replicas.
 
@@ -14,8 +14,8 @@ namespace gossamer {
 // Values per scale, for most codings.  The last block of an array may be
 // shorter.
 inline constexpr size_t kBlockSize = 128;
-// Of how many neighbouring values top-k keeps the largest: what 12 bits of
-// index reach.
+// The number of neighbouring values of which top-k keeps the largest: as many
+// as 12 bits of index reach.
 inline constexpr size_t kChunkSize = 4096;
 
 // Encoders clamp to ±this, and nothing larger passes `valid`.  A sum of such
@@ -112,8 +112,8 @@ constexpr int LargestCode(Coding coding) {
   }
 }
 
-// Of a code that lies by itself; those of 4 and 8 bits are packed into words,
-// those of 1 and 2 lie in bit planes.
+// Bits of a code that lies by itself; codes of 4 and 8 bits are packed into
+// words, those of 1 and 2 lie in bit planes.
 constexpr size_t CodeBits(Coding coding) {
   switch (coding.kind) {
     case Coding::kInt4:
@@ -132,11 +132,11 @@ constexpr size_t CodeBits(Coding coding) {
   }
 }
 
-// How many of a chunk of `n` values top-k keeps: at least one.
+// The number of values that top-k keeps of a chunk of `n`: at least one.
 constexpr size_t KeptOf(Coding coding, size_t n) {
   return (n * coding.kept + kChunkSize - 1) / kChunkSize;
 }
-// Of `kept` codes of one byte, then as many indices of 12 bits.
+// Bytes of `kept` codes of one byte and then as many indices of 12 bits.
 constexpr size_t TopKBytes(size_t kept) { return kept + (3 * kept + 1) / 2; }
 
 // 32-bit words of the codes of a block of n <= kBlockSize values.
@@ -168,7 +168,8 @@ struct CodedSpan {
   const std::byte* codes = nullptr;   // CodeBytes(coding, n)
 };
 
-// How far differences of kModulo wrap around: they are right up to half of it.
+// The modulus around which differences of kModulo wrap: they are right up to
+// half of it.
 constexpr float ModulusOf(Coding coding) {
   return static_cast<float>(2 * coding.levels + 1) * coding.step;
 }

@@ -106,7 +106,7 @@ HWY_INLINE void EncodePlanes(const float* x, float* replica,
            : NearestScale(sum / kBlockSize, 1);
   StoreScale(scale, scale_to);
   if (scale == 0) large = Plane();
-  // Nothing is below the second: with scale 0, codes are 0, too.
+  // No value is below the second bound: with scale 0, codes are 0, too.
   const auto bound =
       hn::Set(kFloats, scale > 0 ? 0 : -std::numeric_limits<float>::infinity());
   const auto small_step = hn::Set(kFloats, kTwo ? kLm2Small * scale : scale);

@@ -198,8 +198,8 @@ void EncodeBucket(Coding coding, size_t first, std::span<const float> x,
     Block block{.n = std::min(kBlockSize, x.size() - start)};
     for (size_t k = 0; k < block.n; ++k) {
       const size_t i = start + k;
-      // By the place in the array and not in the bucket, so that no two values
-      // share a draw.
+      // The draw is of the place in the array and not in the bucket, so that no
+      // two values share one.
       const float u = Dither(key, static_cast<uint32_t>(first + i));
       block.codes[k] = static_cast<int>(
           std::clamp(std::floor(Innovation(x, replica, i) * inverse + u),

@@ -50,7 +50,8 @@ struct Selection {
   int32_t largest = 0;          // magnitude of the chunk
   // All candidates, and no others, are at least this, unless this is 0.
   int32_t bound = 0;
-  // How far below a chunk's k-th largest the next chunk's is looked for.
+  // The distance below a chunk's k-th largest at which the next chunk's is
+  // looked for.
   int32_t margin = 1 << 20;
 };
 
@@ -115,7 +116,7 @@ HWY_INLINE void LoadChunk(const float* x, const float* replica, size_t n,
       std::bit_cast<int32_t>(hn::GetLane(hn::MaxOfLanes(kFloats, largest)));
 }
 
-// How many are at least `bound`, which is above 0.
+// The number of magnitudes that are at least `bound`, which is above 0.
 HWY_INLINE size_t CountFrom(const Magnitudes& from, int32_t bound) {
   const auto below = hn::Set(kInts, bound - 1);
   auto even = hn::Zero(kInts), odd = hn::Zero(kInts);
@@ -174,7 +175,7 @@ HWY_INLINE void SelectLargest(size_t k, Selection& s) {
   }
   const int32_t bound = Bisect(s.candidates, k, k, s.bound, s.largest);
   size_t ties = k - CountFrom(s.candidates, bound + 1);
-  // Without branches: which ones stay is as good as random.
+  // The loop has no branches: which values stay is as good as random.
   for (size_t c = 0, i = 0; c < s.candidates.size; ++c) {
     const int32_t bits = s.candidates.bits[c];
     const bool tie = (bits == bound) & (ties > 0);

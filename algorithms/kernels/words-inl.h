@@ -26,7 +26,7 @@ HWY_BEFORE_NAMESPACE();
 namespace gossamer {
 namespace HWY_NAMESPACE {
 
-// Of `n` innovations, a multiple of kBlockSize.
+// The largest magnitude of `n` innovations, a multiple of kBlockSize.
 template <bool kReplica>
 HWY_INLINE float MaxMagnitude(const float* x, const float* replica, size_t n) {
   auto even = hn::Zero(kFloats);

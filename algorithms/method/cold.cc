@@ -51,7 +51,7 @@ class Cold final : public Optimizer, private MixingHooks {
   bool in_turn() const override { return true; }
   void OnCorrection(float c, std::span<const float> difference) override {
     assert(difference.size() == dual_.size());
-    // By the rate without decay, since λ is in units of the gradient.
+    // The rate is that without decay, since λ is in units of the gradient.
     kernels_.compensated_axpy(static_cast<float>(-c / learning_rate_),
                               difference, dual_, rest_);
   }

@@ -78,8 +78,9 @@ absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
       step->discriminator_,
       Optimizer::Create(spec.discriminator,
                         layout.extent(Player::kDiscriminator).size, kernels));
-  // Both rules or neither: hooks speak of all parameters, and those of one
-  // player alone would leave the other's corrections uncounted.
+  // Either both rules have hooks or none is used: hooks speak of all
+  // parameters, and those of one player alone would leave the other's
+  // corrections uncounted.
   if (step->generator_->hooks() != nullptr &&
       step->discriminator_->hooks() != nullptr) {
     step->hooks_ = std::make_unique<PlayersHooks>(step.get());
@@ -96,8 +97,8 @@ Players LocalStep::PlayersOf(uint64_t step) const {
 }
 
 double LocalStep::RateScale(uint64_t round) const {
-  // By the round and not by the step: peers whose counts of steps differ still
-  // decay together.
+  // The decay follows the round and not the step: peers whose counts of steps
+  // differ still decay together.
   if (spec_.decay_from_round == 0 || round <= spec_.decay_from_round) return 1;
   const double span =
       static_cast<double>(spec_.last_round + 1 - spec_.decay_from_round);

@@ -32,7 +32,7 @@ class RdpAccountant {
   double PerQuery() const { return per_query_; }
   void Spend(uint64_t queries) { spent_ += queries; }
   uint64_t spent() const { return spent_; }
-  // Of all so far and `more`.
+  // The epsilon of all queries so far and `more`.
   double Epsilon(double delta, uint64_t more = 0) const;
   // Queries that the whole budget allows.
   uint64_t Allowed(const PrivacyBudget& budget) const;

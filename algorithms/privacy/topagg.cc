@@ -32,9 +32,9 @@ absl::StatusOr<bool> AddVote(std::span<const float> gradient, int top,
                    [&](uint32_t a, uint32_t b) {
                      const float x = std::abs(gradient[a]);
                      const float y = std::abs(gradient[b]);
-                     // Of equal magnitudes the first, so that the choice is a
-                     // function of the gradient and not of the library's
-                     // algorithm.
+                     // The first of equal magnitudes is taken, so that the
+                     // choice is a function of the gradient and not of the
+                     // library's algorithm.
                      return x > y || (x == y && a < b);
                    });
   // A stochastic sign: a coordinate at the bound votes for certain, and a small

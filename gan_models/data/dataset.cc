@@ -40,8 +40,8 @@ class ImageDataset : public Dataset {
   }
 
   void FillBatch(RngKey key, std::span<float> out) const override {
-    // With replacement: a batch is a function of its key, whatever was drawn
-    // before.
+    // Draws are with replacement: a batch is a function of its key, whatever
+    // was drawn before.
     const RngKey choose = key.Fold("index"), mirror = key.Fold("flip");
     const RngKey noise = key.Fold("dequantisation");
     for (size_t i = 0; i * kImageBytes < out.size(); ++i) {
@@ -119,8 +119,8 @@ class GaussianMixture : public Dataset {
           cumulative.begin();
       const double angle =
           2 * std::numbers::pi * static_cast<double>(mode) / kModes;
-      // By the example's number, so that a part of the held-out points is the
-      // same as in the whole.
+      // The draw is of the example's number, so that a part of the held-out
+      // points is the same as in the whole.
       const uint64_t draw = 2 * (begin + i);
       out[2 * i] = static_cast<float>(kRadius * std::cos(angle) +
                                       kDeviation * noise.Gaussian(draw));
@@ -169,8 +169,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMixture(const DataSpec& spec,
   }
   return std::make_unique<GaussianMixture>(Cumulative(std::move(wanted)),
                                            Cumulative(std::move(mine)),
-                                           // By no seed: scores of all runs are
-                                           // against the same points.
+                                           // The key is of no run's seed:
+                                           // scores of all runs are against the
+                                           // same points.
                                            RngKey(0).Fold("held out"));
 }
 

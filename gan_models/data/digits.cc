@@ -52,8 +52,8 @@ absl::StatusOr<Digits> ReadDigits(const std::string& path) {
   std::string line;
   for (size_t number = 1; std::getline(file, line); ++number) {
     ImageBatch& to =
-        // By the line and not by chance, so that all runs and seeds are held
-        // against the same images.
+        // The line's number decides, and not chance, so that all runs and seeds
+        // are held against the same images.
         number % kHeldOutEvery == 0 ? digits.held_out : digits.train;
     if (number > kMostLines || !ParseLine(line, to)) {
       return absl::DataLossError(

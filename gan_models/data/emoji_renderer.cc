@@ -83,8 +83,8 @@ absl::StatusOr<std::vector<Part>> LoadGlyphs(const EmojiSpec& spec,
   return parts;
 }
 
-// How much of each source pixel lies in each of the 32 cells of a window that
-// begins at `begin` and is `length` long, in source pixels.
+// The part of each source pixel that lies in each of the 32 cells of a window
+// that begins at `begin` and is `length` long, in source pixels.
 struct Coverage {
   int first = 0;
   std::vector<float> weights;  // of source pixels first, first + 1, ...

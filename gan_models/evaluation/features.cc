@@ -86,8 +86,8 @@ class RandomConvolution : public FeatureExtractor {
   template <size_t N>
   static void Draw(const char* name, std::array<float, N>& weights) {
     const double fan_in = N == 3 * 32 * 16 ? 3 * 16 : 32 * 16;
-    // By no seed, so that scores of all runs and machines are on the same
-    // features.
+    // The weights depend on no run's seed, so that scores of all runs and
+    // machines are on the same features.
     RngKey(0).Fold("proxy features").Fold(name).FillGaussian(weights);
     for (float& w : weights) {
       w = static_cast<float>(w * std::sqrt(2 / fan_in));

@@ -84,8 +84,8 @@ absl::Status GanEvaluator::Adopt(std::span<const float> generator, RngKey key) {
                      generator.size(),
                      " are given; are model, width and latent the run's?"));
   }
-  // Into the evaluator's own vector, of which its generator's tensors are
-  // views.
+  // The copy goes into the evaluator's own vector, of which its generator's
+  // tensors are views.
   std::ranges::copy(generator, parameters_.begin());
   generator_->tensors().InitializeStatistics(statistics_);
   if (!generator_->has_batch_norm()) return absl::OkStatus();

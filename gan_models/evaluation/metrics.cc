@@ -146,7 +146,7 @@ absl::StatusOr<double> KernelDistance(const Features& real,
     const Matrix a = RandomRows(x, n, key.Fold(s).Fold("real"));
     const Matrix b = RandomRows(y, n, key.Fold(s).Fold("fake"));
     const Matrix aa = CubicKernel(a, a), bb = CubicKernel(b, b);
-    // Without the diagonals: a sample's kernel with itself would bias the
+    // The diagonals are left out: a sample's kernel with itself would bias the
     // estimate.
     sum += (aa.sum() - aa.trace() + bb.sum() - bb.trace()) / pairs -
            2 * CubicKernel(a, b).mean();

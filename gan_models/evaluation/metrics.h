@@ -1,4 +1,4 @@
-// How far two sets of samples are apart, from their features, in float64.
+// Distances between two sets of samples, from their features, in float64.
 //
 // Features are row-major [n, dimension].  Knows nothing of images or networks.
 

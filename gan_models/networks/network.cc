@@ -59,8 +59,8 @@ class UpGenerator : public Network {
   const Conv conv4_;
 };
 
-// Without BatchNorm, so that a gradient penalty is about each example alone and
-// one backward pass serves both players.
+// This network has no BatchNorm, so that a gradient penalty is about each
+// example alone and one backward pass serves both players.
 class UpDiscriminator : public Network {
  public:
   explicit UpDiscriminator(int64_t w)

@@ -70,8 +70,8 @@ void TensorTable::Initialize(uint64_t seed, std::span<float> parameters) const {
   size_t offset = 0;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Initial& initial = initials_[i];
-    // By the tensor's name, so that a layer that is added elsewhere changes no
-    // other tensor's first values.
+    // The key is of the tensor's name, so that a layer that is added elsewhere
+    // changes no other tensor's first values.
     const RngKey draw = key.Fold(parameters_[i].name);
     const auto out = parameters.subspan(offset, Count(parameters_[i].shape));
     for (size_t j = 0; j < out.size(); ++j) {

@@ -1,5 +1,5 @@
-// When an incarnation that has registered is let into a view: together with all
-// others into the first one, or into one that follows.
+// The admission of registered incarnations to a view: of all together to the
+// first one, or to one that follows.
 //
 // Knows nothing of why a peer waits, and of who gives it parameters (Donors).
 
@@ -51,20 +51,22 @@ class Admission {
   std::vector<PeerId> Joining(absl::Time now);
   // kFailedPrecondition: `m` waits in a fleet that admits nobody under way.
   absl::Status CheckAdmissible(const MemberRecord& m) const;
-  // The run that `m` waits for is over, and no other one has begun.
+  // True if the run that `m` waits for is over, and no other one has begun.
   bool EndedWithout(const MemberRecord& m, absl::Time now) const;
 
  private:
-  // A peer goes on with parameters, so others may train by a view that is not
-  // known yet.
+  // True if a peer that registered lately goes on with parameters: others may
+  // then train by a view that is not known yet.
   bool AwaitsView(absl::Time now) const;
-  // It waits for a view and has what it takes.
+  // The peer waits for a view and has what it takes.
   bool MayBeAdmitted(const MemberRecord& m) const;
   void BeginTogether();
-  // Without the members that have been silent for too long.
+  // Lets the others begin without the members that have been silent for too
+  // long.
   void BeginWithoutAbsent(absl::Time now);
   void AdmitWaiting(absl::Time now);
-  // Both are true if another view has to follow.  Members that have come back:
+  // Each of the next two returns true if another view has to follow.  Members
+  // that have come back:
   bool AdmitReturned(uint64_t from_round, absl::Time now);
   // Peers that join, if all members train by the present view:
   bool AdmitJoining(uint64_t from_round, std::vector<PeerId> joining,

@@ -82,8 +82,8 @@ Registration RegistrationOf(const wire::RegisterRequest& request) {
 
 absl::StatusOr<FleetHeartbeat> HeartbeatOf(
     const wire::HeartbeatRequest& request) {
-  // How many numbers a sketch has is the fleet's to check; here only that they
-  // are whole.
+  // The fleet checks how many numbers a sketch has; here they only have to be
+  // whole.
   if (request.sketch().size() % sizeof(double) != 0) {
     return absl::InvalidArgumentError(
         "heartbeat: the sketch is not a list of float64");

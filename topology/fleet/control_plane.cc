@@ -152,7 +152,7 @@ void ControlPlane::LogStanding(const MemberRecord& before,
   const uint64_t id = after.id.value;
   switch (after.standing) {
     case Standing::kEvicted:
-      // It was in no view, so no view has lost it.
+      // The peer was in no view, so no view has lost it.
       if (before.standing == Standing::kJoining) break;
       log_(absl::StrCat("peer ", id, " is removed: ", WhyEvicted(after.id)));
       break;

@@ -1,5 +1,5 @@
-// How members leave a fleet in good order: a view has them as departures, or
-// the fleet stops as a whole.
+// The departure of members in good order: a view has them as departures, or the
+// fleet stops as a whole.
 //
 // Knows nothing of evictions.
 

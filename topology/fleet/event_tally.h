@@ -1,4 +1,4 @@
-// How often a peer's process has reported each kind of event.
+// The counts of the events that a peer's process has reported, by kind.
 
 #ifndef GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_
 #define GOSSAMER_TOPOLOGY_FLEET_EVENT_TALLY_H_

@@ -321,8 +321,8 @@ absl::StatusOr<uint64_t> Fleet::RequestStop(absl::Time now) {
   return stop_.state().round;
 }
 
-// The same decisions as at a heartbeat, in the same order: leases also run out
-// while no peer calls.
+// Decisions and their order are those of a heartbeat: leases also run out while
+// no peer calls.
 void Fleet::Tick(absl::Time now) {
   roster_.Tick(now);
   admission_.Settle(now);

@@ -1,4 +1,5 @@
-// How a fleet was started: its size, its schedule and its timings.
+// The options with which a fleet was started: its size, its schedule and its
+// timings.
 //
 // Plain values; this header knows nothing of what is decided from them.
 

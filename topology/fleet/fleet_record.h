@@ -72,7 +72,8 @@ struct LiveMember {
   absl::Time may_return = absl::InfinitePast();
   absl::Time leaving_since = absl::InfiniteFuture();
   bool ready = false;
-  // It trains by a view, as it says itself; the record may be of an old disk.
+  // The peer trains by a view, by its own report; the record may be of an old
+  // disk.
   bool trains = false;
   bool has_parameters = false;   // when it registered
   bool registered_here = false;  // with this incarnation of the service

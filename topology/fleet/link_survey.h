@@ -61,7 +61,7 @@ class LinkSurvey {
   std::optional<Way> way(PeerId from, PeerId to) const;
 
  private:
-  // By place in members_; none where it sits out.
+  // The partner of a place in members_; none if it sits this turn out.
   std::optional<size_t> PartnerOf(size_t place) const;
   void NextTurn(absl::Time now);
 

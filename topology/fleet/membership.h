@@ -21,7 +21,7 @@
 
 namespace gossamer {
 
-// How long a peer's rounds and exchanges take, over its last ones in the
+// The times that a peer's rounds and exchanges take, over its last ones in the
 // present view.
 struct Tempo {
   double busy_seconds = 0;      // a round without its waiting, median
@@ -57,7 +57,8 @@ struct PeerReport {
   EventTally events;            // since start; whoever carries it may know them
 };
 
-// How the fleet agrees on one last round (all peers stop there, none before).
+// The agreement of a fleet on one last round (all peers stop there, none
+// before).
 //   none → proposed(S): a peer that has not begun round S answers with
 //   acknowledged_stop = S and will not begin it.  Once one is known to have
 //   begun S the service proposes a later round; it must not wait for that peer
@@ -107,7 +108,7 @@ class Membership {
   // `trained`: it goes on with its parameters, else it begins as it would have
   // begun.
   virtual void Rejoin(bool trained) {}
-  // The same for a member whose parameters are spoilt, though it is in the
+  // As Rejoin(), for a member whose parameters are spoilt, though it is in the
   // view: as after a crash that lost the disk, donors() will come.  False if
   // this fleet has no way to do it, or does not know this peer now.
   virtual bool BeginAnew() { return false; }

@@ -9,8 +9,8 @@
 namespace gossamer {
 namespace {
 
-// Of the slowest member's time of a round: members from here on are not late to
-// each other.
+// The share of the slowest member's time of a round from which on members are
+// not late to each other.
 constexpr double kNearlyAsSlow = 0.9;
 // Exchange times vary: an exchange that is just hidden in most rounds is waited
 // for in some.

@@ -1,4 +1,5 @@
-// How many steps an exchange should hide behind, from what peers measure.
+// The number of steps behind which an exchange should hide, from the times that
+// peers measure.
 //
 // Pure.  Knows nothing of views or heartbeats.
 

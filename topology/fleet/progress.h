@@ -1,5 +1,5 @@
-// How far the members of a fleet are, and from which round on something new
-// can hold for all of them.
+// The rounds that the members of a fleet have got to, and the round from which
+// on something new can hold for all of them.
 //
 // Answers from what the roster has heard; keeps nothing.
 

@@ -119,7 +119,7 @@ absl::Status Registrar::Classify(const Registration& r, MemberRecord& member,
         "--id, a larger fleet needs another graph, --max-peers or --peers",
         members));
   }
-  // It waits until the fleet can have it, perhaps together with others.
+  // The peer waits until the fleet can have it, perhaps together with others.
   member.standing = Standing::kJoining;
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
-// Whether a registration fits the run, and what the incarnation that sends it
-// is to the fleet: a member, a peer that joins, or refused.
+// The judgement of a registration: whether it fits the run, and what the
+// incarnation that sends it is to the fleet: a member, a peer that joins, or
+// refused.
 //
 // Changes nothing but the record that it is given.  Knows nothing of when a
 // peer is admitted.
@@ -34,7 +35,7 @@ class Registrar {
                         absl::Time now) const;
 
  private:
-  // The same for a run that gathers its first members, or that is over.
+  // The check for a run that gathers its first members, or that is over.
   absl::Status CheckGathering(const Registration& r, bool known) const;
 
   const FleetOptions& options_;

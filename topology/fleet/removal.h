@@ -1,6 +1,6 @@
-// How members are put out of a fleet without their asking: the silent and
-// suspected, the expelled, and those whose incarnations keep ending early; and
-// how long each of them waits before it may return.
+// The removal of members without their asking: of the silent and suspected, of
+// the expelled, and of those whose incarnations keep ending early; and how long
+// each of them waits before it may return.
 //
 // Knows nothing of departures in good order and of how peers are admitted.
 

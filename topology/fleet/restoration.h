@@ -1,5 +1,5 @@
-// How a service whose disk is older than its fleet, or lost, gets the view back
-// from a peer that trains by it.
+// The way in which a service whose disk is older than its fleet, or lost, gets
+// the view back from a peer that trains by it.
 //
 // A view says as much as an older disk would, and the rest goes as with one.
 // Knows nothing of where views and records are kept.

@@ -1,5 +1,5 @@
-// How a fleet agrees on one last round: proposal, acknowledgements, commit
-// (StopState).
+// The agreement of a fleet on one last round: proposal, acknowledgements,
+// commit (StopState).
 //
 // Knows nothing of who asked for it.
 
