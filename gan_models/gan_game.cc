@@ -211,6 +211,8 @@ void GanGame::VisitState(StateVisitor& visitor) {
   size_t offset = 0;
   for (const Segment& s : generator_->tensors().statistics()) {
     const auto size = static_cast<size_t>(s.shape[0]);
+    // By layer and under its name: a checkpoint that is read by another model
+    // then names what does not fit.
     visitor.Floats(s.name, std::span(statistics_).subspan(offset, size));
     offset += size;
   }

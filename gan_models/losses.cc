@@ -46,6 +46,7 @@ at::Tensor GeneratorLoss(Loss loss, const at::Tensor& fake) {
 at::Tensor GradientPenalty(
     const std::function<at::Tensor(const at::Tensor&)>& discriminator,
     const at::Tensor& real, const at::Tensor& fake, const at::Tensor& alpha) {
+  // One weight for all values of an example, whatever its shape.
   std::vector<int64_t> one_per_example(real.dim(), 1);
   one_per_example[0] = real.size(0);
   const at::Tensor constant = fake.detach();

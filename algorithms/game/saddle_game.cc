@@ -146,6 +146,7 @@ absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {
   // still in place (Game::Gradient).
   std::copy(gradient.begin() + first, gradient.end(),
             gradients_.begin() + first);
+  // A zero-sum game: each player descends its own loss.
   return Losses{.generator = value, .discriminator = -value};
 }
 

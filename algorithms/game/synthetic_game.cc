@@ -71,6 +71,8 @@ SyntheticGame::SyntheticGame(const SyntheticSpec& spec, int rank, int peers,
 absl::StatusOr<Losses> SyntheticGame::Gradient(Players players, RngKey key) {
   const size_t half = layout_.extent(Player::kDiscriminator).size;
   const size_t v0 = layout_.extent(Player::kDiscriminator).offset;
+  // The gradient is linear, so parameters are read once and nothing is stored
+  // in between.
   const auto x = [this](size_t i) { return parameters_[i] - own_solution_[i]; };
   const auto y = [&x, v0](size_t i) { return x(v0 + i); };
   // As many sums as let it run at the speed of memory: one is a chain of
@@ -89,6 +91,8 @@ absl::StatusOr<Losses> SyntheticGame::Gradient(Players players, RngKey key) {
   // An odd size: the last of u has no partner.
   for (size_t i = half; i < v0; ++i) values[0] += 0.5F * x(i) * x(i);
   const double value = std::accumulate(values.begin(), values.end(), 0.0);
+  // The sum of squares is not finite if any parameter is not, so no second pass
+  // over the gradients is needed.
   if (!std::isfinite(value)) {
     return absl::DataLossError("the loss is not finite: the game has diverged");
   }

@@ -62,7 +62,7 @@ struct Kernels {
                 std::span<float> m, std::span<float> v,
                 std::span<float> previous, std::span<float> x);
 
-  // False if any |x| is above `limit`, which is finite, or NaN.
+  // False if any |x| is above `limit`, a finite number, or if any x is NaN.
   bool (*all_within)(float limit, std::span<const float> x);
   bool all_finite(std::span<const float> x) const {
     return all_within(std::numeric_limits<float>::max(), x);

@@ -26,7 +26,8 @@ constexpr auto kAppend = [](std::string* out, std::string_view name) {
 };
 
 // Ranges are those of float, in which steps are computed: a β that rounds to 1
-// would divide by 0, and twice the rate must be finite for OGDA and OAdam.
+// would never forget a gradient, and twice the rate must be finite for OGDA and
+// OAdam.
 absl::Status CheckSpec(const OptimizerSpec& spec) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   constexpr double kSmallest = std::numeric_limits<float>::min();

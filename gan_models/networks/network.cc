@@ -20,6 +20,8 @@ namespace {
 // leave a checkerboard in the gradient.
 constexpr ConvOptions kHalveBias = {.kernel = 4, .stride = 2};
 
+// Nearest upsampling and then a convolution: transposed convolutions leave a
+// checkerboard in small pictures.
 class UpGenerator : public Network {
  public:
   UpGenerator(int64_t w, int64_t latent)
@@ -143,6 +145,9 @@ class ResNetGenerator : public Network {
   const Conv conv_;
 };
 
+// The activation comes before each convolution (Gulrajani et al., NeurIPS
+// 2017), so that a block adds to its input and nothing cuts the way of the
+// gradient.
 struct ResBlock {
   ResBlock(TensorTable& t, const std::string& name, int64_t w)
       : conv1(ResConv(t, name + ".conv1", w, w, 3, true)),
@@ -174,6 +179,8 @@ class ResNetDiscriminator : public Network {
     h = MeanPool(block2_(h)) + shortcut2_(MeanPool(h));
     h = h + block3_(h);
     h = h + block4_(h);
+    // The mean over the picture, as published; it also keeps the last layer
+    // small.
     return linear_(Relu(h).mean({2, 3})).view({-1});
   }
 
@@ -207,6 +214,8 @@ class DcganGenerator : public Network {
 
   at::Tensor Forward(const at::Tensor& z,
                      const Normalization& n) const override {
+    // Latents are pictures of one pixel, which the first convolution makes four
+    // pixels wide.
     at::Tensor h = AsImages(z, latent_, 1);
     h = at::relu(norm1_(conv1_(h), n));
     h = at::relu(norm2_(conv2_(h), n));
@@ -267,6 +276,8 @@ class Mlp : public Network {
         linear4_(tensors(), "linear4", width, out) {}
 
   at::Tensor Forward(const at::Tensor& x, const Normalization&) const override {
+    // Leaky, so that a unit that is negative for all inputs still has a
+    // gradient.
     at::Tensor h = LeakyRelu(linear1_(x));
     h = LeakyRelu(linear2_(h));
     h = linear4_(LeakyRelu(linear3_(h)));
@@ -291,6 +302,7 @@ std::vector<int64_t> ExampleShape(const NetworkSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     Player player, const NetworkSpec& spec) {
+  // Widths are even, because the last layer of `up` has half of the width.
   constexpr int kMaxWidth = 4096, kMaxLatent = 4096;
   if (spec.width < 2 || spec.width > kMaxWidth || spec.width % 2 != 0) {
     return absl::InvalidArgumentError(

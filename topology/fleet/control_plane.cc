@@ -255,8 +255,8 @@ void ControlPlane::Survey(const wire::HeartbeatRequest& request,
   }
   const std::optional<LinkSurvey::Task> task = survey_.TaskOf(peer);
   if (!task) return;
-  // The address is the member's newest one.  A member that has gone since gets
-  // no task, and the turn ends by its limit.
+  // The address is the newest one of the other member.  If that one has gone
+  // since, there is no task, and the turn ends by its limit.
   for (const MemberRecord& m : fleet_->record().members) {
     if (m.id != task->other) continue;
     response.set_survey_number(task->number);
