@@ -57,9 +57,9 @@ SkewedMatching::SkewedMatching(std::vector<int> sites, double kept,
 
 // A matching of all peers, as random-matching draws it, of which pairs at one
 // site stay.  Pairs between the same two sites are taken two by two; two are
-// kept together, or give up their four ends, which then pair with who is free
+// kept together, or give up their four ends, which then pair with a free peer
 // at their own site.  Two by two, so that an even number is free: with two
-// sites of even size nobody ever rests.  A far pair's probability is exactly
+// sites of even size no peer ever rests.  A far pair's probability is exactly
 // `kept_` times what it was, and no two pairs share a peer.
 MixingRow SkewedMatching::Row(int rank, uint64_t round) const {
   const RngKey key = RngKey(seed_).Fold("skewed-matching").Fold(round);

@@ -81,7 +81,7 @@ class AllReduce {
   std::vector<Message> TakeOutgoing();
   // All messages for `rank` so far, to be sent again on a new connection.  Once
   // this rank has completed an operation that every rank started after this
-  // one, nobody needs them any more (README.md).
+  // one, no rank needs them any more (README.md).
   std::vector<Message> SentTo(int rank) const;
 
   bool started() const { return started_; }

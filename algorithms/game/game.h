@@ -56,7 +56,8 @@ class Game {
  public:
   virtual ~Game() = default;
   virtual const ParameterLayout& layout() const = 0;
-  // The vectors that the players' tensors are views of; stable for life.
+  // The vectors of which the players' tensors are views; they stay where they
+  // are for as long as the game lives.
   virtual std::span<float> parameters() = 0;
   virtual std::span<const float> gradients() const = 0;
 
@@ -72,7 +73,7 @@ class Game {
   // Null unless parameters() holds more than the players' own, as the tracked
   // gradients of gradient tracking.
   virtual MixingHooks* hooks() { return nullptr; }
-  // Null if nobody can look at this game.
+  // Null if this game has neither a score nor pictures.
   virtual Evaluator* evaluator() { return nullptr; }
 };
 

@@ -22,7 +22,7 @@ std::vector<std::vector<int>> IidShards(int size, int peers, RngKey key);
 
 // Label skew: of each label's examples, the peers get parts drawn from
 // Dirichlet(alpha, ..., alpha) (Hsu, Qi, Brown 2019); the smaller alpha, the
-// more skewed.  Draws again until nobody is left with nothing.
+// more skewed.  Draws again until every peer has an example.
 // kInvalidArgument: alpha not positive, or no such draw in 100.
 absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
     std::span<const int> labels, int peers, double alpha, RngKey key);

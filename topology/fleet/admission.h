@@ -49,7 +49,7 @@ class Admission {
   // The peers to admit: those that wait to join and have a lease, as many as
   // the fleet can have, by id.
   std::vector<PeerId> Joining(absl::Time now);
-  // kFailedPrecondition: `m` waits in a fleet that admits nobody under way.
+  // kFailedPrecondition: `m` waits in a fleet that admits no peer under way.
   absl::Status CheckAdmissible(const MemberRecord& m) const;
   // True if the run that `m` waits for is over, and no other one has begun.
   bool EndedWithout(const MemberRecord& m, absl::Time now) const;

@@ -1,5 +1,5 @@
-// The fleet as the topology service sees it: who has registered, which view is
-// valid, how far everybody is, when to stop.
+// The fleet as the topology service sees it: its peers, the valid view, the
+// members' rounds, and the stop.
 //
 // A state machine: events come in with their time, answers go out.  Its parts
 // decide, each about its own record; this class calls them in order.  Knows

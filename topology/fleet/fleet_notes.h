@@ -19,7 +19,7 @@ namespace gossamer {
 
 class FleetNotes {
  public:
-  // A line beyond the first thousand that nobody has taken is dropped.
+  // A line is dropped if a thousand wait to be taken.
   void Add(const std::string& line) {
     constexpr size_t kMaxNotes = 1000;
     if (lines_.size() < kMaxNotes) lines_.push_back(line);

@@ -54,7 +54,7 @@ struct PeerReport {
   std::vector<double> sketch;   // count-sketch of x; empty: none yet
   uint64_t sketch_round = 0;    // the boundary it was taken at
   uint64_t spoilt = 0;          // how often it lost its parameters, since start
-  EventTally events;            // since start; whoever carries it may know them
+  EventTally events;            // since start, as the heartbeat brought them
 };
 
 // The agreement of a fleet on one last round (all peers stop there, none

@@ -92,8 +92,8 @@ uint64_t Progress::FutureRound() const {
   }
   double speed = 0;
   if (!speeds.empty()) {
-    // A member that is behind is fast, since it waits for nobody; the first one
-    // waits for all.
+    // A member that is behind is fast, since it waits for no other one; the
+    // first one waits for all.
     const auto middle = speeds.begin() + static_cast<long>(speeds.size() / 2);
     std::ranges::nth_element(speeds, middle);
     speed = std::clamp(*middle, 0.0, kMaxRoundsPerSecond);

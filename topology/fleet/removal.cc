@@ -41,7 +41,7 @@ std::vector<PeerId> Removal::Silent(absl::Time now) {
       roster_.Changed();
     }
     if (!OfTheFleet(m) || m.finished) continue;
-    // Two signs, since either alone is wrong too often: a peer whom only the
+    // Two signs, since either alone is wrong too often: a peer that only the
     // service does not hear still trains, and a slow one that its neighbours do
     // not hear still calls.
     if (suspicion_.Confirmed(m.id, now)) silent.push_back(m.id);
