@@ -21,7 +21,8 @@ struct EventInfo {
   std::string_view action;  // what people do; empty: nothing is wrong
 };
 
-// By name.  README.md of this folder has the same table (telemetry_test).
+// The events in the order of their names.  runtime/telemetry/README.md has the
+// same table (telemetry_test).
 inline constexpr EventInfo kEventKinds[] = {
     {"all_reduce", "the baseline has tried its all-reduces and chosen one", ""},
     {"certificate_expires",

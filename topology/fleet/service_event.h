@@ -25,7 +25,8 @@
 
 namespace gossamer {
 
-// By name.  runtime/service/README.md has the same table (telemetry_test).
+// The events in the order of their names.  runtime/service/README.md has the
+// same table (telemetry_test).
 inline constexpr EventInfo kServiceEvents[] = {
     {"active", "this replica serves now", ""},
     {"call_refused",
