@@ -45,6 +45,8 @@ bool ParseRange(absl::string_view text, uint64_t& first, uint64_t& last) {
 
 absl::StatusOr<Sites> Sites::Parse(const std::string& text) {
   Sites sites;
+  // At most 80 characters of a token are quoted, since the text may come from
+  // another machine.
   const auto refuse = [](absl::string_view token, size_t at,
                          absl::string_view fault) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -90,6 +92,7 @@ absl::StatusOr<Sites> Sites::Parse(const std::string& text) {
 
 std::vector<int> Sites::Of(std::span<const PeerId> members) const {
   std::vector<int> sites;
+  // Numbers from here on belong to peers that no site names, one each.
   auto next = static_cast<int>(names_.size());
   for (const PeerId id : members) {
     const auto it = site_of_.find(id);

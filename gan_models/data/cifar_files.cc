@@ -108,6 +108,8 @@ absl::StatusOr<std::vector<bool>> Choose(
   return wanted;
 }
 
+// The whole file's size first: an image more or less is noticed before any is
+// read.
 absl::Status CheckSize(const std::string& path, uint64_t actual,
                        uint64_t record, uint64_t records) {
   if (records > 0 && actual != records * record) {
@@ -194,6 +196,7 @@ absl::StatusOr<ImageData> ReadImages(const std::string& format,
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<bool> wanted,
                             Choose(data.class_names, classes));
   if (f.train_records == 0) {
+    // Sizes are not known in advance, but the five files have one in common.
     GOSSAMER_RETURN_IF_ERROR(CheckEqualSizes(prefix, f.train));
   }
   for (const std::string& name : f.train) {

@@ -106,6 +106,8 @@ absl::StatusOr<std::vector<float>> GanEvaluator::Generate(
   UseThreads(threads_);
   return GuardTorch([&]() -> absl::StatusOr<std::vector<float>> {
     const c10::AutoGradMode record(false);
+    // Statistics and samples have latents of their own, so that the number of
+    // samples changes no statistic.
     GOSSAMER_RETURN_IF_ERROR(Adopt(generator, key.Fold("statistics")));
     std::vector<float> examples(count * example_size()), storage;
     for (int begin = 0; begin < count; begin += kBatch) {
@@ -164,6 +166,8 @@ absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
 absl::Status GanEvaluator::WriteSamples(std::span<const float> generator,
                                         RngKey key, const std::string& path) {
   if (!images()) {
+    // The modes of the mixture lie at radius 2; an extent of 3 also shows
+    // samples that stray.
     constexpr int kPoints = 1000, kSize = 480;
     constexpr double kExtent = 3;
     GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> reference,

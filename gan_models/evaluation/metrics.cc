@@ -159,6 +159,8 @@ absl::StatusOr<double> EnergyDistance(const Features& real,
   GOSSAMER_RETURN_IF_ERROR(CheckBoth(real, fake, 2));
   const Matrix x = ToMatrix(real), y = ToMatrix(fake);
   return std::max(
+      // Distances of samples to themselves count: the estimate is then never
+      // below 0, but for rounding, and 0 for equal sets.
       0.0, 2 * MeanDistance(x, y) - MeanDistance(x, x) - MeanDistance(y, y));
 }
 
@@ -168,6 +170,9 @@ absl::StatusOr<PrecisionRecall> ComputePrecisionRecall(const Features& real,
   if (k < 1) return absl::InvalidArgumentError("k must be at least 1");
   GOSSAMER_RETURN_IF_ERROR(CheckBoth(real, fake, static_cast<size_t>(k) + 1));
   const Matrix x = ToMatrix(real), y = ToMatrix(fake);
+  // Precision is the part of the generated samples near real ones, recall the
+  // part of the real ones near generated ones: a generator that has lost a mode
+  // keeps the first and loses the second.
   return PrecisionRecall{.precision = Covered(y, x, Radii(x, k)),
                          .recall = Covered(x, y, Radii(y, k))};
 }
@@ -185,6 +190,8 @@ absl::StatusOr<InceptionScore> ComputeInceptionScore(const Features& logits,
     log_p.row(i).array() -=
         largest + std::log((log_p.row(i).array() - largest).exp().sum());
   }
+  // Parts and their deviation as in the published code, so that figures
+  // compare.
   Eigen::VectorXd scores(splits);
   for (int s = 0; s < splits; ++s) {
     const Eigen::Index begin = log_p.rows() * s / splits;

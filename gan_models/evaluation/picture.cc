@@ -55,6 +55,8 @@ Picture ImageGrid(std::span<const float> images, int size, int columns,
   const auto area = static_cast<size_t>(size) * size;
   const auto count = static_cast<int>(images.size() / (3 * area));
   const int rows = (count + columns - 1) / columns;
+  // The margin is as wide as a pixel, so that neighbouring pictures are told
+  // apart at any scale.
   const int margin = scale, cell = size * scale + margin;
   Picture picture = Blank(columns * cell + margin, rows * cell + margin);
   for (int i = 0; i < count; ++i) {
@@ -74,6 +76,7 @@ Picture ImageGrid(std::span<const float> images, int size, int columns,
 Picture Scatter(std::span<const float> reference,
                 std::span<const float> samples, double extent, int size) {
   Picture picture = Blank(size, size);
+  // The reference first: where both lie, the samples are seen.
   Dots(picture, reference, extent, {190, 190, 190});
   Dots(picture, samples, extent, {20, 90, 200});
   return picture;

@@ -100,6 +100,8 @@ void TensorTable::Bind(std::span<float> parameters, std::span<float> gradients,
                        std::span<float> statistics) {
   bound_->parameters = Views(parameters_, parameters);
   bound_->statistics = Views(statistics_, statistics);
+  // An evaluator's generator has no gradients, and libtorch then keeps nothing
+  // for a backward pass.
   if (gradients.empty()) return;
   // A gradient that exists is added to in place, so backward() writes straight
   // into the flat vector.

@@ -57,6 +57,8 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
     return Refused(absl::StrCat("with ", m.member_id_size(), " ids and ",
                                 m.member_address_size(), " addresses"));
   }
+  // A departure is not a member, so it has an address of its own: neighbours
+  // complete their exchanges with it.
   if (m.departing_id_size() > kMaxPeers ||
       m.departing_id_size() != m.departing_round_size() ||
       m.departing_id_size() != m.departing_address_size()) {
