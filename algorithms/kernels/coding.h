@@ -168,8 +168,7 @@ struct CodedSpan {
   const std::byte* codes = nullptr;   // CodeBytes(coding, n)
 };
 
-// The modulus around which differences of kModulo wrap: they are right up to
-// half of it.
+// How far differences of kModulo wrap around: they are right up to half of it.
 constexpr float ModulusOf(Coding coding) {
   return static_cast<float>(2 * coding.levels + 1) * coding.step;
 }

@@ -96,9 +96,6 @@ float RoundToLevels(Block& block, bool two_magnitudes) {
   return scale;
 }
 
-// Moniqua (Lu and De Sa, ICML 2020): only the residue is sent, and the receiver
-// takes the value that is nearest to its own.  Residue is exact up to
-// kMostSteps.
 void RoundModulo(Coding coding, Block& block) {
   const auto levels = static_cast<float>(coding.levels);
   const float inverse = 1 / coding.step;

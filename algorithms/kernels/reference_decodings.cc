@@ -72,15 +72,15 @@ float Decode(const CodedSpan& from, size_t i, size_t n) {
 
 }  // namespace
 
+// The order of operations is part of the result: D first, then c·D, then the
+// sum with x, each rounded by itself.  Exchanged roles then negate every
+// increment exactly, which is what keeps the mean (PROTOCOL.md 7.2).
 void ApplyFrom(size_t start, const CodedSpan* theirs, const CodedSpan* mine,
                float c, std::span<float> difference, std::span<float> x) {
   const bool both = theirs != nullptr && mine != nullptr;
   if (difference.empty() && !both) return;
   const size_t n = difference.empty() ? x.size() : difference.size();
   const bool wraps = difference.empty() && Wraps(theirs, mine);
-  // The order of operations is part of the result: D first, then c·D, then the
-  // sum with x, each rounded by itself.  Exchanged roles then negate every
-  // increment exactly, which is what keeps the mean (PROTOCOL.md 7.2).
   for (size_t i = start; i < n; ++i) {
     float d = (theirs != nullptr ? Decode(*theirs, i, n) : 0.0f) -
               (mine != nullptr ? Decode(*mine, i, n) : 0.0f);
