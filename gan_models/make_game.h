@@ -14,7 +14,6 @@
 
 namespace gossamer {
 
-// The data of a run and how they are split among peers.
 struct DataSpec {
   std::string name = "emoji-32";     // emoji-32, cifar-10, cifar-100,
                                      // gaussian-mixture
@@ -25,8 +24,6 @@ struct DataSpec {
   bool flip = false;
 };
 
-// A GAN by its model, loss and data; the fields of `game.gan` in a
-// configuration.
 struct GanSpec {
   std::string model = "up";  // up, wgan-gp-resnet, dcgan, mlp
   int width = 16;

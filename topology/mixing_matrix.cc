@@ -30,8 +30,6 @@ Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   return e;
 }
 
-// With unequal degrees 1 / (1 + deg) would not be symmetric, and mixing would
-// move the mean.
 absl::Status CheckUniform(const std::vector<int>& degrees) {
   for (size_t i = 1; i < degrees.size(); ++i) {
     if (degrees[i] != degrees[0]) {

@@ -155,14 +155,11 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
   const bool fixed = spec.schedule == "fixed";
   if (spec.schedule == "one-peer-exponential" ||
       (fixed && spec.graph == "one-peer-exponential")) {
-    // A graph of this name is a schedule too, so a configuration may name it in
-    // either place.
     if (!fixed) {
       GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "one-peer-exponential"));
     }
     ScheduleSpec own = spec;
     own.graph = "one-peer-exponential";
-    // Made only for its check: the number of peers must be a power of two.
     GOSSAMER_RETURN_IF_ERROR(MakeGraph(own, size, seed).status());
     return std::make_unique<OnePeerExponential>(size);
   }

@@ -45,15 +45,13 @@ struct ScheduleSpec {
   int degree = 3;                      // random-regular
   double edge_probability = 0.5;       // erdos-renyi
   std::string edges;                   // edge-list: "0-1 1-2:0.3"
-  // locality-skewed: the site of each peer (sites.h), and the budget of its
-  // skew (skewed_sampling.h).
+  // locality-skewed: who is near whom (sites.h), and the budget of its skew
+  // (skewed_sampling.h).
   std::string sites = {};
   double variance_budget = 1.15;
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
 
-// The rows of all rounds, for the members of one view.  It is immutable: a row
-// is a function of rank and round, and any thread may ask.
 class MixingSchedule {
  public:
   virtual ~MixingSchedule() = default;

@@ -150,7 +150,6 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
                             cache_->Unpack(CodecOf(id), format, packing, wire));
   GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
-  // Known once per payload, so that OnComplete need not read it again.
   if (std::isfinite(largest_)) message.reach = ReachOf(id, &message);
   return message;
 }
@@ -229,8 +228,6 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   // Called for skips too: D changes by a single payload as well, and its bound
   // grows with it.
   const bool may_be_far = MayBeFar(id, mine, theirs);
-  // Adding straight to x takes one pass less over the parameters, so only
-  // exchanges whose increment has to be seen first go the other way.
   if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 || may_be_far ||
       (summed_.size > 0 && difference.empty())) {
     return CompleteApart(id, mine, theirs, c, difference, may_be_far);
@@ -270,8 +267,6 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
     return;
   }
   if (clip_radius_ > 0) Clip(c, increment);
-  // One addition for each edge: sums of several corrections would lose the
-  // pairing of rounding errors that keeps the mean (PROTOCOL.md 7.2).
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
   // If D was only looked at, the correction is the ordinary one.

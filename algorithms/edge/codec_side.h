@@ -116,9 +116,6 @@ struct Clipping {
   double longest = 0;     // the longest D since it was last taken
 };
 
-// One end's replica, difference and codec.  It encodes x for an exchange, and
-// adds the correction of a completed exchange to x, within the limits of
-// PROTOCOL.md 4.4.
 class CodecSide {
  public:
   using Token = EdgeMessage;

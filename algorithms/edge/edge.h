@@ -75,8 +75,8 @@ struct EdgeOptions {
   Extent summed = {};       // CodecSide::set_summed
   // CodecSide::set_largest; the same at both ends.
   float largest = std::numeric_limits<float>::infinity();
-  // This end may go on with a codec of the other kind, with or without
-  // replicas, if that is what the other end has begun with.
+  // There is a codec of the other kind, with or without replicas, to go on with
+  // if that is what the other end has begun with.
   bool yields = false;
 };
 

@@ -20,8 +20,8 @@
 
 namespace gossamer {
 
-// Checks of a closed-form game's specification: kInvalidArgument unless `value`
-// is a standard deviation; unless `rank` is one of `peers`.
+// Of a closed-form game's specification: kInvalidArgument unless `value` is a
+// standard deviation; unless `rank` is one of `peers`.
 absl::Status CheckDeviation(const char* name, double value);
 absl::Status CheckRank(int rank, int peers);
 

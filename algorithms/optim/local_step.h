@@ -33,8 +33,6 @@ struct LocalStepSpec {
   uint64_t last_round = 0;
 };
 
-// Makes the local steps of one peer.  It owns the optimizers of both players
-// and asks the game for gradients; mixing happens between two of its calls.
 class LocalStep {
  public:
   ~LocalStep();

@@ -25,9 +25,7 @@ constexpr auto kAppend = [](std::string* out, std::string_view name) {
   out->append(name);
 };
 
-// Ranges are those of float, in which steps are computed: a β that rounds to 1
-// would never forget a gradient, and twice the rate must be finite for OGDA and
-// OAdam.
+// Ranges are those of float: steps are computed in it.
 absl::Status CheckSpec(const OptimizerSpec& spec) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   constexpr double kSmallest = std::numeric_limits<float>::min();
@@ -52,7 +50,6 @@ absl::Status CheckSpec(const OptimizerSpec& spec) {
 absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(
     const OptimizerSpec& spec, size_t size, const Kernels& kernels) {
   GOSSAMER_RETURN_IF_ERROR(CheckSpec(spec));
-  // A method's own rule, which has passed the same checks.
   if (spec.make != nullptr) return spec.make(spec, size, kernels);
   if (spec.name == "sgd") {
     return std::make_unique<Sgd>(spec.learning_rate, kernels);

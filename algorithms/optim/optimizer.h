@@ -41,8 +41,6 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
 };
 
-// The update rule of one player, with the moments or gradients that it
-// remembers.  It changes x by additions only.
 class Optimizer {
  public:
   // For a player of `size` parameters.  kInvalidArgument for an unknown name

@@ -213,8 +213,6 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const DataSpec& spec,
         absl::StrCat("game.gan.data.shard \"", spec.shard,
                      "\" is not known; known: iid, dirichlet"));
   }
-  // The split is by the run's seed, so every peer computes all shards and keeps
-  // its own.
   const RngKey key = RngKey(seed).Fold("shards");
   if (spec.name == "gaussian-mixture") {
     return OpenMixture(spec, rank, peers, key);

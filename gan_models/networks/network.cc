@@ -302,7 +302,6 @@ std::vector<int64_t> ExampleShape(const NetworkSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     Player player, const NetworkSpec& spec) {
-  // Widths are even, because the last layer of `up` has half of the width.
   constexpr int kMaxWidth = 4096, kMaxLatent = 4096;
   if (spec.width < 2 || spec.width > kMaxWidth || spec.width % 2 != 0) {
     return absl::InvalidArgumentError(
