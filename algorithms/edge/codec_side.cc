@@ -282,8 +282,7 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
 float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
   if (message == nullptr) return 0;
   if (message->reach) return *message->reach;
-  // Two payloads that are each within half of the limit differ by no more than
-  // the limit.
+  // Two payloads within half of it are no further apart.
   return CodecOf(id).Reach(message->encoded(id), largest_ / 2);
 }
 
@@ -292,8 +291,7 @@ float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
 bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
                          const EdgeMessage* theirs) {
   if (!std::isfinite(largest_) || clip_radius_ > 0) return false;
-  // D is a sum of as many floats as there are exchanges between two resyncs,
-  // and rounding may carry it beyond the sum of their bounds.
+  // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
   float reach = ReachOf(id, mine) + ReachOf(id, theirs);
   if (codec_->needs_replica()) {
