@@ -15,6 +15,7 @@ constexpr size_t kChecked = kCollectiveHeadBytes - sizeof(uint32_t);
 
 }  // namespace
 
+// The bytes are pinned by tests/golden/wire/collective.
 std::vector<std::byte> EncodeCollectiveHead(const CollectiveHead& head) {
   std::vector<std::byte> out(kCollectiveHeadBytes);
   Put(out, 0, kMagic);

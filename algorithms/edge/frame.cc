@@ -36,6 +36,8 @@ absl::Status DecodeHelloTail(std::span<const std::byte> tail, EdgeHeader& h) {
 
 }  // namespace
 
+// The bytes are pinned by tests/golden/wire/frame: peers of different builds
+// talk to each other, so a change of any of them needs another version.
 std::vector<std::byte> EncodeHeader(const EdgeHeader& h) {
   const bool hello = h.kind == FrameKind::kHello;
   const size_t tail = hello ? 6 + h.run_id.size() : 0;

@@ -8,8 +8,8 @@
 namespace gossamer {
 namespace {
 
-// Raised with every change of the bytes; a record of another version is
-// refused.
+// Raised with every change of the bytes, which tests/golden/wire/saved-edge
+// pins; a record of another version is refused.
 constexpr uint64_t kVersion = 4;
 
 // Values are written in the order of EncodeSavedEdge without names or padding:

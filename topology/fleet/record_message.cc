@@ -16,7 +16,8 @@
 namespace gossamer {
 namespace {
 
-// Raised when the meaning of the stored fields changes.
+// Raised when the meaning of the stored fields changes;
+// tests/golden/wire/stored-fleet has a record of this one.
 constexpr uint32_t kFormat = 1;
 
 absl::Status Refused(const std::string& why) {
