@@ -42,6 +42,8 @@ void Scale(float a, std::span<float> x) {
   ReferenceKernels().scale(a, x.subspan(i));
 }
 
+// A product and a sum, here and below: a fused multiply-add rounds once, and
+// not every instruction set has one.
 void Axpy(float a, std::span<const float> y, std::span<float> x) {
   const auto factor = hn::Set(kFloats, a);
   size_t i = 0;

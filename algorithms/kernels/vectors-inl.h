@@ -24,6 +24,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// At most 16 lanes, the lanes of every sum (kNormLanes, kSumLanes): a wider
+// vector would add in another order and give other bits.
 using Floats = hn::CappedTag<float, 16>;
 using Words = hn::RebindToUnsigned<Floats>;
 using FloatVector = hn::Vec<Floats>;

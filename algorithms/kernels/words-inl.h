@@ -29,6 +29,8 @@ namespace HWY_NAMESPACE {
 // The largest magnitude of `n` innovations, a multiple of kBlockSize.
 template <bool kReplica>
 HWY_INLINE float MaxMagnitude(const float* x, const float* replica, size_t n) {
+  // Two chains of maxima, since each waits for the one before; the maximum does
+  // not depend on their order.
   auto even = hn::Zero(kFloats);
   auto odd = hn::Zero(kFloats);
   for (size_t k = 0; k < n; k += 2 * kLanes) {
