@@ -27,8 +27,8 @@ AllReduceStep& Append(Steps& steps) {
   return step;
 }
 
-// In step s of the reduce-scatter, rank r sends on the partial sum of chunk r −
-// s, to which it has just added; after it, rank r holds the sum of chunk r + 1
+// In step s of the reduce-scatter, rank r sends its partial sum of chunk r − s
+// on, to which it has just added; after it, rank r holds the sum of chunk r + 1
 // and all others get their bits from there (Patarasuk, Yuan, JPDC 2009).
 Steps RingSteps(int rank, int size, size_t n) {
   const int right = Modulo(rank + 1, size);

@@ -142,8 +142,8 @@ absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {
     }
     gradient[i] = static_cast<float>(g);
   }
-  // Copied only when all of it is finite: after an error the last gradient is
-  // still in place (Game::Gradient).
+  // Copied only when all of it is finite: an error leaves the last gradient in
+  // place.
   std::copy(gradient.begin() + first, gradient.end(),
             gradients_.begin() + first);
   // A zero-sum game: each player descends its own loss.

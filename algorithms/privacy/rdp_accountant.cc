@@ -8,9 +8,9 @@
 namespace gossamer {
 namespace {
 
-// The range and the steps of the search for the order, on the logarithm of a −
-// 1.  Any order gives a bound that holds, so a search that stops early is only
-// less tight.
+// The range and the steps of the search for the order a, on ln(a − 1).  Any
+// order gives a bound that holds, so a search that stops early is only less
+// tight.
 constexpr double kLeastLog = -12, kMostLog = 25;
 constexpr int kHalvings = 200;
 // More queries than a run makes.

@@ -28,13 +28,12 @@ absl::StatusOr<bool> AddVote(std::span<const float> gradient, int top,
   if (largest == 0) return true;
   std::vector<uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
+  // The first of equal magnitudes is taken, so that the choice is a function of
+  // the gradient and not of the library's algorithm.
   std::nth_element(order.begin(), order.begin() + (top - 1), order.end(),
                    [&](uint32_t a, uint32_t b) {
                      const float x = std::abs(gradient[a]);
                      const float y = std::abs(gradient[b]);
-                     // The first of equal magnitudes is taken, so that the
-                     // choice is a function of the gradient and not of the
-                     // library's algorithm.
                      return x > y || (x == y && a < b);
                    });
   // A stochastic sign: a coordinate at the bound votes for certain, and a small

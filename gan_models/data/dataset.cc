@@ -167,11 +167,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMixture(const DataSpec& spec,
     // At a very small alpha all of a peer's shares may round to 0.
     if (*std::max_element(mine.begin(), mine.end()) <= 0) mine = wanted;
   }
+  // The held-out points are of no run's seed: scores of all runs are against
+  // the same points.
   return std::make_unique<GaussianMixture>(Cumulative(std::move(wanted)),
                                            Cumulative(std::move(mine)),
-                                           // The key is of no run's seed:
-                                           // scores of all runs are against the
-                                           // same points.
                                            RngKey(0).Fold("held out"));
 }
 

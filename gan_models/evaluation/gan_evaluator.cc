@@ -150,10 +150,10 @@ absl::StatusOr<double> GanEvaluator::Score(std::span<const float> generator,
   UseThreads(threads_);
   // The held-out examples do not change, so their features are computed once.
   if (real_.dimension == 0) {
+    // The energy distance compares all pairs, so as many points as are
+    // generated suffice.
     constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
     GOSSAMER_ASSIGN_OR_RETURN(const std::vector<float> held_out,
-                              // The energy distance compares all pairs, so as
-                              // many points as are generated suffice.
                               HeldOut(images() ? kAll : samples_));
     GOSSAMER_ASSIGN_OR_RETURN(real_, FeaturesOf(held_out));
   }

@@ -44,9 +44,8 @@ std::vector<Member> Donors::JoinersOf(PeerId donor,
         !std::ranges::binary_search(joining, m.id)) {
       continue;
     }
-    // The donors of a joiner are a function of the roster.  Nothing has to be
-    // kept to answer both sides alike: a donor is given a joiner if and only if
-    // the joiner is given that donor.
+    // The donors of a joiner are a function of the roster, so nothing has to be
+    // kept to name each side to the other.
     const bool asked = std::ranges::any_of(
         Of(m, now), [donor](const Member& d) { return d.id == donor; });
     if (asked && joiners.size() < kMaxJoiners) {

@@ -83,8 +83,8 @@ absl::Status Restoration::CheckHandedBack(const Registration& r) const {
       view.schedule.schedule, view.seed));
 }
 
-// Members that the newer view is without were evicted by an incarnation of the
-// service that this disk does not remember.
+// Members that the newer view is without have left or were evicted under an
+// incarnation of the service that this disk does not remember.
 void Restoration::EvictOutsiders(const View& view) {
   for (MemberRecord& m : roster_.members()) {
     if (Holds(view, m.id) || !OfTheFleet(m)) continue;

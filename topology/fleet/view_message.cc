@@ -15,8 +15,7 @@ absl::Status Refused(absl::string_view why) {
 
 }  // namespace
 
-// Peers check the service's signature over these bytes, so a field that has no
-// meaning in a view is left out rather than sent as a default
+// Peers check the service's signature over these bytes
 // (tests/golden/wire/view).
 wire::ViewMessage ToMessage(const View& view) {
   wire::ViewMessage m;
