@@ -1,5 +1,5 @@
-// A peer of the fleet in edge_fleet.h: its parameters, its edges and where it
-// is in its round.
+// A peer of the fleet in edge_fleet.h: its parameters, its edges and its place
+// in the round.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_FLEET_PEER_H_
 #define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_FLEET_PEER_H_
@@ -19,7 +19,7 @@ namespace gossamer {
 struct PeerEdge {
   std::unique_ptr<Edge> edge;
   EdgeLink* link = nullptr;
-  int end = 0;                     // of the link
+  int end = 0;                     // which end of the link this peer is
   std::vector<ExchangeId> wanted;  // scheduled, not complete
   bool overdue = false;
 
@@ -34,10 +34,10 @@ enum class RoundPhase { kBegin, kCompute, kWait };
 
 struct FleetPeer {
   std::vector<float> x;
-  std::vector<double> stepped;  // what local steps really added
+  std::vector<double> stepped;  // sum of the increments by local steps
   std::shared_ptr<SnapshotCache> cache = std::make_shared<SnapshotCache>();
-  std::map<int, PeerEdge> edges;  // by the other peer
-  uint64_t round = 0;             // of the phase
+  std::map<int, PeerEdge> edges;  // keyed by the other peer
+  uint64_t round = 0;             // and phase within it
   RoundPhase phase = RoundPhase::kBegin;
   int64_t until = 0;
   int64_t frozen_until = 0;
