@@ -1,6 +1,6 @@
-// The program `gossamer` run from a test: its exit code and what it printed.
+// The program `gossamer`, run from a test: its exit code and its output.
 //
-// In a folder of its own, which goes with the test.
+// It runs in a folder of its own, which is removed at the end.
 
 #ifndef GOSSAMER_TESTS_TESTING_CLI_PROGRAM_H_
 #define GOSSAMER_TESTS_TESTING_CLI_PROGRAM_H_

@@ -86,7 +86,8 @@ class StaticFleet::Peer final : public Membership {
  private:
   StaticFleet* const fleet_;
   const PeerId id_;
-  // Shared with posted notifications, which must not outlive this member.
+  // The pointer is shared with posted notifications, which must not outlive
+  // this member.
   const std::shared_ptr<ChangeObservers> observers_ =
       std::make_shared<ChangeObservers>();
 };
