@@ -1,3 +1,6 @@
+// Command lines: every type of option is read, and a wrong one is refused by
+// its name.
+
 #include "runtime/base/command_line.h"
 
 #include <initializer_list>

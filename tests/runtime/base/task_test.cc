@@ -1,3 +1,6 @@
+// Coroutines of the loop: they run until a result is missing, and destroying
+// one unwinds it.
+
 #include "runtime/base/task.h"
 
 #include <memory>

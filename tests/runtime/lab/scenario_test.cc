@@ -1,3 +1,6 @@
+// Scenarios of networks: what a file says about links, and the place of every
+// mistake.
+
 #include "runtime/lab/scenario.h"
 
 #include <gmock/gmock.h>

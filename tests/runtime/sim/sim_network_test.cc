@@ -1,3 +1,6 @@
+// Each fault of the simulated network does what it says, and a seed repeats its
+// run.
+
 #include "runtime/sim/sim_network.h"
 
 #include <cstddef>

@@ -1,3 +1,6 @@
+// The backends of the conformance suite: the simulated network, threads of one
+// process, and gRPC in three ways.
+
 #include "tests/runtime/transport/backend.h"
 
 #include <map>
