@@ -1,5 +1,5 @@
 // Quantities that sum to zero over all peers of a method: the duals of COLD,
-// and tracked gradients less the gradients that they follow. Members that
+// and tracked gradients less the gradients that they follow.  Members that
 // restart apart from one another would otherwise pull the solution away for
 // ever.
 //

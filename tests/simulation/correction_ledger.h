@@ -1,10 +1,10 @@
-// A ledger of the corrections that every end of every edge applied. It checks
+// A ledger of the corrections that every end of every edge applied.  It checks
 // that the other end applied the opposite, exactly once.
 //
 // Both ends apply min(c)·D of one exchange with opposite signs; the hash of its
-// bits, negated at the end with the larger id, must then be the same. An
+// bits, negated at the end with the larger id, must then be the same.  An
 // incarnation that goes on from a checkpoint has undone the corrections after
-// it. A correction may lack its opposite only if a peer of its incarnation
+// it.  A correction may lack its opposite only if a peer of its incarnation
 // crashed, or left no record of the edge to its next incarnation, and then only
 // after the last one that the other end applied, unless there was a record.
 // Knows nothing of networks or codecs.

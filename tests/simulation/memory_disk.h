@@ -1,9 +1,9 @@
 // A peer's disk in memory, with what a process crash and a power cut leave of
 // it.
 //
-// A written file's bytes are durable when the write returns. Its name, and the
+// A written file's bytes are durable when the write returns.  Its name, and the
 // changes of renames and removals, are durable only once the folder is synced.
-// A power cut keeps a prefix of the changes that were not. Knows nothing of
+// A power cut keeps a prefix of the changes that were not.  Knows nothing of
 // checkpoints.
 //
 // Source of the model: Pillai et al., "All File Systems Are Not Created Equal",

@@ -1,8 +1,9 @@
 // One peer's parameters, followed change by change.
 //
 // A local step on the compute engine may change them, a correction that an edge
-// reports, and a restored checkpoint. A copy gets exactly the reported changes
-// and must stay equal bit for bit. Knows nothing of the sources of the reports.
+// reports, and a restored checkpoint.  A copy gets exactly the reported changes
+// and must stay equal bit for bit.  Knows nothing of the sources of the
+// reports.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_

@@ -1,4 +1,4 @@
-// A network that splits for longer than a lease. Both halves train on, the one
+// A network that splits for longer than a lease.  Both halves train on, the one
 // with the service as a smaller fleet; afterwards they are one fleet again,
 // whose mean is the mean of both, weighted by members.
 

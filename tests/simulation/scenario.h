@@ -1,6 +1,6 @@
 // One seed of the simulation as a value: a fleet, its network and its faults.
 //
-// It is a pure function of the seed and knows nothing of how it is run. Each
+// It is a pure function of the seed and knows nothing of how it is run.  Each
 // kind of fault is on or off as a whole, so that seeds differ in what they try
 // together (swarm testing: Groce, Zhang, Eide, Chen, Regehr, ISSTA 2012).
 

@@ -1,7 +1,7 @@
 // One process of a peer in virtual time: the parts of peer_process.h on a
 // simulated network, disk and service, with checks of everything it does.
 //
-// It registers, trains and leaves as gossamer-peer does. Of faults it knows
+// It registers, trains and leaves as gossamer-peer does.  Of faults it knows
 // only where it dies, and it knows nothing of other peers.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
@@ -71,7 +71,7 @@ struct SimMachine {
   // Incarnations that ended well and left no record to the next: they have left
   // the fleet, or the disk did not take their last checkpoint.
   std::set<uint64_t> unsaved;
-  uint64_t rounds_done = 0;    // peer-rounds, over all lives
+  uint64_t rounds_done = 0;    // peer-rounds, over all processes
   std::vector<float> last;     // parameters at the end of the last process
   std::vector<float> brought;  // MixingHooks::Added, without resting edges
 };

@@ -3,7 +3,7 @@
 //
 // The real peers, edges, checkpoints, topology client and control plane run in
 // virtual time under the scenario's faults; then the faults stop, and the fleet
-// must reach consensus. The outcome depends on the scenario only, to the last
+// must reach consensus.  The outcome depends on the scenario only, to the last
 // bit.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_H_

@@ -1,7 +1,7 @@
 // One seed under way: its fleet, its phases and its outcome.
 //
-// Simulate() of simulation.h is the interface. The phases are in simulation.cc,
-// the start and the end of processes in simulation_lives.cc.
+// Simulate() of simulation.h is the interface.  The phases are in
+// simulation.cc, the start and the end of processes in simulation_lives.cc.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
 #define GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_

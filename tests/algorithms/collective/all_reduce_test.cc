@@ -68,7 +68,7 @@ Payload Word(uint8_t value) {
 
 // Starts the ranks and delivers messages in an order drawn from `key`; with
 // `repeats`, one message in three comes twice.  The form is of floats unless
-// one is given.  A payload is (rank + 1)².  With a leader, every value is the
+// one is given.  A payload is (rank + 1)². With a leader, every value is the
 // leader's word: its rank and 3.
 void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
                       RngKey key, bool repeats, AllReduceForm form = {}) {

@@ -1,4 +1,5 @@
-// A local step of both players: who moves, at which rate, along which gradient.
+// A local step of both players: which player moves, at which rate, along which
+// gradient.
 
 #include "algorithms/optim/local_step.h"
 
