@@ -97,8 +97,8 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
   ExpectFinite(fleet);
 }
 
-// A peer that was restarted meanwhile mixes again after a minute.  One that has
-// not changed is closed again at once, for two minutes.
+// A peer that was restarted meanwhile mixes again after a minute.  An unchanged
+// peer is closed again at once, for two minutes.
 TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
   SimFleetOptions o = QuadraticFleet(4, 30000);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
