@@ -1,7 +1,7 @@
-// How often each kind of fault has happened, in one seed or in many.
+// Counts of each kind of fault, in one seed or in many.
 //
-// It counts faults that happened, not those that were drawn, and knows nothing
-// of their kinds.
+// The counts are of faults that happened, not of drawn ones.  Knows nothing of
+// their kinds.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_

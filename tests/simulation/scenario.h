@@ -92,7 +92,7 @@ struct Scenario {
   // are back, nothing but mixing moves parameters for `calm_rounds`.
   uint64_t fault_rounds = 0;
   uint64_t calm_rounds = 0;
-  // Whether the run ends at a round that the fleet agrees on, or at a given
+  // True: the run ends at a round that the fleet agrees on, else at a given
   // one.
   bool ends_by_stop = true;
   uint64_t checkpoint_every = 0;

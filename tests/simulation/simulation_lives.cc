@@ -1,4 +1,4 @@
-// How the processes of a simulation's peers start and end.
+// Starts and ends the processes of a simulation's peers.
 
 #include <algorithm>
 #include <memory>

@@ -61,7 +61,7 @@ SERVICE_PORT, PEER_PORT = 7700, 7800
 RESTART_AFTER = 1.0  # seconds, as a supervisor waits
 LIMIT = 120  # seconds, a bound on every wait
 ISSUED_KEPT = 100  # certificates
-# Of a host's log, and of its list of starts; twice that stays.
+# The size of a host's log, and of its list of starts; twice that stays.
 LOG_BYTES = 4 << 20
 
 

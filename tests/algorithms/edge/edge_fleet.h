@@ -41,7 +41,7 @@ struct FleetOptions {
 };
 
 struct FleetReport {
-  // Of a safety or liveness property; empty if there is none.
+  // The violation of a safety or liveness property; empty if there is none.
   std::string failure;
   // The distance when faults stop and at the end; it is 1 at the start.
   double consensus_in_faults = 0;

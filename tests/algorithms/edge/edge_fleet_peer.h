@@ -37,7 +37,7 @@ struct FleetPeer {
   std::vector<double> stepped;  // sum of the increments by local steps
   std::shared_ptr<SnapshotCache> cache = std::make_shared<SnapshotCache>();
   std::map<int, PeerEdge> edges;  // keyed by the other peer
-  uint64_t round = 0;             // and phase within it
+  uint64_t round = 0;             // the round of `phase`
   RoundPhase phase = RoundPhase::kBegin;
   int64_t until = 0;
   int64_t frozen_until = 0;

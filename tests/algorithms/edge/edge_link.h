@@ -93,8 +93,8 @@ class EdgeLink {
   // there is none.
   const std::string& failure() const { return failure_; }
   void CheckDifferences();
-  // Whether everything below `end` is complete at both ends, and nothing is
-  // retained.
+  // Returns whether everything below `end` is complete at both ends, and
+  // nothing is retained.
   bool Settled(ExchangeId end) const;
   void CheckSettled(ExchangeId end);
 

@@ -34,8 +34,8 @@ struct SearchRules {
   static bool Broken(Rule rule) { return g_search->bounds.broken == rule; }
 };
 
-// A codec whose payloads are sets of exchanges, as bit masks: the parts of x̂,
-// of D from either end, and the corrections that were applied.
+// A codec whose payloads are sets of exchanges, as bit masks: those in x̂, those
+// in D from either end, and those whose corrections were applied.
 struct Ghost {
   using Token = Num;  // x̂ after the payload; 0: none
   Num replica = 0, mine = 0, theirs = 0;

@@ -49,7 +49,7 @@ TEST_F(CertsTest, AFleetGetsAFolderEach) {
   const Json own = Shown("--certs certs/peer-2");
   ASSERT_EQ(own.size(), 1u);
   EXPECT_EQ(own[0]["identity"], "gossamer://r/2");
-  // The service's certificate has a second key, for signing views.
+  // The service has a second certificate, for signing views.
   int signers = 0;
   const Json all = Shown("--ca ca");
   for (const Json& c : all) signers += c["use"] == "views" ? 1 : 0;
@@ -250,7 +250,7 @@ TEST_F(CertsTest, TheServiceAndPeopleAskAsPeersDo) {
     const Json own = Shown("--certs " + role);
     EXPECT_EQ(own[0]["identity"], "gossamer://r/" + role);
   }
-  // The service's certificate has a second key, for signing views.
+  // The service has a second certificate, for signing views.
   EXPECT_EQ(Shown("--ca ca").size(), 3u);
   // The certificate is renewed before it ends, with the same key.
   const std::string key = ReadAll(folder_.path() + "/operator/key.pem");

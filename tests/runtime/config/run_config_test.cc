@@ -246,8 +246,8 @@ TEST(Validate, CompositionsThatCannotWork) {
       "\"dense-f32\" }");
   EXPECT_THAT(Error("mixing { gamma: 0.5 overlap_steps: auto }"),
               HasSubstr("follows the overlap"));
-  // On a ring with weights 1/3 the bound for snapshots one round old is below
-  // 3/4.
+  // On a ring with weights 1/3 and with snapshots one round old, γ must stay
+  // below 3/4.
   EXPECT_THAT(Error("peers: 4 mixing { gamma: 0.8 overlap_steps: 2 }"),
               HasSubstr("stay below 0.75"));
   Parse("peers: 4 mixing { gamma: 0.7 overlap_steps: 2 }");

@@ -141,8 +141,8 @@ TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
   EXPECT_TRUE(trust->Check(four.certificate, now_).ok());
 }
 
-// Returns when a list of another tool ends, which may be before its authority
-// does.
+// Returns the list `crl` with another end, signed anew.  A list of another tool
+// may end before its authority does.
 std::string EndsAt(absl::Time end, const KeyPair& authority,
                    const std::string& crl) {
   const openssl::CrlPtr list = openssl::ReadCrlPem(crl);

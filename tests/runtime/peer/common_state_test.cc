@@ -22,7 +22,7 @@ std::unique_ptr<Game> Quadratic() {
   return *QuadraticGame::Create({.dimension = 4}, 0, 2, 7);
 }
 
-// Whether the method tracks gradients.
+// The parameter says whether the method tracks gradients.
 class CommonStateTest : public testing::TestWithParam<bool> {
  protected:
   CommonStateTest() {
