@@ -104,6 +104,7 @@ struct UnderWay {
   bool any() const { return registering || heartbeat; }
 };
 
+// Calls that are held until the target answers them.
 class HeldCalls final : public TopologyCalls {
  public:
   explicit HeldCalls(UnderWay* under_way) : under_way_(under_way) {}

@@ -89,6 +89,7 @@ inline constexpr size_t kSmallAllocation = 256 << 10;
 // topology/fleet/parse_message.h.
 inline constexpr size_t kProtobufReserve = 50'000'000 + 1;  // with its zero
 
+// A decoder under test, by name.
 struct Target {
   std::string_view name;
   void (*run)(Bytes);

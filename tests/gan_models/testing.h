@@ -17,6 +17,7 @@
 
 namespace gossamer {
 
+// A folder with a name of its own, removed with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder()

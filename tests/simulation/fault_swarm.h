@@ -21,6 +21,8 @@
 
 namespace gossamer::simulation {
 
+// The death of a peer after so many more effects, and the losses of its
+// machine.
 struct Death {
   uint64_t effects = 0;  // effects that the peer still has
   absl::Duration downtime;

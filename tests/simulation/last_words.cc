@@ -13,6 +13,7 @@
 namespace gossamer {
 namespace {
 
+// A signal that ends the process, and the action that it had before.
 struct Signal {
   int number;
   std::string_view name;

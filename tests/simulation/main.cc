@@ -68,6 +68,7 @@ struct Options {
   std::string bug;  // name of the bug to plant
 };
 
+// A seed that violated an invariant.
 struct Failure {
   uint64_t seed = 0;
   std::string what;
@@ -79,6 +80,7 @@ std::string Replay(uint64_t seed, const std::string& bug) {
                       bug.empty() ? "" : " --bug ", bug);
 }
 
+// The sums over all seeds that have been run.
 struct Totals {
   uint64_t done = 0;
   uint64_t peer_rounds = 0;

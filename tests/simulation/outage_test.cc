@@ -45,6 +45,7 @@ bool RunFor(ServicedFleet& fleet, absl::Duration length) {
   return fleet.Until([&] { return fleet.loop().Now() >= end; }, 2 * length);
 }
 
+// The outcome of a training.
 struct Trained {
   std::vector<std::vector<float>> parameters;
   absl::Time last_round;  // when it has begun at all peers

@@ -42,6 +42,7 @@ double Norm(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(sum);
 }
 
+// A network that is split in two, and the two groups of peers.
 class Split {
  public:
   // The service stays with the peers that are not `away`.

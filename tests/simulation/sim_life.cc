@@ -79,6 +79,8 @@ class SimLife::Compute final : public ComputeEngine {
   VirtualCompute compute_;
 };
 
+// Checks each correction of an edge against the parameters, and enters it into
+// the ledger.
 struct SimLife::Observer final : public CorrectionObserver {
   Observer(SimLife* l, PeerId o) : life(l), other(o) {}
 

@@ -152,6 +152,7 @@ TEST(Simulation, EveryGraphAndOverlapIsDrawn) {
   }
 }
 
+// The steps of a run by phase of LGC, and the times that it fell back.
 struct PhasesSeen {
   int learning = 0, coded = 0;  // steps of each phase
   int fell_back = 0;

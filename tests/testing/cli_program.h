@@ -20,6 +20,7 @@
 
 namespace gossamer {
 
+// The end of a run of the program.
 struct Result {
   int code = -1;
   std::string out;  // stdout
@@ -33,6 +34,8 @@ inline std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
+// A test with a folder of its own, in which it writes files and runs the
+// program.
 class Cli : public ::testing::Test {
  protected:
   Result Run(const std::string& arguments) {

@@ -65,6 +65,7 @@ std::optional<FileCall> KindOf(uint64_t number) {
   }
 }
 
+// Follows a traced child from call to call, and makes one of them fail.
 class Tracer {
  public:
   Tracer(pid_t child, const CallFault& fault) : child_(child), fault_(fault) {}

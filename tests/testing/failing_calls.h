@@ -26,6 +26,7 @@ enum class FileCall {
   kList
 };
 
+// The call that fails, and how.
 struct CallFault {
   std::optional<FileCall> call = {};  // none: a call of any kind
   int n = 0;                          // the number of the call, from 1
@@ -33,6 +34,7 @@ struct CallFault {
   int error = 0;  // for kError: the call's error, without effect
 };
 
+// The outcome of the work and of the failed call.
 struct CallOutcome {
   bool reached = false;   // whether there was an n-th call
   std::optional<int> rc;  // the work's result; none: it was killed

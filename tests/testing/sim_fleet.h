@@ -26,6 +26,7 @@
 
 namespace gossamer {
 
+// The options of a fleet; equal options give equal bits.
 struct SimFleetOptions {
   int peers = 4;
   uint64_t seed = 1;

@@ -15,6 +15,7 @@ View WithEpoch(View view) {
 
 }  // namespace
 
+// A member's membership; its answers come from the shared fleet.
 class StaticFleet::Peer final : public Membership {
  public:
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}

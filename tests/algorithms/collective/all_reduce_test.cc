@@ -35,6 +35,7 @@ std::vector<std::vector<float>> RandomVectors(int size, size_t n, RngKey key) {
   return x;
 }
 
+// A message on its way.
 struct InFlight {
   int from, to;
   uint32_t step;

@@ -378,6 +378,7 @@ class StaleCoder final : public ValueCoder {
   const bool& stale_;
 };
 
+// The end of a training whose coder became stale.
 struct StaleEnd {
   double distance = 0;   // distance to the optimum, mean of the last 300 steps
   double farthest = 0;   // largest distance at any step since then

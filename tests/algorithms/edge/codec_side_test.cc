@@ -143,6 +143,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   }
 }
 
+// Records what an ended edge gives back, and ignores corrections.
 struct LostLog final : CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}

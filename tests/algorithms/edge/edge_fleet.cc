@@ -28,6 +28,8 @@ ParameterLayout SmallLayout() {
   return ParameterLayout(std::move(segments));
 }
 
+// The fleet under way: its links, its peers and the clock, in ticks.  Its
+// rounds follow runtime/peer as far as an edge sees them.
 class Fleet {
  public:
   explicit Fleet(const FleetOptions& options);

@@ -25,6 +25,7 @@ struct FaultRates {
 inline constexpr FaultRates kFaulty = {
     .loss = 0.05, .twice = 0.02, .stall = 0.03, .freeze = 0.005};
 
+// The fleet, its mixing and its faults; equal options give equal runs.
 struct FleetOptions {
   std::string_view codec = "innov-int4";
   int peers = 6;
@@ -40,6 +41,7 @@ struct FleetOptions {
   uint64_t seed = 0;
 };
 
+// The outcome of a run.
 struct FleetReport {
   // The violation of a safety or liveness property; empty if there is none.
   std::string failure;

@@ -16,6 +16,7 @@
 
 namespace gossamer {
 
+// One end of an edge, and the exchanges for which its peer waits.
 struct PeerEdge {
   std::unique_ptr<Edge> edge;
   EdgeLink* link = nullptr;
@@ -32,6 +33,7 @@ struct PeerEdge {
 
 enum class RoundPhase { kBegin, kCompute, kWait };
 
+// A peer's parameters and the state of its round loop.
 struct FleetPeer {
   std::vector<float> x;
   std::vector<double> stepped;  // sum of the increments by local steps

@@ -43,6 +43,7 @@ void Round(EdgePair& pair, uint64_t round, int window) {
   pair.Pump();
 }
 
+// The parameters and the saved edges of both ends at a cut.
 struct Cut {
   EdgePair::Vectors x;
   std::array<SavedEdge, 2> saved;

@@ -20,6 +20,7 @@ constexpr int kMaxWindow = 2;
 constexpr int kMaxQueue = 14;
 constexpr int kMaxConnections = 6;
 
+// The bounds of the search under way, and the first violation that it found.
 struct Settings {
   SearchBounds bounds;
   const char* violation = nullptr;
@@ -30,6 +31,7 @@ void Fail(const char* what) {
   if (g_search->violation == nullptr) g_search->violation = what;
 }
 
+// Tells the edge which of its rules the search breaks.
 struct SearchRules {
   static bool Broken(Rule rule) { return g_search->bounds.broken == rule; }
 };
@@ -92,6 +94,8 @@ struct Connection {
   }
 };
 
+// One state of the search: both ends, their connections, and the number of
+// faults that have happened.
 struct World {
   End end[2];
   int8_t current[2] = {-1, -1};
@@ -104,6 +108,7 @@ struct World {
   Ghost recorded_side[2];
 };
 
+// Hashes the fields of a state to 64 bits.
 class Hasher {
  public:
   void Add(uint8_t v) { buffer_[size_++] = v; }
@@ -295,6 +300,7 @@ enum class MoveKind : uint8_t {
   kReset,
   kLie,  // faults
 };
+// A move from one state to another, with up to three arguments.
 struct Move {
   MoveKind kind;
   int8_t a, b, c;
@@ -600,6 +606,7 @@ class StateSet {
   size_t used_ = 0;
 };
 
+// A state on the current path, with its moves and the next one to try.
 struct PathNode {
   World world;
   uint64_t hash;

@@ -28,6 +28,7 @@ enum RestartKind {
   kFromRecordStoredEpoch = 8,  // "stored + 1": unsound on purpose
 };
 
+// The size of the search: the run, and how often each fault may happen.
 struct SearchBounds {
   int exchanges = 3;
   int window = 1;
@@ -46,6 +47,7 @@ struct SearchBounds {
   std::optional<Rule> broken = std::nullopt;
 };
 
+// The states that were searched, and the violation if there is one.
 struct SearchResult {
   int64_t states = 0;
   int64_t end_states = 0;

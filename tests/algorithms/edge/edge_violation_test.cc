@@ -16,6 +16,7 @@
 namespace gossamer {
 namespace {
 
+// A change of an honest header that makes it a violation.
 struct Violation {
   std::string name;
   std::function<void(EdgeHeader&)> change;

@@ -105,6 +105,7 @@ testing::AssertionResult SameBits(const std::vector<float>& a,
   return testing::AssertionSuccess();
 }
 
+// An array of codes with the scales of its blocks.
 struct CodedArray {
   CodedArray(Coding c, size_t n)
       : coding(c), scales(ScaleBytes(c, n)), codes(CodeBytes(c, n)) {}

@@ -20,6 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+// A variable for each type of option.
 struct Values {
   std::string text = "before";
   bool flag = false;

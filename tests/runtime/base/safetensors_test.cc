@@ -141,6 +141,7 @@ TEST(ParseSafetensorsTest, AcceptsTheFormatsOwnExample) {
   EXPECT_EQ(read->bytes.at("b").size(), 3u);
 }
 
+// A file that must be refused: its header, and the bytes of data behind it.
 struct HostileFile {
   const char* why;
   std::string header;

@@ -76,6 +76,7 @@ TEST(TaskTest, CarriesWhatOnlyMoves) {
   EXPECT_EQ(*task.value(), 5);
 }
 
+// Logs its own destruction.
 struct OnDestruction {
   std::vector<int>* log;
   ~OnDestruction() { log->push_back(1); }

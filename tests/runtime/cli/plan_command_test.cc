@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+// The program in a folder with a far network and a configuration.
 class PlanCommand : public Cli {
  protected:
   void SetUp() override {

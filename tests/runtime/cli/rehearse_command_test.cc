@@ -24,6 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr char kNetwork[] = "name: \"far\"\nlink { rtt: \"100ms\" ";
 
+// The program in a folder with a far network and a configuration.
 class Rehearse : public Cli {
  protected:
   void SetUp() override {

@@ -118,6 +118,7 @@ TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
   EXPECT_EQ(s.hosts[2].region, "eu");
 }
 
+// A text with one mistake, and its error.
 struct Wrong {
   const char* text;
   const char* error;

@@ -30,6 +30,8 @@ std::unique_ptr<Game> Of(std::unique_ptr<Game> game, bool tracked) {
   return FindMethod("gradient-tracking")->game(std::move(game));
 }
 
+// A row of the table: a method and its settings, with the bounds on what it
+// reaches.
 struct Mixing {
   const char* name;
   const char* codec;

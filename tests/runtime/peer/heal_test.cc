@@ -48,6 +48,7 @@ struct Clinic {
   }
 };
 
+// A peer's view of the fleet and of the clinic.
 class ClinicMembership final : public ForwardingMembership {
  public:
   ClinicMembership(std::unique_ptr<Membership> fleet, PeerId self,

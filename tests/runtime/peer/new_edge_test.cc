@@ -32,6 +32,7 @@ struct NextView {
   }
 };
 
+// The membership of a peer that takes the next view once it knows it.
 class RegroupedFleet final : public ForwardingMembership {
  public:
   RegroupedFleet(std::unique_ptr<Membership> fleet, NextView* next)

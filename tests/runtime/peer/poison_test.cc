@@ -70,6 +70,8 @@ struct World {
 // Changes the parameters of its peer before its n-th step.
 using Lie = std::function<void(const World&, uint64_t n, std::span<float> x)>;
 
+// The game of a liar: it sets its parameters before each gradient, which is
+// zero.
 class LyingGame final : public Game {
  public:
   LyingGame(std::unique_ptr<Game> game, const World* world, Lie lie)
@@ -93,6 +95,7 @@ class LyingGame final : public Game {
   uint64_t n_ = 0;
 };
 
+// An attack, and the bounds on what it does to honest peers.
 struct Attack {
   const char* name;
   const char* says;
@@ -145,6 +148,7 @@ Lie Dissensus(float factor) {
   };
 }
 
+// Root mean squares over the parameters.
 struct Distances {
   double solution = 0;   // of the honest peer furthest from the solution
   double consensus = 0;  // of the honest peer furthest from the honest mean
@@ -156,6 +160,7 @@ double Rms(std::span<const float> x, const auto& y) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
+// Eight peers on a random 4-regular graph, some of which lie.
 class PoisonedFleet {
  protected:
   struct Outcome {

@@ -145,6 +145,8 @@ class OverlapService {
   View view_;
 };
 
+// A membership that reports a peer's tempo to OverlapService and takes its
+// view.
 class MeasuredOverlap final : public ForwardingMembership {
  public:
   MeasuredOverlap(std::unique_ptr<Membership> fleet, size_t peer,

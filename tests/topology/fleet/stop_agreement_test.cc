@@ -67,6 +67,7 @@ FleetHeartbeat BeatOf(const Trainer& t) {
   return h;
 }
 
+// A fleet of trainers and the service's state machine, driven by draws.
 struct World {
   World(int peers, RngKey key) : key(key) {
     options.expected = peers;
