@@ -210,6 +210,7 @@ class PreemptionTest(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "ready\n")
         sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
         self.assertEqual(self.told(process, *sent), [s.name for s in sent])
+        # The script would have passed a second signal on by then.
         time.sleep(0.3)
         self.assertEqual(self.end(process), [])
 
@@ -234,6 +235,7 @@ class PreemptionTest(unittest.TestCase):
         self.assertEqual(self.told(process, signal.SIGTERM), ["SIGTERM"])
         Cloud.notice = True
         self.assertIn("will be taken away", process.stderr.readline())
+        # The script would have passed a second signal on by then.
         time.sleep(0.3)
         self.assertEqual(self.end(process), [])
 

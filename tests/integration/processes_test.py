@@ -643,6 +643,7 @@ class ProcessTest(unittest.TestCase):
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
         fleet.processes[2].send_signal(signal.SIGSTOP)  # so that no round ends
+        # The same signal within two seconds counts as the first one.
         for sent, passes in ((signal.SIGINT, 2.1), (signal.SIGINT, 0)):
             self.assertIsNone(fleet.processes[1].poll())
             fleet.processes[1].send_signal(sent)
@@ -755,6 +756,7 @@ class ProcessTest(unittest.TestCase):
         for k, sent in ((1, signal.SIGTERM), (2, signal.SIGINT)):
             fleet.start_peer(k)
             wait_for(lambda: "trying again" in fleet.log(k))
+            # The signals come at different times between two tries.
             time.sleep(0.7 * k)
             began = time.monotonic()
             fleet.processes[k].send_signal(sent)

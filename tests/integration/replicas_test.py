@@ -211,7 +211,7 @@ class ReplicasTest(unittest.TestCase):
         stop = subprocess.Popen(
             [program("gossamer"), "stop", "--topology", fleet.addresses(0)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.5)
+        time.sleep(0.5)  # so that the request is there
         fleet.replicas[0].send_signal(signal.SIGCONT)
         decided, refused = stop.communicate(timeout=processes.LIMIT)
         self.assertNotEqual(stop.returncode, 0, decided)

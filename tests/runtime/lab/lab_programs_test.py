@@ -262,7 +262,7 @@ class Lab(unittest.TestCase):
         wait_for(lambda: len(glob.glob(ready + "*")) == 3)
         lab.send_signal(signal.SIGTERM)
         self.assertIn("a second signal", lab.stderr.readline())
-        time.sleep(2.2)  # sooner it would be the first one again
+        time.sleep(2.2)  # within two seconds it counts as the first
         lab.send_signal(signal.SIGTERM)
         _, errors = lab.communicate(timeout=LIMIT)
         self.assertEqual(lab.returncode, 1)
