@@ -1,4 +1,5 @@
-// Bytes that are for ever: tests/golden/NAME.bin, read in the source tree.
+// Reads bytes that must never change from tests/golden/NAME.bin in the source
+// tree.  Knows nothing of their formats.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_GOLDEN_FILE_H_
 #define GOSSAMER_TESTS_ALGORITHMS_GOLDEN_FILE_H_
@@ -14,7 +15,7 @@
 
 namespace gossamer {
 
-// What the file keeps; with GOSSAMER_WRITE_GOLDEN, `bytes` are written there
+// Returns the file's bytes.  With GOSSAMER_WRITE_GOLDEN, writes `bytes` there
 // first.
 inline std::string GoldenBytes(const std::string& name,
                                std::span<const std::byte> bytes) {

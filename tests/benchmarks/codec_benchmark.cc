@@ -1,19 +1,19 @@
-// The cost and the loss of each codec: bits per parameter on the wire and
-// the relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and how fast a snapshot
-// is encoded and packed, and an exchange unpacked and completed.
+// The cost and the loss of each codec: the bits per parameter on the wire, the
+// relative error ‖v − C(v)‖² / ‖v‖² of a Gaussian, and the speed of encoding
+// and packing a snapshot, and of unpacking and completing an exchange.
 //
 // Times are taken as in kernels_benchmark: every repetition times memcpy and
 // then each codec on arrays far larger than the caches; a figure is the median
 // of bytes per second over memcpy's of the same repetition.  Bytes are the
 // streams read plus those written; memcpy counts twice its length.  As in
-// training, x moves between two encodings.  Of what is packed, the bytes are
-// those before.  A codec whose two ends share a memory has no error of one
-// payload; both ends take turns here as they do on an edge, and its bits are
-// the mean over the exchanges.
+// training, x moves between two encodings.  A packed payload counts with its
+// bytes before packing.  A codec whose two ends share a memory has no error of
+// one payload: both ends take turns here as they do on an edge, and its bits
+// are the mean over the exchanges.
 //
-// Of a codec with fragments the first is exchanged each time, and bits are per
-// parameter of the whole.  The format that "auto" sends depends on the link:
-// here it is the int4 that it begins with.
+// A codec with fragments exchanges the first one each time, and its bits are
+// per parameter of the whole.  The format that "auto" sends depends on the
+// link: here it is int4, with which it begins.
 //
 //   codec_benchmark [--megabytes 64] [--repeat 9] [--markdown]
 //       [codec[:options] ...]
@@ -41,7 +41,7 @@ namespace gossamer {
 namespace {
 
 struct Options {
-  size_t megabytes = 64;  // of each array of floats
+  size_t megabytes = 64;  // size of each array of floats
   int repeat = 9;
   bool markdown = false;
   std::vector<std::string> codecs;
@@ -58,7 +58,7 @@ ParameterLayout LayoutOf(size_t n) {
       {{"g", Player::kGenerator, {rows, int64_t{kChunkSize}}, {}}});
 }
 
-// The bytes of a payload that travel: `packed`, or all of it.
+// Returns the bytes of a payload that travel: `packed`, or all of it.
 std::span<const std::byte> Pack(Packer* packer, const Encoded& payload,
                                 std::span<std::byte> packed) {
   const size_t size = packer != nullptr ? packer->Pack(payload, packed) : 0;
@@ -138,7 +138,7 @@ class Benchmark {
             if (arrived.size() < size) {
               packer->Unpack(codec.format(), arrived, theirs);
             }
-            reach_ = codec.Reach(t, 1e6f);  // as an edge asks what arrives
+            reach_ = codec.Reach(t, 1e6f);  // as an edge checks a payload
             codec.Complete(&m, &t, 1e-6f, difference, x);
           },
           row.apply, row.apply_share);
@@ -146,7 +146,7 @@ class Benchmark {
     return row;
   }
 
-  // Both ends' memories go on together; one end is timed.
+  // Both ends' memories advance together; one end is timed.
   Row RunShared(const Codec& codec) {
     const double n = static_cast<double>(x_.size());
     Row row;

@@ -1,18 +1,19 @@
-// Bytes against quality of the compressors of edges, each at a learning rate of
-// its own: peers on a ring in one process, the real edge ends, no network.
+// Bytes against quality of the compressors of edges, each at its own learning
+// rate.  Peers on a ring run in one process, with the real ends of edges and
+// without a network.
 //
 //   compressor_front_benchmark --game quadratic --codec innov-int4
 //       --codec innov-lm2 --rates 0.01,0.03,0.1 [--seeds 1,2,3] [--json]
 //
-// Every rate is tried with the first seed; the best of them runs with all.  A
-// codec's cost is the bits that travel per parameter and exchange, of all
-// exchanges of a run.  Its score is the distance of the peers to the solution
-// (quadratic, whose games differ from peer to peer, and bilinear, one game of
-// which each peer sees noisy gradients) or the energy distance of the first
-// peer's averaged generator to the Gaussian mixture (gaussian); smaller is
-// better.  A codec is on the front unless another one of fewer bits is at most
-// the codec's deviation worse, or one of as many bits is better by more than
-// it.
+// Every rate is tried with the first seed, and the best one runs with all
+// seeds.  A codec's cost is the bits that travel per parameter and exchange,
+// over all exchanges of a run.  Its score is the distance of the peers to the
+// solution (quadratic, whose games differ from peer to peer, and bilinear, one
+// game of which each peer sees noisy gradients) or the energy distance of the
+// first peer's averaged generator to the Gaussian mixture (gaussian); smaller
+// is better.  A codec is on the front unless another one of fewer bits is worse
+// by at most the codec's deviation, or one of as many bits is better by more
+// than it.
 
 #include <algorithm>
 #include <cmath>
@@ -141,7 +142,8 @@ class Ring {
     return ring;
   }
 
-  // All messages are of the same parameters, as all corrections of a round are.
+  // All messages are of the same parameters, as the corrections of one round
+  // are.
   absl::Status Mix(uint64_t round) {
     const ExchangeId id = MakeExchangeId(round);
     std::vector<EdgeMessage> messages;
@@ -203,7 +205,7 @@ absl::StatusOr<Outcome> Train(const Settings& s, const std::string& codec,
   std::vector<float> average(start.begin(), start.end());
   for (int i = 1; i <= s.rounds; ++i) {
     const auto round = static_cast<uint64_t>(i);
-    // A run that left the numbers has no score.
+    // A run that is not finite has no score.
     if (!ring->Mix(round).ok() || !ring->Step(round, seed).ok()) {
       return Outcome{.bits = ring->BitsPerParameter()};
     }
@@ -212,7 +214,7 @@ absl::StatusOr<Outcome> Train(const Settings& s, const std::string& codec,
   }
   Outcome outcome{.score = 0, .bits = ring->BitsPerParameter()};
   if (s.game != "gaussian") {
-    // Root mean square over the peers, so that disagreement counts.
+    // The root mean square over the peers counts their disagreement too.
     double squares = 0;
     for (Peer& peer : ring->peers()) {
       GOSSAMER_ASSIGN_OR_RETURN(

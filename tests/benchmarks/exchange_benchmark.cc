@@ -2,10 +2,10 @@
 // as two frames over GrpcTransport, against the same bytes over a bare gRPC
 // stream.
 //
-// Two processes on loopback.  Both ends push a frame and wait for the other's.
-// Every way has pairs of processes of its own, since gRPC's threads of one
-// process serve each other.  The pairs of a block follow each other at once, so
-// what else the machine does meets all ways alike, and a ratio is taken in each
+// Two processes on loopback push a frame each and wait for the other's.  Every
+// way has pairs of processes of its own, since gRPC's threads of one process
+// serve each other.  The pairs of a block follow each other at once, so that
+// other load on the machine hits all ways alike; a ratio is taken in each
 // block.  Prints the medians over the blocks.
 //
 // With --tls every way shows certificates at both ends (TLS 1.3).
@@ -61,10 +61,10 @@ constexpr std::string_view kBareWay = "bare";
   std::_Exit(1);
 }
 
-// Tells the ends of --tls where their certificates are.
+// Names the folder of certificates to the ends of --tls.
 constexpr char kCertificates[] = "GOSSAMER_EXCHANGE_CERTIFICATES";
 
-// Null without --tls.
+// Returns null without --tls.
 std::shared_ptr<const CertificateFolder> CertificatesOf(PeerId self) {
   const char* const folder = std::getenv(kCertificates);
   if (folder == nullptr) return nullptr;
@@ -101,7 +101,7 @@ class Certificates {
   std::string folder_ = "/tmp/gossamer-exchange-XXXXXX";
 };
 
-// To the process that started this one.
+// Reports the port to the parent process.
 void TellPort(int port) {
   std::printf("%d\n", port);
   std::fflush(stdout);
@@ -155,7 +155,7 @@ class Workload {
   virtual void Consume(const Frame& frame) = 0;
 };
 
-// Bytes that are there already; looks at what comes no more than once a page.
+// Bytes that exist before the exchange; the receiver reads one of each page.
 class FixedBytes final : public Workload {
  public:
   explicit FixedBytes(size_t n)
@@ -177,7 +177,7 @@ class FixedBytes final : public Workload {
 
 // --- Over the transport ------------------------------------------------------
 
-// On the loop, as a peer's round is.
+// Runs on the loop, as a peer's round does.
 class TransportWay final : public TransportListener {
  public:
   TransportWay(RealLoop* loop, PeerId self, PeerId other) : other_(other) {
@@ -196,7 +196,8 @@ class TransportWay final : public TransportListener {
     transport_->Connect(other_, absl::StrCat("127.0.0.1:", port));
     return up_;
   }
-  // Done when the other end's frame has come and this end's is on its way.
+  // The result comes when the other end's frame has arrived and this end's is
+  // on its way.
   Pending<bool> Exchange(Workload& workload) {
     exchanged_ = Pending<bool>();
     workload_ = &workload;
@@ -219,7 +220,7 @@ class TransportWay final : public TransportListener {
   void OnDown(PeerId, ConnectionId, const absl::Status& why) override {
     if (!may_go_) Die(why.ToString());
   }
-  // The other end may go without a word.
+  // From now on the other end may disappear.
   void MayGo() { may_go_ = true; }
 
  private:
@@ -235,7 +236,7 @@ class TransportWay final : public TransportListener {
   Pending<bool> exchanged_;
   Workload* workload_ = nullptr;  // while an exchange is under way
   bool may_go_ = false;
-  std::optional<Frame> early_;  // came before this end's exchange began
+  std::optional<Frame> early_;  // arrived before this end's exchange began
 };
 
 // --- Over a bare stream ------------------------------------------------------
@@ -354,7 +355,7 @@ struct Options {
 constexpr std::array<size_t, 3> kSizes = {64 << 10, 1 << 20, 9'000'000};
 constexpr int kWarmup = 20;
 
-// Both ends run the same sequence; only one of them is listened to.
+// Both ends run the same sequence; the output of one of them is read.
 template <typename Exchange>
 Task<bool> Measure(Exchange exchange, int rounds, size_t bytes, bool tell) {
   FixedBytes workload(bytes);
@@ -367,7 +368,7 @@ Task<bool> Measure(Exchange exchange, int rounds, size_t bytes, bool tell) {
   co_return true;
 }
 
-// Both tasks run until their process is ended.
+// Both tasks run until the process is ended.
 Task<bool> RunTransport(RealLoop* loop, int port, int rounds, size_t bytes) {
   TransportWay way(loop, port == 0 ? kAcceptor : kDialler,
                    port == 0 ? kDialler : kAcceptor);
@@ -383,8 +384,8 @@ Task<bool> RunTransport(RealLoop* loop, int port, int rounds, size_t bytes) {
   co_return co_await Pending<bool>();
 }
 
-// The whole of a peer's exchange: an edge of bytes / 4 parameters, of which the
-// first encodes, sends, receives, checks, and applies.
+// The whole exchange of a peer: an edge of bytes / 4 parameters encodes, sends,
+// receives, checks, and applies.
 Task<bool> RunEdge(RealLoop* loop, int port, int rounds, size_t bytes) {
   const PeerId self = port == 0 ? kAcceptor : kDialler;
   const PeerId other = port == 0 ? kDialler : kAcceptor;
@@ -464,7 +465,7 @@ void RunEnd(std::string_view way, size_t bytes, int port, int rounds) {
   }
 }
 
-// Median seconds of an exchange between a pair of processes.
+// Returns the median seconds of an exchange between a pair of processes.
 double RunPair(std::string_view way, size_t bytes, int rounds) {
   const Child follower(way, bytes, 0, rounds);
   int port = 0;
@@ -481,7 +482,7 @@ double RunPair(std::string_view way, size_t bytes, int rounds) {
 
 struct Row {
   size_t bytes = 0;
-  // Of each block.
+  // The values of each block.
   std::vector<double> edge, transport, bare;  // seconds
   std::vector<double> edge_ratio, transport_ratio;
 };

@@ -37,7 +37,7 @@ struct Peer {
   std::unique_ptr<Optimizer> generator, discriminator;
 };
 
-// x_i <- (x_{i-1} + x_i + x_{i+1}) / 3.
+// Mixes x_i <- (x_{i-1} + x_i + x_{i+1}) / 3.
 void MixOnRing(std::vector<Peer>& peers) {
   const size_t n = peers.size();
   if (n == 1) return;

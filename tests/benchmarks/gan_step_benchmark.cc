@@ -1,17 +1,16 @@
-// The time that one backward pass for both players saves: the time of a
-// WGAN-GP step in that form over three others, taken in turns within one run
-// on one thread.
+// The time that one backward pass for both players saves: the time of a WGAN-GP
+// step in that form over three others, taken in turns within one run on one
+// thread.
 //
-//   usual   as in the code published with WGAN-GP (Gulrajani et al., 2017):
-//   each
-//           player's loss and backward pass generate fake examples of their own
-//   shared  as in the usual DCGAN scripts: both take the same fake examples,
-//   the
-//           generator's pass goes through both networks
-//   frozen  this project's own two-pass form, for losses that need it: shared,
-//           without the discriminator's gradients of the generator's pass
+// The form "usual" is that of the code published with WGAN-GP (Gulrajani et
+// al., 2017): each player's loss and backward pass generate fake examples of
+// their own. "shared" is that of the usual DCGAN scripts: both players take the
+// same fake examples, and the generator's pass goes through both networks.
+// "frozen" is this project's own form in two passes, for losses that need it:
+// the shared one, without the discriminator's gradients in the generator's
+// pass.
 //
-// All give the same gradients up to rounding, which is checked.
+// All forms give the same gradients up to rounding, which the program checks.
 //
 //   gan_step_benchmark DATA_FOLDER [steps]
 
@@ -76,7 +75,7 @@ size_t ExampleSize(const Dataset& data) {
   return size;
 }
 
-// Both usual forms, on the same networks, losses and draws as GanGame's.
+// Both usual forms, with the networks, losses and draws of GanGame.
 class UsualStep {
  public:
   UsualStep(const GanSpec& spec, std::span<const float> parameters)
@@ -139,7 +138,8 @@ class UsualStep {
                                               gradients_.end());
     if (!shared) fake = generate(kMomentum);
     GeneratorLoss(Loss::kWassersteinGp, score(fake)).backward();
-    // The second pass has added its own: zeroed by such scripts before use.
+    // The second pass has added its own gradients, which such scripts set to
+    // zero before use.
     std::ranges::copy(of_discriminator, gradients_.begin() + n);
   }
 

@@ -1,18 +1,19 @@
-// Quality and bytes of compressed gradients, without a network:
-// ranks in one process, the real methods and all-reduces, OAdam at all.
+// Quality and bytes of compressed gradients.  The ranks run in one process
+// without a network, with the real methods and all-reduces, and OAdam at each.
 //
 //   gradient_quality_benchmark --method dense-f32 --method scalecom:rate=100
 //       [--game gaussian] [--seeds 1,2,3] [--peers 4] [--batch 64]
 //       [--rounds 2000] [--rate 1e-3] [--by-kind]
 //
-// Of each method: the score at the end (energy distance of the Gaussian
-// mixture, distance to the solution of the quadratic game, proxy-fid of
-// pictures; smaller is better), its mean and standard deviation over the seeds;
-// the bytes that a rank sends a round, over all rounds, over those after the
-// start with whole gradients (a method's option full=), and over the later
-// half; and the processor time of the method and its sums, of that of the
-// gradients.  --by-kind averages convolutions, dense layers and small segments
-// apart, and says how much smaller the later half of each is than floats.
+// For each method the program prints the score at the end (energy distance of
+// the Gaussian mixture, distance to the solution of the quadratic game,
+// proxy-fid of pictures; smaller is better) as mean and standard deviation over
+// the seeds.  It prints the bytes that a rank sends a round: over all rounds,
+// over those after the start with whole gradients (a method's option full=),
+// and over the later half.  It also prints the processor time of the method and
+// its sums, as a share of that of the gradients. --by-kind averages
+// convolutions, dense layers and small segments separately, and prints how much
+// smaller the later half of each is than floats.
 
 #include <time.h>
 
@@ -76,10 +77,10 @@ absl::StatusOr<std::unique_ptr<Game>> MakeGame(const Settings& s, int rank,
   return MakeGan(gan, rank, s.peers, seed, /*threads=*/1);
 }
 
-// Segments that are averaged together, apart from the others.
+// Segments that are averaged together, separately from the others.
 struct Part {
   std::string kind;
-  std::vector<Segment> segments;  // where they are in the whole vector
+  std::vector<Segment> segments;  // and their places in the whole vector
   std::unique_ptr<GradientFleet> fleet;
 };
 
@@ -90,8 +91,8 @@ std::string KindOf(const Segment& segment) {
   return segment.shape.size() < 4 ? "dense" : "convolution";
 }
 
-// The ranks of one method.  Most methods treat every segment by itself and so
-// average the same whether kinds are apart or not.
+// The ranks of one method.  Most methods treat every segment by itself, and so
+// average the same with separate kinds or without.
 class Ranks {
  public:
   using Vectors = GradientFleet::Vectors;
@@ -130,7 +131,7 @@ class Ranks {
     return mean_;
   }
 
-  // Whether the next step has whole gradients.
+  // Returns whether the next step has whole gradients.
   bool Whole() const {
     return std::ranges::all_of(parts_, [this](const Part& part) {
       const AllReduceForm form =
@@ -141,7 +142,7 @@ class Ranks {
     });
   }
 
-  // By part, that a rank sent so far.
+  // Returns the bytes that a rank has sent so far, by part.
   std::vector<double> Sent() const {
     std::vector<double> sent;
     for (const Part& part : parts_) {
@@ -154,7 +155,8 @@ class Ranks {
     return sent;
   }
 
-  // By part, of floats in the messages of the same all-reduce.
+  // Returns the bytes of floats in the messages of the same all-reduce, by
+  // part.
   std::vector<double> Floats() const {
     std::vector<double> floats;
     for (const Part& part : parts_) {
@@ -188,24 +190,25 @@ struct Kind {
 
 struct Result {
   double score = 0;
-  // Bytes of a rank and round: of all rounds, after the whole gradients, and of
-  // the later half.
+  // A rank's bytes in a round: over all rounds, after the whole gradients, and
+  // over the later half.
   double all = 0, after = 0, later = 0;
-  double share = 0;  // of the gradient's floats, in the later half
-  double work = 0;   // of the gradients' processor time
+  double share = 0;  // share of the gradient's floats, in the later half
+  double work = 0;   // share of the gradients' processor time
   std::vector<Kind> kinds;
 };
 
-// Of this thread, which computes all there is.
+// Returns the processor time of this thread, which does all the work.
 double CpuSeconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// When the rounds of whole gradients had ended, and when the later half began.
+// The bytes sent when the rounds of whole gradients had ended, and when the
+// later half began.
 struct Sent {
-  // Before each round.  The method that is whole throughout has no start.
+  // Called before each round.  A method that is whole throughout has no start.
   void Note(int round, const Settings& s, const std::string& method,
             const Ranks& ranks) {
     if (round == whole_rounds && method != GradientCompressor::kExact &&
@@ -282,7 +285,7 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
         absl::StrCat(method, " has whole gradients in all rounds"));
   }
   Result result;
-  // A moving average would hide where a closed-form game's last point is.
+  // A moving average would hide the last point of a closed-form game.
   const bool closed = s.game == "quadratic";
   GOSSAMER_ASSIGN_OR_RETURN(
       result.score,
@@ -293,7 +296,8 @@ absl::StatusOr<Result> Train(const Settings& s, const std::string& method,
   return result;
 }
 
-// Of all seeds: scores with their mean and deviation, the mean of the rest.
+// Prints, over all seeds, the scores with mean and deviation, and the mean of
+// the rest.
 void Print(const std::string& method, const std::vector<Result>& results) {
   const auto n = static_cast<double>(results.size());
   double sum = 0, squares = 0;

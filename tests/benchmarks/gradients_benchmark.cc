@@ -1,12 +1,12 @@
-// Each gradient method's share of a step's time: all that a rank does with
-// its gradient, but the all-reduce itself.
+// Each gradient method's share of a step's time: all the work of a rank on its
+// gradient except the all-reduce itself.
 //
 // As in kernels_benchmark, a figure is the median over repetitions of bytes per
-// second over memcpy's of the same repetition, but seconds are those of this
-// thread's processor.  Bytes are the streams that
-// cannot be spared: g and m read, m written (12 a value; without memory g
-// alone, 4), and what is chosen or decoded besides.  A rank of lgc leads in all
-// steps, and is shown while its autoencoder learns and once codes travel.
+// second over memcpy's of the same repetition, but in seconds of this thread's
+// processor.  Bytes are the necessary streams: g and m read, m written (12 a
+// value; without memory only g, 4), and the chosen or decoded values.  A rank
+// of lgc leads in all steps, and has one row while its autoencoder learns and
+// one once codes travel.
 //
 //   gradients_benchmark [--megabytes 64] [--repeat 9] [--only NAME]
 
@@ -30,7 +30,7 @@ namespace gossamer {
 namespace {
 
 struct Options {
-  size_t megabytes = 64;  // of the gradient
+  size_t megabytes = 64;  // size of the gradient
   int repeat = 9;
   std::string only;  // methods whose name contains this
 };
@@ -54,7 +54,7 @@ class Rank {
       : compressor_(*GradientCompressor::Create(method, layout, HostKernels(),
                                                 MakeLearnedCoder)) {}
 
-  // Begin to Contribute, as far as this rank is concerned.
+  // The rank's part from Begin to Contribute.
   void Encode(uint64_t step, std::span<const float> gradient) {
     form_ = compressor_->Form(step, 2);
     vector_.resize(form_.floats);
@@ -62,7 +62,7 @@ class Rank {
     if (form_.leader >= 0) word_ = compressor_->Lead();
     payload_ = compressor_->Contribute(word_, vector_);
   }
-  // The result of another rank's payload, if there are any.
+  // Decodes another rank's payload, if the method has payloads.
   void Decode() {
     if (!adds()) return;
     const auto accepted = form_.payloads->Accept(payload_);
@@ -71,7 +71,8 @@ class Rank {
   void Finish() { sink_ = compressor_->Finish(vector_)[0]; }
   bool remembers() const { return compressor_->remembers(); }
   bool adds() const { return form_.payloads != nullptr; }
-  // Of a step's word, and of the payload or the floats that are summed.
+  // Returns the bytes of a step's word, and of the payload or the summed
+  // floats.
   size_t bytes() const {
     return word_.size() +
            (adds() ? payload_.size() : vector_.size() * sizeof(float));
@@ -111,11 +112,11 @@ void Run(const Options& options) {
     const std::string_view name = method;
     if (name.find(options.only) == std::string_view::npos) continue;
     const bool learned = name.substr(0, 3) == "lgc";
-    if (learned && !MakeLearnedCoder(16, 4).ok()) continue;  // no libtorch
+    if (learned && !MakeLearnedCoder(16, 4).ok()) continue;  // needs libtorch
     Rank rank(method, layout);
     std::vector<double> encode, add;
     uint64_t step = 0;
-    // The first steps are those of an empty residual, or of learning.
+    // The first steps have an empty residual, or learn; they are not timed.
     for (int r = learned ? -40 : -3; r < options.repeat; ++r, ++step) {
       const double copied = 8.0 * static_cast<double>(n) / CpuSeconds(copy);
       const auto& g = gradients[step % 2];

@@ -1,13 +1,13 @@
-// How near the fused kernels come to the memory bandwidth of one core.
+// The bandwidth of the fused kernels against the memory bandwidth of one core.
 //
 // Every repetition times memcpy and then each kernel on arrays far larger than
-// the caches; a kernel's figure is the median over repetitions of its bytes per
-// second over memcpy's of the same repetition, so that a machine whose speed
-// changes during the run does not change it.  Bytes are the streams read plus
-// those written; memcpy counts twice its length.  A selection is also told over
-// a pure read pass of the same arrays (`all_finite`) in the same repetition:
-// values per second over values per second, without a replica and, over two
-// such passes, with one.
+// the caches.  A kernel's figure is the median over repetitions of its bytes
+// per second over memcpy's of the same repetition, so that a machine whose
+// speed changes during the run does not change it.  Bytes are the streams read
+// plus those written; memcpy counts twice its length.  A selection is also
+// compared with a pure read pass of the same arrays (`all_finite`) in the same
+// repetition: values per second over values per second, without a replica and,
+// over two such passes, with one.
 //
 //   kernels_benchmark [--megabytes 64] [--repeat 15] [--only NAME] [--tables]
 //       [--json]
@@ -32,20 +32,21 @@ namespace gossamer {
 namespace {
 
 struct Options {
-  size_t megabytes = 64;  // of each array of floats
+  size_t megabytes = 64;  // size of each array of floats
   int repeat = 15;
   bool all_tables = false;
   bool json = false;
   std::string only;  // kernels whose name contains this
 };
 
-// Arrays that all kernels share.  Of most kernels, what they hold does not
-// change the speed, as long as it stays normal and finite.
+// Arrays that all kernels share.  The values do not change the speed of most
+// kernels, as long as they stay normal and finite.
 class Workspace {
  public:
   explicit Workspace(size_t n)
       : x(n), y(n), g(n), m(n), v(n, 1.0f), payloads{Array(n), Array(n)} {
-    // Gaussians: how long a selection takes depends on the distribution.
+    // Gaussian values, since the time of a selection depends on the
+    // distribution.
     RngKey(1).FillGaussian(x);
     RngKey(2).FillGaussian(g);
     for (size_t i = 0; i < n; ++i) {
@@ -160,7 +161,7 @@ void AddCodingCases(const Kernels& k, Workspace& w, std::vector<Case>& cases) {
   }
 }
 
-// The selection of top-k, over a pure read pass of what it reads.
+// The selection of top-k, over a pure read pass of its input.
 struct Selection {
   const char* name;
   bool replica;

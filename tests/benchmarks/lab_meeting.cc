@@ -12,7 +12,8 @@
 namespace gossamer {
 namespace {
 
-// From the last arrival to the start: the others look every fraction of it.
+// Time from the last arrival to the start; the other ranks look several times
+// within it.
 constexpr int64_t kNotice = 2'000'000;
 
 }  // namespace

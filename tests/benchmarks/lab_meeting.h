@@ -1,9 +1,9 @@
-// Meeting of processes on the hosts of a lab: a file in memory that all map,
-// with a barrier and a place for what each measured.
+// A meeting of processes on the hosts of a lab: a file in memory that all map,
+// with a barrier and a place for each rank's values.
 //
-// A lab's hosts are on one machine and so have one clock; meeting over the
-// lab's network instead would disturb what is measured.  Knows nothing of what
-// is measured.
+// A lab's hosts are on one machine and so have one clock; a meeting over the
+// lab's network would disturb the measurement.  Knows nothing of what is
+// measured.
 
 #ifndef GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_
 #define GOSSAMER_TESTS_BENCHMARKS_LAB_MEETING_H_
@@ -28,17 +28,17 @@ class LabMeeting {
   LabMeeting(const LabMeeting&) = delete;
   LabMeeting& operator=(const LabMeeting&) = delete;
 
-  // Maps the file at `path`, which all ranks name alike; it is all zeros at
-  // first (or not there yet).
+  // Maps the file at `path`, which is the same for all ranks; it is all zeros
+  // or absent at first.
   absl::Status Join(const std::string& path);
 
-  // This rank has come to its next barrier.
+  // This rank has reached its next barrier.
   void Arrive();
-  // When all go on from it, on the clock of NowNanos(), a little in the future
-  // so that all can see it; 0 until all have come.
+  // Returns the time at which all go on from it, on the clock of NowNanos(): a
+  // little in the future, so that all can see it; 0 until all have arrived.
   int64_t Start();
 
-  // The row that each rank wrote, by rank; all there after the next barrier.
+  // The rows of the ranks' values; all are there after the next barrier.
   void Write(int row, double value);
   std::span<const double> Row(int row) const;
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""What the others notice when a peer dies, freezes, joins or leaves, and how
-long leaving takes.
+"""Measures how much the others notice when a peer dies, freezes, joins or leaves,
+and how long leaving takes.
 
-Prints, for eight peers with deadline "auto" on this machine, once with steps that
-fill its cores and once with steps that sleep for 40 ms: the longest stall
-of a survivor in some seconds in which nothing happens, when a ninth one joins,
-three times, and leaves between, after kill -9 of a peer, and after a freeze until it is back in the view, beside
-the median round before, the deadlines missed and the rounds that somebody passed
-over; how long the service took to remove the dead one; and for two lengths of a
-round the time from SIGTERM until the process has ended in good order.
+Eight peers with deadline "auto" train on this machine, once with steps that fill
+its cores and once with steps that sleep for 40 ms.  The program prints the longest
+stall of a survivor in some seconds in which nothing happens, when a ninth peer
+joins, three times with leaves between, after kill -9 of a peer, and after a freeze
+until it is back in the view; beside each, the median round before it, the deadlines
+missed and the rounds that a peer jumped over.  It also prints how long the service
+took to evict the dead peer and, for two lengths of a round, the time from SIGTERM
+until the process has ended in good order.
 
 Exit code 1 if a figure is not what the fleet promises: a stall above two median
-rounds and above a second, a dead one in the view for more than 5 s, a leave of
-more than 10 s, or a round that a join has cost somebody.
+rounds and above a second, a dead peer in the view for more than 5 s, a leave of
+more than 10 s, or a round that a join has cost a peer.
 """
 
 import argparse
@@ -42,8 +43,8 @@ watch = None
 
 
 class Watch(threading.Thread):
-    """How long this process, which does nothing, was kept from running: what
-    the machine itself adds to a stall."""
+    """Measures how long this idle process was kept from running: the machine's
+    own share of a stall."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -70,7 +71,8 @@ def promise(holds, what):
 
 
 def rounds(fleet, k):
-    """Of a peer: (when each round ended, deadlines missed by then, round)."""
+    """Returns (time of its end, deadlines missed by then, round) for each round
+    of a peer."""
     path = os.path.join(fleet.run_dir, f"peer-{k}", "metrics.jsonl")
     with open(path) as f:
         lines = [json.loads(line) for line in f.read().splitlines()[:-1]]
@@ -80,8 +82,8 @@ def rounds(fleet, k):
 
 
 def longest_gap(times, begin, end):
-    """Of two rounds between which some of that time lies; if no round has
-    ended since, up to now."""
+    """Returns the longest gap between two rounds that overlaps the given time;
+    if no round has ended since, the gap lasts until now."""
     before = max((t for t in times if t < begin), default=begin)
     after = min((t for t in times if t > end), default=time.time())
     times = [before, *(t for t in times if begin <= t <= end), after]
@@ -96,7 +98,7 @@ def standing(fleet, k):
 
 
 def report(name, fleet, others, begin):
-    """How many rounds were passed over."""
+    """Prints a row, and returns how many rounds were jumped over."""
     end = time.time()
     # Lines come once a second, and after the round that is under way.
     time.sleep(2.5)
@@ -124,7 +126,8 @@ def report(name, fleet, others, begin):
 
 
 def joins(fleet, extra, everybody):
-    """And leaves between them, each with what comes after it."""
+    """Three joins, with leaves between them; each is measured with the time
+    after it."""
     for k in range(JOINS):
         if k > 0:
             begin = time.time()
@@ -166,7 +169,7 @@ def stalls(fleet):
 
 
 def leaves(fleet, heartbeat):
-    """One after the other; the last ones first."""
+    """Peers leave one after the other, the last ones first."""
     took, events = [], []
     for k in range(PEERS, PEERS - LEAVES, -1):
         begin = time.time()

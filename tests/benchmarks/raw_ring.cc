@@ -57,7 +57,7 @@ absl::StatusOr<int> Listen(const RawRingOptions& options) {
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   const sockaddr_in at =
       Address(options.hosts[static_cast<size_t>(options.rank)], options.port);
-  // A buffer that is to be offered from the first packet on is the listener's.
+  // A buffer that the first packet is to offer must be set on the listener.
   if (absl::Status tuned = Tune(fd, options); !tuned.ok()) return tuned;
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)) != 0 ||
       listen(fd, 1) != 0) {
@@ -78,7 +78,7 @@ absl::StatusOr<int> Dial(const RawRingOptions& options,
       return fd;
     }
     close(fd);
-    poll(nullptr, 0, kDialEveryMs);  // it does not listen yet
+    poll(nullptr, 0, kDialEveryMs);  // it may not listen yet
   }
   return Failed("connect");
 }

@@ -1,5 +1,5 @@
-// The time that the kernel alone needs to move bytes around a ring: plain TCP
-// sockets to the two neighbours, everything sent and received at once.
+// Moves bytes around a ring by the kernel alone: plain TCP sockets to the two
+// neighbours, everything sent and received at once.
 //
 // Knows nothing of frames, of gRPC, or of time.
 
@@ -21,26 +21,27 @@ struct RawRingOptions {
   int rank = 0;
   std::vector<std::string> hosts;  // addresses by rank, at least 3
   int port = 0;
-  // SO_SNDBUF and SO_RCVBUF, as far as the kernel allows; 0: its own tuning.
+  // Sets SO_SNDBUF and SO_RCVBUF, as far as the kernel allows; 0 leaves its own
+  // tuning.
   int buffer_bytes = 0;
-  // TCP_CONGESTION; empty: the machine's.
+  // Sets TCP_CONGESTION; empty leaves the machine's.
   std::string congestion;
 };
 
 class RawRing {
  public:
-  // Connects to both neighbours; all ranks at about the same time.
+  // Connects to both neighbours; all ranks must do so at about the same time.
   static absl::StatusOr<std::unique_ptr<RawRing>> Connect(
       const RawRingOptions& options);
   ~RawRing();
 
-  // Sends `bytes` to both neighbours and returns once as many have come from
-  // both and all has been handed to the kernel.
+  // Sends `bytes` to both neighbours.  Returns once as many have come from
+  // both, and the kernel has taken all.
   absl::Status Exchange(std::span<const std::byte> bytes);
 
  private:
   RawRing() = default;
-  std::array<int, 2> sockets_ = {-1, -1};  // to the right, to the left
+  std::array<int, 2> sockets_ = {-1, -1};  // to the right and to the left
   std::array<std::vector<std::byte>, 2> received_;
 };
 

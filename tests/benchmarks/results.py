@@ -62,7 +62,7 @@ PARTS = [("compute", "compute", "#3b6ea5"),
 
 
 def load():
-    """The claims by id; ends the program with what is wrong with one."""
+    """Returns the claims by id; ends the program if one has a mistake."""
     claims = {}
     for name in sorted(os.listdir(DATA)):
         path = os.path.join(DATA, name)
@@ -109,7 +109,7 @@ def page(claims):
 
 
 def chart(claims):
-    """A bar a claim, in milliseconds, as SVG."""
+    """Returns the chart as SVG: a bar for each claim, in milliseconds."""
     width, left, scale = 830, 290, 1.0
     height = 60 + 34 * len(BARS) + 20
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '

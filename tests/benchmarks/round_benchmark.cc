@@ -164,7 +164,8 @@ int Measure(const GanSpec& gan, uint64_t rounds, const std::string& codec) {
         absl::Seconds(5));
     s.loop.Stop();
   }
-  // Both peers share the process: its CPU time less both gradients.
+  // Both peers share the process, so its CPU time less both gradients is the
+  // rest.
   const double process = seats[0].marks->process;
   const double gradient = seats[0].marks->gradient + seats[1].marks->gradient;
   std::printf("%s, width %d, %zu parameters, %s, %llu rounds\n",

@@ -1,4 +1,4 @@
-// Cost of a count-sketch, next to the least that reading the parameters costs.
+// The cost of a count-sketch, beside the least cost of reading the parameters.
 
 #include <benchmark/benchmark.h>
 
@@ -12,7 +12,7 @@
 namespace gossamer {
 namespace {
 
-// The WGAN-GP CIFAR-10 networks at width 128.
+// The size of the WGAN-GP CIFAR-10 networks at width 128.
 constexpr int64_t kParameters = 2'258'308;
 
 std::vector<float> Parameters(int64_t n) {

@@ -14,14 +14,14 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// Wall-clock seconds that `run` takes.
+// Returns the wall-clock seconds that `run` takes.
 double Seconds(const auto& run) {
   const auto start = std::chrono::steady_clock::now();
   run();
   return SecondsSince(start);
 }
 
-// The upper one of two; of at least one value.
+// Returns the median, the upper one of two; needs at least one value.
 inline double Median(std::vector<double> values) {
   const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());

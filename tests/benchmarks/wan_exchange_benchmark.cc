@@ -8,12 +8,12 @@
 //       [--certs DIR] [--lanes N]'
 //
 // Every host sends N bytes of floats to both neighbours and waits for theirs;
-// with a --codec the edges send its payload of them, and so many bytes go over
-// TCP.  All start together, the two ways take turns within the run, both are
-// warm.  A pause is what a training step is to a connection: nothing is sent.
-// Prints over all hosts and rounds the median and the least of both, the
-// bound 0.5 RTT + 1.25 (raw - 0.5 RTT) + 4 ms of the medians, and what an
-// exchange takes of the processors of a host, all in milliseconds.
+// with a --codec the edges send its payload, and TCP as many bytes.  All hosts
+// start together, the two ways take turns within the run, and both are warm.  A
+// pause stands for a training step, in which nothing is sent.  The program
+// prints, over all hosts and rounds, the median and the least of both ways, the
+// bound 0.5 RTT + 1.25 (raw - 0.5 RTT) + 4 ms of the medians, and the processor
+// time of an exchange on a host, all in milliseconds.
 
 #include <time.h>
 
@@ -53,7 +53,7 @@ struct Options {
   std::vector<std::string> hosts;
   std::string meet;
   std::string codec = "dense-f32";
-  std::string congestion = "auto";       // of the edges
+  std::string congestion = "auto";       // congestion control of the edges
   std::string raw_congestion = "cubic";  // TCP's own default
   int bytes = 64 << 10;
   int rounds = 10;
@@ -77,7 +77,7 @@ void DieUnless(const absl::Status& status) {
   if (!status.ok()) Die(status.ToString());
 }
 
-// Of this process so far, all threads.
+// Returns the processor time of this process so far, in all threads.
 double CpuMilliseconds() {
   timespec t = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -85,7 +85,7 @@ double CpuMilliseconds() {
          static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
-// One host's two ways of exchanging, and its meetings with the others.
+// One host's two ways of exchanging, and its meetings with the other hosts.
 class Host {
  public:
   Host(RealLoop* loop, const Options& options, LabMeeting* meeting)
@@ -189,7 +189,7 @@ class Host {
     return waiter_.Until(std::move(condition), loop_->Now() + kLimit,
                          [this] { return loop_->Now() + kLook; });
   }
-  // All hosts have come here, and it is time to start.
+  // All hosts have arrived, and the common start has come.
   std::function<bool()> Together() {
     meeting_->Arrive();
     return [this] {
@@ -236,11 +236,11 @@ class Host {
   int64_t start_ = 0;
 };
 
-// Milliseconds, of one way at one pause.
+// Milliseconds of one way at one pause.
 struct Cell {
   double median;
   double least;
-  double cpu;  // median of what a host's process took of the processors
+  double cpu;  // median of a host's processor time
 };
 
 double Median(std::vector<double> v) {
@@ -315,7 +315,7 @@ bool ParsePauses(const std::string& text, std::vector<double>* pauses) {
   return true;
 }
 
-// False if the flag is unknown or its value is not one.
+// Returns false if the flag is unknown or its value is not valid.
 bool ParseFlag(const std::string& flag, const std::string& value, Options* o) {
   if (flag == "--meet") o->meet = value;
   if (flag == "--codec") o->codec = value;
@@ -387,7 +387,7 @@ int Main(int argc, char** argv) {
   loop.Post([&] { end = run(); });
   loop.Run();
   std::fflush(stdout);
-  // The others may be gone: nobody has to hear why this one goes.
+  // The other hosts may have ended, and need no farewell.
   std::_Exit(0);
 }
 

@@ -1,5 +1,5 @@
-// What members of an all-reduce send: heads, and messages of any size at any
-// time.
+// Bytes that members of an all-reduce send: heads, and messages of any size at
+// any time.
 
 #include <algorithm>
 #include <string_view>
@@ -16,7 +16,7 @@
 namespace gossamer::fuzz {
 namespace {
 
-// Of an all-reduce's body, which the target never makes.
+// The size of an all-reduce's body, which the target never makes.
 constexpr size_t kBodyBytes = 1000;
 constexpr int kRanks = 5;
 constexpr size_t kFloats = 37;
@@ -30,7 +30,8 @@ void HeadOf(Bytes bytes, size_t body) {
   Require(again.ok() && *again == *head, "a head says the same once more");
 }
 
-// With a body of one size, and of the size that it says.
+// Reads a head beside a body of a fixed size, and beside one of the size that
+// it claims.
 void CollectiveMessage(Bytes input) {
   HeadOf(input, kBodyBytes);
   constexpr size_t kBodyAt = 20;
@@ -42,8 +43,8 @@ void CollectiveMessage(Bytes input) {
   HeadOf(mended, kBodyBytes);
 }
 
-// One rank of an all-reduce and whatever the others might send: the schedule,
-// the rank, then steps.
+// One rank of an all-reduce and any messages of the others: the schedule, the
+// rank, then the steps.
 void AllReduceMessages(Bytes input) {
   Input in(input);
   const auto& schedules = AllReduceSchedules();
@@ -61,7 +62,7 @@ void AllReduceMessages(Bytes input) {
       if (!op->started()) op->Start(x);
       continue;
     }
-    // Mostly what is awaited; anything is possible.
+    // Most messages are awaited ones; any other is possible.
     const auto awaited = op->awaited();
     int rank = awaited ? awaited->rank : 0;
     uint32_t step = awaited ? awaited->step : 0;

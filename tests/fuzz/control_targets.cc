@@ -1,4 +1,4 @@
-// What passes between peers and the topology service.
+// Messages between peers and the topology service.
 
 #include <cmath>
 #include <memory>
@@ -20,14 +20,14 @@
 namespace gossamer::fuzz {
 namespace {
 
-// Large views take long to schedule, as they may.
+// Schedules of large views take long, which is allowed, so views are small.
 constexpr size_t kMembers = 16;
 constexpr uint64_t kRounds = 4;
-// Above all that a service can ask for.
+// A silence longer than any that a service can ask for.
 constexpr absl::Duration kLongestSilence = absl::Minutes(10);
 
-// Calls of a service of two peers, each a kind, two bytes of length and the
-// request; between them the clock goes on.
+// Calls of a service of two peers: each a kind, two bytes of length and the
+// request.  The clock goes on between them.
 void Calls(Bytes input) {
   Input in(input);
   FleetOptions options;
@@ -47,7 +47,7 @@ void Calls(Bytes input) {
       wire::RegisterRequest request;
       wire::RegisterResponse response;
       if (!Parse(bytes, request)) continue;
-      // Fuzzed bytes alone would hardly hit these.
+      // Fuzzed bytes alone would hardly have the right values.
       if (kind % 2 == 0) {
         request.set_protocol_version(kControlVersions.newest);
         request.set_run_id("run");
@@ -97,13 +97,14 @@ void ViewBytes(Bytes input) {
   }
 }
 
-// The calls of one client: at most one is under way.
+// The calls of one client, of which at most one is under way.
 struct UnderWay {
   TopologyCalls::Done<wire::RegisterResponse> registering;
   TopologyCalls::Done<wire::HeartbeatResponse> heartbeat;
   bool any() const { return registering || heartbeat; }
 };
 
+// Calls that are held until the target answers them.
 class HeldCalls final : public TopologyCalls {
  public:
   explicit HeldCalls(UnderWay* under_way) : under_way_(under_way) {}
@@ -130,8 +131,8 @@ void Answer(TopologyCalls::Done<Response>& call, const absl::Status& status,
   std::exchange(call, nullptr)(status, response);
 }
 
-// A peer and a service that answers what it likes: each step is time that goes
-// by, a wish of the peer's, or an answer.
+// A peer and a service that gives any answers: each step is time that passes, a
+// wish of the peer, or an answer.
 void Answers(Bytes input) {
   Input in(input);
   VirtualLoop loop;

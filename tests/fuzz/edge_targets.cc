@@ -1,4 +1,4 @@
-// What neighbours send in frames: headers, payloads, and whole conversations.
+// Frames of neighbours: headers, payloads, and whole conversations.
 
 #include <algorithm>
 #include <array>
@@ -45,10 +45,11 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "qsgd:least=16",
                                 "squeeze-topk:k=64,least=16"};
 
-// More than level 1 takes at once, whatever the payload.
+// More than zstd's level 1 allocates at once, whatever the payload.
 constexpr size_t kZstdWorkspace = 1 << 20;
 
-// A pair's, and a matrix that is quantized only with `least`.
+// The layout of the pair tests, with a matrix that is quantized only with
+// `least`.
 const ParameterLayout& Layout() {
   static const auto& layout = *[] {
     std::vector<Segment> segments = PairLayout().segments();
@@ -67,7 +68,7 @@ EdgeOptions Options(float largest = kInfinity) {
   return options;
 }
 
-// Those of the names above that are names of this version.
+// The codecs above whose names this version has.
 const std::vector<std::shared_ptr<const Codec>>& Codecs() {
   static const auto* const codecs = [] {
     auto* all = new std::vector<std::shared_ptr<const Codec>>;
@@ -97,7 +98,8 @@ void FrameAsItIs(Bytes bytes) {
           "a header says the same once more");
 }
 
-// As it is, and with the right checksums, so that what lies behind is reached.
+// Reads a frame as it is, and again with the right checksums to reach the code
+// behind them.
 void Frame(Bytes input) {
   FrameAsItIs(input);
   if (input.size() < kEdgeHeaderBytes) return;
@@ -112,11 +114,12 @@ void Frame(Bytes input) {
   FrameAsItIs(mended);
 }
 
-// What neighbours leave out, if values are beyond it (`largest`).
+// The largest value of a correction; neighbours leave out one beyond it
+// (`largest`).
 constexpr float kLargest = 1;
 
-// The same for every codec: where what it says of a payload's values is wrong,
-// the two ends of an edge might leave out different corrections.
+// The limit is the same for every codec.  An error in a payload's reach could
+// make the two ends of an edge leave out different corrections.
 void RequireReach(const Codec& codec, const Encoded& payload) {
   if (codec.memory() == EdgeMemory::kShared) return;
   const float reach = codec.Reach(payload, kLargest);
@@ -127,8 +130,8 @@ void RequireReach(const Codec& codec, const Encoded& payload) {
           "no value is beyond its payload's reach");
 }
 
-// A payload for every codec: which, its format, its packing, then its bytes,
-// brought to the size that the format has if it is not packed.
+// A payload for every codec: the codec, its format, its packing, then its
+// bytes.  A payload that is not packed gets the size of its format.
 void Payloads(Bytes input) {
   Input in(input);
   const auto& codec = *Codecs()[in.Byte() % Codecs().size()];
@@ -158,8 +161,8 @@ void Payloads(Bytes input) {
           "what is let through keeps the difference finite");
 }
 
-// One end of an edge and whatever the other end might send: its steps are
-// calls of the round loop's or frames of a neighbour's.
+// One end of an edge and any frames of the other end: a step is a call of the
+// round loop or a frame of the neighbour.
 class Conversation {
  public:
   explicit Conversation(Input& in) : Conversation(in, in.Byte()) {}
@@ -195,7 +198,7 @@ class Conversation {
   }
 
  private:
-  // A codec, in half of all with a largest parameter.
+  // Half of the conversations have a largest parameter.
   Conversation(Input& in, uint8_t kind)
       : in_(in),
         codec_(Codecs()[kind % 128 % Codecs().size()]),
@@ -211,7 +214,7 @@ class Conversation {
     h.kind = static_cast<FrameKind>(1 + in_.Byte() % 3);
     h.format = static_cast<WireFormat>(in_.Byte() % 16);
     h.packing = static_cast<Packing>(in_.Byte() % 4);
-    // Mostly near what is expected; anything is possible.
+    // Most values are near the expected ones; any other is possible.
     h.epoch = Near(MakeEpoch(1000, 17));
     h.peer_epoch = Near(edge_.state().epoch);
     h.prev = Near(edge_.heard());

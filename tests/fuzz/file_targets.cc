@@ -1,5 +1,5 @@
-// What is read from files and from people: checkpoints, data, configurations,
-// logs, command lines.
+// Files and texts of people: checkpoints, data, configurations, logs, command
+// lines.
 
 #include <algorithm>
 #include <filesystem>
@@ -43,7 +43,8 @@ void Tensors(Bytes input) {
           "and be read again");
 }
 
-// The manifest, after two bytes of length, then the tensors.
+// A checkpoint's folder: the manifest, after two bytes of length, then the
+// tensors.
 void CheckpointFolder(Bytes input) {
   static const bool made = [] {
     return std::filesystem::create_directories(Folder() + "/round-7");
@@ -57,7 +58,7 @@ void CheckpointFolder(Bytes input) {
   (void)store.Load(7);
 }
 
-// As the test batch and as the train batches of a tiny data set.
+// The input is the test batch and every training batch of a tiny data set.
 void Cifar(Bytes input) {
   static const bool linked = [] {
     for (const char* name :
@@ -102,7 +103,8 @@ void EmojiList(Bytes input) {
   }
 }
 
-// As a fleet of a few: many take long to connect all to all, as they may.
+// The configuration is read as one of a small fleet: connecting many peers all
+// to all takes long, which is allowed.
 void Config(Bytes input) {
   static const std::vector<std::string> few = {"peers=16"};
   const auto config = ParseRunConfig(Text(input), "fuzz", few);
@@ -136,7 +138,7 @@ void SitesText(Bytes input) {
   }
 }
 
-// A peer's log, as a run's report reads it.
+// A peer's log, read as a run's report reads it.
 void MetricsLog(Bytes input) {
   const std::string path = Write("metrics.jsonl", input);
   (void)CountEvents(path);
@@ -182,7 +184,7 @@ void CommandLine(Bytes input) {
           "what is taken is within its bounds");
 }
 
-// The piece in which a file is hashed.
+// A file is hashed in pieces of this size.
 constexpr size_t kHashedAtOnce = 1 << 20;
 
 }  // namespace

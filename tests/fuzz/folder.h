@@ -1,4 +1,4 @@
-// A folder for what a target's decoder reads from files.
+// A folder for the files that a target's decoder reads.
 
 #ifndef GOSSAMER_TESTS_FUZZ_FOLDER_H_
 #define GOSSAMER_TESTS_FUZZ_FOLDER_H_
@@ -9,10 +9,10 @@
 
 namespace gossamer::fuzz {
 
-// One a process, gone with it; in memory if that is to be had.
+// One folder for each process, removed at its end; in memory if possible.
 const std::string& Folder();
 
-// Makes or replaces a file of it; returns its path.
+// Makes or replaces a file of the folder; returns its path.
 std::string Write(const std::string& name, Bytes bytes);
 
 }  // namespace gossamer::fuzz

@@ -1,5 +1,8 @@
-// Every decoder of bytes from outside as a function that must survive them all:
-// run by libFuzzer (preset `fuzz`, run.sh) and over kept inputs by a test.
+// Every decoder of bytes from outside, as a function that must survive any
+// bytes.
+//
+// libFuzzer runs the targets (preset `fuzz`, run.sh), and a test runs them over
+// kept inputs.
 
 #ifndef GOSSAMER_TESTS_FUZZ_FUZZ_H_
 #define GOSSAMER_TESTS_FUZZ_FUZZ_H_
@@ -20,21 +23,22 @@ namespace gossamer::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
-// What a target claims of what a decoder has let through.
+// Ends the process if a claim about a decoder's result is false.
 inline void Require(bool holds, const char* claim) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", claim);
   std::abort();
 }
 
-// Cuts an input into what a target needs; zeros past its end.
+// Cuts an input into the parts that a target needs; past its end come zeros.
 class Input {
  public:
   explicit Input(Bytes bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
-  // Whether something is left for one more step of a conversation.  The states
-  // that matter are met within a few: longer ones cost executions.
+  // Returns whether the input has one more step of a conversation.  Interesting
+  // states are reached within few steps, and longer conversations cost
+  // executions.
   bool AnotherStep() { return !rest_.empty() && steps_++ < kMostSteps; }
   uint8_t Byte() {
     const Bytes one = Take(1);
@@ -51,7 +55,7 @@ class Input {
     rest_ = rest_.subspan(taken.size());
     return taken;
   }
-  // As many as the next two bytes say.
+  // Takes as many bytes as the next two say.
   Bytes TakePiece() {
     const size_t low = Byte();
     return Take(low | static_cast<size_t>(Byte()) << 8);
@@ -67,7 +71,7 @@ class Input {
 inline std::string_view Text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-// Abseil's own, where it is not the standard's.
+// Abseil's string_view, where it differs from the standard's.
 inline absl::string_view AbslText(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -75,25 +79,26 @@ inline std::vector<std::byte> Copy(Bytes bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// An input is at most 4 KiB: who asks for more than this believes a number that
-// it was sent.
+// An input is at most 4 KiB, so a decoder that allocates more than this
+// believes a false number.
 inline constexpr size_t kSmallAllocation = 256 << 10;
 // Protobuf believes the length of a text inside a message that claims to be
-// longer than its input, up to this (kSafeStringSize): it reserves, never
-// touches what it has reserved, and gives it back as it refuses the message.
-// gRPC parses before we see a request, so no check of ours would spare it; what
-// we parse ourselves goes through topology/fleet/parse_message.h.
+// longer than its input, up to this size (kSafeStringSize).  It reserves the
+// memory without touching it, and frees it as it refuses the message. gRPC
+// parses a request before any check of ours; our own parsing goes through
+// topology/fleet/parse_message.h.
 inline constexpr size_t kProtobufReserve = 50'000'000 + 1;  // with its zero
 
+// A decoder under test, by name.
 struct Target {
   std::string_view name;
   void (*run)(Bytes);
-  // The most that is asked for at once, whatever the bytes say: of the
+  // The largest single allocation that is allowed, whatever the bytes say: the
   // decoder's own limits, as the target sets them.
   size_t largest_allocation = kSmallAllocation;
 };
 
-// By where the bytes come from.
+// The targets, by the source of their bytes.
 std::span<const Target> TransportTargets();
 std::span<const Target> EdgeTargets();
 std::span<const Target> CollectiveTargets();
@@ -107,8 +112,8 @@ std::span<const Target> FileTargets();
 std::span<const Target> RunTargets();
 std::span<const Target> VoteTargets();
 
-// libFuzzer's -malloc_limit_mb, at which it ends a target; it needs a little
-// itself.
+// Returns libFuzzer's -malloc_limit_mb for a target, with room for libFuzzer's
+// own allocations.
 inline size_t MallocLimitMib(const Target& target) {
   return (target.largest_allocation >> 20) + 2;
 }

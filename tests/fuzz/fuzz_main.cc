@@ -1,5 +1,6 @@
 // libFuzzer's entry: gossamer-fuzz --target=NAME [options of libFuzzer] ...
-// With --targets it prints a line for each: its name and -malloc_limit_mb.
+// With --targets it prints a line for each target: its name and
+// -malloc_limit_mb.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// The control plane's bytes of this version, and what another version is told.
+// The bytes of the control plane in this version, and the answers to other
+// versions.
 
 #include <memory>
 #include <string>
@@ -73,7 +74,7 @@ View SomeView() {
 TEST(GoldenControlTest, MessagesAreAsTheyWere) {
   ExpectGoldenWire("view/three",
                    BytesOf(ToMessage(SomeView()).SerializeAsString()));
-  // Two peers register, and each is heard of: a kind, a length, a request.
+  // Two peers register and send a heartbeat each: a kind, a length, a request.
   std::vector<std::byte> calls;
   for (const uint64_t id : {1, 2}) {
     calls.push_back(std::byte{0});
@@ -88,7 +89,7 @@ TEST(GoldenControlTest, MessagesAreAsTheyWere) {
   ExpectGoldenWire("control/two", calls);
 }
 
-// Two peers that measure the way between them, as somebody wants to know.
+// Two peers measure the link between them for a survey.
 TEST(GoldenControlTest, ASurveyIsAsItWas) {
   std::vector<std::byte> calls;
   for (const uint64_t id : {1, 2}) {
@@ -100,8 +101,8 @@ TEST(GoldenControlTest, ASurveyIsAsItWas) {
   measure.set_start(true);
   calls.push_back(std::byte{14});
   AppendPiece(BytesOf(measure.SerializeAsString()), calls);
-  // After the generation of a service that begins at 1,000 s, as that of the
-  // fuzz target does (LinkSurvey::Start).
+  // The number follows the generation of a service that begins at 1,000 s, as
+  // the fuzz target's does (LinkSurvey::Start).
   constexpr uint64_t kFirstTurn = uint64_t{1'000'000} << 14;
   for (const uint64_t turn : {0, 1, 2, 3}) {
     for (const uint64_t id : {1, 2}) {
@@ -120,7 +121,7 @@ TEST(GoldenControlTest, ASurveyIsAsItWas) {
   ExpectGoldenWire("control/survey", calls);
 }
 
-// What peer 2 is told: that it is registered, then a view and what to do.
+// The answers to peer 2: its registration, then a view and its tasks.
 TEST(GoldenControlTest, AnswersAreAsTheyWere) {
   wire::RegisterResponse registered;
   registered.set_peer_id(2);
@@ -145,14 +146,14 @@ TEST(GoldenControlTest, AnswersAreAsTheyWere) {
   std::vector<std::byte> answers = {std::byte{3}};
   AppendPiece(BytesOf(registered.SerializeAsString()), answers);
   for (const wire::HeartbeatResponse& h : {heard, outside}) {
-    // After two seconds, of 20 ms each.
+    // The step is two seconds, in units of 20 ms.
     answers.insert(answers.end(), {std::byte{0}, std::byte{100}, std::byte{3}});
     AppendPiece(BytesOf(h.SerializeAsString()), answers);
   }
   ExpectGoldenWire("service-answers/two", answers);
 }
 
-// The program of tomorrow finds in etcd what that of today has left there.
+// A later release finds in etcd the record that this release has left there.
 TEST(GoldenControlTest, AStoredFleetIsAsItWas) {
   FleetRecord record;
   record.generation = 3;
@@ -241,7 +242,7 @@ TEST(GoldenControlTest, AVersionInCommonIsSpokenAndNoneRefusedWithBoth) {
             HasSubstr(absl::StrCat("control protocol ", other.Text())),
             HasSubstr(absl::StrCat("the service ", kControlVersions.Text()))));
   }
-  r.versions = {newest, newest + 3};  // a release to come
+  r.versions = {newest, newest + 3};  // a later release
   EXPECT_TRUE((*fleet)->Register(r, now).ok());
 }
 

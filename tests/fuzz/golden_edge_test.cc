@@ -1,5 +1,5 @@
-// The edge's and the all-reduce's bytes of this version, and what another
-// version is told.
+// The bytes of edges and all-reduces in this version, and the answers to other
+// versions.
 
 #include <string>
 #include <vector>

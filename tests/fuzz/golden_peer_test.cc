@@ -1,4 +1,4 @@
-// What members send one another besides exchanges, as this version writes it.
+// The bytes that members send one another beside exchanges, in this version.
 
 #include <optional>
 #include <string>
@@ -25,8 +25,8 @@ Checkpoint State() {
   return state;
 }
 
-// Steps of the targets of peer_targets.cc: a frame's head and body, or what the
-// prober is told.
+// Appends a step of the targets of peer_targets.cc: a frame's head and body, or
+// an event of the prober.
 void AppendFrame(std::byte kind, const Frame& frame,
                  std::vector<std::byte>& to) {
   to.push_back(kind);
@@ -45,7 +45,7 @@ TEST(GoldenPeerTest, AStateAndItsTransferAreAsTheyWere) {
   const absl::Time now = absl::UnixEpoch();
   std::vector<std::byte> state = EncodeSnapshot(State());
   ExpectGoldenWire("snapshot/small", state);
-  // A joiner and a member, frame by frame; of which the target hears each.
+  // A joiner and a member, frame by frame; the target delivers each frame.
   std::vector<std::byte> frames = {std::byte{8}};  // member 1 is a donor
   std::vector<Frame> to_member, to_joiner;
   const auto keep = [](std::vector<Frame>& sent) {
@@ -87,7 +87,7 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
     return true;
   });
   std::optional<LinkMeasurement> measured;
-  // A measurement, which both ends of the target hear.
+  // A measurement, whose frames both ends of the target receive.
   std::vector<std::byte> probes = {std::byte{0}};
   prober.Measure(kMember, [&](const auto& m) { measured = m; });
   while (!measured && !asked.empty()) {
@@ -101,7 +101,7 @@ TEST(GoldenPeerTest, ProbesAreAsTheyWere) {
   }
   ASSERT_TRUE(measured);
   ExpectGoldenWire("link-probes/one", probes);
-  // A third one is asked, pings, hears the answer, and tells of it.
+  // A third peer is asked, pings, hears the answer, and reports it.
   constexpr PeerId kWitness{4}, kTarget{2}, kAsker{3};
   std::vector<std::byte> errand;
   prober.Ask(kWitness, kTarget);

@@ -1,4 +1,5 @@
-// The transport's bytes of this version, and what another version is told.
+// The bytes of the transport in this version, and the answers to other
+// versions.
 
 #include <string>
 #include <utility>
@@ -80,7 +81,8 @@ TEST(GoldenTransportTest, WithoutOneInCommonBothAreNamed) {
   }
 }
 
-// Told by an end that has no version, or whose newest is older than its oldest.
+// An end without a version, or one whose newest version is older than its
+// oldest.
 TEST(GoldenTransportTest, ImpossibleVersionsAreNoHello) {
   for (const VersionRange wrong : {VersionRange{0, 0}, {5, 4}}) {
     TransportHello hello = Hello();

@@ -1,4 +1,4 @@
-// Bytes of the wire that are for ever, or until a version number changes:
+// Bytes of the wire that stay until a version number changes:
 // tests/golden/wire/TARGET/NAME.bin, which are also inputs of that target.
 
 #ifndef GOSSAMER_TESTS_FUZZ_GOLDEN_WIRE_H_
@@ -33,7 +33,7 @@ inline std::vector<std::byte> BytesOf(const std::string& text) {
   return {data, data + text.size()};
 }
 
-// A length of two bytes and the piece, as fuzz::Input takes it.
+// Appends a length of two bytes and the piece, as fuzz::Input takes it.
 inline void AppendPiece(std::span<const std::byte> piece,
                         std::vector<std::byte>& to) {
   to.push_back(static_cast<std::byte>(piece.size() & 0xff));

@@ -1,5 +1,5 @@
-// What ranks send in an all-reduce of compressed gradients: a leader's word,
-// payloads, and the names of methods.
+// Bytes that ranks send in an all-reduce of compressed gradients: a leader's
+// word, payloads, and the names of methods.
 
 #include <algorithm>
 #include <array>
@@ -16,14 +16,15 @@
 namespace gossamer::fuzz {
 namespace {
 
-// LGC once codes travel.
+// LGC in the phase in which codes travel.
 constexpr char kCodes[] = "lgc:rate=20,full=0,learn=1,worst=0.99,again=0";
 constexpr char kCodesOfAServer[] =
     "lgc:rate=20,full=0,learn=1,worst=0.99,again=0,server=1,novel=8";
-// Whose messages come: some have been.
+// The step of the messages; some steps have passed.
 constexpr uint64_t kStep = 8;
 
-// By the first byte of an input; new ones go to the end.
+// The first byte of an input chooses the method; new ones are appended, so that
+// kept inputs keep theirs.
 constexpr std::array kMethods = {"scalecom:rate=100",
                                  "top-k:rate=65",
                                  "adacomp",
@@ -76,7 +77,7 @@ void Finite(std::span<const float> values, const char* claim) {
   for (const float v : values) Require(std::isfinite(v), claim);
 }
 
-// Of a method whose leader speaks: what it may have said is contributed to.
+// Contributes to any word that a leader may have sent.
 void Word(GradientCompressor& method, const AllReduceForm& form, Bytes word) {
   if (!form.check_lead(word).ok()) return;
   const std::vector<float> gradient(GradientLayout().size(), 0.5f);
@@ -104,7 +105,7 @@ void GradientMessage(Bytes input) {
   const auto payload = form.payloads->Accept(Payload::FromVector(Copy(bytes)));
   if (!payload.ok()) return;
   std::vector<float> sum(form.floats);
-  // So many times that a step of many ranks stays finite.
+  // Adds the payload as often as keeps a step of many ranks finite.
   for (int i = 0; i < 3; ++i) form.payloads->Add(payload->bytes(), sum);
   Finite(sum, "what is accepted is finite");
 }

@@ -1,4 +1,5 @@
-// What strangers and new machines show: certificates, and requests for one.
+// Certificates of unauthenticated connections, and new machines' requests for
+// one.
 
 #include <string>
 
@@ -24,8 +25,8 @@ const KeyPair& Authority() {
   return authority;
 }
 
-// PEM as it is; what is none is put into one, so that what lies behind is
-// reached.
+// Returns PEM as it is, and wraps other bytes as PEM to reach the code behind
+// it.
 std::string ToPem(Bytes input, absl::string_view label) {
   if (absl::StartsWith(AbslText(input), "-----BEGIN")) {
     return std::string(AbslText(input));
@@ -49,8 +50,8 @@ void CertificateText(Bytes input) {
   (void)Trust::Create(pem, "");
 }
 
-// The authority beside it costs a hundred times what it takes to see that most
-// inputs are no list.
+// Making the authority costs a hundred times as much as seeing that most inputs
+// are no list.
 void RevokedList(Bytes input) {
   const std::string pem = ToPem(input, "X509 CRL");
   if (!openssl::ReadCrlPem(pem)) return;
@@ -63,8 +64,8 @@ void IdentityText(Bytes input) {
   Require(ToUri(*identity) == AbslText(input), "an identity has one spelling");
 }
 
-// What a new machine brings to the authority; and two of it, as a request of
-// the topology service has.
+// A new machine's request for a certificate, once and twice in one text: the
+// topology service's request has two parts.
 void SigningRequestText(Bytes input) {
   const std::string pem = ToPem(input, "CERTIFICATE REQUEST");
   (void)ReadSigningRequest(pem + pem);

@@ -1,3 +1,5 @@
+// Counts allocations: with a sanitizer by its hooks, else by operator new.
+
 #include "tests/fuzz/largest_allocation.h"
 
 #include <atomic>
@@ -13,7 +15,8 @@
 #define GOSSAMER_SANITIZED
 #endif
 #ifdef GOSSAMER_SANITIZED
-// As in sanitizer/allocator_interface.h, which clang has and gcc has not.
+// The declaration of sanitizer/allocator_interface.h, which clang has and gcc
+// has not.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(
     void (*malloc_hook)(const volatile void*, size_t),
     void (*free_hook)(const volatile void*));
@@ -53,7 +56,7 @@ void* Allocate(size_t size) {
 }  // namespace gossamer::fuzz
 
 #ifndef GOSSAMER_SANITIZED
-// All other forms but those for great alignments end in these.
+// All other forms end in these, except those for large alignments.
 void* operator new(size_t size) { return gossamer::fuzz::Allocate(size); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }

@@ -1,4 +1,4 @@
-// The largest piece of memory that this process has asked for at once.
+// The largest single allocation of this process.
 
 #ifndef GOSSAMER_TESTS_FUZZ_LARGEST_ALLOCATION_H_
 #define GOSSAMER_TESTS_FUZZ_LARGEST_ALLOCATION_H_
@@ -7,7 +7,7 @@
 
 namespace gossamer::fuzz {
 
-// Bytes, since ForgetLargestAllocation(); on any thread.
+// In bytes, since ForgetLargestAllocation(), on any thread.
 size_t LargestAllocation();
 void ForgetLargestAllocation();
 

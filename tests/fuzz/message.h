@@ -1,4 +1,4 @@
-// Messages as gRPC parses them, before a decoder of ours sees any of it.
+// Messages as gRPC parses them before a decoder of ours sees them.
 
 #ifndef GOSSAMER_TESTS_FUZZ_MESSAGE_H_
 #define GOSSAMER_TESTS_FUZZ_MESSAGE_H_

@@ -1,5 +1,5 @@
-// What members send one another besides exchanges: probes of links, states for
-// those who join, and why something was refused.
+// Bytes that members send one another beside exchanges: probes of links, states
+// for joiners, and reasons of refusals.
 
 #include <cmath>
 #include <deque>
@@ -32,8 +32,8 @@ bool AllFinite(const Checkpoint& state) {
   return true;
 }
 
-// A prober, and another that answers what it likes: each step is a measurement
-// begun, time that goes by, or a frame.
+// A prober and another peer that gives any answers: each step is the start of a
+// measurement, time that passes, or a frame.
 class Probing {
  public:
   explicit Probing(Input& in) : in_(in) {}
@@ -54,7 +54,7 @@ class Probing {
         break;
       default:
         Hear(kind % 4 == 2 ? Copy(in_.TakePiece()) : Answer());
-        // A pong ends an errand and asks for the measurement's next answer.
+        // A pong ends an errand and requests the measurement's next answer.
         Require(sent_ <= 2, "a frame is answered by two at most");
     }
   }
@@ -64,7 +64,7 @@ class Probing {
   }
 
  private:
-  // To what was asked last, with the right checksum.
+  // Returns an answer to the last request, with the right checksum.
   std::vector<std::byte> Answer() {
     std::vector<std::byte> head = asked_;
     if (head.size() < 36) return head;
@@ -120,7 +120,7 @@ void SnapshotBytes(Bytes input) {
               again->bytes == state->bytes &&
               again->counters == state->counters,
           "a snapshot says the same once more");
-  // Beside what another member has: the third one decides.
+  // The median of two or three members' states; with three, the third decides.
   for (const int members : {2, 3}) {
     Checkpoint other = *state;
     for (auto& [name, values] : other.floats) {
@@ -137,8 +137,8 @@ void SnapshotBytes(Bytes input) {
   }
 }
 
-// Members that give and one that joins, whose frames wait until they are
-// delivered, and whatever else may come from either side.
+// Members that give a state and one that joins.  Their frames wait until they
+// are delivered, and any others may come from either side.
 class Transfer {
  public:
   explicit Transfer(Input& in) : in_(in) {
@@ -189,7 +189,8 @@ class Transfer {
           Deliver(next);
         }
     }
-    // One state that comes in and the sum of those that have.
+    // The joiner holds one incoming state and the sum of those that have
+    // arrived.
     Require(joiner_.held() <= 2 * kMost, "what a joiner holds is bounded");
   }
   void Finish() {
@@ -246,7 +247,7 @@ void StateTransfer(Bytes input) {
   if (transfer.done()) transfer.Finish();
 }
 
-// Why the other end has refused something becomes part of a line of a log.
+// The other end's reason for a refusal becomes part of a line of a log.
 void NoticeText(Bytes input) {
   constexpr size_t kMost = 1024;
   const std::string line = DecodeNotice(Payload::FromVector(Copy(input)));

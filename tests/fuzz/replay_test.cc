@@ -1,5 +1,5 @@
-// Every kept input through every target, and what lies next to each: cut short
-// at any place, and with single bits turned.
+// Every kept input runs through its target, and so do its neighbours: cut short
+// at any place, and with single bits flipped.
 
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,8 @@
 namespace gossamer::fuzz {
 namespace {
 
-constexpr size_t kNeighbours = 400;  // of each kind, spread over the input
+// Neighbours of each kind, spread over the input.
+constexpr size_t kNeighbours = 400;
 
 constexpr const char* kFolders[] = {"tests/fuzz/seeds/", "tests/golden/wire/"};
 

@@ -1,18 +1,18 @@
-#!/usr/bin/env bash
-# Fuzzes every target and prints what came of it, a row each.
+# !/usr/bin/env bash Fuzzes every target and prints a row for each.
 #
 #   tests/fuzz/run.sh [EXECUTIONS [TARGET ...]]     default 1,000,000 of each
 #
 # Needs: cmake --preset fuzz && cmake --build --preset fuzz.  No single
-# allocation may be over the target's own cap (fuzz.h), which the program looks
-# at after each input, nor the whole over 1 GiB, nor an input take more than
-# 10 s.  What breaks a target is left in build/fuzz/broken and belongs into
-# tests/fuzz/seeds once it is mended.  SECONDS_EACH ends a target earlier.
+# allocation may exceed the target's own cap (fuzz.h), which the program checks
+# after each input; the whole may not exceed 1 GiB, and an input may not take
+# more than 10 s.  An input that breaks a target is left in build/fuzz/broken;
+# once the target is mended it belongs into tests/fuzz/seeds.  SECONDS_EACH ends
+# a target earlier.
 #
-# A row says of which commit it is, with + if something of it was changed: what
-# is stale is built first, and all rows are of that one program.  It keeps less
-# of what was freed, and of where, than AddressSanitizer does by itself: run it
-# on what it leaves in build/fuzz/broken without these options.
+# A row names its commit, with + if the tree has changes.  The script builds
+# first, and all rows are of that one program.  AddressSanitizer keeps less of
+# freed memory and its stacks here than by default, so run the program without
+# these options on an input in build/fuzz/broken.
 set -uo pipefail
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=16:malloc_context_size=2}
 cd "$(dirname "$0")/../.."

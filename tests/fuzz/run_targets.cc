@@ -1,4 +1,4 @@
-// What a run's folder keeps beside checkpoints and logs: the fleet's consensus
+// Files of a run's folder beside checkpoints and logs: the fleet's consensus
 // distance, and the configuration and states of a DataLens run.
 
 #include <cmath>
@@ -72,9 +72,9 @@ class Thing {
   std::vector<std::byte> bytes_;
 };
 
-// A state as its own manifest says that it is: whose, after two bytes of
-// length, and its tensors, whose checksum is made right.  Kept as a state and
-// as what is spent.
+// A state whose own manifest says whose it is: two bytes of length, the
+// manifest, and the tensors, whose checksum is made right.  It is kept as a
+// state and as a ledger.
 void KeptStates(Bytes input) {
   constexpr uint64_t kStep = 7;
   static const std::string& state =
@@ -112,7 +112,7 @@ void KeptStates(Bytes input) {
   (void)(*kept)->GoTo(kStep, [&](StateVisitor& v) { thing.Visit(v); });
 }
 
-// The piece in which a file is hashed.
+// A file is hashed in pieces of this size.
 constexpr size_t kHashedAtOnce = 1 << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the topology service keeps over a restart, and what it answers to
+// Records that the topology service keeps over a restart, and its answers to
 // people.
 
 #include <sqlite3.h>
@@ -23,7 +23,7 @@
 namespace gossamer::fuzz {
 namespace {
 
-// Large views take long to schedule, as they may.
+// Schedules of large views take long, which is allowed, so views are small.
 constexpr size_t kMembers = 16;
 
 bool Same(const FleetRecord& a, const FleetRecord& b) {
@@ -31,8 +31,8 @@ bool Same(const FleetRecord& a, const FleetRecord& b) {
          a.view.epoch == b.view.epoch && a.generation == b.generation;
 }
 
-// A service that goes on with a record: peers call as if they had been there,
-// and nobody.
+// A service that starts with a record; its members call it, and so does an
+// unknown peer.
 void GoOn(const FleetRecord& record) {
   if (record.members.size() > kMembers) return;
   FleetOptions options;
@@ -66,7 +66,7 @@ void GoOn(const FleetRecord& record) {
   (void)(*plane)->GetStatus({}, status);
 }
 
-// What a replica finds in etcd.
+// The record that an instance finds in etcd.
 void StoredFleetBytes(Bytes input) {
   const google::protobuf::LogSilencer silent;
   const auto record = RecordFromBytes(AbslText(input));
@@ -84,7 +84,7 @@ class Row {
     Require(sqlite3_prepare_v2(db, sql, -1, &insert_, nullptr) == SQLITE_OK,
             "the tables are there");
   }
-  // One that the tables do not take is as if it were not there.
+  // A row that the table's constraints refuse is skipped.
   ~Row() {
     sqlite3_step(insert_);
     sqlite3_finalize(insert_);
@@ -113,7 +113,8 @@ class Row {
   int bound_ = 0;
 };
 
-// The fleet's numbers, how many members, those, and the view's bytes.
+// Fills the tables: the fleet's numbers, the number of members, the members,
+// and the view's bytes.
 void Fill(sqlite3* db, Input in) {
   {
     Row fleet(db, "INSERT INTO fleet VALUES(1,?,?,?,?,?,?,?,?,?,?,?)");
@@ -133,8 +134,8 @@ void Fill(sqlite3* db, Input in) {
   view.Blob(in.Rest());
 }
 
-// What the service finds in its file, which is one of SQLite's, whatever the
-// rows say.
+// The rows that the service finds in its file.  The file is one of SQLite's,
+// whatever the rows say.
 void StoredRows(Bytes input) {
   static const std::string& path = *new std::string(Folder() + "/fleet.sqlite");
   static const bool made = SqliteStore::Open(path).ok();
@@ -161,7 +162,7 @@ void StoredRows(Bytes input) {
   GoOn(**record);
 }
 
-// What gossamer status and train show of an answer.
+// The status as gossamer status and train show it.
 void StatusAnswer(Bytes input) {
   constexpr int kWidth = 100;
   wire::FleetStatus status;

@@ -1,4 +1,4 @@
-// What neighbours send before a transport has made frames of it.
+// Bytes of neighbours before a transport has made frames of them.
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,8 @@ void HelloAsItIs(Bytes bytes) {
   Require(EncodeHello(*hello) == Copy(bytes), "a hello has one encoding");
 }
 
-// As it is, and with the right checksum, so that what lies behind is reached.
+// Reads a hello as it is, and again with the right checksum to reach the code
+// behind it.
 void Hello(Bytes input) {
   HelloAsItIs(input);
   if (input.size() < 4) return;
@@ -68,9 +69,9 @@ void Chunks(Bytes input) {
   }
 }
 
-// A sequence of parts: a byte (lane and channel), one of how many parts, two of
-// length, the body; every seventh has a head.  What waits is counted here
-// again.
+// A sequence of parts: a byte for lane and channel, a byte for the number of
+// parts, two of length, the body; every seventh has a head.  The target counts
+// the waiting parts again by itself.
 void Lanes(Bytes input) {
   constexpr size_t kMost = 1 << 14;
   Input in(input);
@@ -80,7 +81,7 @@ void Lanes(Bytes input) {
   size_t taken = 0;
   size_t given = 0;
   size_t waiting = 0;
-  std::deque<size_t> first_lane;  // of how many parts
+  std::deque<size_t> first_lane;  // the number of parts of each
   while (!in.empty()) {
     const uint8_t which = in.Byte();
     ReceivedFrame part;
@@ -107,7 +108,7 @@ void Lanes(Bytes input) {
   }
 }
 
-// Of a lab's host.
+// A packet of a lab's host.
 void Packet(Bytes input) {
   const std::span<const uint8_t> frame(
       reinterpret_cast<const uint8_t*>(input.data()), input.size());

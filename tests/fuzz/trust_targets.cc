@@ -1,4 +1,4 @@
-// What members are asked to believe: signed views.
+// Signed views, as members receive them.
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@ namespace {
 constexpr absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 constexpr PeerId kPeer{9};
 
-// A run with keys that nobody else has.
+// A run with keys of its own.
 struct Run {
   Run()
       : path(Folder() + "/trust"),
@@ -59,8 +59,8 @@ std::string WithoutSignature(wire::ViewMessage view) {
   return view.SerializeAsString();
 }
 
-// A view as it comes, and one that the service has signed, of which a byte was
-// changed on its way: where, and how.
+// An unsigned view, and one that the service has signed and in which one byte
+// was changed on the way: the input says where and how.
 void SignedView(Bytes input) {
   const google::protobuf::LogSilencer silent;
   Run& run = TheRun();

@@ -1,5 +1,4 @@
-// What a student and its teachers send each other: heads, images, sums of
-// votes.
+// Messages between a student and its teachers: heads, images, sums of votes.
 
 #include <algorithm>
 #include <cmath>

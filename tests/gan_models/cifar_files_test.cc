@@ -1,3 +1,6 @@
+// CIFAR's binary files: images come back as they were written, and a file of a
+// wrong size, label or class is refused with what to do.
+
 #include "gan_models/data/cifar_files.h"
 
 #include <filesystem>
@@ -75,18 +78,18 @@ TEST(CifarFilesTest, MissingFilesSayHowToGetThem) {
 TEST(CifarFilesTest, WrongSizesAreTold) {
   const TemporaryFolder folder;
   ASSERT_TRUE(WriteCifar10(folder.path(), SmallData(50, 20)).ok());
-  // Cifar-10 files hold exactly 10,000 images.
+  // A CIFAR-10 file has exactly 10,000 images.
   const auto small = ReadImages("cifar-10", folder.path(), {});
   EXPECT_EQ(small.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(Message(small.status()),
               AllOf(HasSubstr("data_batch_1.bin"), HasSubstr("30730 bytes"),
                     HasSubstr("30730000")));
-  // Cut within an image.
+  // The cut is within an image.
   std::filesystem::resize_file(folder / "test_batch.bin", 3073 * 3 + 1);
   const auto within = ReadImages("emoji-32", folder.path(), {});
   EXPECT_EQ(within.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(Message(within.status()), HasSubstr("test_batch.bin"));
-  // Cut between images.
+  // The cut is between images.
   std::filesystem::resize_file(folder / "test_batch.bin", 3073 * 3);
   std::filesystem::resize_file(folder / "data_batch_4.bin", 3073 * 9);
   const auto between = ReadImages("emoji-32", folder.path(), {});

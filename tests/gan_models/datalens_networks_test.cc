@@ -1,3 +1,6 @@
+// The networks of DataLens: votes teach the student, an example reaches one
+// teacher, and saved state continues to the bit.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +26,7 @@ using ::testing::HasSubstr;
 constexpr int kSide = 8;
 constexpr int kPixels = kSide * kSide;
 
-// Two classes: bright above, bright below, with noise.
+// Images of two classes, bright above or bright below, with noise.
 ImageBatch Halves(int count, uint64_t seed) {
   ImageBatch batch;
   for (int i = 0; i < count; ++i) {
@@ -50,7 +53,7 @@ DataLensSettings Settings() {
   return s;
 }
 
-// Without noise the sum of the votes moves every class to its half.
+// The sum of the votes without noise moves every class to its half.
 TEST(DataLensNetworksTest, VotesTeachTheStudentItsClasses) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1), test = Halves(100, 2);
@@ -74,12 +77,12 @@ TEST(DataLensNetworksTest, VotesTeachTheStudentItsClasses) {
   const auto accuracy = ClassifierAccuracy(*samples, test, 2, 1);
   ASSERT_TRUE(accuracy.ok());
   EXPECT_GT(*accuracy, 0.9);
-  // An untaught one does not know which is which.
+  // An untaught student does not tell the classes apart.
   const auto untaught = MakeStudent(s, kPixels, 2)->Sample(200, 3);
   EXPECT_LT(*ClassifierAccuracy(*untaught, test, 2, 1), 0.9);
 }
 
-// How teachers are spread over groups changes no bit of their votes.
+// The spread of teachers over groups changes no bit of their votes.
 TEST(DataLensNetworksTest, GroupsAddUpToTheWhole) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1);
@@ -104,7 +107,7 @@ TEST(DataLensNetworksTest, GroupsAddUpToTheWhole) {
   }
 }
 
-// A student and its teachers, and a step of both.
+// A student and its teachers, with a step of both.
 struct Pair {
   explicit Pair(const DataLensSettings& s)
       : teachers(MakeTeacherGroup(s, Halves(60, 1), 2, 0, s.teachers).value()),
@@ -128,8 +131,8 @@ struct Pair {
   std::unique_ptr<Student> student;
 };
 
-// The state that is shown is all there is: who is given it does the same from
-// there on, whatever it did before.
+// The visited state is complete: networks that get it continue the same,
+// whatever they did before.
 TEST(DataLensNetworksTest, GoesOnFromItsStateBitForBit) {
   const DataLensSettings s = Settings();
   Pair whole(s), other(s);
@@ -148,13 +151,13 @@ TEST(DataLensNetworksTest, GoesOnFromItsStateBitForBit) {
             whole.student->Sample(20, 1)->images);
 }
 
-// Whose parameters are not finite falls silent, and its state can be kept; the
-// others' votes are what they were.
+// A teacher whose parameters are not finite abstains, and its state can be
+// kept.  The votes of the others stay the same.
 TEST(DataLensNetworksTest, TeachersThatAreNotFiniteFallSilent) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1);
   const ImageBatch batch = *MakeStudent(s, kPixels, 2)->Ask(1);
-  // The fourth of all, by an example of its own.
+  // The fourth teacher is spoilt, by an example of its own.
   ImageBatch spoilt = train;
   const std::vector<int> order =
       RngKey(s.seed).Fold("teachers").Fold("shards").Permutation(60);
@@ -178,7 +181,7 @@ TEST(DataLensNetworksTest, TeachersThatAreNotFiniteFallSilent) {
               }).ok());
 }
 
-// Writes over every parameter and moment.
+// Overwrites every parameter and moment.
 class Spoil final : public StateVisitor {
  public:
   void Floats(std::string_view, std::span<float> values) override {
@@ -204,7 +207,7 @@ TEST(DataLensNetworksTest, AStudentThatIsNotFiniteSaysSo) {
   }
 }
 
-// Only the teacher that holds an example may vote otherwise for it.
+// Only the teacher that holds an example may change its vote with it.
 TEST(DataLensNetworksTest, AnExampleReachesOneTeacher) {
   const DataLensSettings s = Settings();
   const ImageBatch train = Halves(60, 1);

@@ -1,3 +1,5 @@
+// Shards of a data set for the peers, and batches from them.
+
 #include "gan_models/data/dataset.h"
 
 #include <algorithm>
@@ -35,7 +37,8 @@ TEST(ShardsTest, IidIsAnEvenPartition) {
   EXPECT_NE(IidShards(100, 3, RngKey(1)), IidShards(100, 3, RngKey(2)));
 }
 
-// The mean over labels of the largest share that one peer has of a label.
+// Returns the mean over labels of the largest share of a label that one peer
+// has.
 double Skew(const std::vector<std::vector<int>>& shards,
             const std::vector<int>& labels) {
   double sum = 0;
@@ -110,7 +113,7 @@ TEST_F(ImageDatasetTest, EachImageIsInOneShard) {
   for (int rank = 0; rank < 4; ++rank) {
     const auto data = Dataset::Open(spec_, rank, 4, 1);
     ASSERT_TRUE(data.ok()) << data.status();
-    // Pixel 0 holds the image's number; many draws see the whole shard.
+    // Pixel 0 holds the image's number; so many draws reach the whole shard.
     std::vector<float> batch(2000 * kImageBytes);
     (*data)->FillBatch(RngKey(rank), batch);
     std::set<int> mine;

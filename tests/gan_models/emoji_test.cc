@@ -1,3 +1,7 @@
+// The list of emoji and the pictures of them.  Emoji that differ in tone or
+// gender count as one, so that none is in both the training and the held-out
+// set.
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -65,25 +69,26 @@ TEST(EmojiListTest, TwinsShareABase) {
   const auto same = [](std::u32string_view a, std::u32string_view b) {
     return BaseOf(a) == BaseOf(b);
   };
-  // Thumbs up, and of a tone.
+  // Thumbs up, without and with a tone.
   EXPECT_TRUE(same(U"\U0001F44D", U"\U0001F44D\U0001F3FF"));
-  // Health worker: person, man, woman of a tone.
+  // A health worker: a person, and a man or woman with a tone.
   EXPECT_TRUE(same(U"\U0001F9D1\u200D\u2695\uFE0F",
                    U"\U0001F469\U0001F3FD\u200D\u2695\uFE0F"));
-  // Runner, and woman running.
+  // A runner, and a woman running.
   EXPECT_TRUE(same(U"\U0001F3C3", U"\U0001F3C3\u200D\u2640\uFE0F"));
-  EXPECT_TRUE(same(U"\U0001F934", U"\U0001F478"));  // prince, princess
-  // Santa Claus, Mx Claus.
+  EXPECT_TRUE(same(U"\U0001F934", U"\U0001F478"));  // a prince and a princess
+  // Santa Claus and Mx Claus.
   EXPECT_TRUE(same(U"\U0001F385", U"\U0001F9D1\u200D\U0001F384"));
-  // A couple of one code point, a family of three people.
+  // A couple of one code point, and a family of three people.
   EXPECT_TRUE(
       same(U"\U0001F46B", U"\U0001F468\u200D\U0001F469\u200D\U0001F467"));
   EXPECT_FALSE(same(U"\U0001F600", U"\U0001F603"));
-  // Health worker, cook.
+  // A health worker and a cook.
   EXPECT_FALSE(
       same(U"\U0001F9D1\u200D\u2695\uFE0F", U"\U0001F9D1\u200D\U0001F373"));
   EXPECT_FALSE(same(U"\U0001F1E8\U0001F1ED", U"\U0001F1E8\U0001F1F1"));
-  EXPECT_FALSE(same(U"\u2640\uFE0F", U"\u2642\uFE0F"));  // the signs themselves
+  // The gender signs themselves.
+  EXPECT_FALSE(same(U"\u2640\uFE0F", U"\u2642\uFE0F"));
 }
 
 EmojiSpec Small() {

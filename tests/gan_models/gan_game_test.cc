@@ -1,3 +1,6 @@
+// A GAN as a game: its gradients against differences of its losses, its
+// determinism, and its training.
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -69,10 +72,10 @@ double DirectionalDerivative(Game& game, const Segment& s, RngKey direction,
   return derivative;
 }
 
-// Against central differences of the player's own loss, along random
-// directions in one segment at a time.  With leaky ReLUs the penalty jumps
-// where a unit changes sides, so a few directions may disagree: the median
-// must not.
+// Compares gradients with central differences of the player's own loss, along
+// random directions in one segment at a time.  With leaky ReLUs the penalty
+// jumps where a unit changes sides, so a few directions may disagree, but not
+// the median.
 void ExpectGradientsOfLosses(Game& game) {
   const RngKey key(5);
   for (const Segment& s : game.layout().segments()) {
@@ -93,7 +96,7 @@ void ExpectGradientsOfLosses(Game& game) {
           std::abs(DirectionalDerivative(game, s, direction, key) - expected));
     }
     std::ranges::nth_element(errors, errors.begin() + kDirections / 2);
-    // Losses of order 1 in float, over 2e-4.
+    // The tolerance is of losses of order 1 in float, divided by 2e-4.
     EXPECT_LT(errors[kDirections / 2], 0.02 * std::sqrt(norm) + 3e-3) << s.name;
   }
 }
@@ -124,8 +127,8 @@ class ImageGameTest : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-// The same sums in another order: each segment agrees to some float roundings
-// of its largest gradient.
+// Expects the same sums in another order: each segment agrees within some float
+// roundings of its largest gradient.
 void ExpectClose(const Game& a, const Game& b) {
   for (const Segment& s : a.layout().segments()) {
     const auto x = a.gradients().subspan(s.extent.offset, s.extent.size);
@@ -167,7 +170,7 @@ TEST_F(ImageGameTest, EveryModelAndLossHasGradientsEverywhere) {
       const auto game = Make(spec);
       ASSERT_TRUE(game->Gradient(Players::kBoth, RngKey(1)).ok());
       for (const Segment& s : game->layout().segments()) {
-        // A difference of scores does not see their common shift.
+        // A difference of scores does not depend on a common shift.
         if (s.name == "discriminator.linear.bias") continue;
         const auto g =
             game->gradients().subspan(s.extent.offset, s.extent.size);
@@ -218,7 +221,7 @@ TEST_F(ImageGameTest, SameSeedSameBitsForAllPeers) {
   }
 }
 
-// Keeps what it sees, or puts it back.
+// Keeps the state it visits, or puts it back.
 class Keeper : public StateVisitor {
  public:
   void Floats(std::string_view name, std::span<float> values) override {
@@ -324,7 +327,7 @@ TEST_F(ImageGameTest, LookingChangesNothing) {
 }
 
 // Plain gradient descent-ascent with a small rate moves the points outwards,
-// towards the circle that the data lie on.
+// towards the circle of the data.
 TEST(GanTrainingTest, AFewStepsImproveTheScore) {
   const auto game = Make(Points(), 0, 1);
   Evaluator& look = *game->evaluator();

@@ -1,5 +1,5 @@
-// The autoencoder of LGC against differences of its loss, and on gradients of a
-// GAN that trains.
+// The autoencoder of LGC: its gradients against differences of its loss, and
+// its codes on gradients of a GAN that trains.
 
 #include "gan_models/learned_coder.h"
 
@@ -27,7 +27,7 @@ std::unique_ptr<ValueCoder> Make(size_t values, size_t code = 4) {
   return *std::move(made);
 }
 
-// Near 1, as in the leader's units.
+// Returns values near 1, as in the leader's units.
 std::vector<float> Values(size_t n, RngKey key, float spread = 0.3f) {
   std::vector<float> v(n);
   key.FillGaussian(v);
@@ -53,8 +53,8 @@ TEST(LearnedCoderTest, ItsGradientIsThatOfTheLoss) {
     std::vector<float> gradient(coder->parameters().size());
     ASSERT_TRUE(coder->Gradient(v, gradient).ok());
     const std::span<float> p = coder->parameters();
-    // Where a unit is at the kink of its leaky ReLU there is no gradient: the
-    // median of some directions is of none.
+    // A unit at the kink of its leaky ReLU has no gradient; the median of some
+    // directions avoids those.
     std::vector<double> errors;
     for (int d = 0; d < 15; ++d) {
       std::vector<float> direction(p.size()), start(p.begin(), p.end());
@@ -92,7 +92,7 @@ TEST(LearnedCoderTest, CodesAreOfTheirSizeAndDecodingIsLinear) {
       std::vector<float> da(n), db(n), dsum(n);
       coder->Decode(za, da), coder->Decode(zb, db), coder->Decode(sum, dsum);
       for (size_t i = 0; i < n; ++i) EXPECT_NEAR(dsum[i], da[i] + db[i], 1e-5);
-      // And the same again.
+      // Encoding is deterministic.
       std::vector<float> again(za.size());
       ASSERT_TRUE(Make(n, code)->Encode(a, again).ok());
       EXPECT_EQ(again, za);
@@ -108,7 +108,7 @@ TEST(LearnedCoderTest, RefusesWhatCannotBe) {
   }
 }
 
-// Gradients of a small WGAN-GP on the mixture of Gaussians, of two ranks.
+// Training of a small WGAN-GP on the mixture of Gaussians, on two ranks.
 struct Training {
   static constexpr int kSize = 2;
 
@@ -131,7 +131,7 @@ struct Training {
     }
     average.assign(generator().begin(), generator().end());
   }
-  // Of all ranks.
+  // Returns the gradients of all ranks.
   GradientFleet::Vectors Gradients(uint64_t step) {
     GradientFleet::Vectors g;
     for (int r = 0; r < kSize; ++r) {
@@ -145,7 +145,8 @@ struct Training {
     for (auto& local : steps) local->Apply(step, step + 1, mean);
     HostKernels().ema(0.01f, generator(), average);
   }
-  // A step of training whose gradients are `scale` as large where i % 4 == 0.
+  // Takes a step of training; gradients with i % 4 == 0 are multiplied by
+  // `scale`.
   void Step(GradientFleet& fleet, float scale = 1) {
     const uint64_t step = fleet.step();
     GradientFleet::Vectors g = Gradients(step);
@@ -162,7 +163,7 @@ struct Training {
     return games[0]->parameters().first(
         games[0]->layout().extent(Player::kGenerator).size);
   }
-  // Of the moving average, which varies least between seeds.
+  // Returns the score of the moving average, which varies least between seeds.
   double Score() { return *games[0]->evaluator()->Score(average, RngKey(7)); }
   static constexpr uint64_t kSteps = 600;
   static constexpr size_t kRate = 20;
@@ -170,8 +171,8 @@ struct Training {
     return GradientFleet(method, games[0]->layout(), kSize, "",
                          MakeLearnedCoder);
   }
-  // The score after so many steps, of which those from `changed` on have other
-  // gradients.
+  // Returns the score after `last` steps, where the steps from `changed` on
+  // have other gradients.
   static double ScoreOf(const std::string& method, uint64_t last,
                         uint64_t changed) {
     Training training;
@@ -212,9 +213,9 @@ TEST(TrainingTest, CodesOfRealGradientsTravelAndRanksStayEqual) {
                                  training.games[1]->parameters()));
 }
 
-// Over seeds.
+// Means over seeds.
 struct Trained {
-  double bytes = 0;  // of a rank and step, in the later half
+  double bytes = 0;  // a rank's bytes a step, in the later half
   double score = 0, variance = 0;
 };
 
@@ -256,12 +257,13 @@ TEST(TrainingTest, FourBitsTrainAsFloatsDo) {
             2 * std::sqrt((bits.variance + floats.variance) / 3));
 }
 
-// A method that gets the gradients of a training by floats, whatever it makes
-// of them.
+// A method that gets the gradients of a training by floats, and whose result is
+// not used.
 struct Follower {
   explicit Follower(GradientFleet made) : fleet(std::move(made)) {}
 
-  // `left` is what of all mean gradients so far has not arrived.
+  // `left` becomes the sum of all mean gradients so far, less the part that has
+  // arrived.
   void Step(const GradientFleet::Vectors& g, std::span<const float> mean,
             bool counts) {
     const size_t before = fleet.bytes_sent(0);
@@ -275,14 +277,15 @@ struct Follower {
 
   GradientFleet fleet;
   std::vector<float> left;
-  size_t bytes = 0;     // of rank 0 in all steps that count
-  double left_out = 0;  // |left|² in them
+  size_t bytes = 0;     // sent by rank 0 in the counted steps
+  double left_out = 0;  // |left|² in the counted steps
 };
 
-// How far descent is from the way that floats go shows in what has not arrived
-// yet.  On the same gradients, which takes away what seeds do to a training,
-// codes of twice as many values leave out less of them than values do, though
-// they are shorter; codes of a coder that has not learnt leave out more.
+// The part of the gradients that has not arrived shows how far descent is from
+// its path with floats.  All methods get the same gradients, which removes the
+// spread of seeds.  Codes of twice as many values leave out less than values
+// do, though they are shorter; codes of a coder that has not learnt leave out
+// more.
 TEST(TrainingTest, CodesCompressBeyondTopKOnTheSameGradients) {
   const std::string shared = "lgc:rate=5,code=2,full=150,";
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -318,8 +321,9 @@ TEST(TrainingTest, CodesCompressBeyondTopKOnTheSameGradients) {
   }
 }
 
-// And so they train.  Seeds of this game differ by more than these methods do:
-// a bound to what there was at the start holds what comparing them cannot.
+// Training with codes reaches a bound that depends on the score at the start:
+// seeds of this game differ by more than methods do, so a comparison would show
+// nothing.
 TEST(TrainingTest, CodesTrain) {
   const double start = Training().Score();
   const Trained codes = Train("lgc:rate=5,code=2,full=150,learn=60");

@@ -1,3 +1,5 @@
+// Scores against closed forms and hand-computed values.
+
 #include "gan_models/evaluation/metrics.h"
 
 #include <cmath>
@@ -20,7 +22,7 @@ Features Normal(size_t n, size_t d, double mean, double deviation, RngKey key) {
 }
 
 TEST(FrechetDistanceTest, OfGaussiansIsItsClosedForm) {
-  // |m1 - m2|^2 + d (s1 - s2)^2 for isotropic covariances.
+  // The distance is |m1 - m2|^2 + d (s1 - s2)^2 for isotropic covariances.
   constexpr size_t kSamples = 20000, kDimension = 4;
   const auto a = Normal(kSamples, kDimension, 0, 1, RngKey(1));
   const auto b = Normal(kSamples, kDimension, 0.5, 3, RngKey(2));
@@ -34,7 +36,7 @@ TEST(FrechetDistanceTest, OfASampleWithItselfIsZero) {
 }
 
 TEST(FrechetDistanceTest, TakesCorrelatedAndSingularCovariances) {
-  // x = (u, u) against y = (v, -v): covariances [1 1; 1 1] and [1 -1; -1 1],
+  // x = (u, u) and y = (v, -v) have covariances [1 1; 1 1] and [1 -1; -1 1],
   // whose product is 0, so the distance is the sum of the traces, 4.
   Features a{2, {}}, b{2, {}};
   for (int i = 0; i < 20000; ++i) {
@@ -57,14 +59,14 @@ TEST(KernelDistanceTest, IsZeroOnAverageForEqualDistributions) {
 }
 
 TEST(KernelDistanceTest, HandComputed) {
-  // d = 1; k(x, y) = (xy + 1)^3; X = {0, 1}, Y = {1, 2}:
+  // For d = 1, k(x, y) = (xy + 1)^3, X = {0, 1} and Y = {1, 2} the distance is
   // k(0,1) + k(1,2) - 2 * mean{1, 1, 8, 27} = 1 + 27 - 18.5 = 9.5.
   EXPECT_NEAR(KernelDistance({1, {0, 1}}, {1, {1, 2}}, 1, 2, RngKey(1)).value(),
               9.5, 1e-9);
 }
 
 TEST(EnergyDistanceTest, HandComputed) {
-  // X = {0, 2}, Y = {1}, Y' = {1}: 2 * 1 - 1 - 0 = 1.
+  // For X = {0, 2}, Y = {1} and Y' = {1} the distance is 2 * 1 - 1 - 0 = 1.
   EXPECT_NEAR(EnergyDistance({1, {0, 2}}, {1, {1, 1}}).value(), 1, 1e-12);
   const auto a = Normal(500, 2, 0, 1, RngKey(1));
   EXPECT_NEAR(EnergyDistance(a, a).value(), 0, 1e-9);

@@ -1,3 +1,5 @@
+// The networks' numbers of parameters, names of segments, and first values.
+
 #include "gan_models/networks/network.h"
 
 #include <cmath>
@@ -25,7 +27,8 @@ TEST(NetworkTest, ModelsHaveTheirNumberOfParameters) {
   const NetworkSpec up = {.model = "up", .width = 16, .latent = 64};
   EXPECT_EQ(Count(Player::kGenerator, up), 91267u);
   EXPECT_EQ(Count(Player::kDiscriminator, up), 42865u);
-  // 16 (z 4w + 4w 2w + 2w w + w 3) weights and 2 (4w + 2w + w) of BatchNorm.
+  // DCGAN has 16 (z 4w + 4w 2w + 2w w + w 3) weights and 2 (4w + 2w + w) values
+  // of BatchNorm.
   const NetworkSpec dcgan = {.model = "dcgan", .width = 64, .latent = 100};
   EXPECT_EQ(Count(Player::kGenerator, dcgan), 1068928u);
   EXPECT_EQ(Count(Player::kDiscriminator, dcgan), 663296u);
@@ -73,7 +76,8 @@ TEST(NetworkTest, FirstValuesHaveTheirSpread) {
     double square = 0;
     for (size_t i = 0; i < n; ++i) square += std::pow(values[offset + i], 2);
     if (s.name == "discriminator.block3.conv1.weight") {
-      // sqrt(4 / (fan_in + fan_out)), tflib's he_init.
+      // The deviation is sqrt(4 / (fan_in + fan_out)), as tflib's he_init has
+      // it.
       EXPECT_NEAR(std::sqrt(square / n), std::sqrt(4.0 / (2 * 64 * 9)), 1e-3);
     } else if (s.name == "discriminator.block2.shortcut.weight") {
       EXPECT_NEAR(std::sqrt(square / n), std::sqrt(2.0 / (2 * 64)), 3e-3);

@@ -1,3 +1,6 @@
+// Pictures of samples: grids, scatter plots, and PNG files that read back the
+// same.
+
 #include "gan_models/evaluation/picture.h"
 
 #include <png.h>

@@ -1,4 +1,5 @@
-// Helpers of these tests: a folder that goes away, a small image data set.
+// Helpers of these tests: a folder that is removed at the end, and a small
+// image data set.
 
 #ifndef GOSSAMER_TESTS_GAN_MODELS_TESTING_H_
 #define GOSSAMER_TESTS_GAN_MODELS_TESTING_H_
@@ -16,6 +17,7 @@
 
 namespace gossamer {
 
+// A folder with a name of its own, removed with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder()

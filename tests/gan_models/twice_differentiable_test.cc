@@ -1,5 +1,5 @@
-// Against libtorch's own operations, in double precision: values, first
-// derivatives, and those of a gradient penalty.
+// Operations that can be differentiated twice, against libtorch's own in double
+// precision: values, first derivatives, and those of a gradient penalty.
 
 #include "gan_models/networks/twice_differentiable.h"
 
@@ -40,8 +40,8 @@ void ExpectEqual(const at::Tensor& a, const at::Tensor& b) {
 
 using Operation = std::function<at::Tensor(const at::Tensor& x)>;
 
-// What training asks of an operation f: f(x), the gradients of a function of
-// it, and those of a function of that function's gradient to x.
+// The derivatives of an operation f that training needs: f(x), the gradients of
+// a function of it, and those of a function of that function's gradient to x.
 struct Derivatives {
   at::Tensor value;
   std::vector<at::Tensor> first, second;

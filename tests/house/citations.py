@@ -19,7 +19,7 @@ CODE = (".h", ".cc", ".cu", ".proto", ".py")
 SECTION = r"\d{1,2}(?:\.\d{1,2})?(?!\.?\d)"
 CITATION = re.compile(
     rf"((?:[\w.-]+/)*[\w-]+\.md)(?: ({SECTION}(?:(?:, | and ){SECTION})*))?")
-# Pages that the tree does not have.
+# References to pages that the tree does not have.
 ELSEWHERE = re.compile(r"\b(?:EDGE|DESIGN|HOUSE) \d|section \d+ of the design|"
                        r"the design, section \d")
 HEADING = re.compile(rf"^#+ ({SECTION}) ", re.M)
@@ -34,13 +34,15 @@ def tracked(*patterns):
 
 
 def comments(text):
-    """The text with line breaks inside comments taken away, line for line."""
+    """Returns the text without the line breaks inside comments, line for line.
+    """
     joined = re.sub(r"\n\s*(?://|#) ?", " ", text)
     return re.sub(r"\s+", " ", joined)
 
 
 def page_of(name, citing, pages):
-    """The page that `name` means in the file `citing`; None if none or many."""
+    """Returns the page that `name` means in the file `citing`, None if there is
+    none or more than one."""
     for base in ("", os.path.dirname(citing)):
         path = os.path.normpath(os.path.join(base, name))
         if path in pages:

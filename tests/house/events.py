@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every kind of event is told by some source, and named by some test.
+"""Every kind of event is reported by some source, and named by some test.
 
-That no other is told is the compiler's business (event_kind.h), that people can
-read of it telemetry_test's.  Reads the sources as text, from the folder given or
-the one it is run in.
+The compiler holds that no other kind is reported (event_kind.h), and telemetry_test
+that the page of events explains each.  Reads the sources as text, from the folder
+given or the one it is run in.
 """
 
 import os
@@ -15,7 +15,7 @@ OF_SERVICES = "topology/fleet/service_event.h"
 
 
 TOLD = re.compile(r'(?:Tell|Report|report_|TellSeldom|TellSparingly|NoteRefused)\(\s*"(\w+)"')
-# Count("kind"), RunUntilTold(fleet, 1, "kind"), e.kind == "kind"
+# Matches Count("kind"), RunUntilTold(fleet, 1, "kind"), e.kind == "kind".
 NAMED = re.compile(r'(?:Count|Told)\([^()"]*"(\w+)"|kind [=!]= "(\w+)"')
 
 
@@ -32,7 +32,7 @@ def named_by_tests():
              for match in NAMED.findall(text) for k in match}
     for text in texts("tests", ".py"):
         for line in text.splitlines():
-            # That something was not told needs no source that tells it.
+            # An event that must be absent needs no source that reports it.
             if "assertNot" in line:
                 continue
             if "events(" in line or "told(" in line:
@@ -41,7 +41,7 @@ def named_by_tests():
 
 
 def of_services():
-    """Kinds of the service's, and what is wrong with them."""
+    """Returns the kinds of the service's events, and the mistakes in them."""
     with open(OF_SERVICES, encoding="utf-8") as source:
         kinds = re.findall(r'^    \{"(\w+)",', source.read(), re.M)
     told = {k for top in ("runtime", "topology") for text in texts(top, ".cc")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The include graph between folders: who includes whom, how often.
+"""The include graph between folders, with the number of includes on each edge.
 
   include_graph.py                    a table of floors and of folders, as text
   include_graph.py --depth 1          the floors alone
@@ -7,9 +7,9 @@
   include_graph.py --svg graph.svg    a picture; needs nothing installed
   include_graph.py --png graph.png    a picture, by Graphviz's program dot
 
-Includes that go up a floor, and folders that include each other in a circle,
-are named; the exit status is 1 if an include goes up.  The test `layering`
-holds the same rule.  Reads the sources under version control in --root.
+It names includes that go up a floor, and folders that include each other in a
+circle; the exit status is 1 if an include goes up.  The test `layering` holds the
+same rule.  Reads the sources under version control in --root.
 """
 
 import argparse
@@ -32,8 +32,8 @@ def folder_of(path, depth):
 
 
 def graph(depth):
-    """Counts of includes by (from, to), between folders of at most `depth`
-    parts, and the includes that go up."""
+    """Returns counts of includes by (from, to) between folders of at most
+    `depth` parts, and the includes that go up."""
     files = subprocess.run(["git", "ls-files", "*.h", "*.cc", "*.cu"],
                            capture_output=True, text=True,
                            check=True).stdout.split()
@@ -57,7 +57,7 @@ def graph(depth):
 
 
 def circles(edges):
-    """Sets of folders that reach each other (Tarjan)."""
+    """Returns the sets of folders that reach each other (Tarjan)."""
     out = collections.defaultdict(list)
     for a, b in edges:
         out[a].append(b)
@@ -112,7 +112,8 @@ def dot(edges):
 
 
 def svg(edges):
-    """Floors as rows, the lowest at the bottom; a line an edge of the graph."""
+    """Draws floors as rows, the lowest at the bottom, and a line for each edge.
+    """
     rows = [[n for n in sorted({n for e in edges for n in e}, key=order)
              if n.split("/")[0] == floor] for floor in FLOORS]
     rows = [row for row in rows if row]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The rules of the house, enforced: who may include whom, and how files look.
+"""The rules of the house, enforced: which folder may include which, and how files
+look.
 
 Reads the sources as text, from the folder given or the one it is run in.
 """
@@ -27,16 +28,16 @@ EXTERNAL = [
      "CLI11 only in runtime/base/command_line.cc"),
 ]
 PURE = re.compile(r"^(algorithms|topology)/")
-# The annotated mutex, under which the pool of buffers is shared by threads.
+# The annotated mutex, under which threads share the pool of buffers.
 MAY_LOCK = {"algorithms/base/mutex.h"}
 IMPURE = {"thread", "mutex", "chrono", "fstream", "iostream", "filesystem",
           "condition_variable", "random", "ctime"}
-# By the machine's date, which somebody may set, nothing waits or is measured
+# A person may set the machine's date, so no wait and no measurement uses it
 # (runtime/base/steady_time.h).
 WALL_CLOCK = re.compile(r"absl::Now\b|system_clock::now|GPR_CLOCK_REALTIME")
 MAY_ASK_DATE = [
-    "runtime/base/real_loop.cc",  # once, then the monotonic clock
-    "runtime/identity/",  # how long certificates are good
+    "runtime/base/real_loop.cc",  # read once, then the monotonic clock
+    "runtime/identity/",  # the validity of certificates
     "runtime/cli/certs.cc",
     "runtime/daemon/peer_telling.cc",  # a log's line
     "runtime/service/main.cc",

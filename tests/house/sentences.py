@@ -28,7 +28,7 @@ HEADLESS = re.compile(
     r"That which|(?:Nobody|Nothing|Anybody|Everybody) (?:who|that))\b")
 SLASHES = (".h", ".cc", ".cu", ".proto")
 HASHES = (".py", ".sh", ".cmake", ".textproto", "CMakeLists.txt")
-# The checkers speak of such sentences.
+# The checker itself names such sentences.
 NOT_READ = {"tests/house/sentences.py"}
 
 
@@ -39,7 +39,7 @@ def sentences_of(text):
 
 
 def comment_blocks(lines, mark):
-    """Comments as paragraphs; a comment after code is one of its own."""
+    """Yields comments as paragraphs; a comment after code is one of its own."""
     block = []
     for line in lines + [""]:
         stripped = line.strip()
@@ -55,12 +55,13 @@ def comment_blocks(lines, mark):
         block = []
         trailing = re.search(r"\s" + re.escape(mark) + r" (.*)$", line)
         if trailing and mark == "//":
-            # Words that go on below it are of the same comment.
+            # Words that go on below it belong to the same comment.
             block = [trailing[1]]
 
 
 def page_blocks(lines):
-    """Paragraphs, list items and cells of tables; no headings, no code."""
+    """Yields paragraphs, list items and cells of tables, without headings and
+    code."""
     block, fenced = [], False
     for line in lines + [""]:
         stripped = line.strip()

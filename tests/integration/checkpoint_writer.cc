@@ -1,6 +1,6 @@
-// What power_loss_test.py cuts the power of: saves one checkpoint after the
-// other and says so, or says which one is there and whether it is what was
-// saved.
+// The program whose power power_loss_test.py cuts.  It saves one checkpoint
+// after the other and reports each, or says which one is there and whether it
+// is whole.
 
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ constexpr int kKept = 2;
 Checkpoint CheckpointOf(uint64_t round) {
   Checkpoint c;
   c.id = {.run_id = "power", .peer_id = 1, .round = round};
-  // Of another size each time, from one block of the disk to many.
+  // The size differs each time, from one block of the disk to many.
   std::vector<float>& x = c.floats["parameters"];
   x.resize(100 + 4000 * (round % 7));
   RngKey(round).FillGaussian(x);
@@ -28,7 +28,7 @@ Checkpoint CheckpointOf(uint64_t round) {
   return c;
 }
 
-// Until the disk is gone.
+// Saves until the disk is gone.
 int Write(const std::string& folder, uint64_t from) {
   CheckpointStore store(folder, kKept);
   for (uint64_t round = from;; ++round) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A comparison of real fleets that is killed, stopped, and goes on.
+"""A comparison of real fleets that is killed or stopped continues with the runs that
+are missing.
 
 usage: compare_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
@@ -16,7 +17,7 @@ import unittest
 from processes_test import wait_for
 
 BIN = ""
-LIMIT = 120  # seconds that no wait of these tests may exceed
+LIMIT = 120  # seconds, a bound on every wait
 ROUNDS = 1500
 
 CONFIG = f"""
@@ -62,7 +63,7 @@ class CompareTest(unittest.TestCase):
         killed.communicate(timeout=LIMIT)
         before = self.rounds()[0]
 
-        # Nobody had a checkpoint yet.
+        # It is stopped before any peer has a checkpoint.
         stopped = self.start()
         wait_for(lambda: self.rounds() and self.rounds()[0] != before)
         stopped.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Real peers that train networks on compressed gradients: stopped and resumed,
-they have the bits of a run that nobody disturbed.
+they end with the bits of an undisturbed run.
 
 usage: gradients_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
@@ -16,7 +16,7 @@ import unittest
 import processes_test as processes
 from processes_test import wait_for
 
-# Whole gradients until this round.
+# Gradients travel whole until this round.
 START = 5
 ROUNDS = 600
 
@@ -49,7 +49,8 @@ class CompressedFleet(processes.Fleet):
             f.write(CONFIG.format(method=method, rounds=ROUNDS))
 
     def bytes_of(self, first, last):
-        """That peer 1 sent in a round, of these."""
+        """Returns the bytes that peer 1 sent in a round, the mean over these
+        rounds."""
         path = os.path.join(self.run_dir, "peer-1", "metrics.jsonl")
         with open(path) as f:
             sent = [0] + [json.loads(line)["bytes_sent"] for line in f]
@@ -103,7 +104,7 @@ class GradientsTest(unittest.TestCase):
     def test_lgc_learns_and_codes(self):
         whole = self.resumes(f"lgc:rate=20,full={START},learn=10,worst=0.95",
                              ["coder", "adam.m", "phases", "residual"])
-        # Values and the coder's gradient, then codes.
+        # The bytes shrink: first values and the coder's gradient, then codes.
         self.assertLess(whole.bytes_of(ROUNDS - 100, ROUNDS),
                         0.6 * whole.bytes_of(START + 3, START + 10))
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The power goes while a peer saves checkpoints: the newest that was said to be
-saved, or a later one, is there and whole.
+"""The power fails while a peer saves checkpoints: the newest one that was reported
+as saved, or a later one, is there and whole.
 
-A real file system loses what was not synced: ext4 in a file, shut down without
-writing its journal (EXT4_IOC_SHUTDOWN) at a random moment, then mounted again.
-Mounts a file system, so it runs as root; in a mount namespace of its own, for a
-copy of the mount in somebody else's would keep the disk that was shut down.
+The test needs a real file system that loses what was not synced: ext4 in a file,
+shut down without writing its journal (EXT4_IOC_SHUTDOWN) at a random moment, then
+mounted again.  It runs as root, since it mounts a file system, and in a mount
+namespace of its own, since a copy of the mount in another namespace would keep the
+disk that was shut down.
 
 usage: power_loss_test.py PATH_OF_CHECKPOINT_WRITER [--points N] [--seed S]
            [--finds BUG]
 
-With --finds, in a build with bugs on purpose, the test is that a checkpoint is
-lost.
+With --finds, in a build with planted bugs, the test is that a checkpoint is lost.
 """
 
 import argparse
@@ -28,12 +28,12 @@ import time
 
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
 WITHOUT_JOURNAL = 2
-LIMIT = 60  # seconds that nothing here may exceed
+LIMIT = 60  # seconds, a bound on every wait
 LONGEST = 0.25  # seconds from the first save to the end
 
 
 class Disk:
-    """ext4 in a file."""
+    """An ext4 file system in a file."""
 
     def __init__(self, folder):
         self.image = os.path.join(folder, "disk")
@@ -59,7 +59,8 @@ class Disk:
 
 
 def save_until_power_loss(writer, disk, folder, first, after):
-    """The last round that was said to be saved; first - 1 if none was."""
+    """Returns the last round that was reported as saved; first - 1 if none was.
+    """
     process = subprocess.Popen([writer, "write", folder, str(first)],
                                stdout=subprocess.PIPE, text=True)
     began = process.stdout.readline()

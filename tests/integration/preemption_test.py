@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A cloud's notice becomes SIGTERM, and nothing else does.
+"""deploy/preemption.py turns a cloud's notice of preemption into SIGTERM, and nothing
+else.
 
 usage: preemption_test.py PREEMPTION_PY [unittest arguments]
 """
@@ -22,7 +23,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print("ready", flush=True)
 time.sleep(60)
 """
-# Says what it is told.
+# A program that prints each signal that it gets.
 TELLS = """
 import signal, time
 for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
@@ -33,13 +34,14 @@ time.sleep(60)
 
 
 class Cloud(http.server.BaseHTTPRequestHandler):
-    """All three at once, each with its paths, headers and answers."""
+    """The metadata services of three clouds, each with its paths, headers and
+    answers."""
 
     notice = broken = False
     asked = 0
     name = "Fleet_3"
     evictions = [{"EventType": "Preempt", "Resources": ["fleet_2", "fleet_3"]}]
-    body = None  # instead of what Azure would say
+    body = None  # body for every path, in place of Azure's
 
     def answer(self, code, text=""):
         self.send_response(code)
@@ -129,7 +131,8 @@ class PreemptionTest(unittest.TestCase):
                 self.assertIn("will be taken away", errors)
 
     def stays_then_leaves(self, says):
-        """Is told `says` of what goes on now, and leaves when it is evicted."""
+        """Runs a command under a notice that says `says`, and checks that it
+        stays; then evicts it, and checks that it leaves."""
         process = self.start("azure")
         self.assertEqual(process.stdout.readline(), "ready\n")
         self.asked_more(6)
@@ -181,7 +184,8 @@ class PreemptionTest(unittest.TestCase):
         self.assertEqual(errors.count("asking on"), 1, errors)
 
     def told(self, process, *sent):
-        """What a command hears of signals to all of a group, one by one."""
+        """Returns what a command prints of signals that are sent to its group
+        one by one."""
         heard = []
         for number in sent:
             os.killpg(process.pid, number)
@@ -189,7 +193,7 @@ class PreemptionTest(unittest.TestCase):
         return heard
 
     def end(self, process):
-        """What it has heard besides."""
+        """Ends the command, and returns what else it has printed."""
         pid = self.command_of(process)
         os.kill(pid, signal.SIGKILL)
         rest, _ = process.communicate(timeout=LIMIT)
@@ -206,6 +210,7 @@ class PreemptionTest(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "ready\n")
         sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
         self.assertEqual(self.told(process, *sent), [s.name for s in sent])
+        # The script would have passed a second signal on by then.
         time.sleep(0.3)
         self.assertEqual(self.end(process), [])
 
@@ -215,11 +220,11 @@ class PreemptionTest(unittest.TestCase):
         Cloud.notice = True
         heard.append(process.stdout.readline().strip())
         os.killpg(process.pid, signal.SIGTERM)
-        # Two pending signals of one number are one: the next ones wait until
-        # the script has taken this one.
+        # Two pending signals of one number are delivered as one, so the next
+        # ones wait until the script has taken this one.
         self.assertIn("will be taken away", process.stderr.readline())
         self.assertIn("follows the notice", process.stderr.readline())
-        # The command hears every signal after that.
+        # The command gets every later signal.
         heard += self.told(process, signal.SIGINT, signal.SIGTERM)
         self.assertEqual(heard, ["ready", "SIGTERM", "SIGINT", "SIGTERM"])
         self.assertEqual(self.end(process), [])
@@ -230,6 +235,7 @@ class PreemptionTest(unittest.TestCase):
         self.assertEqual(self.told(process, signal.SIGTERM), ["SIGTERM"])
         Cloud.notice = True
         self.assertIn("will be taken away", process.stderr.readline())
+        # The script would have passed a second signal on by then.
         time.sleep(0.3)
         self.assertEqual(self.end(process), [])
 

@@ -18,7 +18,7 @@ import time
 import unittest
 
 BIN = ""
-LIMIT = 120  # seconds that no wait of these tests may exceed
+LIMIT = 120  # seconds, a bound on every wait
 LEASE = 4  # seconds, as gossamer-topology has it
 PREEMPTION = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir,
                           "deploy", "preemption.py")
@@ -75,7 +75,7 @@ class Fleet:
         return os.path.join(self.folder, "certs", who)
 
     def door(self, who):
-        """What a program is told of its certificates."""
+        """Returns the flags for a program's certificates."""
         return ["--certs", self.certs_of(who)] if self.locked else []
 
     def status(self, *extra):
@@ -121,8 +121,8 @@ class Fleet:
             return 0
 
     def rounds(self, k):
-        """(round, when it ended, exchanges skipped so far), of peers that have
-        ended: before, lines may be missing."""
+        """Returns (round, time of its end, exchanges skipped so far) for each
+        round of peers that have ended; before the end, lines may be missing."""
         path = os.path.join(self.run_dir, f"peer-{k}", "metrics.jsonl")
         with open(path) as f:
             lines = [json.loads(line) for line in f]
@@ -136,7 +136,7 @@ class Fleet:
             return [json.loads(line)["kind"] for line in f]
 
     def told(self, k, kind):
-        """How often, by the events."""
+        """Returns how often a peer has reported an event of this kind."""
         path = os.path.join(self.run_dir, f"peer-{k}", "events.jsonl")
         with open(path) as f:
             events = [json.loads(line) for line in f]
@@ -150,7 +150,7 @@ class Fleet:
             raise AssertionError(f"{late}\n{self.report()}") from None
 
     def report(self):
-        """What a person would look at first."""
+        """Returns what a person would look at first."""
         lines = []
         for k in sorted(self.processes):
             state = self.processes[k].poll()
@@ -164,7 +164,7 @@ class Fleet:
             return f.read()
 
     def state_hashes(self):
-        """Of what every peer saved last."""
+        """Returns the hashes of the states that the peers saved last."""
         hashes = {}
         for k in range(1, self.peers + 1):
             folder = os.path.join(self.run_dir, f"peer-{k}", "checkpoints")
@@ -232,7 +232,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(whole.wait(), [0, 0, 0])
         parts = self.fleet("parts", rounds=3000)
         parts.start()
-        # Ctrl-C at one of them, later the end of all machines.
+        # Ctrl-C at one peer, and later the shutdown of all machines.
         for sent, to in ((signal.SIGINT, [2]), (signal.SIGTERM, [1, 2, 3])):
             before = parts.round_of(1)
             wait_for(lambda: parts.round_of(1) > before + 50)
@@ -292,8 +292,8 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(fleet.round_of(k), 3000)
 
     def freeze(self, fleet, peer):
-        """Until neighbours have gone on without it.  Rounds are not enough to
-        wait for: many of them are written out at once."""
+        """Freezes a peer until its neighbours have gone on without it.  A
+        number of rounds is no condition, since many are written out at once."""
         fleet.processes[peer].send_signal(signal.SIGSTOP)
         before = fleet.round_of(peer - 1)
         wait_for(lambda: "overdue" in fleet.events(peer - 1) and
@@ -378,13 +378,13 @@ class ProcessTest(unittest.TestCase):
                            mixing='deadline: "100ms"')
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
-        # As if somebody else had their keys: only peer 1 has heard of it.
+        # Their keys count as stolen, and only peer 1 has the list.
         for whom in (["--id", "2"], ["--role", "topology"]):
             fleet.certs("revoke", *whom, "--publish",
                         fleet.certs_of("peer-1"))
         wait_for(lambda: "connection_refused" in fleet.events(1))
         fleet.processes[3].kill()
-        # The view without it comes again with every heartbeat, a line not.
+        # The refused view comes again with every heartbeat, its line does not.
         wait_for(lambda: fleet.told(1, "view_refused") >= 10)
         lines = fleet.events(1).count("view_refused")
         self.assertLessEqual(lines, len(str(fleet.told(1, "view_refused"))))
@@ -396,8 +396,9 @@ class ProcessTest(unittest.TestCase):
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
         address = self.status(fleet)["peers"][0]["address"].split(":")
-        # 64 of one host are let wait.  The first that is refused is reported by
-        # itself; the next report is due at ten, whatever comes at once.
+        # 64 connections of one host may wait.  The first refusal is reported at
+        # once; the next report is due at ten refusals, however many come at
+        # once.
         def dial(times):
             return [socket.create_connection((address[0], int(address[1])))
                     for _ in range(times)]
@@ -411,7 +412,7 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(fleet.wait(), [0, 0])
         for stranger in strangers:
             stranger.close()
-        # All of them, in three lines at most.
+        # All 16 are counted, in three lines at most.
         self.assertEqual(fleet.told(1, "strangers_refused"), 16)
         self.assertLessEqual(fleet.events(1).count("strangers_refused"), 3)
 
@@ -420,18 +421,19 @@ class ProcessTest(unittest.TestCase):
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
         address = self.status(fleet)["peers"][1]["address"]
-        # Its peer 1 takes the first fleet's peer 2 for its own, and dials.
+        # Peer 1 of the other run takes the first fleet's peer 2 for its own,
+        # and dials.
         other = self.fleet("two", name="other", rounds=1000000, peers=2)
         other.start_service()
         other.start_peer(1)
         other.start_peer(2, "--advertise", address)
         wait_for(lambda: fleet.told(2, "connection_refused") >= 10)
         self.assertEqual(fleet.events(2).count("connection_refused"), 2)
-        # And the service knows.
+        # The service has the count, too.
         wait_for(lambda: self.status(fleet)["peers"][1]["events"].get(
             "connection_refused", 0) >= 10)
-        # One in ten seconds on stderr, where there were ten within half a
-        # minute.
+        # One line in ten seconds on stderr, though there were ten refusals
+        # within half a minute.
         lines = fleet.log(2).count('belongs to run "other"')
         self.assertTrue(1 <= lines <= 5, lines)
         before = fleet.round_of(1)
@@ -534,10 +536,11 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(len({fleet.round_of(k) for k in range(1, 5)}), 1)
 
     def check_every_round_in_time(self, fleet, k, since):
-        """No round passed over, no exchange skipped, and no round as long as
-        without deadlines one is in which somebody does not answer: it ends when
-        that one's lease does, so half of one is much less, and much more than
-        the usual milliseconds."""
+        """Checks that no round is jumped over, that no exchange is skipped, and
+        that no round is as long as one in which a peer is silent and there are
+        no deadlines.  Such a round ends with the silent peer's lease.  Half a
+        lease is far less than that, and far more than the usual milliseconds.
+        """
         rounds = fleet.rounds(k)
         numbers = [number for number, _, _ in rounds]
         self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
@@ -570,7 +573,8 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("members came or went", again.log(1))
 
     def test_a_large_state_comes_although_a_donor_dies(self):
-        """Of some 200 chunks from each of three; the first to offer dies."""
+        """A state of some 200 chunks from each of three members; the first to
+        offer it dies."""
         fleet = self.fleet(rounds=1000000, peers=4, mixing='deadline: "auto"',
                            game=SYNTHETIC.format(4_000_000))
         fleet.start()
@@ -619,7 +623,8 @@ class ProcessTest(unittest.TestCase):
         for k in (2, 3, 4):
             fleet.start_peer(k)
         wait_for(lambda: fleet.round_of(1) > 50)
-        # As systemd does with KillMode=control-group.
+        # The signal goes to the whole group, as with systemd's
+        # KillMode=control-group.
         wrapper = fleet.processes[1].pid
         with open(f"/proc/{wrapper}/task/{wrapper}/children") as f:
             both = [wrapper, int(f.read())]
@@ -627,7 +632,7 @@ class ProcessTest(unittest.TestCase):
             os.kill(pid, signal.SIGTERM)
         self.assertEqual(fleet.wait(1), [0])
         self.assertIn("left", fleet.events(1))
-        # And at a bare one, apart enough that both are seen.
+        # Two signals to a bare peer, so far apart that both are delivered.
         for _ in range(2):
             fleet.processes[2].send_signal(signal.SIGINT)
             time.sleep(0.01)
@@ -637,7 +642,8 @@ class ProcessTest(unittest.TestCase):
         fleet = self.fleet(rounds=1000000)
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 50)
-        fleet.processes[2].send_signal(signal.SIGSTOP)  # no round ends
+        fleet.processes[2].send_signal(signal.SIGSTOP)  # so that no round ends
+        # The same signal within two seconds counts as the first one.
         for sent, passes in ((signal.SIGINT, 2.1), (signal.SIGINT, 0)):
             self.assertIsNone(fleet.processes[1].poll())
             fleet.processes[1].send_signal(sent)
@@ -681,7 +687,7 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("--leave-within", bad.stderr)
 
     def test_members_measure_the_ways_between_them(self):
-        fleet = self.fleet(rounds=1000000, peers=4)  # two pairs are no neighbours
+        fleet = self.fleet(rounds=1000000, peers=4)  # two pairs have no edge
         fleet.start()
         wait_for(lambda: fleet.round_of(1) > 20)
         path = os.path.join(self.folder, "measured.textproto")
@@ -750,6 +756,7 @@ class ProcessTest(unittest.TestCase):
         for k, sent in ((1, signal.SIGTERM), (2, signal.SIGINT)):
             fleet.start_peer(k)
             wait_for(lambda: "trying again" in fleet.log(k))
+            # The signals come at different times between two tries.
             time.sleep(0.7 * k)
             began = time.monotonic()
             fleet.processes[k].send_signal(sent)

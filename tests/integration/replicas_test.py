@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Peers that train while replicas of the topology service, which share a real
-etcd, are killed and frozen.
+"""Peers train while instances of the topology service, which share a real etcd, are
+killed and frozen.
 
 usage: replicas_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
@@ -80,7 +80,7 @@ class Etcd:
 
 
 class ReplicatedFleet(processes.Fleet):
-    """A fleet with as many replicas of the service as are started."""
+    """A fleet with as many instances of the service as are started."""
 
     def __init__(self, folder, etcd, **options):
         super().__init__(folder, **options)
@@ -124,7 +124,7 @@ class ReplicatedFleet(processes.Fleet):
                    self.addresses(*which), "--json")
 
     def active(self):
-        """The one that serves, or None."""
+        """Returns the instance that serves, or None."""
         serving = [k for k in range(len(self.ports))
                    if self.ask(k).returncode == 0]
         return serving[0] if len(serving) == 1 else None
@@ -159,9 +159,10 @@ class ReplicasTest(unittest.TestCase):
         return fleet
 
     def check_nobody_waited_or_left(self, fleet, began, ended):
-        """Of a fleet that has ended, while nobody served: who waits for a
-        service makes no round in that time, others as many as ever.  A tenth of
-        their usual rate has to do, whatever else this machine is at."""
+        """Checks a fleet that has ended and had no service for a time.  Peers
+        that wait for a service end no round in that time, others as many as
+        ever.  The check asks for a tenth of the usual rate, because the machine
+        may be busy."""
         for k in (1, 2, 3):
             events = set(fleet.events(k))
             self.assertFalse(events & {"not_settled", "member_removed"}, events)
@@ -205,11 +206,12 @@ class ReplicasTest(unittest.TestCase):
         frozen = time.time()
         wait_for(lambda: fleet.ask(1).returncode == 0)
         taken = time.time()
-        # Waits for it when it wakes, before anything else can.
+        # The request waits for the frozen one, which reads it first when it
+        # wakes.
         stop = subprocess.Popen(
             [program("gossamer"), "stop", "--topology", fleet.addresses(0)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(0.5)
+        time.sleep(0.5)  # so that the request is there
         fleet.replicas[0].send_signal(signal.SIGCONT)
         decided, refused = stop.communicate(timeout=processes.LIMIT)
         self.assertNotEqual(stop.returncode, 0, decided)
@@ -242,7 +244,7 @@ class ReplicasTest(unittest.TestCase):
             self.assertEqual(replica.wait(processes.LIMIT), 0)
 
     def certificates(self):
-        """An authority, and one certificate for etcd and who asks it."""
+        """Makes an authority, and one certificate for etcd and its callers."""
         folder = os.path.join(self.folder, "certs")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "extensions"), "w") as f:
@@ -286,7 +288,8 @@ class ReplicasTest(unittest.TestCase):
         wait_for(lambda: run(*status).returncode == 0)
         locked.kill()
         wait_for(lambda: run(*status).returncode != 0)
-        # Renewed by another authority: nobody believes those of before.
+        # Another authority renews the certificates, so the old ones are not
+        # valid.
         self.certificates()
         again = Etcd(os.path.join(self.folder, "locked"), certificates,
                      locked.port)

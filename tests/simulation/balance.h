@@ -1,8 +1,9 @@
-// What all peers of a method hold together comes to zero: the duals of COLD,
+// Quantities that sum to zero over all peers of a method: the duals of COLD,
 // and tracked gradients less the gradients that they follow.  Members that
-// begin again apart from one another would pull the solution away for ever.
+// restart apart from one another would otherwise pull the solution away for
+// ever.
 //
-// Numbers only; knows nothing of peers or time.
+// Works on numbers only and knows nothing of peers or time.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_BALANCE_H_
 #define GOSSAMER_TESTS_SIMULATION_BALANCE_H_
@@ -13,8 +14,9 @@
 
 namespace gossamer::simulation {
 
-// Empty if what edges have brought all peers (MixingHooks::Added) comes to
-// nothing but rounding beside it and their parameters, else what is wrong.
+// Returns "" if the sum of what edges have added at all peers
+// (MixingHooks::Added) is rounding beside the terms and the parameters, else a
+// description of the error.
 std::string FindImbalance(
     const std::vector<std::span<const float>>& brought,
     const std::vector<std::span<const float>>& parameters);

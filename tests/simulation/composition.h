@@ -1,4 +1,4 @@
-// From a scenario to the options of its parts.
+// Turns a scenario into the options of its parts.
 //
 // Knows nothing of how they are run.
 

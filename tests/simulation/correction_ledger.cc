@@ -43,7 +43,7 @@ uint64_t CorrectionLedger::NewestRound(PeerId a, PeerId b) const {
 void CorrectionLedger::OnEvent(PeerId peer, const Event& event) {
   const auto life_of = [this](PeerId id) { return std::pair(id, lives_[id]); };
   if (event.kind == "member_removed") {
-    // "peer 3 is in no view any more"
+    // The detail is "peer 3 is in no view any more".
     const PeerId other{std::stoull(event.detail.substr(5))};
     removed_.insert(life_of(other));
   } else if (event.kind == "edge_lost" && removed_.contains(life_of(peer))) {
@@ -65,8 +65,8 @@ std::string CorrectionLedger::Apply(const EdgeEndName& end, ExchangeId id,
   ExchangeId& newest = newest_[std::minmax(end.self, end.other)];
   newest = std::max(newest, id);
   const int side = end.self < end.other ? 0 : 1;
-  // What was pending at a cut belongs to the incarnation that was cut, and may
-  // have been pending there already.
+  // A correction that was pending at a cut belongs to the incarnation that was
+  // cut, and may have been pending at an earlier cut already.
   Key key = KeyOf(end);
   for (const Past* past = PastOf(end, lives_.at(end.self));
        past != nullptr && id < past->cut; past = PastOf(end, *past)) {
@@ -97,9 +97,9 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
       resumed_[{before.self.value, before.other.value, lives_.at(before.self)}];
   now = {KeyOf(before), cut, done};
   cuts_[now.key][static_cast<size_t>(side)].insert(cut);
-  // Back to where it went on from, what was pending there included; but a life
-  // that has closed such an edge may have begun one anew, of which nothing was
-  // complete yet.
+  // Undoes the corrections after the record, pending ones included.  An
+  // incarnation that has closed such an edge may have begun one anew, of which
+  // nothing was complete yet: that one ends the loop.
   for (const Past* past = &now; past != nullptr && past->done <= done;) {
     std::erase_if(incarnations_[past->key].applied[side],
                   [done](const auto& entry) { return entry.first >= done; });
@@ -110,8 +110,8 @@ void CorrectionLedger::Resume(const EdgeEndName& before, ExchangeId done,
 bool CorrectionLedger::Excused(const Key& key, int side) const {
   const PeerId self{key[side]};
   const auto life = life_of_.find({self, key[2 + side]});
-  if (life == life_of_.end()) return true;  // it never had this epoch itself
-  // The lives that went on with it, one after the other.
+  if (life == life_of_.end()) return true;  // the peer never had this epoch
+  // The incarnations that went on with it, one after the other.
   for (uint64_t on = life->second;; ++on) {
     if (crashed_.contains({self, on})) return true;
     if (lives_.at(self) == on) return false;
@@ -121,8 +121,8 @@ bool CorrectionLedger::Excused(const Key& key, int side) const {
   }
 }
 
-// A member that a service with an old disk takes for one that returns goes on
-// from its own newest checkpoint.
+// A service with an old disk takes a member for one that returns; that member
+// goes on from its own newest checkpoint, and the cuts differ.
 bool CorrectionLedger::CutApart(const Key& key) const {
   const auto it = cuts_.find(key);
   if (it == cuts_.end()) return false;
@@ -136,7 +136,8 @@ std::string CorrectionLedger::Finish() const {
     if (excused && cuts_.contains(key)) continue;
     for (const int side : {0, 1}) {
       const Applied& other = in.applied[1 - side];
-      // What is lost with a life is the last of what it would have applied.
+      // A crash loses the last of the corrections that an end would have
+      // applied.
       const ExchangeId lost = other.empty() ? 0 : other.back().first + 1;
       for (const auto& [id, hash] : in.applied[side]) {
         if (Find(other, id) != nullptr || (excused && id >= lost)) continue;

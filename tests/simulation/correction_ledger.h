@@ -1,13 +1,13 @@
-// What every end of every edge applied, and whether the other end applied the
-// opposite, exactly once.
+// A ledger of the corrections that every end of every edge applied.  It checks
+// that the other end applied the opposite, exactly once.
 //
 // Both ends apply min(c)·D of one exchange with opposite signs; the hash of its
-// bits, negated at the end with the larger id, must then be the same.  A life
-// that goes on from a checkpoint has undone what came after it.  A correction
-// may lack its opposite only if a life of its incarnation crashed, or left no
-// record of the edge to the next one, and then only after the last one that the
-// other end applied, unless there was a record.  Knows nothing of networks or
-// codecs.
+// bits, negated at the end with the larger id, must then be the same.  An
+// incarnation that goes on from a checkpoint has undone the corrections after
+// it.  A correction may lack its opposite only if a peer of its incarnation
+// crashed, or left no record of the edge to its next incarnation, and then only
+// after the last one that the other end applied, unless there was a record.
+// Knows nothing of networks or codecs.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_CORRECTION_LEDGER_H_
 #define GOSSAMER_TESTS_SIMULATION_CORRECTION_LEDGER_H_
@@ -35,26 +35,28 @@ struct EdgeEndName {
 
 class CorrectionLedger {
  public:
-  // All return what is wrong, "" if nothing is.
+  // Each method returns a description of the error, or "".
 
   void Begin(PeerId peer, uint64_t life) { lives_[peer] = life; }
   void Crash(PeerId peer, uint64_t life) { crashed_.insert({peer, life}); }
-  // What `peer` tells.  Whose life others have removed and given up, and who
-  // itself says then what it lost, has lost it as by a crash: a service without
-  // its disk may take it up again by an old view, and it never hears of it.
+  // Takes an event that `peer` reports.  A peer that others have evicted and
+  // given up, and that then reports a lost edge itself, has lost it as by a
+  // crash: a service without its disk may admit it again by an old view, and
+  // the peer never learns of the eviction.
   void OnEvent(PeerId peer, const Event& event);
-  // The life of `peer` has this epoch now.
+  // The present incarnation of `peer` has this epoch.
   std::string Own(PeerId peer, uint64_t epoch);
   // The end has just applied exchange `id`.
   std::string Apply(const EdgeEndName& end, ExchangeId id, uint64_t hash);
-  // The life goes on from a record of the cut before `cut`, in which exchanges
-  // below `done` were complete.
+  // The incarnation goes on from a record of the cut before `cut`, in which
+  // exchanges below `done` were complete.
   void Resume(const EdgeEndName& before, ExchangeId done, ExchangeId cut);
-  // Nothing more will be applied.
+  // The check at the end: no more corrections will be applied.
   std::string Finish() const;
 
   uint64_t corrections() const { return corrections_; }
-  // Of the newest correction of two peers; 0: they had none.
+  // Returns the round of the newest correction between two peers, 0 if they had
+  // none.
   uint64_t NewestRound(PeerId a, PeerId b) const;
 
  private:
@@ -71,22 +73,24 @@ class CorrectionLedger {
   };
 
   static Key KeyOf(const EdgeEndName& end);
-  // Where the life of `self` that has `epoch`, or the present one, went on
-  // from; null: from nothing.
+  // Returns the record from which an incarnation of `self` went on: the one
+  // that has `epoch`, or the present one.  Null if there was none.
   const Past* PastOf(const EdgeEndName& end, uint64_t life) const;
   const Past* PastOf(const EdgeEndName& end, const Past& later) const;
   static const uint64_t* Find(const Applied& applied, ExchangeId id);
-  // That the end of this side has undone or lost what it applied.
+  // Returns whether the end of this side has undone or lost corrections.
   bool Excused(const Key& key, int side) const;
-  // Both ends went on from records of it, and not of one cut.
+  // Returns whether both ends went on from records of the incarnation, of
+  // different cuts.
   bool CutApart(const Key& key) const;
 
   std::map<Key, Incarnation> incarnations_;
-  std::map<PeerId, uint64_t> lives_;                         // the present ones
+  // The present incarnations.
+  std::map<PeerId, uint64_t> lives_;
   std::map<std::pair<PeerId, uint64_t>, uint64_t> life_of_;  // by epoch
-  // By peer, the other one and the life that went on.
+  // Keyed by peer, other peer and the incarnation that went on.
   std::map<std::array<uint64_t, 3>, Past> resumed_;
-  // From which each side went on.
+  // The cuts from which each side went on.
   std::map<Key, std::array<std::set<ExchangeId>, 2>> cuts_;
   std::set<std::pair<PeerId, uint64_t>> crashed_;
   std::set<std::pair<PeerId, uint64_t>> removed_;

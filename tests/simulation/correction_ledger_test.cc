@@ -1,3 +1,6 @@
+// The ledger accepts corrections that have their opposites, or whose opposites
+// a crash excuses, and names every other one.
+
 #include "tests/simulation/correction_ledger.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +14,7 @@ using ::testing::IsEmpty;
 
 constexpr PeerId kOne{1}, kTwo{2};
 
-// Two peers in their first lives, with epochs 10 and 20.
+// Two peers in their first incarnations, with epochs 10 and 20.
 class CorrectionLedgerTest : public testing::Test {
  protected:
   CorrectionLedgerTest() {
@@ -72,7 +75,7 @@ TEST_F(CorrectionLedgerTest, WhoWasRemovedAndSaysWhatItLostIsExcused) {
 }
 
 TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
-  // Two applies the second exchange after its cut, then both go on from it.
+  // Peer 2 applies the second exchange after its cut; then both go on from it.
   for (const ExchangeId id : {256, 512}) {
     EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
     EXPECT_THAT(ledger_.Apply(two_, id, id), IsEmpty());
@@ -87,8 +90,8 @@ TEST_F(CorrectionLedgerTest, ARecordUndoesAndGoesOn) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
-// The second life saves a record, too, before it has applied what was pending
-// in its own: so has the third.
+// The second incarnation saves a record before it has applied the exchanges
+// that were pending in its own; so does the third.
 TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
   for (const ExchangeId id : {256, 512}) {
     EXPECT_THAT(ledger_.Apply(one_, id, id), IsEmpty());
@@ -107,8 +110,8 @@ TEST_F(CorrectionLedgerTest, WhatIsPendingMayBePendingTwice) {
   EXPECT_THAT(ledger_.Finish(), IsEmpty());
 }
 
-// The second life closes the edge and begins it anew; the third goes on from a
-// record of the new one, of which nothing is complete.
+// The second incarnation closes the edge and begins it anew.  The third goes on
+// from a record of the new edge, of which nothing is complete.
 TEST_F(CorrectionLedgerTest, ANewIncarnationUndoesNothingOfTheOneBefore) {
   EXPECT_THAT(ledger_.Apply(one_, 256, 7), IsEmpty());
   EXPECT_THAT(ledger_.Apply(two_, 256, 7), IsEmpty());

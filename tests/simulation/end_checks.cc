@@ -12,31 +12,33 @@
 namespace gossamer::simulation {
 namespace {
 
-// Of the mean square of all parameters.
+// The floor of a distance, as a share of the mean square of all parameters.
 constexpr double kFloor = 1e-4;
-// Of codecs that mix a few values of a vector at a time, or few bits of each.
+// The floor of codecs that mix a few values of a vector at a time, or few bits
+// of each value.
 constexpr double kFloorOfSlow = 5e-3;
-// What is quantized by itself, not as a difference to a replica, keeps an error
-// of the values' size.  So do replicas that follow by a bit a value, or by a
-// few values a round, until they have arrived, which may take longer than a
-// seed: an edge takes what one end's replica still lacks for a difference.
+// The floor of codecs that quantize a value itself, not its difference to a
+// replica: their error is of the values' size.  A replica that follows by one
+// bit a value, or by a few values a round, has the same floor until it has
+// arrived, which may take longer than a seed: the edge takes what one end's
+// replica lacks for a difference.
 constexpr double kFloorOfQuantized = 0.3;
-// What is left, at most, of the distance of peers that mix with a step size of
-// so much, however many deadlines they miss; less where they are equally fast.
-// All of it would be left of peers that do not mix.
+// The share that is left, at most, of the distance of peers that mix with a
+// step size of at least kLargeStep, however many deadlines they miss; less is
+// left if they are equally fast.  Peers that do not mix keep all of it.
 constexpr double kLeft = 0.95;
 constexpr double kLeftOfEquals = 0.9;
 constexpr double kLeftOfClipped = 0.99;  // a step of one length may be short
-// And shorter where payloads are many rounds old (StableStepSize).
+// Clipped payloads that are many rounds old are shorter still (StableStepSize).
 constexpr double kLeftOfOldClipped = 1;
-// Few values a round, now and then, where payloads take several rounds.
+// An exchange of few values, whose payload takes several rounds.
 constexpr double kLeftOfFarMasked = 0.99;
 constexpr int kManyRounds = 4;
 constexpr float kLargeStep = 0.3f;
-// Of which an exchange of `masked` averages one.
+// An exchange of `masked` averages one of so many values.
 constexpr double kMaskedValues = 16;
 
-// Of the squared distance, per round, in the worst direction:
+// Returns the factor on the squared distance per round, in the worst direction:
 // ‖(1 − γ)x + γWx‖² <= (1 − γ)‖x‖² + γ‖Wx‖².
 double FactorOf(const Scenario& s, const Codec& codec) {
   const auto schedule = *MakeSchedule(s.schedule, s.peers, s.seed);
@@ -48,7 +50,7 @@ double FactorOf(const Scenario& s, const Codec& codec) {
   return 1 - gamma * (1 - mixed);
 }
 
-// Codecs that keep nearly all of a difference.
+// Returns whether a codec keeps nearly all of a difference.
 bool KeepsAll(const Scenario& s, const Codec& codec) {
   return !s.quantized ||
          (codec.memory() == EdgeMemory::kReplicas && codec.choices().empty() &&
@@ -59,7 +61,7 @@ bool KeepsAll(const Scenario& s, const Codec& codec) {
 }  // namespace
 
 Mixing MixingOf(const Scenario& s, const Codec& codec) {
-  // A dual has to stay finite while the game stands still, and that is all.
+  // A dual has only to stay finite while the game stands still.
   if (s.centralized() || s.optimizer.name == "cold") return Mixing::kNone;
   const bool waits = s.deadline.kind == DeadlinePolicy::Kind::kNone;
   const bool clips = s.clip_radius > 0;
@@ -104,15 +106,15 @@ double ConsensusDistance(const std::vector<std::span<const float>>& all) {
   return sum / static_cast<double>(all.size());
 }
 
-// One optimizer has the same bits everywhere.  Payloads of small models travel
-// in bf16, which a stateless codec makes the floor.  Where peers wait for each
-// other, mixing contracts as its matrices say (the root of it: momentum, delay
-// and rounds apart take their share).  Where they do not, an edge mixes when
-// both ends are in time, which is often among equals; between a slow and a fast
-// one it is now and then, and several corrections at once may go too far.
-// Clipped, peers that are far apart come closer by steps of one length; and
-// what keeps or mixes small parts of a difference hardly gets anywhere in so
-// many rounds.
+// Reasons for the bounds.  One optimizer has the same bits everywhere.
+// Payloads of small models travel in bf16, which is the floor of a stateless
+// codec.  Peers that wait for each other contract as their matrices say, to the
+// root: momentum, delay and rounds apart take their share.  Without waiting, an
+// edge mixes when both ends are in time.  That is often so among equals;
+// between a slow peer and a fast one it is rare, and several corrections at
+// once may overshoot.  Clipped peers that are far apart come closer by steps of
+// one length.  A codec that keeps or mixes small parts of a difference hardly
+// gets anywhere in so many rounds.
 double DistanceBound(const Scenario& s, const Codec& codec, double before,
                      const std::vector<std::span<const float>>& all) {
   if (s.centralized()) return 0;
@@ -127,8 +129,8 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                                       codec.format() == WireFormat::kTopK ||
                                       codec.format() == WireFormat::kSign);
   const bool masked = codec.name().starts_with("masked");
-  // Replicas follow within some exchanges of the same edge: more of two bits a
-  // value, and fewer there are where partners change.
+  // A replica follows within some exchanges of the same edge.  Two bits a value
+  // need more of them, and an edge has fewer where partners change.
   const bool fixed = (*MakeSchedule(s.schedule, s.peers, s.seed))->fixed();
   const bool slow =
       masked || codec.format() == WireFormat::kLm2 ||
@@ -137,7 +139,7 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
                        : slow ? kFloorOfSlow
                               : kFloor;
   if (mixing == Mixing::kWaits) {
-    // An exchange has one fragment of so many.
+    // An exchange carries one of so many fragments.
     const double mixed =
         std::pow(FactorOf(s, codec),
                  static_cast<double>(s.calm_rounds) / (2 * codec.fragments()));
@@ -154,10 +156,9 @@ double DistanceBound(const Scenario& s, const Codec& codec, double before,
   return left * before + floor * squares;
 }
 
-// Of a random schedule a pair may not be drawn in so few rounds.  With
-// deadlines two groups of a fleet that were apart come closer round by round,
-// and their edges have nothing to mix meanwhile; but not where rounds are short
-// and equal.
+// A random schedule may not draw a pair in so few rounds.  With deadlines, two
+// groups that were rounds apart come closer round by round, and their edges
+// have nothing to mix meanwhile; short and equal rounds have no such groups.
 std::string FindSilence(const Scenario& s, const View& view,
                         const CorrectionLedger& ledger, uint64_t since) {
   const auto schedule = view.MakeSchedule();

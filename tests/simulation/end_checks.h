@@ -1,5 +1,4 @@
-// What must hold of a fleet once it is calm: of its parameters and of its
-// edges.
+// Checks of a fleet once it is calm, of its parameters and of its edges.
 //
 // Knows nothing of how peers are run, or of time.
 
@@ -22,29 +21,30 @@ namespace gossamer::simulation {
 // 1/M Σ‖x_i − x̄‖².
 double ConsensusDistance(const std::vector<std::span<const float>>& all);
 
-// What the calm's mixing is held to.
+// The bound to which the calm's mixing is held.
 enum class Mixing {
-  kNone,        // nothing: one optimizer, or a dual that goes on pushing
-  kWaits,       // peers wait for each other: what their matrices say
-  kCoarse,      // so do they, but codecs leave out much of a difference
+  kNone,        // none: one optimizer, or a dual that goes on pushing
+  kWaits,       // peers wait for each other: the contraction of their matrices
+  kCoarse,      // peers wait, but codecs leave out much of a difference
   kDeadlines,   // an edge mixes when both ends are in time
-  kClipped,     // in steps of one length
-  kSmallSteps,  // that hardly get anywhere in so many rounds
+  kClipped,     // corrections are steps of one length
+  kSmallSteps,  // steps hardly get anywhere in so many rounds
 };
 Mixing MixingOf(const Scenario& scenario, const Codec& codec);
-// "small_steps"; of kNone "".
+// Returns the bound's name in JSON, such as "small_steps"; "" for kNone.
 std::string_view NameOf(Mixing mixing);
 
-// The consensus distance that `scenario.calm_rounds` of mixing may leave of
-// `before`, the largest of their first quarter, in which optimizers still act
-// on the last gradients.
+// Returns the consensus distance that `scenario.calm_rounds` of mixing may
+// leave of `before`.  That is the largest distance of the calm's first quarter,
+// in which optimizers still act on their last gradients.
 double DistanceBound(const Scenario& scenario, const Codec& codec,
                      double before,
                      const std::vector<std::span<const float>>& all);
 
-// That neighbours of `view` do not mix from round `since` on, in which it is
-// calm: any of them where they wait for each other or run like clockwork, else
-// more than half.  "" if they do.
+// Returns a description of the neighbours of `view` that do not mix from round
+// `since` on, in which it is calm.  Any silent pair counts if peers wait for
+// each other or run like clockwork, else more than half of all.  Returns "" if
+// all is well.
 std::string FindSilence(const Scenario& scenario, const View& view,
                         const CorrectionLedger& ledger, uint64_t since);
 

@@ -1,6 +1,7 @@
-// How often each kind of fault has happened: in one seed, or in many.
+// Counts of each kind of fault, in one seed or in many.
 //
-// Of what really happened, not of what was drawn.  Knows nothing of faults.
+// The counts are of faults that happened, not of drawn ones.  Knows nothing of
+// their kinds.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_COUNTS_H_
@@ -12,7 +13,7 @@
 
 namespace gossamer::simulation {
 
-// By name, in the plural.
+// Counts by the fault's name, in the plural.
 using FaultCounts = std::map<std::string, uint64_t, std::less<>>;
 
 inline void Add(const FaultCounts& more, FaultCounts& counts) {

@@ -8,7 +8,7 @@
 namespace gossamer::simulation {
 namespace {
 
-// A death comes within a peer's next effects: within a round or two.
+// A peer dies within its next effects, which is a round or two.
 constexpr uint64_t kMostEffects = 60;
 constexpr int kStorm = 12;  // intervals
 constexpr double kStormDeaths = 0.15;
@@ -49,8 +49,8 @@ FaultSwarm::~FaultSwarm() {
   service_->SetLoss(0);
   service_->Cut({}, {});
   service_->SetDiskError(0);
-  // A frame that was lost on a connection that lives comes again only on the
-  // next one (PROTOCOL.md 8).
+  // A frame that was lost on a living connection is resent on the next
+  // connection only (PROTOCOL.md 8), so all connections break once.
   const SimChaos& chaos = scenario_.swarm.chaos;
   if (chaos.lose > 0 || chaos.reorder > 0) {
     for (const auto& [a, b] : network_->Pairs()) network_->Break(a, b);

@@ -1,7 +1,7 @@
 // The faults of a scenario, drawn interval by interval from its seed.
 //
-// Decides what goes wrong and when; how a peer dies and comes back is its
-// user's.  Knows nothing of what peers do.
+// Decides which fault comes when; its user makes a peer die and come back.
+// Knows nothing of what peers do.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_FAULT_SWARM_H_
 #define GOSSAMER_TESTS_SIMULATION_FAULT_SWARM_H_
@@ -21,8 +21,10 @@
 
 namespace gossamer::simulation {
 
+// The death of a peer after so many more effects, and the losses of its
+// machine.
 struct Death {
-  uint64_t effects = 0;  // that it still has
+  uint64_t effects = 0;  // effects that the peer still has
   absl::Duration downtime;
   bool power_loss = false;
   bool new_disk = false;
@@ -34,9 +36,9 @@ class FaultSwarm {
   using Act = std::function<void(PeerId)>;
   using Tell = std::function<void(const std::string&)>;
 
-  // All outlive it.  Faults come from now on until it is destroyed, which
-  // heals the network and starts the service.  Counts what it does itself, and
-  // the network's share as it is destroyed.
+  // All arguments outlive it.  Faults come until it is destroyed, which heals
+  // the network and starts the service.  It counts its own faults as they come,
+  // and the network's as it is destroyed.
   FaultSwarm(VirtualLoop* loop, SimNetwork* network, SimService* service,
              const Scenario& scenario, Kill kill, Act leave, Act spoil,
              Tell tell, FaultCounts* counts);

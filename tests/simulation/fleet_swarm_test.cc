@@ -1,5 +1,5 @@
-// `fleet_swarm` from outside; what it finds is tested in
-// tests/simulation.
+// The program `fleet_swarm` from outside: options, JSON, exit codes, and the
+// line that a dying seed leaves.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,8 +68,8 @@ TEST_F(SimulateCommand, TracesTellWhatHappens) {
                            HasSubstr(" core-seconds a seed; trace ")));
 }
 
-// As it would of an assertion: the signal comes from outside, so that no seed
-// needs to fail.
+// The signal comes from outside, so that no seed needs to fail; an assertion's
+// signal takes the same way.
 TEST_F(SimulateCommand, ASignalThatEndsItSaysWhatReplaysTheSeed) {
   Write("abort.sh", R"(ulimit -c 0
 "$@" --from 12 --seeds 1000000 --trace > trace &

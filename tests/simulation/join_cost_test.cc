@@ -1,4 +1,4 @@
-// What a peer that joins costs those who train, with deadlines: no round.
+// A peer that joins a fleet with deadlines costs the others no round.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kTrain = 8;
 
 struct Case {
   std::string schedule;
-  int joiners = 1;  // at once
+  int joiners = 1;  // joiners at the same time
   int latency = 5;  // ms
   int overlap = 1;  // h
 };
@@ -47,8 +47,9 @@ TEST_P(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
   ServicedFleet fleet(EightAndMore(GetParam()));
   std::set<PeerId> others = fleet.Everybody();
   for (int k = 1; k <= joiners; ++k) others.erase({kTrain + k});
-  // Until all others are there: of each the most rounds begun and not ended,
-  // the one under way and all that it has passed over so far.
+  // Runs until all other peers are in `round`.  Returns, for each, the most
+  // rounds that it had begun and not ended: the one under way and all that it
+  // has jumped over so far.
   const auto run_to = [&](uint64_t round) {
     std::map<PeerId, uint64_t> open;
     EXPECT_TRUE(fleet.Until(
@@ -70,7 +71,7 @@ TEST_P(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
   EXPECT_TRUE(fleet.Together());
   EXPECT_EQ(fleet.Count("state_received"), joiners);
   EXPECT_EQ(run_to(800), before);
-  // And such a round would be seen.
+  // A frozen peer costs a round, so the measurement would show one.
   fleet.network().Freeze({3}, fleet.loop().Now() + absl::Seconds(3));
   EXPECT_GT(run_to(900).at({3}), before.at({3}));
   EXPECT_THAT(fleet.Stop(), IsEmpty());

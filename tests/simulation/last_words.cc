@@ -13,10 +13,11 @@
 namespace gossamer {
 namespace {
 
+// A signal that ends the process, and the action that it had before.
 struct Signal {
   int number;
   std::string_view name;
-  bool fault;  // of an instruction, which would have it again
+  bool fault;  // an instruction causes it, and would cause it again
   struct sigaction before;
 };
 std::array<Signal, 7> signals = {{{SIGABRT, "SIGABRT", false, {}},
@@ -27,7 +28,7 @@ std::array<Signal, 7> signals = {{{SIGABRT, "SIGABRT", false, {}},
                                   {SIGINT, "SIGINT", false, {}},
                                   {SIGTERM, "SIGTERM", false, {}}}};
 
-// Where a handler may read it: it may neither lock nor allocate.
+// A handler reads a slot, and may neither lock nor allocate.
 struct Slot {
   std::atomic<bool> taken = false;
   std::atomic<size_t> size = 0;  // 0: no words
@@ -49,7 +50,7 @@ void Write(std::string_view text) {
 void Tell(const Signal& signal, const Slot& slot) {
   const size_t size = slot.size;
   if (size == 0) return;
-  // In one piece, so that two threads' do not mix.
+  // One write, so that the lines of two threads do not mix.
   constexpr std::string_view kIn = " in ";
   std::array<char, 16 + LastWords::kMostBytes> line;
   char* end = std::ranges::copy(signal.name, line.begin()).out;
@@ -68,7 +69,7 @@ void Handle(int number, siginfo_t* info, void*) {
     for (const Slot& slot : slots) Tell(signal, slot);
   }
   ::sigaction(number, &signal.before, nullptr);
-  // A fault comes again by itself, with the address that a debugger asks for.
+  // A fault recurs by itself, with the address that a debugger asks for.
   if (!signal.fault || info->si_code <= 0) ::raise(number);
   errno = error;
 }

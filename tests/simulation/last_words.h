@@ -1,8 +1,8 @@
-// What a thread was at when a signal ended the process.
+// A line on standard error that says at which work a thread was when a signal
+// ended the process.
 //
-// An assertion, a crash or the end of somebody's patience leaves a signal's
-// number and nothing else; with last words it says on standard error where it
-// was.  Knows nothing of what the threads do.
+// An assertion, a crash or a timeout leaves a signal's number and nothing else.
+// Knows nothing of the threads' work.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_LAST_WORDS_H_
 #define GOSSAMER_TESTS_SIMULATION_LAST_WORDS_H_
@@ -15,27 +15,28 @@
 
 namespace gossamer {
 
-// Of the thread that makes it, one at a time there, and destroyed there.  The
-// first one of a process changes what signals do that end it (SIGABRT, SIGBUS,
-// SIGFPE, SIGILL, SIGSEGV, and SIGINT and SIGTERM unless they are ignored): it
-// writes "SIGABRT in WORDS" and a newline to standard error, then ends as it
-// would have.  Those are the words of the thread that the signal came to; if it
-// has none, of every thread that has some, a line each.
+// The last words of the thread that makes it; a thread has one at a time and
+// destroys it itself.  The first one of a process takes over the signals that
+// end a process (SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, and SIGINT and
+// SIGTERM unless they are ignored).  Such a signal writes "SIGABRT in WORDS"
+// and a newline to standard error, then ends the process as it would have.
+// WORDS are those of the thread that got the signal; if it has none, every
+// thread that has some writes a line.
 class LastWords {
  public:
   static constexpr size_t kMostBytes = 256;
-  static constexpr int kMostThreads = 256;  // more have none
+  static constexpr int kMostThreads = 256;  // further threads have none
 
   LastWords();
   ~LastWords();
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 
-  // From now on, in place of those before; cut to kMostBytes; "": none.
+  // Sets the words, cut to kMostBytes, in place of those before; "" for none.
   void Set(std::string_view words);
 
  private:
-  // A thread that has run out of its stack needs another one to say so.
+  // A signal stack: a thread that has exhausted its own stack needs it.
   std::unique_ptr<char[]> stack_;
   stack_t stack_before_;
 };

@@ -1,3 +1,6 @@
+// A process that a signal ends writes the words of the thread that got it, of a
+// fault, an abort or an exhausted stack, and otherwise those of all threads.
+
 #include "tests/simulation/last_words.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::KilledBySignal;
 using ::testing::Not;
 
-// Another thread that has said something and waits.
+// Another thread that has set its words and waits.
 class Bystander {
  public:
   explicit Bystander(const std::string& words)
@@ -52,7 +55,8 @@ class LastWordsDeathTest : public ::testing::Test {
   }
 };
 
-// Each call keeps its part of the stack.
+// Each call keeps its part of the stack, so that the recursion is not optimized
+// away.
 int Descend(int depth) {
   std::array<volatile char, 4096> page;
   page[depth % 4096] = static_cast<char>(depth);
@@ -82,7 +86,7 @@ TEST_F(LastWordsDeathTest, OnlyTheThreadThatTheSignalCameToSpeaks) {
       AllOf(HasSubstr("SIGABRT in seed 7\n"), Not(HasSubstr("seed 8"))));
 }
 
-// A fault dies of the fault, or of what a sanitizer makes of it.
+// A fault dies of the fault, or of the sanitizer that catches it.
 TEST_F(LastWordsDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
   EXPECT_DEATH(
       {
@@ -93,8 +97,8 @@ TEST_F(LastWordsDeathTest, SoDoesOneThatHasRunOutOfItsStack) {
       HasSubstr("SIGSEGV in seed 7\n"));
 }
 
-// As a timeout ends what hangs in one of them: the signal comes to a thread
-// that has none.
+// A timeout sends its signal to the process, and a thread without words gets
+// it.
 TEST_F(LastWordsDeathTest, FromOutsideEveryThreadsWordsAreTold) {
   EXPECT_EXIT(
       {

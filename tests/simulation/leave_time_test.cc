@@ -1,5 +1,5 @@
-// How long SIGTERM takes to end a peer in good order, with the heartbeats that
-// the service asks for unless it is told otherwise.
+// SIGTERM ends a peer in good order within seconds, with the default heartbeat
+// of the service, in virtual time.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// What --leave-within leaves after the checkpoint and the last words.
+// The time that --leave-within's default leaves for the drain, after the
+// checkpoint and the farewell.
 constexpr absl::Duration kLimit = absl::Seconds(8);
 constexpr absl::Duration kUsual = absl::Milliseconds(7500);
 
@@ -43,7 +44,8 @@ TEST(LeaveTimeTest, EightPeersLeaveInGoodOrderWithinTenSeconds) {
       ASSERT_TRUE(RunFor(fleet, absl::Seconds(20)));
       ASSERT_TRUE(fleet.Together());
       absl::Duration longest;
-      // One at once after another, or somewhere else between two heartbeats.
+      // Two peers leave one at once after the other, two at other points
+      // between heartbeats.
       for (const auto& [id, pause] :
            {std::pair<uint64_t, int>{8, 0}, {3, 0}, {1, 2300}, {6, 1400}}) {
         ASSERT_TRUE(RunFor(fleet, absl::Milliseconds(pause)));

@@ -1,4 +1,5 @@
-// fleet_swarm: the real code in virtual time, under faults, seed by seed.
+// The program fleet_swarm: the real code in virtual time under faults, seed by
+// seed.
 
 #include <algorithm>
 #include <atomic>
@@ -55,7 +56,7 @@ after the calm over that before it: seeds, median, p90, by what mixing there can
 be held to: waits, peers wait for each other; coarse, so do they, with codecs
 that leave out much; deadlines; clipped; small_steps).)";
 
-// About how often progress is shown.
+// The interval between two lines of progress.
 constexpr absl::Duration kProgressInterval = absl::Seconds(5);
 
 struct Options {
@@ -64,9 +65,10 @@ struct Options {
   int jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool trace = false;
   bool json = false;
-  std::string bug;  // to plant
+  std::string bug;  // name of the bug to plant
 };
 
+// A seed that violated an invariant.
 struct Failure {
   uint64_t seed = 0;
   std::string what;
@@ -78,6 +80,7 @@ std::string Replay(uint64_t seed, const std::string& bug) {
                       bug.empty() ? "" : " --bug ", bug);
 }
 
+// The sums over all seeds that have been run.
 struct Totals {
   uint64_t done = 0;
   uint64_t peer_rounds = 0;
@@ -115,7 +118,7 @@ class Runner {
       if (seed - options_.from >= options_.seeds) return;
       std::function<void(const std::string&)> trace;
       if (options_.trace) {
-        // At once: a seed may end in a crash.
+        // Each line is flushed, since a seed may end in a crash.
         trace = [](const std::string& line) { std::cout << line << std::endl; };
       }
       words.Set(absl::StrCat("seed ", seed,
@@ -188,7 +191,8 @@ uint64_t HashOf(const Totals& totals) {
   return hash.Bits(0);
 }
 
-// Of at least one value, the smallest that `share` of them do not exceed.
+// Returns the smallest value that `share` of them do not exceed; needs at least
+// one.
 double QuantileOf(std::vector<double> values, double share) {
   std::ranges::sort(values);
   const double rank = std::ceil(share * static_cast<double>(values.size()));

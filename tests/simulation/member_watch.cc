@@ -11,7 +11,7 @@
 namespace gossamer::simulation {
 namespace {
 
-// After which one need not be silent to be removed.
+// A peer that has died so often in a row may be evicted before its lease ends.
 constexpr int kShortLives = 3;
 
 bool OfTheFleet(Standing standing) {
@@ -33,7 +33,8 @@ void MemberWatch::Keep(const FleetRecord& record) {
   }
 }
 
-// Who was away, or has no checkpoint, begins with what it was born with.
+// A peer that was away, or that has no checkpoint, begins with its initial
+// parameters.
 void MemberWatch::Registered(const wire::RegisterRequest& request,
                              absl::Time now) {
   const PeerId id{request.peer_id()};
@@ -44,7 +45,7 @@ void MemberWatch::Registered(const wire::RegisterRequest& request,
       known != known_.end() && known->second.standing == Standing::kMember;
   const bool has_parameters = request.has_parameters() || request.trains() ||
                               (member && request.checkpoint_rounds_size() > 0);
-  // The same life again: the service has forgotten it.
+  // The incarnation is known: the service has forgotten it and hears it again.
   if (life.boot_id == request.boot_id()) {
     life.has_parameters = life.has_parameters || has_parameters;
     return;
@@ -70,13 +71,13 @@ void MemberWatch::Heard(const wire::HeartbeatRequest& request, absl::Time now) {
                   OfTheFleet(known->second.standing) &&
                   request.round_begun() >= view_.from_round;
   life.suspects = {request.suspected().begin(), request.suspected().end()};
-  // Who has a view trains, whatever this service knows of it.
+  // A peer with a view trains, whatever this service knows of it.
   life.has_parameters =
       life.has_parameters || request.ready() || request.view_epoch() != 0;
 }
 
 std::string MemberWatch::Changed(const FleetRecord& record, absl::Time now) {
-  int under_way = 0;  // lives that were in the view, and still are
+  int under_way = 0;  // incarnations that were in the view, and still are
   for (const MemberRecord& m : record.members) {
     const auto before = known_.find(m.id);
     under_way += before != known_.end() && before->second.in_view &&
@@ -159,8 +160,9 @@ bool MemberWatch::Suspected(PeerId id, const View& view, absl::Time now) const {
   return suspecting >= (rank ? std::clamp(heard, 1, 2) : 1);
 }
 
-// The view may have become another one in the same call, before it was left by
-// `m`: that one has those of the next and who was removed.
+// `after` is the view after the call.  It may have become another one in the
+// same call before `m` left it: that one holds the members of the next view and
+// the evicted peer.
 std::string MemberWatch::CheckRemoval(const MemberRecord& m, const View& after,
                                       absl::Time now) const {
   const std::string who = absl::StrCat("peer ", m.id.value, " is removed");

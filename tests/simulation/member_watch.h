@@ -1,11 +1,12 @@
-// Whether members come and go as they may, from what the service was told.
+// Checks that members come and go as they may, by the calls that reach the
+// service.
 //
 // Follows the calls that reach the service and the members of its record, and
-// judges each change by the rules alone: who is removed had missed its lease
-// and was suspected, or had died again and again before it trained; who enters
-// a fleet under way has parameters; where all begin again it is from what all
-// have.  Knows nothing of how the service decides, so that a mistake there
-// shows.
+// judges each change by the rules alone.  An evicted peer had missed its lease
+// and was suspected, or had died again and again before it trained.  A peer
+// that enters a running fleet has parameters.  A fleet whose peers all begin
+// anew begins with what all of them have.  Knows nothing of how the service
+// decides, so that a mistake there shows.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_MEMBER_WATCH_H_
@@ -27,13 +28,14 @@ class MemberWatch final : public ServiceObserver {
  public:
   explicit MemberWatch(absl::Duration lease) : lease_(lease) {}
 
-  // The service has begun another life with this record.
+  // The service has started again, with this record.
   void Started(const FleetRecord& record, absl::Time now) override;
-  // A call that the service has taken in.
+  // The service has accepted a registration; Heard() is the same for a
+  // heartbeat.
   void Registered(const wire::RegisterRequest& request,
                   absl::Time now) override;
   void Heard(const wire::HeartbeatRequest& request, absl::Time now) override;
-  // What is wrong with the members' change to `record`, "" if nothing is.
+  // Returns the error in the members' change to `record`, or "".
   std::string Changed(const FleetRecord& record, absl::Time now) override;
 
  private:
@@ -44,7 +46,7 @@ class MemberWatch final : public ServiceObserver {
     bool has_parameters = false;
     std::set<uint64_t> saved;  // rounds
     bool trained = false;      // by a view that has it
-    int short_lives = 0;       // in a row before it that had not
+    int short_lives = 0;       // in a row before it, each without training
   };
   struct Known {
     uint64_t boot_id = 0;
@@ -55,11 +57,12 @@ class MemberWatch final : public ServiceObserver {
   void Keep(const FleetRecord& record);
   std::string CheckRemoval(const MemberRecord& m, const View& after,
                            absl::Time now) const;
-  // Two of the neighbours that `id` has by `view`, or all that are heard,
-  // suspect it.
+  // Returns whether two of the neighbours of `id` in `view` suspect it, or all
+  // of them that are heard if there are fewer.
   bool Suspected(PeerId id, const View& view, absl::Time now) const;
   bool HeardWithinLease(PeerId id, absl::Time now) const;
-  // All lives are new: what they share is not given up.
+  // For a fleet whose incarnations are all new: what they share is not given
+  // up.
   std::string CheckBeginning(const FleetRecord& record) const;
 
   const absl::Duration lease_;

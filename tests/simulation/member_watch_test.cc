@@ -1,3 +1,6 @@
+// The watch accepts changes that the rules allow, and names evictions,
+// admissions and beginnings that they do not.
+
 #include "tests/simulation/member_watch.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +71,7 @@ TEST_F(MemberWatchTest, ARemovalNeedsAMissedLeaseAndASuspicion) {
   EXPECT_THAT(Remove(3), IsEmpty());
 }
 
-// Three new lives that all have the checkpoint of round 9.
+// Three new incarnations that all have the checkpoint of round 9.
 TEST_F(MemberWatchTest, FindsABeginningThatForgetsWhatAllHave) {
   for (MemberRecord& m : record_.members) {
     m.boot_id += 10;
@@ -148,7 +151,7 @@ TEST_F(MemberWatchTest, FindsOneThatEntersWithoutParameters) {
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
 }
 
-// The last one that had them leaves: those that are left begin anew.
+// The last peer with parameters leaves, and the others begin anew.
 TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
   for (const uint64_t id : {1, 2}) {
     Register(id, 10 + id, /*checkpoints=*/0);
@@ -160,7 +163,7 @@ TEST_F(MemberWatchTest, AFleetThatIsLeftToNewLivesNeedsNone) {
   EXPECT_THAT(watch_.Changed(record_, now_), IsEmpty());
 }
 
-// Where all begin anew, nobody has parameters of the fleet.
+// No peer has parameters of a fleet that begins.
 TEST_F(MemberWatchTest, AFleetThatBeginsNeedsNone) {
   for (MemberRecord& m : record_.members) {
     Register(m.id.value, 10 + m.id.value, /*checkpoints=*/0);

@@ -53,7 +53,7 @@ void MemoryDisk::Apply(Names& names, const Change& change) {
 void MemoryDisk::Do(Change change) {
   Apply(now_, change);
   if (change.kind == Change::Kind::kRename) {
-    // What is not yet durable in a folder goes with it.
+    // Changes in a folder that are not yet durable go with its new name.
     for (Change& c : pending_) {
       if (c.path != change.path && Within(c.path, change.path)) {
         c.path = change.to + c.path.substr(change.path.size());
@@ -81,7 +81,7 @@ void MemoryDisk::Sync(const std::string& folder) {
     if (ParentOf(change.path) == folder) {
       Apply(durable_, change);
       if (change.kind == Change::Kind::kRemove) {
-        // What was done in a folder that is gone is done with.
+        // Changes in a folder that is gone have no effect any more.
         std::erase_if(rest, [&change](const Change& c) {
           return Within(c.path, change.path);
         });
@@ -144,7 +144,8 @@ absl::Status DiskSession::Begin(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Met while disks failed, told after some computing: they may be well by then.
+// The error came while disks failed and is reported after some computing, by
+// which time they may be well.
 bool DiskSession::Errors::Explain(const absl::Status& status) const {
   const auto met = [this](const char* fault) {
     return counts != nullptr && counts->contains(fault);
@@ -168,7 +169,8 @@ absl::Status DiskSession::Write(const std::string& path, std::string content) {
   const absl::Status status = Begin(path);
   if (!status.ok() || crash_->dead()) {
     if (was_dead) return status;
-    // The write that fails, or in which the process dies, leaves a part.
+    // A write that fails, or in which the process dies, leaves a part of the
+    // content.
     content.resize(key_.Fold("part").Below(content.size() + 1, operations_));
   }
   disk_->Write(path, std::make_shared<const std::string>(std::move(content)));
@@ -220,7 +222,7 @@ absl::Status DiskSession::Rename(const std::string& from,
   return absl::OkStatus();
 }
 
-// A folder goes name by name, so that a crash can leave it damaged.
+// A folder is removed name by name, so that a crash can leave it damaged.
 absl::Status DiskSession::Remove(const std::string& path) {
   GOSSAMER_RETURN_IF_ERROR(Begin(path));
   std::vector<std::string> within;

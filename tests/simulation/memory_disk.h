@@ -1,9 +1,11 @@
-// A peer's disk in memory: what a process crash leaves, and what a power cut
-// does.
+// A peer's disk in memory, with what a process crash and a power cut leave of
+// it.
 //
-// A written file's bytes are durable when the write returns; its name, and what
-// renames and removals change, only once the folder is synced.  A power cut
-// keeps a prefix of what was not.  Knows nothing of checkpoints.
+// A written file's bytes are durable when the write returns.  Its name, and the
+// changes of renames and removals, are durable only once the folder is synced.
+// A power cut keeps a prefix of the changes that were not.  Knows nothing of
+// checkpoints.
+//
 // Source of the model: Pillai et al., "All File Systems Are Not Created Equal",
 // OSDI 2014, on file systems with ordered metadata.
 
@@ -36,7 +38,7 @@ class MemoryDisk {
   const std::map<std::string, Content>& names() const { return now_; }
 
   void CutPower(RngKey draw);
-  // One byte of one file in `folder` is another one now.  False: there is none.
+  // Changes one byte of one file in `folder`; false if there is no file.
   bool Damage(const std::string& folder, RngKey draw);
   void Wipe();
 
@@ -45,8 +47,8 @@ class MemoryDisk {
     enum class Kind { kWrite, kRename, kRemove };
     Kind kind = Kind::kWrite;
     std::string path;
-    std::string to;   // of a rename
-    Content content;  // of a write
+    std::string to;   // the target of a rename
+    Content content;  // the content of a write
   };
   using Names = std::map<std::string, Content>;
   static void Apply(Names& names, const Change& change);
@@ -57,18 +59,18 @@ class MemoryDisk {
   std::vector<Change> pending_;  // in now_ and not in durable_, in order
 };
 
-// The file operations of one life of a peer.
+// The file operations of one process of a peer.
 class DiskSession final : public FileOps {
  public:
-  // Of all operations that write, and of all that read, these shares fail.
+  // The shares of writing and of reading operations that fail.
   struct Errors {
     double write = 0;  // no space is left
     double read = 0;   // EIO; another try may read it
     FaultCounts* counts = nullptr;
-    // What a life ends with that meets them may be of these.
+    // Returns whether a process that met these errors may end with `status`.
     bool Explain(const absl::Status& status) const;
   };
-  // All outlive it.  Errors are drawn by `key`.
+  // All arguments outlive it.  `key` draws the errors.
   DiskSession(MemoryDisk* disk, CrashPoint* crash, const Errors* errors,
               RngKey key)
       : disk_(disk), crash_(crash), errors_(errors), key_(key) {}
@@ -90,7 +92,7 @@ class DiskSession final : public FileOps {
   absl::StatusOr<std::string> Sha256(const std::string& path) override;
 
  private:
-  // An error if this operation fails.
+  // Returns an error if this operation fails.
   absl::Status Begin(const std::string& path);
   void Count(std::string_view fault) const;
   absl::Status BeginRead(const std::string& path);

@@ -1,3 +1,6 @@
+// The simulated disk keeps what was synced, loses what was not by a power cut,
+// and fails as often as it is asked to.
+
 #include "tests/simulation/memory_disk.h"
 
 #include <gmock/gmock.h>
@@ -51,8 +54,8 @@ TEST_F(MemoryDiskTest, WhatIsSyncedStays) {
   EXPECT_EQ(Read("a/b.c/x"), "x");
 }
 
-// A folder that was removed takes what was done in it along; one of the same
-// name is another one.
+// Removing a folder takes its pending changes along; a new folder of that name
+// does not get them.
 TEST_F(MemoryDiskTest, ARemovedFolderDoesNotHauntItsSuccessor) {
   ASSERT_TRUE(files_.MakeFolder("a/b").ok());
   ASSERT_TRUE(files_.WriteText("a/b/x", "old").ok());

@@ -1,6 +1,6 @@
-// A topology service that is dead for an hour, or has lost its disk: no round
-// is lost or late, and no parameter differs by a bit from those of a fleet
-// whose service lives.
+// A topology service that is dead for an hour, or has lost its disk, costs no
+// round and no delay: the parameters have the bits of a fleet whose service
+// lives.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,14 +45,15 @@ bool RunFor(ServicedFleet& fleet, absl::Duration length) {
   return fleet.Until([&] { return fleet.loop().Now() >= end; }, 2 * length);
 }
 
+// The outcome of a training.
 struct Trained {
   std::vector<std::vector<float>> parameters;
-  absl::Time last_round;  // has begun everywhere
+  absl::Time last_round;  // when it has begun at all peers
   uint64_t corrections = 0;
-  int missed = 0;  // deadlines
+  int missed = 0;  // deadlines missed by all peers
 };
 
-// All rounds; the service is dead for so long from round 100 on.
+// Trains for all rounds; the service is dead for `dead` from round 100 on.
 Trained Train(DeadlinePolicy::Kind deadline, absl::Duration dead,
               bool loses_disk = false) {
   ServicedFleet fleet(Long(deadline));
@@ -109,7 +110,7 @@ TEST(OutageTest, NorDoesAServiceThatHasLostItsDisk) {
   EXPECT_EQ(lost.missed, served.missed);
 }
 
-// The centralized baseline takes nobody in, and sends nobody back either.
+// The centralized baseline admits no peer, and sends none back either.
 TEST(OutageTest, AFleetThatKeepsItsMembersGoesOnWithoutTheDisk) {
   simulation::Scenario s = Long(DeadlinePolicy::Kind::kNone);
   s.schedule = ScheduleSpec{};
@@ -140,7 +141,7 @@ TEST(OutageTest, AFleetThatKeepsItsMembersGoesOnWithoutTheDisk) {
   EXPECT_EQ(parameters[0], parameters[1]);
 }
 
-// Nobody says how far the fleet is; its neighbours do.
+// The service cannot say how far the fleet is, but the neighbours do.
 TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
   ServicedFleet fleet(Long(DeadlinePolicy::Kind::kAdaptive));
   const std::set<PeerId> all = fleet.Everybody();
@@ -154,15 +155,15 @@ TEST(OutageTest, WhoFreezesMeanwhileCatchesUp) {
   EXPECT_LT(fleet.RoundsOf(all).second, fleet.RoundsOf(all).first + 4);
 }
 
-// A stop that is proposed when the service dies, before all have answered:
-// nobody begins that round, and one of them has to go.
+// The service dies after it has proposed a stop and before all have answered.
+// No peer begins that round, and one of them has to leave.
 TEST(OutageTest, WhoHasToGoDoesNotWaitForAStopThatNobodyCommits) {
   for (const auto deadline :
        {DeadlinePolicy::Kind::kNone, DeadlinePolicy::Kind::kAdaptive}) {
     ServicedFleet fleet(Long(deadline));
     const std::set<PeerId> all = fleet.Everybody();
     ASSERT_TRUE(RunTo(fleet, 100));
-    fleet.peer(3).Leave();  // within a minute and a hundred rounds
+    fleet.peer(3).Leave();  // limit: a minute and a hundred rounds
     fleet.service().RequestStop();
     const auto proposed = [&](PeerId id) {
       return !fleet.peer(id.value).joined();

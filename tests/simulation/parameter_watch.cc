@@ -30,7 +30,7 @@ uint64_t ParameterWatch::Correct(const Codec& whole, ExchangeId id,
   }
   uint64_t hash = 0;
   for (const float v : increment_) {
-    const float same_sign = (negate ? -v : v) + 0.0f;  // one zero
+    const float same_sign = (negate ? -v : v) + 0.0f;  // turns -0 into +0
     hash = (hash ^ std::bit_cast<uint32_t>(same_sign)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
   }

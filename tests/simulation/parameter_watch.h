@@ -1,8 +1,9 @@
 // One peer's parameters, followed change by change.
 //
-// They may change by a local step on the compute engine, by a correction that
-// an edge tells of, and by a restored checkpoint.  A copy is changed by exactly
-// what is told, and must stay equal bit for bit.  Knows nothing of who tells.
+// A local step on the compute engine may change them, a correction that an edge
+// reports, and a restored checkpoint.  A copy gets exactly the reported changes
+// and must stay equal bit for bit.  Knows nothing of the sources of the
+// reports.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_
 #define GOSSAMER_TESTS_SIMULATION_PARAMETER_WATCH_H_
@@ -25,8 +26,9 @@ class ParameterWatch {
   bool Same() const;
   // A step or a checkpoint has changed them.
   void Accept() { copy_.assign(x_.begin(), x_.end()); }
-  // A correction has, of an edge with this codec.  Returns a hash of its bits,
-  // with the signs turned if `negate`: equal for opposite corrections.
+  // A correction of an edge with this codec has changed them.  Returns a hash
+  // of its bits, with the signs turned if `negate`: opposite corrections have
+  // equal hashes.
   uint64_t Correct(const Codec& whole, ExchangeId id, const EdgeMessage& mine,
                    const EdgeMessage& theirs, float c,
                    std::span<const float> difference, bool negate);

@@ -1,5 +1,5 @@
-// A network that splits for longer than a lease: both halves train on, the one
-// with the service as a smaller fleet, and afterwards they are one fleet again,
+// A network that splits for longer than a lease.  Both halves train on, the one
+// with the service as a smaller fleet; afterwards they are one fleet again,
 // whose mean is the mean of both, weighted by members.
 
 #include <gmock/gmock.h>
@@ -42,9 +42,10 @@ double Norm(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(sum);
 }
 
+// A network that is split in two, and the two groups of peers.
 class Split {
  public:
-  // The service stays with those that are not `away`.
+  // The service stays with the peers that are not `away`.
   Split(ServicedFleet* fleet, std::set<PeerId> away)
       : fleet_(fleet), away_(std::move(away)) {
     std::ranges::set_difference(fleet_->Everybody(), away_,
@@ -52,7 +53,8 @@ class Split {
     fleet_->network().Partition(away_);
     fleet_->service().Cut(away_, away_);
   }
-  // Until the view is of those with the service only, and beyond.
+  // Runs until the view has only the peers with the service, and 300 rounds
+  // longer.
   void Last() {
     const auto cut = [&] {
       const View& view = fleet_->service().fleet()->record().view;
@@ -68,7 +70,7 @@ class Split {
       EXPECT_EQ(fleet_->peer(id.value).view().members.size(), kPeers);
     }
   }
-  // Both halves, so many rounds, in about the time of so many rounds.
+  // Runs both halves for `rounds`, in at most twice the time of so many rounds.
   void Train(uint64_t rounds) {
     const uint64_t home = fleet_->RoundsOf(home_).first + rounds;
     const uint64_t away = fleet_->RoundsOf(away_).first + rounds;
@@ -123,8 +125,8 @@ class PartitionTest : public testing::TestWithParam<Case> {
   }
 };
 
-// Nothing but mixing moves parameters from before the halves meet, so that the
-// mean shows what the merger did to it.
+// From before the halves meet nothing but mixing moves parameters, so that the
+// mean shows the effect of the merger.
 TEST_P(PartitionTest, TheHalvesMergeIntoTheirMean) {
   ServicedFleet fleet(Scenario());
   ASSERT_TRUE(Trained(fleet, 50)) << fleet.violation();
@@ -148,7 +150,8 @@ TEST_P(PartitionTest, TheHalvesMergeIntoTheirMean) {
   EXPECT_THAT(fleet.Stop(), IsEmpty());
 }
 
-// The second time another half is away, and whoever was away before with it.
+// The second time another half is away, with peers among it that were away
+// before.
 TEST_P(PartitionTest, TrainingGoesOnThroughTwoSplits) {
   ServicedFleet fleet(Scenario());
   ASSERT_TRUE(Trained(fleet, 50)) << fleet.violation();

@@ -13,14 +13,15 @@
 namespace gossamer::simulation {
 namespace {
 
-constexpr double kRareGraph = 0.12;  // of fixed schedules
+constexpr double kRareGraph = 0.12;  // share of fixed schedules
 constexpr double kDeepOverlap = 0.06;
-constexpr double kClockwork = 0.5;  // of those whose links are slow
-// A ring and few chords mix in rounds that grow with its square.
+constexpr double kClockwork = 0.5;  // share of those whose links are slow
+// A ring with few chords needs rounds that grow with the square of its size.
 constexpr int kMostOfEdgeList = 16;
 
-// A ring and some chords, so that it is connected.  In half of them every edge
-// has a weight of its own: no row comes to more than one.
+// Draws a ring, which makes the graph connected, and some chords.  In half of
+// the lists every edge has a weight of its own, small enough that no row
+// exceeds 1.
 std::string DrawEdges(int peers, Draws& d) {
   std::set<std::pair<int, int>> edges;
   for (int i = 0; i < peers; ++i) {
@@ -75,14 +76,14 @@ void DrawRareGraph(Scenario& s, Draws d) {
   } else {
     s.schedule.weights = "uniform";
   }
-  // A star is not regular, say.
+  // Some graphs have no such schedule: a star, for example, is not regular.
   if (!MakeSchedule(s.schedule, s.peers, s.seed).ok()) s.schedule = before;
   s.late = LateOf(s, s.late);
 }
 
-// Every round has the same length, below that of an exchange: two ends whose
-// turns do not meet would never.  Without overlap turns are so far apart that
-// they may take longer than a seed to meet.
+// Every round has the same length, below that of an exchange: the turns of two
+// ends might never meet without the rule for them.  Without overlap turns are
+// so far apart that they may need longer than a seed to meet.
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
       s.schedule.schedule != "fixed" || s.overlap == 0 ||

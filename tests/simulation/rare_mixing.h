@@ -1,5 +1,5 @@
-// What a small share of scenarios mixes by: graphs, weights, overlaps and
-// rhythms that DrawScenario does not draw otherwise.
+// Mixing of a small share of scenarios: graphs, weights, overlaps and rhythms
+// that DrawScenario does not draw otherwise.
 //
 // Knows nothing of faults.
 
@@ -11,19 +11,19 @@
 
 namespace gossamer::simulation {
 
-// So many join later, `most` at most, that fewer have a schedule, too: they
-// come one by one.
+// Returns how many peers may join later, at most `most`.  The schedule must
+// exist for every smaller fleet on the way, since peers come one by one.
 int LateOf(const Scenario& scenario, int most);
 
-// Of a fixed schedule, now and then: erdos-renyi, an edge-list, or uniform
-// weights.  `late` becomes what that allows.
+// Gives a share of the fixed schedules an erdos-renyi graph, an edge list, or
+// uniform weights.  `late` becomes what that graph allows.
 void DrawRareGraph(Scenario& scenario, Draws draws);
 
-// Of a fixed schedule over slow links with deadlines, now and then: rounds of
+// Gives a share of the fixed schedules over slow links with deadlines rounds of
 // one length, below that of an exchange.
 void DrawClockwork(Scenario& scenario, Draws draws);
 
-// Now and then an overlap of 4 to kMaxOverlap in place of a smaller one.
+// Replaces a share of the overlaps by 4 to kMaxOverlap.
 void DrawDeepOverlap(Scenario& scenario, Draws draws);
 
 }  // namespace gossamer::simulation

@@ -1,6 +1,6 @@
-// A peer that is killed and comes back at the same address, in fleets whose
-// methods keep something that must sum to zero, or to the sum of gradients:
-// they end where an undisturbed fleet does.
+// A killed peer that comes back at the same address, under methods whose
+// quantities must sum to zero or to the sum of gradients.  The fleet ends where
+// an undisturbed one does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr uint64_t kRounds = 2500;
-// Long after the checkpoint of round 200.
+// The kill comes long after the checkpoint of round 200, so that much is lost.
 constexpr uint64_t kKilledAt = 250;
 
 struct Case {
@@ -55,7 +55,7 @@ simulation::Scenario Unlike(const Case& method) {
   return s;
 }
 
-// The parameters of all peers at the end.
+// Trains and returns the parameters of all peers.
 std::vector<std::vector<float>> Train(const Case& method, bool disturbed) {
   ServicedFleet fleet(Unlike(method));
   const std::set<PeerId> all = fleet.Everybody();
@@ -106,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
              kDescent, 100, DeadlinePolicy::Kind::kAdaptive}),
     [](const auto& info) { return info.param.name; });
 
-// One optimizer in as many copies cannot wait for a member's parameters.
+// The centralized baseline has one optimizer in as many copies and cannot wait
+// for a member's parameters.
 TEST(CentralizedReturnTest, WhoComesBackUnderWayIsToldSo) {
   Case method{.name = "cp-oadam",
               .codec = "dense-f32",

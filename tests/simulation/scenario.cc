@@ -16,7 +16,7 @@ namespace {
 bool PowerOfTwo(int n) { return (n & (n - 1)) == 0; }
 
 void DrawFleet(Scenario& s, Draws d) {
-  // Mostly small: an exponential tail of mean 5 above the least.
+  // Most fleets are small: an exponential tail of mean 5 above the least.
   const double tail = -5 * std::log(1 - d.Between(0, 1));
   s.peers = std::min(kMostPeers, kFewestPeers + static_cast<int>(tail));
   if (d.Chance(0.01)) s.peers = d.Int(kFewestPeers, kMostPeers);
@@ -32,7 +32,7 @@ void DrawFleet(Scenario& s, Draws d) {
     }
   }
   if (s.schedule.schedule != "fixed") s.schedule.graph = ScheduleSpec{}.graph;
-  // A ring mixes in rounds that grow with its square.
+  // A large ring would need too many rounds, which grow with its square.
   if (s.peers > 16 && s.schedule.schedule == "fixed") {
     s.schedule.graph = d.Of<const char*>({"torus", "random-regular"});
   }
@@ -53,7 +53,7 @@ void DrawFleet(Scenario& s, Draws d) {
   s.deadline.fixed = absl::Milliseconds(d.Int(20, 500));
 }
 
-// Two places, each of some peers.
+// Two sites of at least two peers each.
 void DrawSites(Scenario& s, Draws d) {
   if (!d.Chance(0.06)) return;
   const int near = d.Int(2, s.peers - 2);
@@ -79,14 +79,14 @@ void DrawTraining(Scenario& s, Draws d) {
   s.checkpoints_kept = d.Int(1, 3);
 }
 
-// The methods of algorithms/method, within what FindMisfits of a configuration
-// allows.
+// Draws one of the methods of algorithms/method, as far as FindMisfits of a
+// configuration allows.
 void DrawMethod(Scenario& s, Draws d) {
   if (d.Chance(0.2)) {
     s.codec = d.Of<const char*>({"diff-int4", "innov-topk", "qsgd",
                                  "squeeze-int4", "squeeze-sign", "squeeze-topk",
                                  "moniqua", "power-gossip", "masked"});
-    // An exchange begins where the last one ended.
+    // With these codecs an exchange begins where the last one ended.
     if ((s.codec == "power-gossip" || s.codec == "masked") &&
         (s.overlap < 0 || s.overlap > 1)) {
       s.overlap = 1;
@@ -99,7 +99,7 @@ void DrawMethod(Scenario& s, Draws d) {
     s.mixing_rounds = 1;
     s.steps_per_round = 1;
     s.step_then_mix = true;
-    // Only curvature damps the dual, and a calm game has none: what comes late
+    // Only curvature damps the dual, and a calm game has none: late corrections
     // would swing it ever higher.
     s.deadline.kind = DeadlinePolicy::Kind::kNone;
   } else if (d.Chance(0.08)) {
@@ -109,7 +109,8 @@ void DrawMethod(Scenario& s, Draws d) {
   }
 }
 
-// Models of 512 parameters have no segment that is quantized unless asked to.
+// Models of 512 parameters have no quantized segment unless the option asks for
+// it.
 void DrawQuantization(Scenario& s, Draws d) {
   if (!d.Chance(0.3) || s.codec.starts_with("dense") || s.codec == "masked") {
     return;
@@ -126,7 +127,7 @@ void DrawQuantization(Scenario& s, Draws d) {
     s.codec += d.Of<const char*>({"", ",levels=1", ",levels=127", ",norm=l2",
                                   ",coding=gamma", ",coding=omega"});
   }
-  // Above any difference of two peers: values that wrap drive them apart.
+  // θ is above any difference of two peers: values that wrap drive them apart.
   if (s.codec.starts_with("moniqua")) s.codec += ",theta=100";
   if (packs && d.Chance(0.2) && s.codec.find("coding") == s.codec.npos) {
     s.codec += ",zstd=1";
@@ -144,7 +145,8 @@ void DrawTimes(Scenario& s, Draws d) {
     s.slowness = d.Of({2.0, 6.0});
   }
   s.heartbeat = s.interval() * d.Int(2, 10);
-  // A client that has lost the service tries again after 5 s at the latest.
+  // The lease is longer than the 5 s after which a client that has lost the
+  // service tries again.
   s.lease = absl::Seconds(d.Int(12, 30));
   s.suspect_after = absl::Seconds(d.Int(1, 5));
 }
@@ -196,7 +198,7 @@ void DrawControl(Scenario& s, Draws d) {
   f.moves = d.Chance(0.3) || f.storm_rate > 0;
 }
 
-// Short enough that corrections are shortened while peers are apart.
+// The radius is short enough to shorten corrections while peers are apart.
 void DrawClipping(Scenario& s, Draws d) {
   if (d.Chance(0.2)) s.clip_radius = d.Between(0.01, 0.3);
   if (s.optimizer.name == "cold") s.clip_radius = 0;
@@ -206,7 +208,7 @@ void DrawSickness(Scenario& s, Draws d) {
   if (d.Chance(0.15)) s.swarm.spoil_rate = d.Between(0.0005, 0.005);
 }
 
-// A fleet that meets nothing but members that come and go in good order.
+// A fleet whose only disturbance is members that come and go in good order.
 void DrawPoliteness(Scenario& s, Draws d) {
   if (!d.Chance(0.05)) return;
   s.polite = true;
@@ -218,7 +220,7 @@ void DrawPoliteness(Scenario& s, Draws d) {
   s.swarm.leave_rate = d.Between(0.005, 0.02);
 }
 
-// Members that come and go.
+// Members that join and leave.
 void DrawMembers(Scenario& s, Draws d) {
   if (d.Chance(0.3)) s.late = LateOf(s, d.Int(1, 2));
   if (d.Chance(0.3)) {
@@ -226,8 +228,8 @@ void DrawMembers(Scenario& s, Draws d) {
   }
 }
 
-// What needs every message of the same members all along bears what links, slow
-// peers and the service do, not lives that end.
+// Methods that need every message of the same members throughout bear faults of
+// links, slow peers and the service, not deaths and departures.
 void KeepMembers(Scenario& s) {
   s.overlap = 0;
   s.deadline.kind = DeadlinePolicy::Kind::kNone;
@@ -245,7 +247,7 @@ const char* DrawSums(Draws& d) {
       {"auto", "ring", "star", "tree", "mesh", "all-gather"});
 }
 
-// The centralized baseline; 512 parameters are compressed as one vector, or
+// The centralized baseline; its 512 parameters are compressed as one vector, or
 // not at all.
 void DrawBaseline(Scenario& s, Draws d) {
   if (!d.Chance(0.04)) return;
@@ -259,7 +261,7 @@ void DrawBaseline(Scenario& s, Draws d) {
     s.optimizer.name = "ogda";
     s.optimizer.make = nullptr;
   }
-  // Who cannot read its checkpoint as all resume ends.
+  // A peer that cannot read its checkpoint when all resume ends the run.
   if (s.swarm.fleet_stop) s.swarm.disk_error = 0;
   s.gradient_codec = d.Of<const char*>(
       {"dense-f32", "qsgd", "top-k:rate=4,flat=1",
@@ -276,8 +278,8 @@ void DrawBaseline(Scenario& s, Draws d) {
   s.all_reduce = sums ? DrawSums(d) : "all-gather";
 }
 
-// Of baselines some have LGC, with a linear coder.  It begins soon, and one of
-// the three often falls back.
+// A share of the baselines has LGC with a linear coder.  It begins early, and
+// one of the three often falls back.
 void DrawLearned(Scenario& s, Draws d) {
   if (!s.centralized() || !d.Chance(0.25)) return;
   s.gradient_codec = d.Of<const char*>(
@@ -306,16 +308,16 @@ void DrawReplicaMemory(Scenario& s, Draws d) {
   if (d.Chance(0.1)) s.replica_edges = d.Int(1, 4);
 }
 
-// Of a disk that answers when it is asked again.
+// Read errors of a disk that answers when it is asked again.
 void DrawReadErrors(Scenario& s, Draws d) {
   if (s.polite || !d.Chance(0.2)) return;
-  // Who cannot read its checkpoint as all resume ends.
+  // A peer that cannot read its checkpoint when all resume ends the run.
   if (s.centralized() && s.swarm.fleet_stop) return;
   s.swarm.read_error = d.Between(0.02, 0.3);
 }
 
 // Tracked gradients that come rounds late swing ever higher at rates that are
-// stable without overlap, in a fleet that waits for long.
+// stable without overlap, so a fleet with overlap gets a smaller rate.
 void SlowTracking(Scenario& s) {
   if (!s.tracked || (s.overlap >= 0 && s.overlap <= 1)) return;
   s.optimizer.learning_rate = std::min(s.optimizer.learning_rate, 1e-2);
@@ -332,7 +334,7 @@ absl::Duration Scenario::TimeOfCompute() const {
 }
 
 absl::Duration Scenario::LongestRound() const {
-  // A ring sends sums around twice, after its leader's word.
+  // The sums of a ring go around twice, after its leader's word.
   const int hops =
       centralized() ? steps_per_round * (2 * peers + 1) : mixing_rounds;
   return 4 * slowness *
@@ -385,7 +387,7 @@ Scenario DrawScenario(uint64_t seed) {
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
   s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
-  // Turns meet by coins.
+  // Turns meet by drawn coins, which may take many rounds.
   if (s.clockwork) s.calm_rounds = 150;
   return s;
 }

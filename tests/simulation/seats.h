@@ -1,5 +1,5 @@
-// The peers of one simulation: their machines, their present lives, and where
-// they are together.
+// The peers of one simulation: their machines, their present processes, and the
+// rounds that they have reached.
 //
 // Knows nothing of faults or phases.
 
@@ -22,19 +22,20 @@ struct Seat {
   SimMachine machine;
   std::unique_ptr<SimLife> life;
   Death death;
-  uint64_t seen = 0;  // of the loop's runs
+  uint64_t seen = 0;  // runs of its loop at the last look
   bool ended = false;
   bool down = false;  // its restart is due
 };
 
-// Over those that live.
+// The largest and the smallest round of living peers; a dead one counts as 0 in
+// the smallest.
 uint64_t MaxRound(const std::vector<Seat>& seats);
 uint64_t MinRound(const std::vector<Seat>& seats);
-// "17 down ended 16"
+// Such as "17 down ended 16".
 std::string DescribeRounds(const std::vector<Seat>& seats);
 bool AllEnded(const std::vector<Seat>& seats);
-// Everybody is a member, trains by the newest view and is not frozen, and no
-// stop is under way.
+// Returns whether every peer is a member, trains by the newest view and is not
+// frozen, while no stop is under way.
 bool AllJoined(const std::vector<Seat>& seats, const Fleet& fleet,
                absl::Time now);
 

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-# Name (SeededBug in the sources) -> what it breaks.
+# Name (SeededBug in the sources) -> the rule that it breaks.
 BUGS = {
     "apply-twice": "a correction is added twice",
     "apply-nothing": "corrections are complete and change nothing",
@@ -54,10 +54,10 @@ BUGS = {
     "replicas-everywhere": "memory for replicas has no limit",
 }
 # Rules of the edge that only its search breaks (edge_search_test): no schedule
-# of the simulation is as wicked.
+# of the simulation is as adverse.
 BY_SEARCH = {"basis-twice", "reset-any-time", "no-nonce"}
 SOURCES = ("algorithms", "runtime", "topology", "tests/simulation")
-# Where the search begins, of those that few seeds show.
+# The seed at which the search begins, for bugs that few seeds show.
 FIRST = {"commit-unacknowledged": 361, "leave-unanswered": 2661, "greet-nobody": 9541,
          "keep-turns": 781}
 SEEDS = 300
@@ -74,7 +74,7 @@ def violations(fleet_swarm, bug, start, seeds):
     died = re.search(r"^(SIG\w+ in seed (\d+))\n  replay: (.*)$", done.stderr,
                      re.MULTILINE)
     if bug and done.returncode < 0 and died:
-        # An assertion of the code under test is a way to be found, too.
+        # An assertion of the code under test finds a bug, too.
         what, seed, replay = died.groups()
         return [{"seed": int(seed), "what": what, "replay": replay,
                  "code": done.returncode}]

@@ -12,17 +12,19 @@ import sys
 
 LONGEST = 1100  # seconds, less than the test may take
 
-# What -> least, most: half of what 1,729 seeds took, and half more where more
-# would be slow (1,340, 27.0, 21.8 and 2,741; 0.067 core-seconds a seed).
+# Measure -> least, most: half of the mean of 1,729 seeds, and half more where
+# more would be slow (means 1,340, 27.0, 21.8 and 2,741; 0.067 core-seconds a
+# seed).
 WORK = {
     "peer-rounds a seed": (670, 2010),
     "events a peer-round": (13, 40),
     "lives a seed": (10, None),
     "corrections a seed": (1370, None),
 }
-# What is left of the consensus distance after the calm -> most of its median
-# and of nine in ten, where that says something: twice what one in a thousand
-# draws of 500 from those seeds exceeds.  Fleets that do not mix have 1 left.
+# Kind of fleet -> most of the median and of the ninth decile of the share of
+# the consensus distance that the calm leaves, None where it says nothing.  The
+# bounds are twice what one in a thousand draws of 500 from those seeds exceeds.
+# Fleets that do not mix have 1 left.
 LEFT = {
     "waits": (1e-4, 0.25),
     "deadlines": (1e-4, 0.13),
@@ -30,7 +32,7 @@ LEFT = {
     "coarse": (1, None),
     "small_steps": (0.9, None),
 }
-# Each of them once in so many seeds at the least; the rarest came once in 8.
+# Each fault happens at least once in so many seeds; the rarest came once in 8.
 SEEDS_A_FAULT = 50
 FAULTS = """breaks crashes damaged_files disk_errors flaps fleet_stops freezes
 joins leaves lost_calls lost_disks lost_frames moves old_service_disks

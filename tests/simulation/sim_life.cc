@@ -17,18 +17,20 @@
 namespace gossamer::simulation {
 namespace {
 
-// As in peer_process.cc.
+// The same limits as in peer_process.cc.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 constexpr uint64_t kConfiguration = 1;
-// Leaving waits for a view that all can hear of before it begins.
+// A leaving peer first waits for a view that all can hear of.
 constexpr absl::Duration kLeaveLimit = absl::Minutes(1);
 constexpr int kRoundsToLeave = 100;
-// Of a life; as many as a peer bears in a row (Health::kMostInARow).
+// The limit for one process, as many as a peer bears in a row
+// (Health::kMostInARow).
 constexpr int kMostSpoils = 3;
 constexpr float kLargestParameter = 1e6f;
 
-// COLD's dual goes on pushing while a calm game stands still.
+// COLD's dual goes on pushing while a calm game stands still, so parameters may
+// grow.
 bool MayGrow(const Scenario& s) { return s.optimizer.name == "cold"; }
 
 // A game that stands still once the fleet is calm.
@@ -51,14 +53,14 @@ class CalmingGame final : public WrappedGame {
 
 }  // namespace
 
-// Between two pieces of work, nothing but corrections may change parameters.
+// Checks that between two pieces of work only corrections change parameters.
 class SimLife::Compute final : public ComputeEngine {
  public:
   Compute(SimLife* life, VirtualCompute::DurationOf duration)
       : life_(life), compute_(&life->loop_, std::move(duration)) {}
 
   void Run(EventLoop::Callback work, EventLoop::Callback done) override {
-    // Chebyshev's extrapolation is neither.
+    // The extrapolation of chebyshev is neither a step nor a correction.
     if (life_->world_.scenario.chebyshev) life_->watch_->Accept();
     if (!life_->crash_.dead() && !life_->watch_->Same()) {
       life_->Violation(
@@ -77,6 +79,8 @@ class SimLife::Compute final : public ComputeEngine {
   VirtualCompute compute_;
 };
 
+// Checks each correction of an edge against the parameters, and enters it into
+// the ledger.
 struct SimLife::Observer final : public CorrectionObserver {
   Observer(SimLife* l, PeerId o) : life(l), other(o) {}
 
@@ -154,8 +158,8 @@ bool SimLife::may_fail() const {
          (spoilt_ && absl::StrContains(status().message(), "begins anew"));
 }
 
-// Members' resting edges give back what they have brought when they are
-// forgotten, at one end before the other.
+// The resting edges of members are left out: they give back what they have
+// added when they are forgotten, one end before the other.
 std::vector<float> SimLife::Brought() {
   if (step_->hooks() == nullptr) return {};
   std::vector<float> brought = step_->hooks()->Added();
@@ -220,7 +224,7 @@ uint64_t SimLife::NewEpoch() const {
                    key_.Fold("boot").Bits(0) >> 1);
 }
 
-// Of so many edges, two vectors each.
+// The memory for the replicas of `replica_edges`, two vectors each.
 uint64_t SimLife::ReplicaMemory() const {
   return static_cast<uint64_t>(world_.scenario.replica_edges) * 2 *
          game_->parameters().size_bytes();
@@ -272,7 +276,7 @@ absl::Status SimLife::MakePeer() {
                                             .sketch = nullptr}));
   peer_->neighborhood().AddObservers([this](PeerId other) {
     auto& observer = observers_[other];
-    // Made again, with what the other end has begun with, say.
+    // The edge was made again, for example with the codec of the other end.
     if (observer != nullptr) excused_.insert(other);
     observer = std::make_unique<Observer>(this, other);
     return observer.get();
@@ -308,8 +312,8 @@ void SimLife::OnRound(const RoundMetrics& metrics) {
   }
 }
 
-// The others have given it up: what they did not complete with it counts as
-// after a crash.
+// The others have given the peer up: exchanges that they did not complete with
+// it count as lost in a crash.
 void SimLife::BeginAnotherLife() {
   world_.ledger.Crash(machine_.id, number_);
   number_ = ++machine_.lives;
@@ -346,7 +350,7 @@ void SimLife::OnEvent(const Event& event) {
   } else if (event.kind == "checkpoint_failed") {
     machine_.unsaved.insert(number_);
     if (event.round < machine_.saved_round) {
-      machine_.saved_round = 0;  // of a past that may be set aside by now
+      machine_.saved_round = 0;  // its past may have been set aside
     }
   } else if (event.kind == "checkpoint_aside") {
     CheckSetAside(event.detail);
@@ -354,9 +358,9 @@ void SimLife::OnEvent(const Event& event) {
     watch_->Accept();
     machine_.saved_round = std::min(machine_.saved_round, event.round);
     NotePast(event.round);
-    // A service with an old disk takes up again who has left, or whose last
-    // checkpoint is missing: what others have completed with it since is not in
-    // what it saved.
+    // A service with an old disk admits again a peer that has left, or whose
+    // last checkpoint is missing.  Its saved state lacks the exchanges that
+    // others have completed with it since.
     for (const uint64_t life : std::exchange(machine_.unsaved, {})) {
       world_.ledger.Crash(machine_.id, life);
     }

@@ -1,8 +1,8 @@
-// One life of a peer's process in virtual time: the parts of peer_process.h
-// with a simulated network, disk and service, and everything it does looked at.
+// One process of a peer in virtual time: the parts of peer_process.h on a
+// simulated network, disk and service, with checks of everything it does.
 //
-// Registers, trains and leaves as gossamer-peer does.  Knows nothing of faults
-// but where it dies, and nothing of other peers.
+// It registers, trains and leaves as gossamer-peer does.  Of faults it knows
+// only where it dies, and it knows nothing of other peers.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
 #define GOSSAMER_TESTS_SIMULATION_SIM_LIFE_H_
@@ -34,13 +34,13 @@
 
 namespace gossamer::simulation {
 
-// Every view that a life of now has had, by generation and epoch.  Of two lives
-// of the service whose clocks are wrong the second may number its views as the
-// first did, if neither its old disk nor anybody alive knows of those.
+// The views of living peers, by generation and epoch.  A service whose clock is
+// wrong may number its views as an earlier one did, if neither its old disk nor
+// any living peer knows of those: therefore the pointers are weak.
 using KnownViews =
     std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const View>>;
 
-// What all lives of a run share.
+// The state that all processes of a simulation share.
 struct SimWorld {
   const Scenario& scenario;
   VirtualLoop& loop;
@@ -51,35 +51,35 @@ struct SimWorld {
   const DiskSession::Errors& disk_errors;
   KnownViews& views;
   const bool& calm;  // nothing but mixing moves parameters
-  // Of every parameter, between what it was in the states that members gave.
+  // Least and largest value of each parameter in the states that members gave.
   std::vector<std::pair<float, float>>& given;
-  // Something that must never be.
+  // Reports a violation of an invariant.
   std::function<void(const std::string&)> violation;
-  // For the trace; `what` of a peer.
+  // Writes a line of a peer to the trace.
   std::function<void(PeerId, const std::string& what)> tell;
-  // Folded into the trace's hash.
+  // Folds a value into the trace's hash.
   std::function<void(uint64_t)> note;
 };
 
-// What stays of a peer when its process ends.
+// The state of a machine, which outlives its processes.
 struct SimMachine {
   PeerId id;
   MemoryDisk disk;
   uint64_t lives = 0;
-  // The newest checkpoint that was said to be saved and not given up since.
+  // Round of the newest checkpoint that was reported as saved and not given up.
   uint64_t saved_round = 0;
-  // Lives that ended well and left no record to the next: they have left the
-  // fleet, or the disk did not take their last checkpoint.
+  // Incarnations that ended well and left no record to the next: they have left
+  // the fleet, or the disk did not take their last checkpoint.
   std::set<uint64_t> unsaved;
-  uint64_t rounds_done = 0;    // peer-rounds, over all lives
-  std::vector<float> last;     // parameters at the end of the last life
+  uint64_t rounds_done = 0;    // peer-rounds, over all processes
+  std::vector<float> last;     // parameters at the end of the last process
   std::vector<float> brought;  // MixingHooks::Added, without resting edges
 };
 
 class SimLife final : private MetricsSink {
  public:
   static constexpr char kCheckpoints[] = "checkpoints";
-  // Both outlive it.  Starts at once; `resume` as --resume.
+  // Both outlive it.  It starts at once; `resume` is as --resume.
   SimLife(SimWorld& world, SimMachine& machine, bool resume);
   ~SimLife() override;
   SimLife(const SimLife&) = delete;
@@ -91,17 +91,20 @@ class SimLife final : private MetricsSink {
   const absl::Status& status() const { return main_.value(); }
   bool stopped() const { return peer_ && peer_->stopped(); }
   bool left() const { return peer_ && peer_->left(); }
-  // As a signal that the machine is to be taken away.
-  // Within `limit`, else a time that is enough under the scenario's faults.
+  // Makes the peer leave as a notice of preemption does, within `limit` or else
+  // within a time that is enough under the scenario's faults.
   void Leave(std::optional<absl::Duration> limit = std::nullopt);
-  // As by a bit that memory lost; not so often in one life that it gives up.
+  // Spoils parameters as a flipped bit of memory does, at most as often as a
+  // process bears.
   void Spoil();
   bool spoilt() const { return spoilt_; }
-  // If it ends with an error somebody starts it again: it was away until its
-  // run was over, or has no parameters in a fleet that begins anew.
+  // Returns whether an error may end the process, to be started again: the peer
+  // was away until its run was over, or has no parameters in a fleet that
+  // begins anew.
   bool may_fail() const;
-  // A member of its view that trains by it, and knows of no stop: a service
-  // with an old disk may not know of one that is coming.
+  // Returns whether it is a member of its view, trains by it, and knows of no
+  // stop.  The service cannot answer that: with an old disk it may not know of
+  // a coming stop.
   bool joined() const {
     return peer_ && !leaving_ && !spoilt_ && !client_->outside() &&
            client_->stop().round == 0 && client_->view().RankOf(machine_.id) &&
@@ -114,15 +117,15 @@ class SimLife final : private MetricsSink {
     return peer_ ? peer_->neighborhood().edge(other) : nullptr;
   }
 
-  // After each event of this life: what must hold of its edges.
+  // Checks the invariants of its edges; called after each of its events.
   void Check();
-  // The state of its edges, for people.
+  // Writes the state of its edges to the trace.
   void TellEdges();
 
  private:
   class Compute;
   struct Observer;
-  struct Seen {  // of an edge, at the last look
+  struct Seen {  // of an edge, at the last check
     uint64_t epoch = 0, peer_epoch = 0;
     ExchangeId decided = 0, heard = 0, done = 0, peer_done = 0;
     int mine = 0, theirs = 0;
@@ -178,7 +181,8 @@ class SimLife final : private MetricsSink {
   std::map<PeerId, Seen> seen_;
   std::set<PeerId> excused_;  // edges whose codec this view has not chosen
   View seen_view_;
-  std::vector<std::shared_ptr<const View>> views_;  // all since it began
+  // All since its incarnation began.
+  std::vector<std::shared_ptr<const View>> views_;
   Task<absl::Status> main_;
 };
 

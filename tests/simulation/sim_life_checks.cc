@@ -1,4 +1,4 @@
-// What must hold of a life after each of its events.
+// The invariants of a peer's process, checked after each of its events.
 
 #include <algorithm>
 #include <cmath>
@@ -15,22 +15,22 @@
 namespace gossamer::simulation {
 namespace {
 
-// Of the liveness limit: what a clock that is off makes of it.
+// The liveness limit on a clock that is off, as a factor.
 constexpr double kLongestWait = 1.1;
-// A payload is no wider than float32, a state no more than so many vectors; and
-// names and numbers around them.
+// A payload is no wider than float32.  A state has no more than so many
+// vectors, with names and numbers around them.
 constexpr size_t kVectorsOfAState = 8;
 constexpr size_t kAround = 8192;
 
 }  // namespace
 
-// What lies there, whether or not a read of it fails.
+// The disk without read errors, to see what is there.
 DiskSession SimLife::SoundDisk() {
   static constexpr DiskSession::Errors kNone;
   return {&machine_.disk, &crash_, &kNone, key_};
 }
 
-// Whatever happened to the disk, a checkpoint that was saved is there.
+// Checks that a saved checkpoint is there, whatever happened to the disk.
 void SimLife::CheckSaved() {
   DiskSession sound = SoundDisk();
   const CheckpointStore store(kCheckpoints, 1, sound);
@@ -43,7 +43,7 @@ void SimLife::CheckSaved() {
   }
 }
 
-// What people are told to look for is there.
+// Checks that a set-aside checkpoint is where its event says.
 void SimLife::CheckSetAside(const std::string& told) {
   for (const absl::string_view word : absl::StrSplit(told, ' ')) {
     if (!absl::StartsWith(word, "set-aside-")) continue;
@@ -59,13 +59,14 @@ void SimLife::Check() {
       loop_.Now() + kLongestWait * world_.scenario.LivenessLimit()) {
     Violation("it waits without a deadline");
   }
-  // A snapshot that is given; one that comes, and two that have come.
+  // The bound is four states: one that is given, one that comes, and two that
+  // have come.
   if (peer_->state_bytes() >
       4 * (kVectorsOfAState * game_->parameters().size_bytes() + kAround)) {
     Violation(absl::StrCat("holds ", peer_->state_bytes(), " bytes of states"));
   }
   CheckView();
-  // What comes of a peer moves its edge alone; all else may move any.
+  // A frame from a peer moves its edge alone; every other event may move any.
   const std::optional<PeerId> heard = transport_->TakeHeard();
   if (!heard) {
     CheckEdges();
@@ -75,8 +76,8 @@ void SimLife::Check() {
 }
 
 void SimLife::CheckEdges() {
-  // Side by side, as both are by peer; edges that were given up begin anew if
-  // they come back.
+  // Both lists are in the order of peers.  An edge that was given up begins
+  // anew if it comes back.
   auto seen = seen_.begin();
   peer_->neighborhood().VisitEdges([&](const Edge& e) {
     while (seen != seen_.end() && seen->first < e.other()) {
@@ -94,7 +95,7 @@ void SimLife::CheckEdges() {
 void SimLife::CheckView() {
   const View& view = client_->view();
   if (view.epoch == 0) {
-    // It had not begun by it, and begins as at first.
+    // The peer has not begun by that view, and begins as at first.
     if (!client_->took_up()) {
       seen_view_ = {};
       views_.clear();
@@ -106,8 +107,8 @@ void SimLife::CheckView() {
     return;
   }
   if (!view.NewerThan(seen_view_)) Violation("took a view that is older");
-  // It will give up what it has saved later, and owns nothing yet of what it
-  // begins with if others give it.
+  // The peer gives up the checkpoints after that round, and has none yet of the
+  // parameters that others give it.
   if (seen_view_.epoch == 0) {
     machine_.saved_round = std::min(machine_.saved_round, view.resume_round);
   }
@@ -159,7 +160,7 @@ void SimLife::CheckEdge(const Edge& edge, Seen& seen) {
     const std::string shared = world_.ledger.Own(machine_.id, s.epoch);
     if (!shared.empty()) Violation(shared);
   }
-  // An edge in place of one that was over has not met the other end yet.
+  // An edge in place of a closed one has not met the other end yet.
   const bool anew = s.epoch > seen.epoch && s.peer_epoch == 0;
   if (s.peer_epoch < seen.peer_epoch && !anew) {
     wrong("the other end's epoch fell");
@@ -194,11 +195,12 @@ void SimLife::CheckMemory(const Edge& edge) {
   }
 }
 
-// The one limit of memory that a peer is given.  It goes by ranks, and an edge
-// keeps what it was made with though they are others in a later view; so does
-// one of a checkpoint, or whose other end has it from such a view.  Only edges
-// that this view has made, to its members, count, and as much again is let pass
-// for ends that met in different views.
+// Checks the one limit of memory that a peer is given.  The limit goes by
+// ranks, and an edge keeps the replica it was made with though a later view
+// changes ranks; so does an edge from a checkpoint, or one whose other end has
+// its replica from such a view.  Only edges to members that the present view
+// has made count, and twice the limit is allowed for ends that met in different
+// views.
 void SimLife::CheckReplicas() {
   if (world_.scenario.replica_edges == 0) return;
   uint64_t bytes = 0;
@@ -226,7 +228,7 @@ void SimLife::NoteGiven() {
   }
 }
 
-// An average of states is between them.
+// Checks that the average of states lies between them.
 void SimLife::CheckReceived() {
   const std::span<const float> x = parameters();
   for (size_t i = 0; i < x.size(); ++i) {
@@ -240,7 +242,7 @@ void SimLife::CheckReceived() {
   }
 }
 
-// A checkpoint has just been restored: what it holds counts as applied.
+// A checkpoint has just been restored: the corrections in it count as applied.
 void SimLife::NotePast(uint64_t round) {
   DiskSession sound = SoundDisk();
   const auto saved = CheckpointStore(kCheckpoints, 1, sound).Load(round);

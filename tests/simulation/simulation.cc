@@ -14,8 +14,9 @@
 namespace gossamer::simulation {
 namespace {
 
-// Faults last no longer than this many intervals, however slow they make the
-// fleet; then every phase must end within so much virtual time.
+// Faults last for at most so many intervals, however slow they make the fleet.
+// Every later phase must end within kPatience and a number of its longest
+// rounds.
 constexpr int kLongestFaults = 400;
 constexpr absl::Duration kPatience = absl::Minutes(3);
 constexpr uint64_t kRoundsToGather = 150;
@@ -129,7 +130,7 @@ void Simulation::Advance() {
       calm_from_ = MaxRound(seats_);
       outcome_.distance_before = 0;
       SettleInCalm();
-      // Slow ones may be far from where faults were to end.
+      // Slow peers may be far from the round at which faults were to end.
       Enter(Phase::kCalm, scenario_.ends_by_stop
                               ? scenario_.calm_rounds
                               : scenario_.rounds() + 1 - MinRound(seats_));
@@ -158,8 +159,8 @@ void Simulation::Advance() {
                          "; rounds: ", DescribeRounds(seats_)));
 }
 
-// What is left of the last gradients (the optimistic half, momentum) moves
-// parameters apart before nothing but mixing moves them.
+// Finds the largest distance of the calm's first quarter: the rest of the last
+// gradients (the optimistic half, momentum) still moves parameters apart there.
 void Simulation::SettleInCalm() {
   if (MinRound(seats_) > calm_from_ + scenario_.calm_rounds / 4) return;
   std::vector<std::span<const float>> all;
@@ -230,7 +231,8 @@ Outcome Simulation::Run() {
         if (seats_[id.value - 1].life) seats_[id.value - 1].life->Leave();
       },
       [this](PeerId id) {
-        // One at a time: a fleet without any parameters cannot go on.
+        // One peer is spoilt at a time: a fleet without any parameters cannot
+        // go on.
         const bool other = std::ranges::any_of(seats_, [](const auto& seat) {
           return seat.life && seat.life->spoilt();
         });

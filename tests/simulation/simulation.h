@@ -1,9 +1,10 @@
-// One seed of the simulation, from its fleet's birth to what must hold at its
+// One seed of the simulation, from the start of its fleet to the checks at its
 // end.
 //
-// The real peers, edges, checkpoints, topology client and control plane in
+// The real peers, edges, checkpoints, topology client and control plane run in
 // virtual time under the scenario's faults; then the faults stop, and the fleet
-// must come to one mind.  Depends on the scenario only, down to the last bit.
+// must reach consensus.  The outcome depends on the scenario only, to the last
+// bit.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_H_
 #define GOSSAMER_TESTS_SIMULATION_SIMULATION_H_
@@ -19,7 +20,7 @@
 namespace gossamer::simulation {
 
 struct Outcome {
-  // What must never be, and was; empty: all is well.
+  // The first violation of an invariant; empty if all is well.
   std::string violation;
   uint64_t trace_hash = 0;  // of every event and correction, and of the end
   uint64_t peer_rounds = 0;
@@ -27,17 +28,16 @@ struct Outcome {
   uint64_t corrections = 0;  // at both ends
   uint64_t lives = 0;        // of all peers
   double virtual_seconds = 0;
-  // Consensus distance when faults had stopped, at the end, and what it may be.
+  // The consensus distance when faults had stopped, at the end, and its bound.
   double distance_before = 0;
   double distance = 0;
   double distance_bound = 0;
-  // What the bound is made of (NameOf a Mixing); "": the distance is not looked
-  // at.
+  // The name of the bound (NameOf a Mixing); "" if the distance is not checked.
   std::string_view mixing;
   FaultCounts faults;
 };
 
-// `trace`, if given, gets a line for people per thing that happens.
+// `trace`, if given, gets a line for each thing that happens.
 Outcome Simulate(const Scenario& scenario,
                  std::function<void(const std::string&)> trace = nullptr);
 

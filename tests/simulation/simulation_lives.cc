@@ -1,4 +1,4 @@
-// The lives of a simulation's peers: how they begin and end.
+// Starts and ends the processes of a simulation's peers.
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,7 @@ namespace gossamer::simulation {
 namespace {
 
 constexpr absl::Duration kStragglers = absl::Minutes(1);
-// Of deaths on a disk that fails: a file of it is damaged.
+// The share of deaths on a failing disk that damage a file.
 constexpr double kRot = 0.2;
 
 }  // namespace
@@ -25,7 +25,7 @@ void Simulation::StartLife(Seat& seat) {
   seat.seen = 0;
 }
 
-// The process is gone, the machine stays.
+// Ends the process; the machine stays.
 void Simulation::EndLife(Seat& seat) {
   seat.life.reset();
   seat.ended = true;
@@ -67,7 +67,7 @@ void Simulation::Bury(Seat& seat) {
   });
 }
 
-// Who has left registers again some time later.
+// A peer that has left registers again some time later.
 void Simulation::ComeBack(Seat& seat) {
   seat.life.reset();
   seat.down = true;
@@ -99,7 +99,8 @@ void Simulation::AfterEvent() {
       } else if (status.ok()) {
         EndLife(seat);
       } else if (disk_errors_.Explain(status) || seat.life->may_fail()) {
-        // Its disk fails when it resumes, say; somebody starts it again.
+        // Its disk failed as it resumed, for example; the process is started
+        // again.
         seat.death = {.effects = 0, .downtime = 20 * scenario_.interval()};
         Bury(seat);
       } else {
@@ -110,8 +111,8 @@ void Simulation::AfterEvent() {
   }
 }
 
-// A fleet that was stopped on the way goes on; who has not stopped in time is
-// killed first, as an operator would.
+// Resumes a fleet that was stopped on the way.  A peer that has not stopped in
+// time is killed first, as an operator would do.
 void Simulation::RestartStopped() {
   if (loop_.Now() - stopping_ > kStragglers) {
     for (Seat& seat : seats_) {

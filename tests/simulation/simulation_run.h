@@ -1,7 +1,7 @@
-// One seed under way: its fleet, its phases, and what it comes to.
+// One seed under way: its fleet, its phases and its outcome.
 //
-// Simulate() of simulation.h is all that others need.  The phases are in
-// simulation.cc, the lives of peers in simulation_lives.cc.
+// Simulate() of simulation.h is the interface.  The phases are in
+// simulation.cc, the start and the end of processes in simulation_lives.cc.
 
 #ifndef GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
 #define GOSSAMER_TESTS_SIMULATION_SIMULATION_RUN_H_
@@ -49,7 +49,7 @@ class Simulation {
   void AfterEvent();
   void Advance();
   void StopFaults();
-  // Which may take so many of the longest rounds.
+  // Enters a phase, which may take so many of the longest rounds.
   void Enter(Phase phase, uint64_t rounds);
   void RestartStopped();
   void SettleInCalm();
@@ -83,7 +83,7 @@ class Simulation {
   Phase phase_ = Phase::kFaults;
   absl::Time give_up_;
   uint64_t calm_from_ = 0;
-  uint64_t stop_at_ = 0;  // the round from which all stop and go on; 0: none
+  uint64_t stop_at_ = 0;  // the round at which all stop and resume; 0: none
   absl::Time stopping_ = absl::InfiniteFuture();
   uint64_t hash_ = 0;
 };

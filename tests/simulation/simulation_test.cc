@@ -1,3 +1,6 @@
+// A seed is repeatable, ends, and does what it is drawn to do: every codec,
+// graph, overlap and phase is met, and seeds that once found a bug stay sound.
+
 #include "tests/simulation/simulation.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +46,8 @@ TEST(Simulation, TheSameSeedGivesTheSameTrace) {
   EXPECT_EQ(hashes.size(), 8u) << "seeds differ";
 }
 
-// Whoever has something to do again and again is found without a clock.
+// A loop that passes no time is found by counting events, since no clock shows
+// it.
 TEST(Simulation, EndsWithinSoManyEvents) {
   Scenario scenario = DrawScenario(3);
   const uint64_t events = Simulate(scenario).events;
@@ -55,7 +59,8 @@ TEST(Simulation, EndsWithinSoManyEvents) {
   EXPECT_EQ(cut.events, events);
 }
 
-// One in thousands each; kept for as long as draws stay what they are.
+// Seeds that found bugs, each one in thousands.  They are kept for as long as
+// draws stay what they are.
 TEST(Simulation, SeedsThatFoundSomethingOnce) {
   for (const uint64_t seed :
        {931,       2448,     2577,     3078,      4618,      4631,
@@ -73,8 +78,8 @@ TEST(Simulation, SeedsThatFoundSomethingOnce) {
   }
 }
 
-// What else the process has done must not show: no order of addresses, no state
-// that outlives a seed.
+// The outcome must not depend on the process: on no order of addresses, on no
+// state that outlives a seed.
 TEST(Simulation, SeedsDoNotKnowOfEachOther) {
   constexpr uint64_t kSeeds = 40;
   std::vector<uint64_t> forwards, backwards;
@@ -88,8 +93,8 @@ TEST(Simulation, SeedsDoNotKnowOfEachOther) {
   EXPECT_EQ(forwards, backwards);
 }
 
-// Also whether something is rounded: of small models nothing is, unless options
-// say so.
+// Small models round nothing unless options say so, so the test looks for
+// rounding too.
 TEST(Simulation, EveryCodecIsDrawnAndRounds) {
   std::map<std::string, int> codecs, methods, rounding;
   const auto base = [](const std::string& name) {
@@ -121,7 +126,7 @@ TEST(Simulation, EveryCodecIsDrawnAndRounds) {
   EXPECT_EQ(rounding["gradients qsgd"], methods["qsgd"]);
 }
 
-// Also what only few scenarios mix by.
+// The rare graphs and overlaps are among them.
 TEST(Simulation, EveryGraphAndOverlapIsDrawn) {
   std::map<std::string, int> graphs;
   std::map<int, int> overlaps;
@@ -147,12 +152,14 @@ TEST(Simulation, EveryGraphAndOverlapIsDrawn) {
   }
 }
 
+// The steps of a run by phase of LGC, and the times that it fell back.
 struct PhasesSeen {
-  int learning = 0, coded = 0;  // steps
+  int learning = 0, coded = 0;  // steps of each phase
   int fell_back = 0;
 };
 
-// Of the first rounds that a scenario's fleet would have without faults.
+// Returns the phases of the first rounds that a scenario's fleet would have
+// without faults.
 PhasesSeen PhasesOf(const Scenario& s) {
   std::vector<std::unique_ptr<Game>> games;
   std::vector<std::unique_ptr<LocalStep>> steps;
@@ -177,7 +184,7 @@ PhasesSeen PhasesOf(const Scenario& s) {
     const uint64_t step = fleet.step();
     const auto mean = fleet.Step(g);
     for (auto& local : steps) local->Apply(step, step + 1, mean);
-    // The step from which a phase counts, and which.
+    // The counters say which phase it is and from which step it counts.
     const uint64_t change = fleet.Save(0).counters["phases.change"];
     if (fleet.step() < change >> 1) continue;
     const bool now_coded = (change & 1) != 0;
@@ -188,7 +195,8 @@ PhasesSeen PhasesOf(const Scenario& s) {
   return seen;
 }
 
-// LGC is worth drawing only where its codes travel, and where they fail.
+// A draw of LGC is worth its time only if codes travel in some seeds and fail
+// in others.
 TEST(Simulation, LearnedGradientsGoThroughTheirPhases) {
   std::map<std::string, PhasesSeen> methods;
   std::set<std::string> schedules;

@@ -1,7 +1,7 @@
-"""What the punisher does to a fleet, one thing at a time.
+"""The faults that the punisher causes in a fleet, one at a time.
 
-Each fault begins, lasts, and ends by itself.  Its function returns when it is
-over, and what it did; it raises Gone where its victim is not there.
+A fault begins, lasts, and ends by itself.  Its function returns the effect when it
+is over, and raises Gone if its victim is not there.
 """
 
 import contextlib
@@ -14,11 +14,12 @@ import time
 
 
 class Gone(Exception):
-    """Who was to be asked or hit is not there, or not any more."""
+    """The victim of a fault, or the answer of a service, is not there, or not
+    any more."""
 
 
 def happen(kind, fleet, draw, rank):
-    """What a fault did; None: its victim was not there."""
+    """Runs a fault and returns its effect; None if its victim was not there."""
     try:
         return kind(fleet, draw, rank)
     except Gone:
@@ -42,7 +43,7 @@ def freeze(fleet, draw, rank):
 
 
 def deaf_to(fleet, rank, others):
-    """While this lasts, nothing that a host sends to these arrives."""
+    """While this lasts, no packet of a host reaches these hosts."""
     return fleet.changed(
         rank, " && ".join(f"ip route add blackhole {fleet.address(o)}"
                           for o in others),
@@ -63,8 +64,9 @@ def cut_off(fleet, draw, rank):
 
 
 def split(fleet, draw, rank):
-    """Two groups that do not hear each other, for up to three leases: one of
-    them is without the service, and members of it may be removed."""
+    """Splits the fleet into two groups that do not hear each other, for up to
+    three leases.  One group is without the service, and its members may be
+    evicted."""
     side = set(draw.sample(range(fleet.peers), fleet.peers // 2))
     seconds = draw.uniform(1, 12)
     with contextlib.ExitStack() as cuts:
@@ -103,32 +105,34 @@ def full_disk(fleet, draw, rank):
     time.sleep(draw.uniform(1, 6))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    # It trains on, but its log has a hole that looks like a stall.
+    # The peer trains on, but its log has a hole that looks like a stall.
     return {"ranks": [rank]}
 
 
 def damaged_checkpoint(fleet, draw, rank):
-    """The newest one, found when its peer comes back.  What it did is a kill
-    if there is none, or if the peer was back first and took it away."""
+    """Damages a peer's newest checkpoint, which it finds when it comes back.
+    The fault counts as a kill if there is no checkpoint, or if the peer was
+    back first and has removed it."""
     done = kill(fleet, draw, rank)
     saved = {}
     for path in glob.glob(f"{fleet.folder}/run/peer-{rank + 1}/checkpoints/"
                           "round-*"):
         number = os.path.basename(path).removeprefix("round-")
-        if number.isdigit():  # others are not whole yet, or put aside
+        if number.isdigit():  # others are incomplete or set aside
             saved[int(number)] = f"{path}/state.safetensors"
     try:
         newest = max(saved, default=None)
         with open(saved[newest], "r+b") as f:
             f.seek(draw.randrange(os.fstat(f.fileno()).st_size))
             f.write(b"\xa5\x5a\xa5")
-    except (KeyError, FileNotFoundError, ValueError):  # none, gone, empty
+    # No file, a vanished one, or an empty one.
+    except (KeyError, FileNotFoundError, ValueError):
         return {**done, "kind": kill.__name__}
     return {**done, "damaged": newest}
 
 
 def lost_disk(fleet, draw, rank):
-    """Its machine is another one: what it had saved is gone."""
+    """Replaces a peer's machine: its checkpoints are gone."""
     fleet.send(fleet.victim(rank), signal.SIGKILL)
     shutil.rmtree(f"{fleet.folder}/run/peer-{rank + 1}/checkpoints",
                   ignore_errors=True)
@@ -141,9 +145,9 @@ def kill_service(fleet, draw, rank):
 
 
 def expired_certificate(fleet, draw, rank):
-    """Somebody renews it too late.  An open connection goes by the certificate
-    that it began with, so its peer begins another life with one that ends
-    soon.  `shut_out`: it has said that nobody took it."""
+    """Renews a certificate too late.  An open connection goes by the
+    certificate with which it began, so the peer begins another process with one
+    that expires soon.  `shut_out`: the peer has reported that it is refused."""
     pid = fleet.victim(rank)
     whose = ["--id", str(rank + 1), "--out",
              f"{fleet.folder}/certs/peer-{rank + 1}"]
@@ -168,13 +172,14 @@ ENDS_A_PEER = {kill, damaged_checkpoint, lost_disk, expired_certificate}
 
 
 class Deck:
-    """Kinds of faults, shuffled; anew when all have been."""
+    """A shuffled deck of the kinds of faults, shuffled anew when all have been
+    drawn."""
 
     def __init__(self, kinds, draw):
         self.kinds, self.draw, self.left = kinds, draw, []
 
     def take(self, but=None):
-        """Without this one, if there are others: it is left out this time."""
+        """Draws the next kind, without this one if there are others."""
         while True:
             if not self.left:
                 self.left = self.draw.sample(self.kinds, len(self.kinds))
@@ -183,5 +188,6 @@ class Deck:
                 return kind
 
     def put_back(self, kind):
-        """One whose victim was not there comes again, after the next."""
+        """Puts a fault back whose victim was not there: it comes again after
+        the next one."""
         self.left.insert(max(0, len(self.left) - 1), kind)

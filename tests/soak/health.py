@@ -1,7 +1,7 @@
-"""What must hold of a fleet besides that it goes on: its peers agree as much
-as if nothing had been done to them, its daemons have not grown, its checkpoints are whole.
+"""Checks of a fleet beside its speed: its peers agree as much as undisturbed ones,
+its daemons have not grown, and its checkpoints are whole.
 
-soak.py asks and tells; this judges.
+soak.py calls these checks and reports their results.
 """
 
 import glob
@@ -10,16 +10,18 @@ import os
 import subprocess
 
 DAEMONS = ("gossamer-peer", "gossamer-topology")
-# A daemon may be so much larger at the end than it was in the calm stretch, or
-# than any of its kind if it is younger: pools and queues that faults have filled
-# stay for a while.  A leak of 50 MB an hour is beyond that within hours.
+# The growth that is allowed to a daemon between the calm stretch and the end; a
+# younger one is compared with the largest of its kind.  Pools and queues that
+# faults have filled stay for a while, and a leak of 50 MB an hour exceeds this
+# within hours.
 RSS_FACTOR, RSS_MORE_KB = 1.5, 32 << 10
 FILES_MORE = 24
 MOST_REHEARSED = 20000  # rounds
 
 
 def daemons(config):
-    """(program, pid, command line) of all that run with this configuration."""
+    """Yields (program, pid, command line) of all daemons with this
+    configuration."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:
@@ -32,7 +34,7 @@ def daemons(config):
 
 
 def size(pid):
-    """(resident KB, open files); None if it has just ended."""
+    """Returns (resident KB, open files), None if the process has just ended."""
     try:
         with open(f"/proc/{pid}/status") as f:
             rss = next(int(line.split()[1]) for line in f
@@ -43,7 +45,8 @@ def size(pid):
 
 
 def began(pid):
-    """In seconds after the machine; None if it has just ended."""
+    """Returns the start in seconds after the machine's, None if it has just
+    ended."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             ticks = int(f.read().rsplit(")", 1)[1].split()[19])
@@ -58,14 +61,14 @@ def uptime():
 
 
 class Sizes:
-    """The largest daemon of each kind, in each stretch, and what became of those
-    that were there in the calm one.  `spared`: the rank whose daemon lives from
-    then to the end."""
+    """The largest daemon of each kind in each stretch, and the growth of those
+    of the calm stretch.  `spared` is the rank whose daemon lives from then to
+    the end."""
 
     def __init__(self, config, spared):
         self.config, self.spared = config, spared
         self.largest = {}  # stretch -> program -> [KB, files]
-        self.calm = {}  # (pid, when it began) -> [KB, files]
+        self.calm = {}  # (pid, start) -> [KB, files]
         self.judged = []
 
     def look(self, stretch):
@@ -88,7 +91,8 @@ class Sizes:
                     "calm": self.calm.get((pid, since)), "end": list(seen)})
 
     def grown(self, factor=RSS_FACTOR):
-        """Who is too large in the stretch "end", against "calm"."""
+        """Yields the daemons that are too large in the stretch "end", compared
+        with "calm"."""
         self.judged.sort(key=lambda d: -d["minutes_old"])
         for program in DAEMONS:
             if program not in self.largest.get("calm", {}) or \
@@ -115,9 +119,10 @@ class Sizes:
 
 
 def undisturbed_distance(bin_, folder, rounds):
-    """How far apart a fleet that nothing is done to is after so many rounds, by
-    a rehearsal: early on everybody goes the same way, so that a calm stretch at
-    the beginning does not say it.  It changes little after MOST_REHEARSED."""
+    """Returns the distance between the peers of an undisturbed fleet after so
+    many rounds, by a rehearsal.  A calm stretch at the beginning does not show
+    it, since all peers move alike at first.  It changes little after
+    MOST_REHEARSED."""
     out = f"{folder}/rehearsal"
     subprocess.run([os.path.join(bin_, "gossamer"), "lab", "--rehearse",
                     "--scenario", f"{folder}/scenario.textproto", "--config",
@@ -129,8 +134,8 @@ def undisturbed_distance(bin_, folder, rounds):
 
 
 def damaged_checkpoints(bin_, run, on_purpose):
-    """Those that are not whole, but for what was damaged on purpose, and peers
-    that have none at all.  `on_purpose`: {(peer id, round)}."""
+    """Returns the checkpoints that are not whole, except those damaged on
+    purpose, and the peers that have none.  `on_purpose`: {(peer id, round)}."""
     done = subprocess.run([os.path.join(bin_, "gossamer"), "checkpoint",
                            "verify", "--run", run, "--json"],
                           capture_output=True, text=True, timeout=120)

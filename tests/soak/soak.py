@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Real daemons under a punisher: do they go on, and how fast?
+"""Real daemons under a punisher: whether they keep training, and how fast.
 
-A fleet of gossamer-peer processes, each on a host of its own in gossamer lab
-and restarted when it dies, as systemd would; beside it a punisher that kills,
-freezes, cuts off, splits, slows down, fills disks, takes them, damages
-checkpoints, lets certificates expire and kills the topology service, one fault
-at a time, drawn from a seed.  Everybody is behind certificates.  Nobody helps
-the fleet.  At the end the faults stop, everybody must be there again, about as
-much of one opinion as without faults, no daemon may have grown, the fleet must
-stop in good order, and what it leaves must be whole (health.py).  The peer of
-the last rank is never killed, and the service not in every second hour of
---hours: what grows slowly shows only in who lives long.  Runs as root.
+Each gossamer-peer of a fleet runs on a host of its own in gossamer lab, and is
+restarted when it dies, as systemd would do.  A punisher kills, freezes, cuts off,
+splits, slows down, fills disks, replaces them, damages checkpoints, lets
+certificates expire and kills the topology service, one fault at a time, drawn from
+a seed.  All programs are behind certificates.  Nobody helps the fleet.  At the end
+the faults stop.  Then all peers must be back and agree about as well as without
+faults, no daemon may have grown, the fleet must stop in good order, and its files
+must be whole (health.py).  The peer of the last rank is never killed, and the
+service not in every second hour of --hours: slow growth shows only in a process
+that lives long.  Runs as root.
 
   tests/soak/soak.py --bin build/release/bin --faults 500 --every 2
   tests/soak/soak.py --bin build/release/bin --peers 16 --calm 60 --faults 20 --every 29
   tests/soak/soak.py --bin build/release/bin --hours 72          # for days
   tests/soak/soak.py --bin build/release/bin --every 29 --keep 0.977 --stall 1
 
-Kinds of faults come from a shuffled deck, so that 12 cover all of them.  What
-peers log is read while they run, since they keep --log-mb of it.
+Kinds of faults come from a shuffled deck, so that 12 cover all of them.  The logs
+of peers are read while they run, since a peer keeps only --log-mb of its log.
 
 Leaves report.json and report.md in --out, beside the fleet's own folder.
 SIGTERM ends the faults early, so that the checks and the report follow; ^C, or
@@ -59,16 +59,18 @@ evaluation {{ every: 1000000 }}
 SCENARIO = 'name: "soak" hosts: {peers} link {{ rtt: "{rtt}" rate: "200mbit" }}'
 SERVICE_PORT, PEER_PORT = 7700, 7800
 RESTART_AFTER = 1.0  # seconds, as a supervisor waits
-LIMIT = 120  # seconds that no wait here may exceed
+LIMIT = 120  # seconds, a bound on every wait
 ISSUED_KEPT = 100  # certificates
-LOG_BYTES = 4 << 20  # of what one host says, and of its lives; twice that stays
+# The size of a host's log, and of its list of starts; twice that stays.
+LOG_BYTES = 4 << 20
 
 
 # On a host: what systemd would do.
 
 
 def shorten(path):
-    """Begins a log anew that is too long; who writes at its end goes on."""
+    """Begins a log anew that is too long; a program that appends to it goes on.
+    """
     if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
         shutil.copyfile(path, path + ".1")
         os.truncate(path, 0)
@@ -81,7 +83,8 @@ def keep_short(path):
 
 
 def supervise(bin_, folder, name, argv):
-    """Runs argv until it ends well, or the host's stop file is there."""
+    """Runs argv again and again until it ends well, or the host's stop file is
+    there."""
     log, lives = (f"{folder}/hosts/{name}.{end}" for end in ("log", "jsonl"))
     threading.Thread(target=keep_short, args=(log,), daemon=True).start()
     while True:
@@ -91,7 +94,7 @@ def supervise(bin_, folder, name, argv):
                                    stdout=out, stderr=out)
         shorten(log)
         if os.path.exists(lives) and os.path.getsize(lives) > LOG_BYTES:
-            os.replace(lives, lives + ".1")  # as Tail expects it
+            os.replace(lives, lives + ".1")  # the name that Tail expects
         with open(lives, "a") as f:
             f.write(json.dumps({"began": began, "ended": time.time(),
                                 "code": code}) + "\n")
@@ -118,7 +121,7 @@ def host(arguments):
         "--certs", f"{folder}/certs/peer-{rank + 1}"])
 
 
-# Outside: the fleet as the punisher sees it.
+# The fleet as the punisher outside of it sees it.
 
 
 class Fleet:
@@ -143,7 +146,7 @@ class Fleet:
                             f"size={arguments.disk_mb}m", "soak", disk],
                            check=True)
             self.mounts.append(disk)
-        # As a run's folder has it: checkpoint verify asks for one.
+        # A run's folder has it, and checkpoint verify asks for one.
         shutil.copy(f"{folder}/config.textproto", f"{folder}/run")
         self.lab = subprocess.Popen(
             [os.path.join(self.bin, "gossamer"), "lab", "--scenario",
@@ -158,7 +161,8 @@ class Fleet:
                         "--ca", f"{self.folder}/ca", *argv], check=True,
                        stdout=subprocess.DEVNULL, timeout=LIMIT)
         issued = glob.glob(f"{self.folder}/ca/issued/*")
-        # The authority needs them to revoke by number, which nobody does here.
+        # The authority needs them to revoke by number, which this program does
+        # not do.
         for path in sorted(issued, key=os.path.getmtime)[:-ISSUED_KEPT]:
             os.unlink(path)
 
@@ -181,7 +185,8 @@ class Fleet:
             os.rename(keep, disk)
 
     def pid(self, program, rank=None):
-        """Of the process on this machine; None while it is down."""
+        """Returns the process id on this machine; None while the program is
+        down."""
         config = f"{self.folder}/config.textproto"
         for daemon, pid, words in health.daemons(config):
             if daemon == program and \
@@ -203,8 +208,8 @@ class Fleet:
             raise faults.Gone(str(no)) from None
 
     def said(self, rank, since=None):
-        """The length of what a peer's host has logged; or, since that length
-        was told, what has come."""
+        """Returns the length of a host's log or, if an earlier length is given,
+        what has come since."""
         with open(f"{self.folder}/hosts/peer-{rank}.log", "rb") as f:
             length = f.seek(0, os.SEEK_END)
             if since is None:
@@ -226,7 +231,8 @@ class Fleet:
 
     @contextlib.contextmanager
     def changed(self, rank, change, undo):
-        """Of a host's network, by two shell commands."""
+        """While this lasts, a host's network is changed; two shell commands
+        begin and end it."""
         self.victim(rank)
         try:
             done = self.inside(rank, "sh", "-c", change)
@@ -237,7 +243,7 @@ class Fleet:
             self.undo(rank, undo)
 
     def undo(self, rank, command):
-        """Though the peer may be down for the moment."""
+        """Undoes a fault, though the peer may be down for the moment."""
         end = time.time() + LIMIT
         while True:
             why = f"rank {rank} has been down"
@@ -253,7 +259,8 @@ class Fleet:
             time.sleep(0.2)
 
     def ask(self, question, *argv):
-        """What the service answers an operator; None if it does not."""
+        """Returns the service's answer to an operator; None if there is none.
+        """
         for rank in range(self.peers):
             with contextlib.suppress(faults.Gone):
                 done = self.inside(rank, os.path.join(self.bin, "gossamer"),
@@ -275,10 +282,10 @@ class Fleet:
 
 
 class Tail:
-    """The lines that are added to a file, also when it begins anew: at its
-    limit it becomes FILE.1.  One that a crash cut is taken away by the next
-    life, so nothing counts before its end of line.  None: a whole FILE came and
-    went unread."""
+    """The lines that are added to a file.  At its limit a file becomes FILE.1
+    and begins anew.  The next process removes a line that a crash has cut, so
+    nothing counts before its end of line.  None: a whole FILE came and went
+    unread."""
 
     def __init__(self, path):
         self.path, self.file, self.at = path, None, 0
@@ -304,7 +311,8 @@ class Tail:
                 unread = not os.path.samestat(os.stat(self.path + ".1"),
                                               os.fstat(self.file.fileno()))
             except OSError:
-                return  # between two names; at the next look
+                # Between the renaming and the new file: the next look finds it.
+                return
             self.close()
             if unread:
                 yield None
@@ -316,15 +324,17 @@ class Tail:
 
 
 class Pace:
-    """Rounds per second of a peer, and its longest round, in each stretch of
-    the run, while nothing is done to it: sums, so that days fit."""
+    """A peer's rounds per second and its longest round, in each stretch of the
+    run, while no fault concerns it.  It keeps sums, so that a run may last for
+    days."""
 
     def __init__(self, path):
         self.tail = Tail(path)
         self.last = 0  # when the last round ended
-        self.unread = 0  # times that lines were missed
-        self.hurt = collections.deque()  # (from, to), in order
-        self.back = 0.0  # the longest from a `to` to the end of a round
+        self.unread = 0  # times that a whole file was missed
+        # Stretches (from, to) under a fault, in order.
+        self.hurt = collections.deque()
+        self.back = 0.0  # longest time from a `to` to the end of a round
         self.sums = collections.defaultdict(lambda: [0.0, 0, 0.0])
 
     def harm(self, fault):
@@ -332,8 +342,8 @@ class Pace:
                           (10 if fault.get("gone") else 5)))
 
     def read(self, stretches):
-        """`stretches`: [(name, begin, end)].  The longest round that counted,
-        (from, to)."""
+        """Reads new rounds.  `stretches` is [(name, begin, end)]. Returns the
+        longest round that counted, (from, to)."""
         longest = (0, 0)
         for line in self.tail.lines():
             if line is None:
@@ -343,7 +353,7 @@ class Pace:
                 at = datetime.datetime.fromisoformat(
                     json.loads(line)["finished"].replace("Z", "+00:00"))
             except (ValueError, KeyError, TypeError):
-                continue  # a full disk cut it
+                continue  # a full disk has cut the line
             a, b = self.last, at.timestamp()
             self.last = b
             while self.hurt and self.hurt[0][1] <= a:
@@ -376,13 +386,15 @@ class Soak:
         self.stretches = []  # (name, begin, end)
         self.kinds = collections.Counter()
         self.recent = collections.deque(maxlen=100)  # (kind, began)
-        self.longest = collections.defaultdict(float)  # round after a kind
-        self.expiries = collections.deque(maxlen=100)  # of certificates
-        self.shut_out = 0  # those that a peer has felt
+        # Longest round after each kind.
+        self.longest = collections.defaultdict(float)
+        # Expiry times of certificates.
+        self.expiries = collections.deque(maxlen=100)
+        self.shut_out = 0  # expiries that a peer has noticed
         self.damaged = set()  # (rank, round) of checkpoints
         self.lives = {name: Tail(f"{folder}/hosts/{name}.jsonl") for name in (
             "topology", *(f"peer-{r}" for r in range(arguments.peers)))}
-        self.deaths = collections.Counter()  # nobody's doing
+        self.deaths = collections.Counter()  # without a fault
         self.still = set()  # ranks that do not move
         self.sizes = health.Sizes(f"{folder}/config.textproto", self.spared)
         self.distance = self.undisturbed = None
@@ -404,8 +416,8 @@ class Soak:
         self.say(f"VIOLATION: {text}")
 
     def gathered(self, limit):
-        """Everybody there, and moving, within so many seconds; how long it
-        took."""
+        """Waits until all peers are there and moving, for so many seconds at
+        most; returns how long it took."""
         began = time.time()
         last = None
         while time.time() - began < limit:
@@ -443,7 +455,8 @@ class Soak:
             f.write(json.dumps(fault) + "\n")
 
     def begin(self, name):
-        """A stretch of the run, which lasts until the next one begins."""
+        """Begins a stretch of the run, which lasts until the next one begins.
+        """
         now = time.time()
         self.end()
         self.stretches.append((name, now, float("inf")))
@@ -461,13 +474,15 @@ class Soak:
                 self.longest[before[-1]] = max(self.longest[before[-1]], b - a)
 
     def rest(self, until):
-        """What peers log is kept for a while only."""
+        """Waits until a time, and reads the logs meanwhile, since peers keep
+        them for a while only."""
         while time.time() < until:
             self.read()
             time.sleep(max(0, min(5, until - time.time())))
 
     def quiet(self, end):
-        """An hour in which the service is not killed, as the last one is."""
+        """Returns whether the service is spared in this hour, as in the last
+        one."""
         return self.arguments.hours and self.arguments.hours >= 2 and \
             (end - time.time()) // 3600 % 2 == 0
 
@@ -496,7 +511,7 @@ class Soak:
         if what:
             self.note({"kind": kind.__name__, "began": began,
                        "ended": time.time(), **what})
-        elif time.time() - began > 1:  # its victim went in the middle
+        elif time.time() - began > 1:  # its victim left on the way
             self.paces[rank].harm({"began": began, "ended": time.time()})
         if not what or "kind" in what:
             self.deck.put_back(kind)
@@ -505,7 +520,8 @@ class Soak:
         self.fleet.not_undone.clear()
 
     def look(self):
-        """Nobody may stand still for long, whatever happens to others."""
+        """Reports peers that stand still for long, whatever happens to others.
+        """
         self.read()
         self.bury()
         self.sizes.look("punished")
@@ -521,7 +537,7 @@ class Soak:
                                f"{now - since:.0f} s")
 
     def know(self):
-        """What is usual, in the calm stretch."""
+        """Learns the usual rates and sizes, in the calm stretch."""
         until = time.time() + self.arguments.calm
         while time.time() < until:
             self.rest(min(until, time.time() + 5))
@@ -529,7 +545,8 @@ class Soak:
         self.read()
 
     def check_agreement(self):
-        """Whoever came back with other parameters is drawn to the others."""
+        """Checks that peers agree in the end: one that came back with other
+        parameters is drawn to the others."""
         end = time.time() + LIMIT
         bound = None
         while bound is None or self.distance is None or self.distance > bound:
@@ -559,7 +576,8 @@ class Soak:
             self.violation(f"checkpoint: {damage}")
 
     def check(self, what):
-        """One that cannot be made must not keep days from being told of."""
+        """Makes a check.  One that cannot be made must not keep the report of
+        days from being written."""
         try:
             what()
         except (OSError, ValueError, subprocess.SubprocessError) as no:
@@ -602,12 +620,12 @@ class Soak:
             return self.report(took)
         finally:
             for pace in self.paces:
-                pace.tail.close()  # their disks go
+                pace.tail.close()  # before their disks go
             self.fleet.close()
 
     def rate(self, name):
-        """Rounds per second of a peer that nothing is done to, and its longest
-        round: mean and largest over peers."""
+        """Returns the rounds per second and the longest round of peers without
+        a fault: mean and largest over peers."""
         sums = [pace.sums[name] for pace in self.paces if pace.sums[name][1]]
         if not sums:
             self.violation(f"no round of the {name} stretch could be counted")
@@ -616,12 +634,14 @@ class Soak:
                 max(longest for _, _, longest in sums))
 
     def locked_out(self, name, ended):
-        """Who has no valid certificate when it starts says so and ends."""
+        """Returns whether a process ended because it had no valid certificate
+        when it started."""
         return any(name == f"peer-{f['ranks'][0]}" and
                    f["began"] < ended < f["ended"] + 10 for f in self.expiries)
 
     def bury(self):
-        """Processes that nobody killed or locked out."""
+        """Counts processes that ended by themselves, neither killed nor locked
+        out."""
         for name, tail in self.lives.items():
             for line in tail.lines():
                 if line is None:

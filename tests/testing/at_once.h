@@ -1,4 +1,6 @@
-// Work that is done on the spot, for what hands it out (StateCollector).
+// A worker for StateCollector that runs its work at once.
+//
+// Knows nothing of the work.
 
 #ifndef GOSSAMER_TESTS_TESTING_AT_ONCE_H_
 #define GOSSAMER_TESTS_TESTING_AT_ONCE_H_

@@ -1,6 +1,6 @@
-// The program `gossamer` run from a test: its exit code and what it printed.
+// The program `gossamer`, run from a test: its exit code and its output.
 //
-// In a folder of its own, which goes with the test.
+// It runs in a folder of its own, which is removed at the end.
 
 #ifndef GOSSAMER_TESTS_TESTING_CLI_PROGRAM_H_
 #define GOSSAMER_TESTS_TESTING_CLI_PROGRAM_H_
@@ -20,6 +20,7 @@
 
 namespace gossamer {
 
+// The end of a run of the program.
 struct Result {
   int code = -1;
   std::string out;  // stdout
@@ -33,6 +34,8 @@ inline std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
+// A test with a folder of its own, in which it writes files and runs the
+// program.
 class Cli : public ::testing::Test {
  protected:
   Result Run(const std::string& arguments) {

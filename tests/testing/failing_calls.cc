@@ -65,6 +65,7 @@ std::optional<FileCall> KindOf(uint64_t number) {
   }
 }
 
+// Follows a traced child from call to call, and makes one of them fail.
 class Tracer {
  public:
   Tracer(pid_t child, const CallFault& fault) : child_(child), fault_(fault) {}
@@ -80,7 +81,7 @@ class Tracer {
       if (signal == (SIGTRAP | 0x80)) {
         OnCall();
         signal = 0;
-      } else if (!begun) {  // by the child's own SIGSTOP
+      } else if (!begun) {  // stopped by the child's own SIGSTOP
         begun = true;
         ::ptrace(PTRACE_SETOPTIONS, child_, nullptr,
                  PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
@@ -118,7 +119,8 @@ class Tracer {
         regs.rdx = (regs.rdx + 1) / 2;
         break;
       case CallFault::Effect::kError:
-        regs.orig_rax = static_cast<uint64_t>(-1);  // no such call: not done
+        // No such call, so none is made.
+        regs.orig_rax = static_cast<uint64_t>(-1);
         fails_ = true;
         break;
     }
@@ -136,7 +138,7 @@ class Tracer {
   const pid_t child_;
   const CallFault& fault_;
   CallOutcome outcome_;
-  bool within_ = false;  // between a call's two stops
+  bool within_ = false;  // between the two stops of a call
   bool fails_ = false;
   std::optional<FileCall> kind_;  // of the last call
   int seen_ = 0;
@@ -154,7 +156,7 @@ CallOutcome RunWithFault(const CallFault& fault,
   if (child == 0) {
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(kNotTraced);
     ::raise(SIGSTOP);
-    // An exception ends it, and does not continue the caller's work.
+    // An exception ends the child instead of continuing the caller's work.
     const auto without_throwing = [&work]() noexcept { return work(); };
     ::_exit(without_throwing());
   }

@@ -1,8 +1,8 @@
-// Work in a process of its own whose system calls on files fail one by one, are
-// cut short, or are never reached because it is killed before them.
+// Work in a process of its own whose system calls on files fail one by one or
+// are cut short, or that is killed before one.
 //
-// It is traced (ptrace), so nothing escapes: calls from within libraries count,
-// too.  Knows nothing of what the work is.
+// The process is traced (ptrace), so calls from within libraries count too.
+// Knows nothing of the work.
 
 #ifndef GOSSAMER_TESTS_TESTING_FAILING_CALLS_H_
 #define GOSSAMER_TESTS_TESTING_FAILING_CALLS_H_
@@ -26,24 +26,26 @@ enum class FileCall {
   kList
 };
 
+// The call that fails, and how.
 struct CallFault {
-  std::optional<FileCall> call = {};  // none: of whatever kind
-  int n = 0;                          // which of them, from 1
+  std::optional<FileCall> call = {};  // none: a call of any kind
+  int n = 0;                          // the number of the call, from 1
   enum class Effect { kError, kShort, kKill } effect = Effect::kError;
-  int error = 0;  // for kError: what the call returns, undone
+  int error = 0;  // for kError: the call's error, without effect
 };
 
+// The outcome of the work and of the failed call.
 struct CallOutcome {
   bool reached = false;   // whether there was an n-th call
-  std::optional<int> rc;  // what the work returned; none: it was killed
-  // Files that were written to and closed without a sync after it.
+  std::optional<int> rc;  // the work's result; none: it was killed
+  // Files that were written to and closed without a sync afterwards.
   int unsynced = 0;
 };
 
-// False where this machine traces nobody, or is not one that is known.
+// Returns whether this machine allows tracing and has a known architecture.
 bool CanTraceCalls();
 
-// `work` runs in a fork of this process, which must have one thread.
+// Runs `work` in a fork of this process, which must have one thread.
 CallOutcome RunWithFault(const CallFault& fault,
                          const std::function<int()>& work);
 

@@ -1,4 +1,5 @@
-// A membership that says what another one says, for tests to change a part of.
+// A membership that forwards all calls to another one; a test overrides some of
+// them.
 
 #ifndef GOSSAMER_TESTS_TESTING_FORWARDING_MEMBERSHIP_H_
 #define GOSSAMER_TESTS_TESTING_FORWARDING_MEMBERSHIP_H_

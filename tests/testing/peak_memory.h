@@ -1,4 +1,4 @@
-// How much memory this process had at most.
+// The peak of this process's memory.
 
 #ifndef GOSSAMER_TESTS_TESTING_PEAK_MEMORY_H_
 #define GOSSAMER_TESTS_TESTING_PEAK_MEMORY_H_
@@ -9,7 +9,7 @@
 
 namespace gossamer {
 
-// Kilobytes, since ForgetPeakMemory().
+// Returns the peak in kilobytes since ForgetPeakMemory().
 inline int64_t PeakMemory() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -17,10 +17,10 @@ inline int64_t PeakMemory() {
   }
   return 0;
 }
-// A sanitizer keeps what was freed, and a shadow of it.
+// A sanitizer keeps freed memory, and a shadow of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int64_t kPeakFactor = 8;
-// The memory, in kilobytes, that refusing a bomb of 256 MiB may take.
+// The kilobytes that refusing a bomb of 256 MiB may take.
 inline constexpr int64_t kBombRefusal = 128 << 10;
 #else
 inline constexpr int64_t kPeakFactor = 1;

@@ -1,9 +1,9 @@
 // A whole fleet in virtual time with the real topology service: peers, edges
-// and control plane as fleet_swarm runs them, with the faults that a test
-// asks for and no others.
+// and control plane as fleet_swarm runs them, with exactly the faults that a
+// test asks for.
 //
-// Every correction, step and view is looked at as there; what must never be and
-// was is kept.  Knows nothing of which faults there are.
+// Every correction, step and view is checked as in fleet_swarm, and the first
+// violation is kept.  Knows nothing of the kinds of faults.
 
 #ifndef GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
 #define GOSSAMER_TESTS_TESTING_SERVICED_FLEET_H_
@@ -28,57 +28,59 @@
 
 namespace gossamer {
 
-// Peers on the quadratic game with what real fleets have for heartbeats, leases
-// and suspicions, and innovations in int4 on a permuted ring.
+// Returns a scenario of peers on the quadratic game: the heartbeats, leases and
+// suspicion times of real fleets, and innovations in int4 on a permuted ring.
 simulation::Scenario UsualFleet(int peers);
 
 class ServicedFleet {
  public:
-  // Its swarm is not read.
+  // The scenario's swarm is ignored.
   explicit ServicedFleet(simulation::Scenario scenario);
   ~ServicedFleet();
 
-  // Until it holds; false if it does not within so much virtual time, or if
-  // something was violated.
+  // Runs until `holds` is true.  Returns false after `limit` of virtual time,
+  // or once an invariant is violated.
   bool Until(const std::function<bool()>& holds, absl::Duration limit);
-  // Everybody is a member and trains by the newest view.
+  // Returns whether every peer is a member and trains by the newest view.
   bool Together() const;
-  // Until every process has ended well and every correction has its opposite;
-  // "", else what was wrong.
+  // Runs until every process has ended well and every correction has its
+  // opposite; returns "", or the first violation.
   std::string Finish(absl::Duration limit);
-  // The same for a fleet that agrees on its end now.
+  // Does the same for a fleet that agrees on its end now.
   std::string Stop();
 
   // Starts one of the scenario's late peers, its last ones.
   void Join(uint64_t id);
-  // kill -9, and the process again at once, from its checkpoints.
+  // Kills the process as by kill -9, and starts it again at once from its
+  // checkpoints.
   void Restart(uint64_t id);
 
   VirtualLoop& loop() { return loop_; }
   SimNetwork& network() { return network_; }
   simulation::SimService& service() { return service_; }
   simulation::SimLife& peer(uint64_t id) { return *seats_[id - 1].life; }
-  // Nothing but mixing moves parameters from now on, or no longer.
+  // Sets whether nothing but mixing moves parameters.
   void SetCalm(bool calm) { calm_ = calm; }
 
-  // The smallest and the largest round of these peers.
+  // Returns the smallest and the largest round of these peers.
   std::pair<uint64_t, uint64_t> RoundsOf(const std::set<PeerId>& ids) const;
   std::vector<double> MeanOf(const std::set<PeerId>& ids) const;
-  // 1/M sum_i ||x_i - mean||^2 of these peers.
+  // Returns 1/M sum_i ||x_i - mean||^2 of these peers.
   double ConsensusDistance(const std::set<PeerId>& ids) const;
   std::set<PeerId> Everybody() const;
-  // How many rounds this peer has ended, not passed over.
+  // Returns the rounds that this peer has ended; jumped ones do not count.
   uint64_t RoundsDone(uint64_t id) const {
     return seats_[id - 1].machine.rounds_done;
   }
-  // Of all parameters at the end of a peer's life, once it has ended.
+  // Returns the parameters at the end of a peer's last process, once it has
+  // ended.
   const std::vector<float>& Last(uint64_t id) const {
     return seats_[id - 1].machine.last;
   }
 
   uint64_t corrections() const { return ledger_.corrections(); }
   const std::string& violation() const { return violation_; }
-  // Of events of one kind, at all peers.
+  // Returns the number of events of one kind, at all peers.
   int Count(const std::string& kind) const;
 
  private:

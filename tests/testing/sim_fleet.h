@@ -1,5 +1,8 @@
 // A whole fleet in virtual time: the real peers, edges, schedules and
 // checkpoints over the simulated network, on a closed-form game.
+//
+// It has no service, no crashes and no disks; a test adds the faults of the
+// network.
 
 #ifndef GOSSAMER_TESTS_TESTING_SIM_FLEET_H_
 #define GOSSAMER_TESTS_TESTING_SIM_FLEET_H_
@@ -23,6 +26,7 @@
 
 namespace gossamer {
 
+// The options of a fleet; equal options give equal bits.
 struct SimFleetOptions {
   int peers = 4;
   uint64_t seed = 1;
@@ -32,27 +36,28 @@ struct SimFleetOptions {
   ValueCoderMaker coders = nullptr;  // for gradient_codec
   PeerSpec peer;  // self, run_id, epoch and seed are filled in
   LocalStepSpec step;
-  // The game of a rank.
+  // Makes the game of a rank.
   std::function<std::unique_ptr<Game>(int rank)> game;
   SimOptions network;
   absl::Duration step_time = absl::Milliseconds(10);
   double step_jitter = 0.1;
   std::map<int, double> slowness;  // by rank: factor on step_time
-  // By rank: how long its first step takes.
+  // Length of the first step, by rank.
   std::map<int, absl::Duration> first_step;
   std::string checkpoints;  // folder; empty: none
   uint64_t resume_round = 0;
-  uint64_t boot = 1;  // differs between lives of the fleet
-  // Of a rank; null: not kept.
+  uint64_t boot = 1;  // differs between two starts of the fleet
+  // Returns the log of a rank's decisions; null: none is kept.
   std::function<Decisions*(int rank)> decisions = {};
-  // The settings of a rank's `peer` that differ.
+  // Changes settings of a rank's `peer`.
   std::function<void(int rank, PeerSpec& spec)> spec_of = {};
-  // A peer's knowledge of its fleet, if it differs from the fleet's.
+  // Replaces a peer's membership, given the fleet's own.
   std::function<std::unique_ptr<Membership>(std::unique_ptr<Membership>)>
       membership = {};
 };
 
-// Keeps the events; a test looks for what must or must not be there.
+// Keeps the events, in which a test looks for those that must or must not be
+// there.
 class EventRecorder final : public MetricsSink {
  public:
   void OnRound(const RoundMetrics& m) override { rounds.push_back(m); }
@@ -70,9 +75,9 @@ class SimFleet {
   // Starts all peers.
   void Start();
   // Runs until all peers have ended or `limit` of virtual time has passed;
-  // true if all have ended with OK.
+  // returns whether all have ended with OK.
   bool Run(absl::Duration limit = absl::Hours(1));
-  // The end of a rank's run.
+  // Returns the end of a rank's run.
   absl::Status StatusOf(int rank) const;
 
   VirtualLoop& loop() { return loop_; }
@@ -84,7 +89,8 @@ class SimFleet {
   EventRecorder& recorder(int rank) { return seats_[rank]->recorder; }
   static PeerId IdOf(int rank) { return {static_cast<uint64_t>(rank) + 1}; }
 
-  // 1/M Σ‖x_i − x̄‖², the mean of all parameters, and a hash of all bits.
+  // Return 1/M Σ‖x_i − x̄‖², the mean of all parameters, and a hash of all
+  // bits.
   double ConsensusDistance() const;
   std::vector<double> Mean() const;
   uint64_t Hash() const;

@@ -15,6 +15,7 @@ View WithEpoch(View view) {
 
 }  // namespace
 
+// A member's membership; its answers come from the shared fleet.
 class StaticFleet::Peer final : public Membership {
  public:
   Peer(StaticFleet* fleet, PeerId id) : fleet_(fleet), id_(id) {}
@@ -86,7 +87,8 @@ class StaticFleet::Peer final : public Membership {
  private:
   StaticFleet* const fleet_;
   const PeerId id_;
-  // Shared with posted notifications, which must not outlive this member.
+  // The pointer is shared with posted notifications, which must not outlive
+  // this member.
   const std::shared_ptr<ChangeObservers> observers_ =
       std::make_shared<ChangeObservers>();
 };

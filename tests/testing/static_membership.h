@@ -1,8 +1,8 @@
-// A fleet whose members never change, in one process: for tests, simulations
-// and all-reduce baselines that need no service.
+// A fleet in one process whose members never change, for tests and benchmarks
+// that need no service.
 //
-// Agrees on a last round as the topology service does, at once.  Knows nothing
-// of networks.
+// It agrees on a last round as the topology service does, but at once.  Knows
+// nothing of networks.
 
 #ifndef GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
 #define GOSSAMER_TESTS_TESTING_STATIC_MEMBERSHIP_H_
@@ -22,7 +22,8 @@
 
 namespace gossamer {
 
-// What the members of one fleet share.  Outlives them; any thread.
+// The state that the members of one fleet share.  It outlives them; any thread
+// may call it.
 class StaticFleet {
  public:
   // `view.epoch` of 0 becomes 1.  A stop is proposed `stop_slack` rounds after
@@ -32,20 +33,20 @@ class StaticFleet {
   StaticFleet(const StaticFleet&) = delete;
   StaticFleet& operator=(const StaticFleet&) = delete;
 
-  // The membership of peer `id`, to be used on `loop`, which outlives it.  One
-  // at a time for each id; a member that is destroyed is not waited for when
-  // the fleet stops.
+  // Returns the membership of peer `id`, to be used on `loop`, which outlives
+  // it.  An id has one member at a time; a destroyed member is not waited for
+  // when the fleet stops.
   std::unique_ptr<Membership> Join(PeerId id, EventLoop* loop);
 
   const View& view() const { return view_; }
   void RequestStop() ABSL_LOCKS_EXCLUDED(mu_);
-  // The latest report of every member that has made one.
+  // Returns the latest report of every member that has made one.
   std::map<PeerId, PeerReport> reports() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   class Peer;
   struct Seat {
-    EventLoop* loop = nullptr;  // null: left
+    EventLoop* loop = nullptr;  // null: the member has left
     std::weak_ptr<ChangeObservers> observers;
     PeerReport report;
     bool reported = false;
@@ -53,7 +54,7 @@ class StaticFleet {
     uint64_t acknowledged = 0;
   };
 
-  // The largest first.
+  // Returns the members' rounds, the largest first.
   std::vector<uint64_t> Rounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t MaxRound() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,4 +1,4 @@
-// A folder that a test owns and that goes with it.
+// A folder that a test owns, removed with its contents at the end.
 
 #ifndef GOSSAMER_TESTS_TESTING_TEMPORARY_FOLDER_H_
 #define GOSSAMER_TESTS_TESTING_TEMPORARY_FOLDER_H_

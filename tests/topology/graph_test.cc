@@ -1,3 +1,6 @@
+// Every family of graphs is simple and connected and has its known sizes;
+// impossible ones are refused.
+
 #include "topology/graph.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +101,7 @@ TEST(GraphTest, RandomRegularHasItsDegreeAndDependsOnTheSeed) {
     ExpectSimple(one);
     EXPECT_THAT(Degrees(one), Each(degree));
     EXPECT_EQ(one.edges, Make(spec, 12, 1).edges);
-    // Of degree 11 there is one graph on 12 peers.
+    // There is one graph of degree 11 on 12 peers.
     EXPECT_EQ(one.edges == Make(spec, 12, 2).edges, degree == 11);
   }
 }
@@ -120,7 +123,7 @@ TEST(GraphTest, ErdosRenyiKeepsItsDensity) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     edges += static_cast<double>(Make(spec, 64, seed).edges.size());
   }
-  // 20 * 2016 draws at 0.3: a standard error of 0.0023.
+  // Of 20 * 2016 draws at 0.3 the standard error is 0.0023.
   EXPECT_NEAR(edges / (20 * 2016), 0.3, 0.01);
 }
 

@@ -1,3 +1,6 @@
+// Mixing matrices against closed forms: doubly stochastic, with the known
+// spectral gaps and contraction, and stable step sizes.
+
 #include "topology/mixing_matrix.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +48,7 @@ TEST(MixingMatrixTest, SmallCases) {
 }
 
 TEST(MixingMatrixTest, RingHasItsKnownEigenvalues) {
-  // 1/3 + 2/3 cos(2 pi j / M).
+  // The eigenvalues of a ring are 1/3 + 2/3 cos(2 pi j / M).
   for (int m : {4, 5, 8, 16, 33}) {
     std::vector<double> expected;
     for (int j = 0; j < m; ++j) {
@@ -64,11 +67,11 @@ TEST(MixingMatrixTest, RingHasItsKnownEigenvalues) {
 }
 
 TEST(MixingMatrixTest, HypercubeAndCompleteHaveTheirKnownGaps) {
-  // Eigenvalues of the hypercube: 1 - 2k/(1 + d), k = 0 .. d.
+  // The eigenvalues of the hypercube are 1 - 2k/(1 + d), k = 0 .. d.
   EXPECT_NEAR(Analyze(Matrix("hypercube", 16)).spectral_gap, 2.0 / 5, 1e-12);
   EXPECT_NEAR(Analyze(Matrix("complete", 9)).spectral_gap, 1, 1e-12);
-  // Metropolis star: the leaves keep 1 - 1/M, the slowest difference is
-  // between two leaves.
+  // A leaf of a Metropolis star keeps 1 - 1/M, and the slowest difference is
+  // that of two leaves.
   EXPECT_NEAR(Analyze(Matrix("star", 8)).spectral_gap, 1.0 / 8, 1e-12);
 }
 
@@ -155,7 +158,7 @@ TEST(ContractionTest, OnePeerExponentialAveragesInOnePeriod) {
   EXPECT_EQ(ExpectedContraction(**schedule).gap(), 1);
 }
 
-// A schedule without a period or a formula, for the estimate.
+// A schedule without a period or a formula, which must be estimated.
 class Unknown : public MixingSchedule {
  public:
   explicit Unknown(const MixingSchedule& known) : known_(known) {}
@@ -169,8 +172,8 @@ class Unknown : public MixingSchedule {
   const MixingSchedule& known_;
 };
 
-// x(k+1) = x(k) - gamma (I - W_k) x(k - age), from random x with mean zero:
-// the norm after many rounds, over that before.
+// Iterates x(k+1) = x(k) - gamma (I - W_k) x(k - age) from random x with mean
+// zero.  Returns the norm after many rounds over the first one.
 double AfterDelayedMixing(const MixingSchedule& schedule, int age,
                           double gamma) {
   const int m = schedule.size();
@@ -210,11 +213,12 @@ TEST(StableStepSizeTest, SeparatesDecayFromGrowth) {
       EXPECT_GT(AfterDelayedMixing(**schedule, age, 1.1 * bound), 10);
     }
   }
-  // 2 sin(pi / 6) = 1 over 4/3, the largest eigenvalue of I - W.
+  // The bound is 2 sin(pi / 6) = 1 over 4/3, the largest eigenvalue of I - W.
   EXPECT_NEAR(StableStepSize(**MakeSchedule({}, 8, 1), 1), 0.75, 1e-12);
 }
 
-// Two thirds of it, which peers take, holds for schedules that change, too.
+// Peers take two thirds of the bound, which is stable on changing schedules
+// too.
 TEST(StableStepSizeTest, TwoThirdsDecayUnderEverySchedule) {
   for (const char* kind :
        {"permuted-ring", "random-matching", "one-peer-exponential"}) {
@@ -232,8 +236,8 @@ TEST(StableStepSizeTest, TwoThirdsDecayUnderEverySchedule) {
   EXPECT_TRUE(std::isinf(StableStepSize(**MakeSchedule({}, 1, 1), 3)));
 }
 
-// The norm of the slowest disagreement after t accelerated rounds is
-// 1 / T_t(1/rho) of what it was, T_t(y) = cosh(t arcosh y).
+// After t accelerated rounds the norm of the slowest disagreement is 1 /
+// T_t(1/rho) of what it was, with T_t(y) = cosh(t arcosh y).
 TEST(ChebyshevTest, ContractsByItsPolynomial) {
   const auto schedule = MakeSchedule({}, 16, 1);
   const double rho = ContractionOfNorm(**schedule, 1);

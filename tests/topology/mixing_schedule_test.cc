@@ -1,3 +1,6 @@
+// Every schedule is symmetric and doubly stochastic in every round, a pure
+// function of seed and round, and contracts as its formula says.
+
 #include "topology/mixing_schedule.h"
 
 #include <gmock/gmock.h>
@@ -92,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, EverySchedule,
                            return name;
                          });
 
-// Known figures: rho^2 of the ring and (M/3 - 1)/(M - 1) of the permuted one.
+// Known figures: rho^2 of the ring, and (M/3 - 1)/(M - 1) of the permuted ring.
 struct Row {
   int size;
   double fixed;

@@ -1,3 +1,6 @@
+// The locality-skewed schedule: it pairs peers in every round, spends its
+// budget exactly, and contracts as its formula says.
+
 #include "topology/skewed_matching.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +55,7 @@ TEST_P(EveryFleet, PairsPeersInEveryRound) {
         ASSERT_EQ(row.neighbors.size(), 1);
         const int partner = row.neighbors[0].rank;
         EXPECT_EQ(row.neighbors[0].weight, 0.5);
-        // Both ends say so without talking.
+        // Both ends compute the pair without communication.
         EXPECT_EQ(schedule->Row(partner, round).neighbors,
                   (std::vector<Neighbor>{{.rank = rank, .weight = 0.5}}));
       }
@@ -69,7 +72,7 @@ TEST_P(EveryFleet, PairsPeersInEveryRound) {
   }
 }
 
-// How often each pair meets, over many rounds.
+// Returns how often each pair meets, over many rounds.
 std::vector<std::vector<double>> Frequencies(const MixingSchedule& schedule,
                                              int rounds) {
   const int m = schedule.size();
@@ -136,8 +139,8 @@ INSTANTIATE_TEST_SUITE_P(Sites, EveryFleet,
                            return name;
                          });
 
-// The variance of what a peer draws is at most (1 + D) times that of a partner
-// drawn alike from all, and just that at equal sites.
+// The variance of a drawn partner is at most (1 + D) times that of a uniform
+// draw, and exactly that if sites are equal.
 TEST(SkewedMatchingTest, UsesTheBudgetUp) {
   for (const double budget : {0.0, 0.5, 1.0, 4.0}) {
     const auto equal = Make(SitesOfSizes({8, 8}), budget);
@@ -145,7 +148,7 @@ TEST(SkewedMatchingTest, UsesTheBudgetUp) {
     const double drawn_far = equal->kept() * far;
     EXPECT_NEAR(near * near / (1 - drawn_far) + far * far / drawn_far,
                 1 + budget, 1e-9);
-    // At sites of different sizes no site is above it.
+    // With sites of different sizes no site exceeds it.
     const auto unequal = Make(SitesOfSizes({12, 3}), budget);
     double worst = 0;
     for (const double others : {11.0, 2.0}) {
@@ -163,7 +166,7 @@ TEST(SkewedMatchingTest, ABudgetOfOneSavesThreeQuartersOfWhatIsFar) {
   EXPECT_EQ(Make(SitesOfSizes({8, 8}), 0)->kept(), 1);
 }
 
-// What is left of a fleet may all be at one site, or each at its own.
+// The rest of a fleet may all be at one site, or each at its own.
 TEST(SkewedMatchingTest, WithoutNearAndFarItIsAPlainMatching) {
   for (const std::vector<int>& sites :
        {std::vector{0, 0, 0, 0}, std::vector{0, 1, 2, 3}, std::vector{0, 1},
@@ -195,7 +198,7 @@ TEST(SkewedMatchingTest, IsAScheduleByName) {
   const auto founders = MakeSchedule(spec, 4, 7);
   ASSERT_TRUE(founders.ok()) << founders.status();
   const auto by_hand = Make({0, 0, 1, 1}, 1, 7);
-  // Peer 1 has left, 9 has come: by ids, not by ranks.
+  // Peer 1 has left and 9 has come: sites go by ids, not by ranks.
   const std::vector<PeerId> members = {{2}, {3}, {4}, {9}};
   const auto later = MakeSchedule(spec, members, 7);
   ASSERT_TRUE(later.ok()) << later.status();

@@ -1,3 +1,5 @@
+// Skewed sampling is unbiased, and its second moment is within the budget.
+
 #include "topology/skewed_sampling.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Terms w_j h_j of which the first `close` are near.
+// Terms w_j h_j, of which the first `close` are near.
 struct Terms {
   std::vector<double> base, weight, value;
   std::vector<bool> near;
@@ -55,7 +57,7 @@ TEST(SkewedSamplingTest, IsUnbiasedAndAsLargeAsTheFormula) {
       const auto sampling =
           SkewedSampling::Create(terms.base, terms.near, skew);
       ASSERT_TRUE(sampling.ok()) << sampling.status();
-      // Exactly, over all that can be drawn.
+      // The expectation is exact, over all draws.
       double mean = 0, square = 0, total = 0;
       for (int j = 0; j < 12; ++j) {
         const double q = sampling->probability(j);
@@ -102,7 +104,7 @@ TEST(LargestSkewTest, UsesTheBudgetUpAndNotMore) {
       ASSERT_TRUE(skew.ok());
       EXPECT_GE(*skew, 1);
       EXPECT_NEAR(MeanSquare(m, *skew), (1 + budget) * plain, 1e-9 * plain);
-      // Less skew is within the budget, more is not.
+      // A smaller skew is within the budget, a larger one is not.
       EXPECT_LE(MeanSquare(m, 1 + 0.9 * (*skew - 1)),
                 (1 + budget) * plain * (1 + 1e-12));
       EXPECT_GT(MeanSquare(m, 1.01 * *skew), (1 + budget) * plain);
@@ -110,7 +112,7 @@ TEST(LargestSkewTest, UsesTheBudgetUpAndNotMore) {
   }
 }
 
-// The worked example of the specification: half near, equal squares, D = 1.
+// A worked example: half of the terms near, equal squares, D = 1.
 TEST(LargestSkewTest, GivesTheKnownFigure) {
   const auto skew = LargestSkew({}, 1);
   ASSERT_TRUE(skew.ok());

@@ -1,3 +1,6 @@
+// The checksum against published values, and every implementation against the
+// others.
+
 #include "algorithms/base/crc32c.h"
 
 #include <cstddef>
@@ -28,7 +31,7 @@ std::vector<std::byte> Bytes(size_t n, uint64_t seed) {
   return bytes;
 }
 
-// RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+// Values of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
 TEST(Crc32cTest, KnownAnswers) {
   std::vector<std::byte> up(32);
   std::vector<std::byte> down(32);

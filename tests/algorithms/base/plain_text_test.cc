@@ -1,3 +1,5 @@
+// Text from outside becomes one short line that cannot steer a terminal.
+
 #include "algorithms/base/plain_text.h"
 
 #include <gtest/gtest.h>

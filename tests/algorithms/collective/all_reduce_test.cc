@@ -1,3 +1,7 @@
+// Every schedule gives every rank the mean with the same bits, in any order of
+// messages and across lost connections, and refuses messages that no rank
+// sends.
+
 #include "algorithms/collective/all_reduce.h"
 
 #include <algorithm>
@@ -31,13 +35,14 @@ std::vector<std::vector<float>> RandomVectors(int size, size_t n, RngKey key) {
   return x;
 }
 
+// A message on its way.
 struct InFlight {
   int from, to;
   uint32_t step;
   Payload bytes;
 };
 
-// A float and how often it counts, which no schedule could sum.
+// A payload of a float and its weight, which no schedule could sum.
 class Weighted final : public PayloadFormat {
  public:
   static Payload Of(float value, float times) {
@@ -62,10 +67,10 @@ Payload Word(uint8_t value) {
   return Payload::FromVector({static_cast<std::byte>(value)});
 }
 
-// Ranks start and messages arrive in an order drawn from `key`; with `repeats`,
-// one message in three comes twice.  The form is of floats unless it is given;
-// payloads are (rank + 1)², and of what is led all values are what the leader
-// says: its rank and 3.
+// Starts the ranks and delivers messages in an order drawn from `key`; with
+// `repeats`, one message in three comes twice.  The form is of floats unless
+// one is given.  A payload is (rank + 1)². With a leader, every value is the
+// leader's word: its rank and 3.
 void RunInRandomOrder(std::string_view name, std::vector<std::vector<float>>& x,
                       RngKey key, bool repeats, AllReduceForm form = {}) {
   form.floats = x[0].size();
@@ -153,7 +158,8 @@ TEST_P(AllReduceTest, GivesTheMeanInTheSameBitsAtAllRanksInAnyOrder) {
         mean += x[r][i] / size;
         magnitude += std::abs(x[r][i]) / size;
       }
-      // M roundings of partial sums no larger than M times the magnitude.
+      // The bound is M roundings of partial sums that are no larger than M
+      // times the magnitude.
       const double eps = std::numeric_limits<float>::epsilon();
       EXPECT_NEAR(first[i], mean, eps * (size + 1) * magnitude);
     }
@@ -171,7 +177,7 @@ TEST_P(AllReduceTest, ResentMessagesReplaceWhatAConnectionLost) {
   for (int r = 0; r < size; ++r) {
     ranks.push_back(Make(name, r, size, {.floats = n}));
     ranks[r].Start(x[r]);
-    ranks[r].TakeOutgoing();  // and loses them all
+    ranks[r].TakeOutgoing();  // loses all its messages
   }
   const auto all_done = [&] {
     return std::ranges::all_of(ranks, &AllReduce::done);
@@ -245,7 +251,7 @@ TEST(PayloadAllReduceTest, GivesTheMeanOfWhatPayloadsStandFor) {
       if (order == 0) first = x[0];
       for (const auto& v : x) EXPECT_EQ(v, first);
     }
-    // 1·1 + 2·2 + … over M.
+    // The sum is 1·1 + 2·2 + … over the M ranks.
     float sum = 0;
     for (int r = 1; r <= size; ++r) sum += static_cast<float>(r * r);
     EXPECT_FLOAT_EQ(first[3], sum / static_cast<float>(size));
@@ -294,8 +300,8 @@ AllReduceForm LedBy(int leader, size_t n) {
           }};
 }
 
-// What a rank contributes may depend on what the leader says; only the order of
-// arrivals may not matter.
+// A rank's contribution may depend on the leader's word, but not on the order
+// of arrivals.
 TEST_P(AllReduceTest, AllContributeWhatTheLeaderSays) {
   const auto [name, size] = GetParam();
   for (int leader = 0; leader < size; ++leader) {
@@ -329,7 +335,7 @@ TEST(LedAllReduceTest, OnlyTheLeaderLeads) {
   EXPECT_FALSE(op.led());
   ASSERT_TRUE(op.OnMessage(1, 0, Word(4)).ok());
   EXPECT_TRUE(op.led());
-  // Another word, however it came, changes nothing.
+  // A second word changes nothing, whichever way it came.
   EXPECT_TRUE(op.OnMessage(1, 0, Word(5)).ok());
   EXPECT_EQ(std::to_integer<int>(op.word().bytes()[0]), 4);
   std::vector<float> x(6);

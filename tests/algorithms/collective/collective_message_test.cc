@@ -1,3 +1,5 @@
+// Messages of all-reduces come back as they were, and a damaged one is refused.
+
 #include "algorithms/collective/collective_message.h"
 
 #include <string>
@@ -46,7 +48,7 @@ TEST(CollectiveMessageTest, RefusesABodyOfAnotherSize) {
     EXPECT_EQ(DecodeCollectiveHead(bytes, body).status().code(),
               absl::StatusCode::kDataLoss);
   }
-  // The same in 32 bits.
+  // A size that is the same in its low 32 bits.
   auto wrapped = kHead;
   wrapped.body_bytes += uint64_t{1} << 32;
   EXPECT_FALSE(DecodeCollectiveHead(EncodeCollectiveHead(wrapped), 4000).ok());

@@ -1,4 +1,5 @@
-// AdaComp: what stands out, what stays, and that the rate follows activity.
+// AdaComp against the paper's algorithm: the values it sends, the residue it
+// keeps, and a rate that follows activity.
 
 #include <algorithm>
 #include <cmath>
@@ -18,8 +19,8 @@ ParameterLayout Dense(int64_t rows, int64_t columns) {
   return ParameterLayout({{"w", Player::kGenerator, {rows, columns}, {}}});
 }
 
-// Algorithm 2 of the paper as it is written, of one layer and one rank; without
-// the bounds that gossamer adds.
+// Algorithm 2 of the paper for one layer and one rank, without the bounds that
+// gossamer adds.
 std::vector<float> PaperAdaComp(std::vector<float>& r,
                                 const std::vector<float>& g, size_t bin) {
   const size_t n = r.size();
@@ -47,8 +48,8 @@ size_t Nonzero(const std::vector<float>& v) {
 
 TEST(AdaCompTest, IsAlgorithmTwoOfThePaper) {
   for (const size_t bin : {50, 100, 128}) {
-    // Gaussian bins have maxima near each other and few values that stand out,
-    // so that no bound of ours is met.
+    // The bins are Gaussian: their maxima are near each other and few values
+    // are large, so that none of our bounds acts.
     const ParameterLayout layout = Dense(40, 100);
     GradientFleet fleet("adacomp:most=63,bin=" + std::to_string(bin), layout,
                         2);
@@ -65,7 +66,8 @@ TEST(AdaCompTest, IsAlgorithmTwoOfThePaper) {
   }
 }
 
-// A step's gradient, of which `share` is as large as a bin's largest gets.
+// Returns a step's gradient.  A share of its values is as large as a bin's
+// largest value gets.
 std::vector<float> Active(size_t n, double share, RngKey key) {
   std::vector<float> g(n);
   for (size_t i = 0; i < n; ++i) {
@@ -77,7 +79,7 @@ std::vector<float> Active(size_t n, double share, RngKey key) {
 }
 
 // Steady gradients pile up in the residue, so that a fresh one adds little and
-// few reach their bin's largest; where all of a bin moves at once, many do.
+// few reach their bin's largest; many do where all of a bin moves at once.
 TEST(AdaCompTest, SendsMoreWhereMoreHappens) {
   const ParameterLayout layout = Dense(100, 100);
   const auto sent_of = [&](double share) {
@@ -96,8 +98,8 @@ TEST(AdaCompTest, SendsMoreWhereMoreHappens) {
   EXPECT_GT(busy, 2 * some);
 }
 
-// What a rank sends follows activity that changes within a run, up while more
-// of a bin moves and down again, without anybody setting a rate.
+// The bytes of a rank follow activity within a run, up while more of a bin
+// moves and down again, though no rate is set.
 TEST(AdaCompTest, TheRateFollowsActivityWithinARun) {
   const ParameterLayout layout = Dense(100, 100);
   GradientFleet fleet("adacomp:bin=100", layout, 2);
@@ -118,8 +120,9 @@ TEST(AdaCompTest, TheRateFollowsActivityWithinARun) {
   EXPECT_LT(sent[2], sent[1] / 2);
 }
 
-// In one layer much of a bin moves, in the other little, and that is a thousand
-// times smaller: each has its own rate, as if it were alone.
+// Much of a bin moves in one layer.  Little moves in the other, whose values
+// are a thousand times smaller.  Each layer has its own rate, as if it were
+// alone.
 TEST(AdaCompTest, LayersOfDifferentActivitySendAtDifferentRates) {
   const ParameterLayout both(
       {{"quiet", Player::kGenerator, {100, 100}, {}},
@@ -147,7 +150,7 @@ TEST(AdaCompTest, LayersOfDifferentActivitySendAtDifferentRates) {
 TEST(AdaCompTest, OfABinAtMostTheLargestAreSent) {
   const ParameterLayout layout = Dense(20, 60);
   GradientFleet fleet("adacomp:bin=60,most=4", layout, 2);
-  // All stand out: H = 2G.
+  // All values are sent: H = 2G.
   std::vector<float> g(layout.size());
   for (size_t i = 0; i < g.size(); ++i) {
     g[i] = (i % 2 == 0 ? 1.0f : -1.0f) *
@@ -164,15 +167,15 @@ TEST(AdaCompTest, OfABinAtMostTheLargestAreSent) {
       EXPECT_EQ(mean[60 * b + i] != 0, largest);
       if (largest) {
         EXPECT_EQ(mean[60 * b + i] < 0, bin[i] < 0);
-      } else {  // stays
+      } else {  // stays in the residue
         EXPECT_EQ(fleet.Residual(0)[60 * b + i], bin[i]);
       }
     }
   }
 }
 
-// A layer's scale would be noise in a bin whose largest is far below: there it
-// is halved, or nothing is sent until the residue has grown.
+// The scale of a layer would be noise in a bin whose largest value is far below
+// it.  Such a bin is halved, or it sends nothing until its residue has grown.
 TEST(AdaCompTest, ASmallBinIsNotDrownedByTheScaleOfItsLayer) {
   const ParameterLayout layout = Dense(32, 64);
   GradientFleet fleet("adacomp:bin=64", layout, 2);
@@ -209,7 +212,8 @@ TEST(AdaCompTest, NothingComesOfNothing) {
   }
 }
 
-// Layers of one and of two bytes a place, a short last bin, small segments.
+// Layers with places of one and of two bytes, a short last bin, and small
+// segments.
 Payload GoldenPayload() {
   const ParameterLayout layout({{"c", Player::kGenerator, {16, 8, 3, 3}, {}},
                                 {"c.b", Player::kGenerator, {16}, {}},

@@ -43,10 +43,11 @@ TEST(CodecExchangeTest, ReplicaIsTheSumOfWhatTheReceiverDecodedBitForBit) {
             << name << " round " << round << " at " << i;
       }
     }
-    // And follows x: what is left is what one step and a few before it leave;
-    // top-k keeps but one of sixty.
+    // The replica follows x: the rest is what one step and a few before it
+    // leave.  Top-k keeps only one value of sixty.
     const WireFormat format = codec->format();
-    if (format == WireFormat::kUnit) continue;  // its step is long too short
+    // Its step stays too short for long.
+    if (format == WireFormat::kUnit) continue;
     const double left = format == WireFormat::kTopK  ? 0.2
                         : format >= WireFormat::kLm2 ? 0.02
                                                      : 0.01;
@@ -54,7 +55,7 @@ TEST(CodecExchangeTest, ReplicaIsTheSumOfWhatTheReceiverDecodedBitForBit) {
   }
 }
 
-// ‖x − x̂‖ of a fixed x, as often as it takes.
+// ‖x − x̂‖ of a fixed x falls until it is rounding.
 TEST(CodecExchangeTest, RepeatedInnovationsConvergeToTheParameters) {
   const ParameterLayout layout({{"g.w", Player::kGenerator, {7, 1000}, {}},
                                 {"g.b", Player::kGenerator, {9}, {}}});
@@ -160,12 +161,13 @@ TEST(CodecExchangeTest, StatelessCorrectionsAreOppositeAndNeedBothPayloads) {
   }
 }
 
-// Eight peers in a ring, who exchange vectors without changing them otherwise.
+// Eight peers in a ring that exchange vectors and change them by corrections
+// only.
 class Ring {
  public:
   static constexpr int kPeers = 8;
 
-  // With `own_draws`, peers that round at random do not draw alike.
+  // `own_draws` gives each peer that rounds at random draws of its own.
   Ring(std::shared_ptr<const Codec> codec, size_t n, bool own_draws = false)
       : codec_(std::move(codec)), n_(n), own_draws_(own_draws), start_mean_(n) {
     const bool memory = codec_->memory() != EdgeMemory::kNone;
@@ -204,7 +206,7 @@ class Ring {
     }
   }
 
-  // Root mean square over peers and parameters of x_p − x̄.
+  // Returns the root mean square of x_p − x̄ over peers and parameters.
   double ConsensusDistance() const {
     double sum = 0;
     for (size_t i = 0; i < n_; ++i) {
@@ -240,8 +242,8 @@ class Ring {
 TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
   const ParameterLayout layout({{"g.w", Player::kGenerator, {3, 1000}, {}},
                                 {"g.b", Player::kGenerator, {8}, {}}});
-  // Consensus distance after as many rounds, as a share of that at the start,
-  // at each codec's own γ.  Stateless ones have a floor.
+  // The consensus distance after so many rounds at a codec's own γ, as a share
+  // of that at the start.  Stateless codecs have a floor.
   struct Case {
     std::string_view name;
     int rounds;

@@ -26,8 +26,8 @@ ParameterLayout Layout() {
                           {"d.bias", Player::kDiscriminator, {2}, {}}});
 }
 
-// Exact arithmetic only, so that no library's rounding is in the files.  Scales
-// differ from block to block; one block is zero.
+// Only exact arithmetic makes the values, so that no library's rounding is in
+// the files.  Scales differ from block to block, and one block is zero.
 std::vector<float> Values(size_t n) {
   const RngKey key = RngKey(2024).Fold("golden");
   std::vector<float> x(n);
@@ -81,8 +81,8 @@ TEST_P(GoldenTest, BytesAreThoseOfTheFile) {
   ExpectGolden(std::string("codec_") + GetParam().file, bytes);
 }
 
-// The formats of codecs whose ends share a memory: of four exchanges in turn,
-// the last payload of one end in that format, when there is something to
+// Formats of codecs whose ends share a memory: the last payload of one end in
+// that format after four exchanges in turn, when there is something to
 // remember.
 struct SharedGolden {
   const char* file;

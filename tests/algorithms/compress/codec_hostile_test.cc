@@ -44,7 +44,7 @@ TEST(HostileBytesTest, BadScalesAreDataLoss) {
   for (const WireFormat format : kFormats) {
     if (!HasScales(format)) continue;
     Message message(*codec, format, Gaussian("x", Layout().size()));
-    // The last is 2^101, beyond that of every format.
+    // The last scale is 2^101, beyond that of every format.
     for (const int bits :
          {0x8000, 0xbf80, 0x7f80, 0x7fc0, 0xffff, 0x7f7f, 0x0001, 0x007f,  //
           0x7200}) {
@@ -60,7 +60,7 @@ TEST(HostileBytesTest, BadScalesAreDataLoss) {
   }
 }
 
-// The largest scale that is let through times the largest code is 2^100, but
+// The largest scale that is accepted times the largest code is 2^100, except
 // for the rounding of the scale.
 TEST(HostileBytesTest, ScalesAreBoundedByTheLargestCode) {
   const auto codec = Make("innov-int4");
@@ -88,8 +88,8 @@ TEST(HostileBytesTest, PaddingMustBeZero) {
     for (const WireFormat format : kFormats) {
       if (format <= WireFormat::kDenseBf16) continue;
       Message message(*codec, format, Gaussian("x", Layout().size()));
-      // The last word of d.out's codes holds one value, of top-k the last
-      // byte half an index.
+      // The last word of d.out's codes holds one value; the last byte of top-k
+      // holds half an index.
       const size_t raw = 2 * (41 + 2000 + 35);
       const size_t end = message.bytes().size() - raw;
       ASSERT_TRUE(codec->Validate(message.encoded()).ok());
@@ -121,7 +121,7 @@ TEST(HostileBytesTest, IndicesMustRiseAndLieInside) {
     std::memcpy(pair, &bits, bytes);
     return codec->Validate(message.encoded());
   };
-  // Equal magnitudes: the first of a chunk are kept, 0 to 63 and 0 to 14.
+  // Among equal magnitudes the first of a chunk are kept: 0 to 63 and 0 to 14.
   EXPECT_TRUE(with(first, 63, 63).ok());
   EXPECT_TRUE(with(first, 63, 4095).ok());
   EXPECT_TRUE(with(second, 14, 903).ok());
@@ -138,7 +138,7 @@ TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
   const RngKey key(6);
-  // What lies around the spans must stay as it is.
+  // Values around the spans must stay as they are.
   constexpr size_t kMargin = 4096;
   std::vector<float> around_d(n + 2 * kMargin, 3.0f), around_x = around_d;
   const std::span<float> difference = std::span(around_d).subspan(kMargin, n);
@@ -188,7 +188,7 @@ TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
   }
 }
 
-// What an edge asks before it looks at values (mixing.largest_parameter).
+// An edge calls Reach before it applies values (mixing.largest_parameter).
 TEST(HostileBytesTest, NoValueIsBeyondReach) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");
@@ -205,7 +205,8 @@ TEST(HostileBytesTest, NoValueIsBeyondReach) {
       const float reach = codec->Reach(message.encoded(), 2 * largest);
       EXPECT_LE(largest, reach);
       EXPECT_TRUE(std::isfinite(reach));
-      // Parts without scales are looked at, and say no more than the limit.
+      // Parts without scales are read, and the result is no more than the
+      // limit.
       EXPECT_LE(largest, codec->Reach(message.encoded(), largest / 2));
       if (!HasScales(format) && format < WireFormat::kUnit) {
         EXPECT_EQ(reach, 2 * largest);
@@ -224,7 +225,7 @@ TEST(HostileBytesTest, ManyLargestPayloadsCannotOverflowTheDifference) {
     const Message message(*codec, format, largest);
     const Encoded encoded = message.encoded();
     ASSERT_TRUE(codec->Validate(encoded).ok());
-    // Where the sum stalls, after more payloads than a test can send.
+    // The sum stalls here, after more payloads than a test can send.
     std::vector<float> difference(n, 0x1p127f), x(n);
     for (int k = 0; k < 1000; ++k) {
       codec->Complete(nullptr, &encoded, 1, difference, x);

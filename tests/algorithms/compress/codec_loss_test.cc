@@ -1,4 +1,5 @@
-// What codecs lose: contraction, bias, and the numbers of the literature.
+// The losses of codecs, as contraction and bias, against the numbers of the
+// literature.
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +41,7 @@ std::vector<std::pair<std::string, std::vector<float>>> Distributions(
           {"huge", huge},         {"mixed", mixed}};
 }
 
-// What a format loses of each distribution, ‖v − C(v)‖² / ‖v‖²: at most this.
+// The largest loss of a format for each distribution, ‖v − C(v)‖² / ‖v‖².
 struct Loss {
   WireFormat format;
   double gaussian, laplace, spike, mixed;
@@ -78,7 +79,7 @@ TEST(CodecLossTest, IsAContraction) {
       } else if (name == "denormal") {
         EXPECT_LE(lost, norm);  // quantized blocks below the range are zeros
       } else if (name == "huge") {
-        EXPECT_LT(lost, norm);  // by what 2^100 is of the largest float
+        EXPECT_LT(lost, norm);  // clipped to 2^100
       } else {
         EXPECT_LE(lost * lost, limit * norm * norm)
             << lost * lost / norm / norm;
@@ -114,8 +115,8 @@ TEST(CodecLossTest, QsgdIsUnbiasedAndItsVarianceBounded) {
         }
       }
       if (name == "denormal" || name == "huge") continue;  // outside the range
-      // Of K draws without bias, the mean error is 1/K of the variance; of
-      // few values it strays.
+      // The mean error of K unbiased draws is 1/K of the variance; over few
+      // values it strays.
       double variance = 0, mean = 0;
       for (size_t i = 0; i < n; ++i) {
         variance += squares[i];
@@ -128,8 +129,8 @@ TEST(CodecLossTest, QsgdIsUnbiasedAndItsVarianceBounded) {
   }
 }
 
-// Lemma 3.1 (ii) of the QSGD paper, of n values per norm: E‖Q(v) − v‖² ≤
-// min(n/s², √n/s)·‖v‖² with the Euclidean norm, whatever v is.
+// Lemma 3.1 (ii) of the QSGD paper for n values per norm: E‖Q(v) − v‖² ≤
+// min(n/s², √n/s)·‖v‖² with the Euclidean norm, for every v.
 TEST(CodecLossTest, VarianceOfQsgdIsWithinTheBoundOfThePaper) {
   constexpr int kDraws = 60;
   for (const int s : {1, 7, 127}) {
@@ -155,8 +156,8 @@ TEST(CodecLossTest, VarianceOfQsgdIsWithinTheBoundOfThePaper) {
   }
 }
 
-// The bound that γ rests on is reached, by one value of s steps and others of
-// a fraction of one, or by equal ones.
+// Some vectors reach the bound on which γ rests: one value of s steps beside
+// fractions of a step, or equal values.
 TEST(CodecLossTest, QsgdHasNoSmallerBoundThanThatOfItsGamma) {
   for (const char* const qsgd : {"qsgd", "qsgd:norm=l2"}) {
     const ParameterLayout layout({{"g", Player::kGenerator, {64, 512}, {}}});
@@ -258,8 +259,8 @@ TEST(CodecLossTest, QuantizationNoiseIsThatOfTheTables) {
   };
   EXPECT_NEAR(relative(WireFormat::kInt8), 4.5e-5, 0.6e-5);
   EXPECT_NEAR(relative(WireFormat::kInt4), 1.45e-2, 0.15e-2);
-  // Max's optimum for four levels is 0.1175, one of each block's own scale
-  // a little less; 1 − 2/π for two.
+  // Max's optimum for four levels is 0.1175; with a scale of its own for each
+  // block the loss is a little less.  For two levels it is 1 − 2/π.
   EXPECT_NEAR(relative(WireFormat::kLm2), 0.117, 0.002);
   EXPECT_NEAR(relative(WireFormat::kSign), 0.362, 0.003);
   EXPECT_NEAR(relative(WireFormat::kTopK), 0.88, 0.01);

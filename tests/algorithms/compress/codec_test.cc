@@ -1,4 +1,5 @@
-// What codecs are.
+// The properties of every codec: names and options, sizes, formats and
+// policies, and the same bytes from every table of kernels.
 
 #include "algorithms/compress/codec.h"
 
@@ -214,8 +215,8 @@ TEST(CodecTest, SizesFollowTheLayout) {
             scales + (320 + 24) + 288 + 256 + (256 + 8) + raw);
   EXPECT_EQ(codec->EncodedSize(WireFormat::kSign),
             scales + (160 + 12) + 144 + 128 + (128 + 4) + raw);
-  // 64 of 4096 are 22 of 1353, 18 of 1152, 16 of 1024 and 17 of 1025, at 20
-  // bits each.
+  // Of 4096 values 64 are kept: 22 of 1353, 18 of 1152, 16 of 1024 and 17 of
+  // 1025, at 20 bits each.
   EXPECT_EQ(codec->EncodedSize(WireFormat::kTopK),
             2 * 4 + 55 + 45 + 40 + (17 + 26) + raw);
   // Buckets of 512.
@@ -229,7 +230,8 @@ TEST(CodecTest, SizesFollowTheLayout) {
             codec->EncodedSize(WireFormat::kInt8));
 }
 
-// 20 bits a kept value and a scale per chunk; a bucket's scale.
+// Top-k takes 20 bits a kept value and a scale per chunk, QSGD a scale per
+// bucket.
 TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
   const size_t n = 4096 * 32;
   const ParameterLayout layout({{"g", Player::kGenerator, {32, 4096}, {}}});

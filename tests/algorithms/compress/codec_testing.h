@@ -1,5 +1,5 @@
-// What the tests of codecs share: a layout with every kind of segment, messages
-// that own their bytes, and norms.
+// Parts that the tests of codecs share: a layout with every kind of segment,
+// messages that own their bytes, and norms.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_COMPRESS_CODEC_TESTING_H_
 #define GOSSAMER_TESTS_ALGORITHMS_COMPRESS_CODEC_TESTING_H_
@@ -30,7 +30,8 @@ inline bool HasScales(WireFormat format) {
 }
 static_assert(std::size(kFormats) == kLastWireFormat);
 
-// Small and large, one- and two-dimensional, with tails of blocks.
+// Segments small and large, of one and two dimensions, with incomplete last
+// blocks.
 inline ParameterLayout Layout() {
   const auto segment = [](const char* name, Player player,
                           std::vector<int64_t> shape) {
@@ -81,7 +82,7 @@ inline std::vector<float> Gaussian(std::string_view name, size_t n) {
   return x;
 }
 
-// What the receiver makes of a message: 0 + decoded.
+// Returns the vector that a receiver decodes from a message: 0 + decoded.
 inline std::vector<float> Decoded(const Codec& codec, const Message& message,
                                   size_t n) {
   std::vector<float> difference(n), x(n);
@@ -93,14 +94,14 @@ inline std::vector<float> Decoded(const Codec& codec, const Message& message,
 
 using Bytes = std::vector<std::byte>;
 
-// What a packer makes of a message; empty if that travels as it is.
+// Returns the packed message; empty if the message travels as it is.
 inline Bytes Packed(Packer& packer, const Encoded& payload) {
   Bytes out(payload.bytes.size());
   out.resize(packer.Pack(payload, out));
   return out;
 }
 
-// Vectors with few and with many levels that are not 0.
+// Returns vectors with few and with many levels that are not 0.
 inline std::vector<std::vector<float>> Vectors(size_t n) {
   std::vector<float> gaussian = Gaussian("x", n), spikes(n), equal(n, 1.0f),
                      zero(n), last(n);

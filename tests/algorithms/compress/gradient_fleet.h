@@ -1,5 +1,7 @@
-// Some ranks that average gradients: the real compressors and the real
-// all-reduce, with messages in an order drawn from a key.
+// Ranks that average gradients: the real compressors and the real all-reduce,
+// with messages in an order drawn from a key.
+//
+// It knows no network and no clock; benchmarks use it too.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_COMPRESS_GRADIENT_FLEET_H_
 #define GOSSAMER_TESTS_ALGORITHMS_COMPRESS_GRADIENT_FLEET_H_
@@ -48,7 +50,8 @@ class StateCopy final : public StateVisitor {
   std::map<std::string, std::vector<std::byte>> bytes;
 };
 
-// Of what no method may ever do; for benchmarks as well, so without gtest.
+// Ends the program if a property that every method has does not hold; without
+// gtest, since benchmarks use it too.
 inline void MustHold(bool holds, const char* claim, int rank) {
   if (holds) return;
   std::fprintf(stderr, "rank %d: does not hold: %s\n", rank, claim);
@@ -74,8 +77,9 @@ class GradientFleet {
                                     : "all-gather";
   }
 
-  // One step; a gradient may be empty.  Returns the mean, which must be the
-  // same bits at all ranks.  With `ahead` leaders say what they can beforehand.
+  // Runs one step; a gradient may be empty.  Returns the mean, which must have
+  // the same bits at all ranks.  With `ahead` leaders say their next word
+  // beforehand if they can.
   std::vector<float> Step(const Vectors& gradients, RngKey order = RngKey(1),
                           bool repeats = false, bool ahead = false) {
     for (int r = 0; r < size_; ++r) {
@@ -94,7 +98,7 @@ class GradientFleet {
     return mean;
   }
 
-  // Of a rank, with heads, so far.
+  // Returns the bytes that a rank has sent so far, with heads.
   size_t bytes_sent(int rank) const { return sent_[rank]; }
   GradientCompressor& rank(int r) { return *ranks_[r]; }
   StateCopy Save(int r) {

@@ -1,4 +1,4 @@
-// What every gradient method promises, and QSGD's part of it.
+// The promises of every gradient method, and QSGD's own part of them.
 
 #include <bit>
 #include <cmath>
@@ -28,7 +28,7 @@ GradientFleet::Vectors Gradients(int size, size_t n, RngKey key) {
   return g;
 }
 
-// LGC whose codes travel after three steps, as the worst are good enough.
+// LGC whose codes travel after three steps, since even the worst are accepted.
 constexpr char kCodesSoon[] = "lgc:rate=20,full=0,learn=1,worst=0.99,again=3";
 constexpr char kCodesOfAServer[] =
     "lgc:rate=20,full=1,learn=1,worst=0.99,server=1,novel=8";
@@ -53,8 +53,9 @@ TEST_P(GradientMethodTest, GivesTheSameBitsAtAllRanksInAnyOrder) {
   }
 }
 
-// The largest that it takes, of both signs; values below the normal ones; both
-// beside ordinary ones.  Nothing of it may stay for the steps after.
+// Gradients of the largest accepted values, of both signs, and of values below
+// the normal ones; each alone and beside ordinary values.  None may leave a
+// trace in later steps.
 TEST_P(GradientMethodTest, StaysFiniteAtBothEndsOfFloats) {
   const ParameterLayout layout = SomeLayout();
   const auto method = *GradientCompressor::Create(
@@ -91,7 +92,7 @@ TEST_P(GradientMethodTest, TakesOnlyWhatSpoilsNoMemory) {
   for (const float bad : {infinity, -infinity, std::nanf(""), 3e38f, -3e38f}) {
     for (const size_t at : {size_t{0}, g.size() / 2, g.size() - 1}) {
       g[at] = bad;
-      // What travels as it is shows in the mean.
+      // A method that sends floats accepts the value, since the mean shows it.
       EXPECT_EQ(method->Takes(g), GetParam() == GradientCompressor::kExact)
           << bad << " " << at;
       g[at] = 0;
@@ -99,10 +100,11 @@ TEST_P(GradientMethodTest, TakesOnlyWhatSpoilsNoMemory) {
   }
 }
 
-// Those with memory, which do not filter it.
+// Methods with a memory that do not filter it.
 class ErrorFeedbackTest : public testing::TestWithParam<const char*> {};
 
-// Over time all of every gradient arrives, but for what is still remembered.
+// Over time all of every gradient arrives, except for the part that is still
+// remembered.
 TEST_P(ErrorFeedbackTest, LosesNothingOfWhatItIsGiven) {
   const ParameterLayout layout = SomeLayout();
   const size_t n = layout.size();
@@ -139,14 +141,14 @@ TEST_P(GradientMethodTest, WithoutAGradientARankAddsNothingAndForgetsNothing) {
     g[without].clear();
     const auto mean = silent.Step(g);
     EXPECT_EQ(silent.Residual(without), before);
-    // As if it had been left out: the other's alone, halved.
+    // The result is that without the rank: the other's gradient alone, halved.
     double squares = 0;
     for (size_t i = 0; i < n; ++i) {
       ASSERT_TRUE(std::isfinite(mean[i]));
       squares += mean[i] * mean[i];
     }
     EXPECT_GT(squares, 0);
-    // Both silent: nothing.
+    // Both ranks are silent.
     for (auto& v : g) v.clear();
     for (const float m : silent.Step(g)) ASSERT_EQ(m, 0);
   }
@@ -171,11 +173,11 @@ TEST_P(GradientMethodTest, GoesOnFromItsStateBitForBit) {
   }
 }
 
-// Those that send payloads.
+// Methods that send payloads.
 class GradientPayloadTest : public testing::TestWithParam<const char*> {};
 
-// Whatever comes instead of what a rank sends is refused and changes nothing,
-// or is taken for a message and adds finite numbers.
+// Any other bytes in place of a rank's payload are refused and change nothing,
+// or pass for a payload and add finite numbers.
 TEST_P(GradientPayloadTest, SurvivesWhatIsNoMessageOfIt) {
   const ParameterLayout layout = SomeLayout();
   auto here = *GradientCompressor::Create(GetParam(), layout);
@@ -235,7 +237,8 @@ INSTANTIATE_TEST_SUITE_P(
                     kCodesOfAServer, "top-k:rate=65,full=9", "adacomp:full=9",
                     "adacomp:bin=100,flat=1"));
 
-// Those that begin with whole gradients, and the same without that start.
+// Methods that begin with whole gradients, paired with the same without that
+// start.
 class WholeStartTest
     : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
@@ -259,7 +262,7 @@ TEST_P(WholeStartTest, ItsFirstStepsAreExactMeansAndLeaveNothing) {
   }
 }
 
-// What comes after is the method as it would be from that step on.
+// After the start the method is as it would be from that step on.
 TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;
@@ -276,8 +279,8 @@ TEST_P(WholeStartTest, TheMethodBeginsAfterThem) {
   }
 }
 
-// At every step of the start, at its end, and after; leaders may have said
-// their word ahead, or not.
+// Resumes at every step of the start, at its end and after it, with and without
+// words that leaders have said ahead.
 TEST_P(WholeStartTest, IsResumedBitForBitInItAndAcrossItsEnd) {
   const ParameterLayout layout = SomeLayout();
   constexpr int kSize = 3;
@@ -363,7 +366,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:full", "full of \"adacomp\" is \"\"");
   refused("adacomp:full=3,bin=64,full=3", "full of \"adacomp\" is given twice");
   refused("adacomp:full=3,bins=64", "no option \"bins\"");
-  // The largest segments have 1353 and 2304 values, all of them 3701.
+  // The largest segments have 1353 and 2304 values, all segments together 3701.
   refused("top-k:rate=2305", "largest segment that it divides has 2304 values");
   refused("scalecom:rate=65536", "take at most 2304");
   refused("scalecom:rate=3702,flat=1", "take at most 3701");
@@ -379,7 +382,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("qsgd:fragments=2", "needs the whole gradient");
 }
 
-// Payloads are what ranks decode of each other, each drawing for itself.
+// A rank decodes the payloads of the others, and each rank draws for itself.
 TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
   const ParameterLayout layout = SomeLayout();
   const size_t n = layout.size();
@@ -389,7 +392,7 @@ TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
         "qsgd:levels=1,norm=l2", "qsgd:levels=127,norm=l2"}) {
     double variance[2] = {};
     for (const int size : {2, 8}) {
-      // Equal gradients, so that only the draws can make a difference.
+      // Gradients are equal, so that only the draws can make a difference.
       const GradientFleet::Vectors g(size, Gradients(1, n, RngKey(3))[0]);
       GradientFleet fleet(name, layout, size);
       std::vector<double> sum(n);

@@ -1,5 +1,5 @@
-// LGC: its phases, what its codes save and lose, and that no coder, however
-// bad, does harm.
+// LGC: its phases, the savings and losses of its codes, and that no coder,
+// however bad, does harm.
 
 #include <bit>
 #include <cmath>
@@ -39,13 +39,13 @@ TEST(LearningPhasesTest, CodesBeginOnceTheyAreGoodAndEndWhenTheyAreBad) {
   EXPECT_EQ(phases.At(step + 2), Phase::kCoded);
   for (++step; step < 200; ++step) phases.Note(step, 0.49);
   EXPECT_EQ(phases.At(step + 1), Phase::kCoded);
-  // What step 200 shows counts from 202 on.
+  // An error of step 200 counts from step 202 on.
   phases.Note(step, 0.51);
   EXPECT_EQ(phases.At(step + 1), Phase::kCoded);
   EXPECT_EQ(phases.At(step + 2), Phase::kLearning);
   phases.Note(step + 1, 0.0);
   EXPECT_EQ(phases.At(step + 2), Phase::kLearning);
-  // It learns anew, at least as long as the first time.
+  // The coder learns anew, at least as long as the first time.
   for (step += 2; step < 206; ++step) phases.Note(step, 0.0);
   EXPECT_EQ(phases.At(208), Phase::kLearning);
   note_until(0.0, Phase::kCoded);
@@ -75,8 +75,8 @@ TEST(LearningPhasesTest, GoOnFromTheirState) {
   EXPECT_GE(changes, 4);
 }
 
-// Of a network in which values are as large as `Amplitude` of their chunk says,
-// at one place, up or down; ranks differ by a bit of noise.
+// Gradients of a network: the values of a chunk are as large as its
+// `Amplitude`, at one place, up or down.  Ranks differ by a little noise.
 class Chunks {
  public:
   static constexpr int kChunk = 20, kValues = 640;
@@ -130,7 +130,7 @@ TEST(LearnedGradientsTest, LearnsAndSendsLessThanChosenValues) {
     of_scalecom += step_of(scalecom);
   }
   EXPECT_LT(static_cast<double>(sent), 0.45 * static_cast<double>(of_scalecom));
-  // What is left out is small, and so is the residual.
+  // The values left out are small, and so is the residual.
   double residual = 0;
   for (const float m : fleet.Residual(2)) residual += m * m;
   EXPECT_LT(residual, 0.1 * 640 * 8);
@@ -158,13 +158,14 @@ TEST(LearnedGradientsTest, CodersHaveTheSameBitsAtAllRanks) {
   }
 }
 
-// The encoder has learnt one distribution; another comes at once.
+// The encoder has learnt one distribution when another one comes.
 TEST(LearnedGradientsTest, FallsBackWhenTheCoderIsStaleAndRecovers) {
   GradientFleet fleet(kLgc, Chunks::Layout(), 4);
   const auto floats = [&] {
     return fleet.rank(0).Form(fleet.step(), 4).floats;
   };
-  // The largest residual of a rank, squared, and how many steps had codes.
+  // Returns the largest squared residual of a rank, and the number of steps
+  // with codes.
   const auto train_until = [&](uint64_t end, const auto& amplitude) {
     std::pair<double, int> seen;
     while (fleet.step() < end) {
@@ -184,12 +185,12 @@ TEST(LearnedGradientsTest, FallsBackWhenTheCoderIsStaleAndRecovers) {
   EXPECT_EQ(floats(), kLearningFloats);
   const auto [meanwhile, coded_meanwhile] = train_until(700, Second);
   EXPECT_GT(coded_meanwhile, 50) << "the coder has not learnt what changed";
-  // All of two steps' gradients, and some of what is small.
+  // The bound is all of two steps' gradients, and some of the small values.
   EXPECT_LT(std::max(after, meanwhile), 640 / 8 * 18 * 18);
   EXPECT_LT(train_until(900, Second).first, 4 * before);
 }
 
-// Of 160,000 values, in the mean over a turn of all leaders.
+// Bytes for 160,000 values, the mean over a turn of all leaders.
 TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
   const ParameterLayout layout({{"w", Player::kGenerator, {400, 400}, {}}});
   const double k = 160000.0 / 100;
@@ -210,17 +211,18 @@ TEST(LearnedGradientsTest, CodesAreAsLongAsTheyAreSaidToBe) {
       return (sent() - before) / size;
     };
     const double share = (size - 1.0) / size;
-    // A place and a sign of each value, a scale, and 4 floats of 16 values.
+    // A word has a place and a sign for each value, a scale, and 4 floats for
+    // 16 values.
     const double word = share * (k * 7 / 8 + k / 8 + 4 + 32);
     EXPECT_NEAR(per_step(soon),
                 word + share * 8 * (k / 4 + 2) + 2 * (size - 1) * 32, 8);
-    // The code is in the word; 16 novel values.
+    // With a server the code is in the word, with 16 novel values.
     EXPECT_NEAR(per_step(soon + ",server=1"),
                 word + share * k + (size - 1) * (14 + 4 * (3 + 16) + 32), 8);
   }
 }
 
-// Whatever it is asked, it fails, or says something that is useless.
+// A coder whose every operation fails or gives a useless result.
 class UselessCoder final : public ValueCoder {
  public:
   enum class Kind { kFails, kNotFinite, kHuge, kRandom };
@@ -274,7 +276,7 @@ TEST(LearnedGradientsTest, WithACoderThatNeverLearnsItIsScaleCom) {
     GradientFleet scalecom("scalecom:rate=20", Chunks::Layout(), 3);
     for (int i = 0; i < 60; ++i) {
       const auto g = Chunks::Gradients(3, i, Fifth);
-      // Sums are formed in another order.
+      // The sums are formed in another order.
       ASSERT_THAT(fleet.Step(g), testing::Pointwise(testing::FloatNear(1e-5f),
                                                     scalecom.Step(g)))
           << i;
@@ -282,8 +284,8 @@ TEST(LearnedGradientsTest, WithACoderThatNeverLearnsItIsScaleCom) {
   }
 }
 
-// Each rank pulls to a target of its own; the targets jump.  Returns how far
-// the common x is from their mean, of how far it has been.
+// Each rank pulls to a target of its own; the targets jump.  Returns the
+// distance of the common x to their mean, as a share of the largest one.
 double DistanceAfterAJump(std::string_view method,
                           const ValueCoderMaker& coders) {
   constexpr int kSize = 4, kSteps = 1600;
@@ -322,20 +324,20 @@ TEST(LearnedGradientsTest, TrainingRecoversFromAJumpWithAnyCoder) {
   for (const char* const name : {"lgc:rate=20,full=10,learn=100",
                                  "lgc:rate=20,full=10,learn=100,server=1"}) {
     EXPECT_LT(DistanceAfterAJump(name, MakeLinearCoder), 0.1) << name;
-    // Codes that say nothing are not believed.
+    // The method does not use codes that carry nothing.
     EXPECT_LT(DistanceAfterAJump(name, Useless(UselessCoder::Kind::kRandom)),
               0.1)
         << name;
   }
 }
 
-// What a coder was taught that is of no use any more: the fastest cosines of a
+// The useless lesson of a coder.  Either it has learnt the fastest cosines of a
 // block, which lose what is alike in it, as values in the leader's units are;
-// or directions at random, which still say a little.
+// or it has learnt random directions, which still carry a little.
 enum class Taught { kSomethingElse, kNothing };
 
-// Learns until the test says that it is stale.  From then on it is frozen, as
-// if it had been taught something else.
+// A coder that learns until the test makes it stale.  From then on it is frozen
+// with another lesson.
 class StaleCoder final : public ValueCoder {
  public:
   StaleCoder(Taught taught, size_t values, size_t code, const bool* stale)
@@ -376,16 +378,17 @@ class StaleCoder final : public ValueCoder {
   const bool& stale_;
 };
 
+// The end of a training whose coder became stale.
 struct StaleEnd {
-  double distance = 0;   // to the optimum, mean of the last 300 steps
-  double farthest = 0;   // at any step since the coder is stale
+  double distance = 0;   // distance to the optimum, mean of the last 300 steps
+  double farthest = 0;   // largest distance at any step since then
   int coded_before = 0;  // steps whose codes travelled
   int coded_after = 0;
   bool coded_at_the_end = false;
 };
 
-// Noisy quadratics of ranks that differ, whose targets jump where the coder
-// becomes stale, so that there is as much to say as at the start.
+// Trains on noisy quadratics of ranks that differ.  The targets jump when the
+// coder becomes stale, so that there is as much to send as at the start.
 StaleEnd TrainPastStaleness(std::string_view method,
                             Taught taught = Taught::kSomethingElse) {
   constexpr int kSize = 4;
@@ -429,7 +432,7 @@ StaleEnd TrainPastStaleness(std::string_view method,
   return end;
 }
 
-// The distances are 2.01 of ScaleCom, 2.28 of top-k, and 17.8 at the jump.
+// ScaleCom ends at a distance of 2.01, top-k at 2.28; the jump is one of 17.8.
 TEST(LearnedGradientsTest, AStaleCoderEndsWhereScaleComAndTopKEnd) {
   const StaleEnd scalecom = TrainPastStaleness("scalecom:rate=20");
   const StaleEnd top_k = TrainPastStaleness("top-k:rate=20");
@@ -439,7 +442,7 @@ TEST(LearnedGradientsTest, AStaleCoderEndsWhereScaleComAndTopKEnd) {
     for (const Taught taught : {Taught::kSomethingElse, Taught::kNothing}) {
       const StaleEnd end = TrainPastStaleness(name, taught);
       EXPECT_GT(end.coded_before, 200) << name;
-      // What the first stale step shows counts from the one after the next on.
+      // The first stale step counts from the step after the next on.
       EXPECT_EQ(end.coded_after, 2) << name;
       EXPECT_FALSE(end.coded_at_the_end) << name;
       EXPECT_LT(end.distance, 1.05 * scalecom.distance) << name;
@@ -449,8 +452,9 @@ TEST(LearnedGradientsTest, AStaleCoderEndsWhereScaleComAndTopKEnd) {
   }
 }
 
-// Who lets codes travel that lose nearly all pays in distance: a fifth with
-// sums, three quarters with a server.  It does not diverge.
+// Codes that lose nearly all of a gradient cost distance if the configuration
+// accepts them: a fifth with sums, three quarters with a server.  Training does
+// not diverge.
 TEST(LearnedGradientsTest, AStaleCoderThatIsBelievedIsSlowAndNoWorse) {
   const StaleEnd scalecom = TrainPastStaleness("scalecom:rate=20");
   const std::string believed = "lgc:rate=20,full=10,learn=100,worst=0.99";
@@ -484,7 +488,8 @@ TEST(LearnedGradientsTest, SurvivesExtremeGradients) {
   }
 }
 
-// Nothing large to choose from: floats, for ever.
+// Such a network has no large values to choose from, so it sends floats for
+// ever.
 TEST(LearnedGradientsTest, SmallNetworksTravelWhole) {
   const ParameterLayout layout({{"b", Player::kGenerator, {40}, {}}});
   GradientFleet fleet("lgc:rate=65536,full=0,learn=1", layout, 2);
@@ -520,7 +525,7 @@ TEST(LearnedGradientsTest, RefusesWhatCannotBe) {
 
 class LedMessageTest : public testing::TestWithParam<const char*> {};
 
-// Words and payloads of codes: refused, or of finite consequence.
+// Changed words and payloads of codes are refused, or have finite consequences.
 TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
   GradientFleet fleet(GetParam(), Chunks::Layout(), 2);
   while (fleet.step() < 6) {
@@ -542,7 +547,7 @@ TEST_P(LedMessageTest, SurvivesWhatIsNoMessageOfIt) {
   for (uint64_t i = 0; i < 2000; ++i) {
     std::vector<std::byte> bad(word.bytes().begin(), word.bytes().end());
     for (uint64_t k = 0; k <= i % 3; ++k) {
-      // Half of them behind the choice.
+      // Half of the changes are behind the choice.
       const size_t at = key.Fold(k).Below(bad.size(), i);
       bad[i % 2 == 0 ? at : bad.size() - 1 - at / 4] =
           static_cast<std::byte>(key.Fold(k).Fold("byte").Below(256, i));

@@ -1,4 +1,4 @@
-// ScaleCom and top-k: what is chosen, what is remembered, what travels.
+// ScaleCom and top-k: the values they choose, remember and send.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ ParameterLayout OneSegment(int64_t rows, int64_t columns) {
   return ParameterLayout({{"g", Player::kGenerator, {rows, columns}, {}}});
 }
 
-// Small whole numbers: every sum of them is exact.
+// Returns small whole numbers, of which every sum is exact.
 GradientFleet::Vectors WholeNumbers(int size, size_t n, RngKey key) {
   GradientFleet::Vectors g(size, std::vector<float>(n));
   for (int r = 0; r < size; ++r) {
@@ -32,8 +32,8 @@ size_t Nonzero(const std::vector<float>& v) {
   return v.size() - static_cast<size_t>(std::count(v.begin(), v.end(), 0.0f));
 }
 
-// Algorithm 1 of the paper, as it is written, with the memories p = m + g of
-// all ranks at hand.
+// Algorithm 1 of the paper as written, with the memories p = m + g of all ranks
+// at hand.
 struct PaperScaleCom {
   PaperScaleCom(int size, size_t n, size_t rate, float beta)
       : rate(rate), beta(beta), m(size, std::vector<float>(n)) {}
@@ -95,7 +95,7 @@ TEST(ScaleComTest, IsAlgorithmOneOfThePaper) {
   }
 }
 
-// On what is sent (1 − β)m stays, on the rest m + βg: to the bit.
+// A sent value keeps (1 − β)m, any other m + βg, to the bit.
 TEST(ScaleComTest, ResidualOfASentPlaceIsThatOfThePaper) {
   const ParameterLayout layout = OneSegment(2, 600);
   for (const float beta : {1.0f, 0.1f}) {
@@ -120,8 +120,8 @@ TEST(ScaleComTest, ResidualOfASentPlaceIsThatOfThePaper) {
   }
 }
 
-// The mean of what all ranks compress is what compressing the mean gives, as
-// all use one set of places; with a set of each rank's own it is not.
+// The mean of the compressed vectors is the compressed mean, since all ranks
+// use one set of places.  With a set for each rank it is not.
 TEST(ScaleComTest, CommutesWithAveragingAndTopKDoesNot) {
   const ParameterLayout layout = OneSegment(10, 200);
   const size_t n = layout.size();
@@ -153,9 +153,10 @@ TEST(ScaleComTest, CommutesWithAveragingAndTopKDoesNot) {
   }
 }
 
-// Of what the state machines really send in a step, the leader's words shared
-// by all, as each leads in turn: with one set of places it does not depend on
-// the number of ranks, with a set of each rank's own it is proportional to it.
+// The bytes that the state machines really send in a step; the leader's words
+// are shared by all, as each rank leads in turn.  With one set of places they
+// do not depend on the number of ranks, with a set for each rank they are
+// proportional to it.
 TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
   const ParameterLayout layout = OneSegment(400, 400);
   const auto per_step = [&](const char* method, const char* schedule,
@@ -166,12 +167,13 @@ TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
     fleet.Step(g);
     size_t all = 0;
     for (int r = 0; r < size; ++r) all += fleet.bytes_sent(r);
-    // Heads are of the transport's making, not of the method's.
+    // Heads belong to the transport, not to the method.
     return static_cast<double>(all) / size;
   };
   const double k = 160000.0 / 100;
-  // 7 bits for each of k places, once in M steps to M − 1 ranks; 2k(M − 1)/M
-  // floats.  What grows are the heads of more and shorter messages.
+  // A word has 7 bits for each of k places, once in M steps to M − 1 ranks;
+  // payloads have 2k(M − 1)/M floats.  The growth is of the heads, of more and
+  // shorter messages.
   std::map<int, double> led, own;
   for (const int size : {4, 8, 16, 32, 64}) {
     const double share = (size - 1.0) / size;
@@ -184,8 +186,9 @@ TEST(ScaleComTest, VolumeDoesNotGrowWithTheRanksWhileThatOfTopKDoes) {
         << size;
     EXPECT_NEAR(own[size], (size - 1) * (4 * k + 7 * k / 8 + 32), 8) << size;
   }
-  // All bytes of a peer, heads and all: 10.9 kB and 18.0.  1.31 of the 1.66 are
-  // (M - 1)/M, which floats have, too; the rest is 4 kB of heads, whatever k.
+  // The ratio counts all bytes of a peer, heads included: 10.9 kB and 18.0 kB.
+  // Of the 1.66, 1.31 is (M - 1)/M, which floats have too; the rest is 4 kB of
+  // heads, whatever k.
   EXPECT_NEAR(led[64] / led[4], 1.66, 0.01);
   EXPECT_NEAR(own[64] / own[4], 21, 0.01);
 }
@@ -201,7 +204,7 @@ TEST(ScaleComTest, RatesAreThoseAskedFor) {
     const size_t k = (layout.size() + rate - 1) / rate;
     EXPECT_EQ(Nonzero(mean), k);
     EXPECT_NEAR(dense / (4.0 * static_cast<double>(k)), rate, 0.02 * rate);
-    // The places cost the leader less than 32 bits each would.
+    // The places cost the leader fewer than 32 bits each.
     EXPECT_LT(static_cast<double>(fleet.bytes_sent(0)),
               dense / rate * (1 + 9.0 / 32) + 200);
   }
@@ -229,8 +232,8 @@ TEST(ScaleComTest, SmallSegmentsTravelWhole) {
 }
 
 TEST(ChunkChoiceTest, RefusesWhatNoRankCanHaveChosen) {
-  // 1,300 values in chunks of 100: 13 places of 7 bits, the last byte has five
-  // bits that belong to none.
+  // 1,300 values in chunks of 100 are 13 places of 7 bits; five bits of the
+  // last byte belong to no place.
   const ChunkChoice choice(OneSegment(13, 100), 100, false);
   ASSERT_EQ(choice.bytes(), 12u);
   std::vector<uint32_t> places(13), again(13);

@@ -1,3 +1,6 @@
+// One end's half of an edge's arithmetic: replica and difference, the formats
+// of payloads, fragments, and saved state.
+
 #include "algorithms/edge/codec_side.h"
 
 #include <algorithm>
@@ -66,7 +69,7 @@ TEST(CodecSideTest, EveryCodecBeginsAndGoesOnAsItSays) {
   }
 }
 
-// So that a replay gives the same, and peers that agree have nothing to
+// A replay must give the same bits, and peers that agree must have nothing to
 // correct.
 TEST(CodecSideTest, RandomRoundingIsAFunctionOfTheExchange) {
   std::vector<float> x = Gaussian(RngKey(4)), y = x;
@@ -99,7 +102,7 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
     const auto a = s.side[0].Save(), b = s.side[1].Save();
     for (size_t i = 0; i < a.difference.size(); ++i) {
       ASSERT_EQ(a.difference[i], -b.difference[i]) << round;
-      // The drift of rounding, at most an ulp a round.
+      // The difference drifts by rounding, at most an ulp a round.
       ASSERT_NEAR(a.difference[i], b.replica[i] - a.replica[i],
                   1e-6 * std::sqrt(round));
     }
@@ -107,7 +110,7 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
   EXPECT_EQ(s.side[0].corrections(), 200u);
 }
 
-// Of a neighbour whose parameters explode, and come back.
+// A neighbour whose parameters explode and come back.
 TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   for (const char* const codec :
        {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
@@ -115,7 +118,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
         "power-gossip"}) {
     SCOPED_TRACE(codec);
     Sides s(codec);
-    Sides same(codec);  // that nobody looks at
+    Sides same(codec);  // no limit is set for this pair
     for (CodecSide& side : s.side) side.set_largest(1000);
     uint64_t round = 0;
     const auto exchange = [&](int times) {
@@ -140,6 +143,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   }
 }
 
+// Records what an ended edge gives back, and ignores corrections.
 struct LostLog final : CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}
@@ -151,7 +155,7 @@ struct LostLog final : CorrectionObserver {
   int times = 0;
 };
 
-// With a codec of each kind of memory, and in fragments.
+// One codec for each kind of memory, and one with fragments.
 TEST(CodecSideTest, AnEdgeThatEndsReportsWhatItHasAdded) {
   for (const char* const codec :
        {"dense-f32", "innov-int4", "innov-int8:fragments=3", "power-gossip"}) {
@@ -164,7 +168,7 @@ TEST(CodecSideTest, AnEdgeThatEndsReportsWhatItHasAdded) {
     for (uint64_t round = 1; round <= 20; ++round) {
       s.Exchange(MakeExchangeId(round));
     }
-    // A checkpoint keeps it.
+    // A checkpoint keeps the sum.
     CodecSide again(PairCodec(codec), s.x[0], std::make_shared<SnapshotCache>(),
                     0);
     again.set_summed(part);
@@ -214,7 +218,8 @@ TEST(CodecSideTest, ResyncStartsFromZeroWithADensePayload) {
     for (uint64_t round = boundary - 5; round < boundary; ++round) {
       s.Exchange(MakeExchangeId(round));
     }
-    // The first of the new interval: dense-f32, so that x̂ is x to the bit.
+    // The first payload of the new interval is dense-f32, so that x̂ is x to
+    // the bit.
     const std::vector<float> x[2] = {s.x[0], s.x[1]};
     const EdgeMessage a = s.side[0].OnEmit(MakeExchangeId(boundary));
     const EdgeMessage b = s.side[1].OnEmit(MakeExchangeId(boundary));
@@ -253,8 +258,8 @@ TEST(FragmentTest, EachIsExchangedOnceACycleAndWithEveryPeriod) {
   }
 }
 
-// Every fragment is an edge's state of its own: begins in int8, goes on in
-// int4, and changes its part of x only.
+// Every fragment has a state of its own: it begins in int8, continues in int4,
+// and changes its own part of x.
 TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
   const auto codec = PairCodec("innov-int4:fragments=4");
   Sides s("innov-int4:fragments=4");
@@ -286,8 +291,8 @@ TEST(FragmentTest, StateAndCorrectionsAreThoseOfTheFragment) {
   }
 }
 
-// At the first exchange of each fragment after a boundary, that fragment alone
-// travels dense: x̂ is x to the bit there, and as it was elsewhere.
+// At its first exchange after a boundary a fragment travels dense: x̂ is x to
+// the bit there and unchanged elsewhere.
 TEST(FragmentTest, EachResyncsAtItsOwnFirstExchangeAfterTheBoundary) {
   const auto codec = PairCodec("innov-int4:fragments=4");
   Sides s("innov-int4:fragments=4");
@@ -339,7 +344,8 @@ TEST(FragmentTest, SavedStateIsThatOfAllAndOfAsMany) {
   EXPECT_FALSE(other.Restore(saved));
 }
 
-// D is for a while no difference of two replicas, but then only one end pays.
+// D differs from the difference of the replicas meanwhile, while only one end
+// sends a payload.
 TEST(CodecSideTest, ResyncThatOneEndMissesIsExactOnceBothPay) {
   Sides s("innov-int4");
   s.Exchange(MakeExchangeId(kResync - 1));
@@ -368,7 +374,8 @@ TEST(CodecSideTest, TheSmallerCoefficientCounts) {
   }
 }
 
-// What travels is shorter; what is kept, applied and saved is as without.
+// A packed message is shorter; the kept, applied and saved state is the same as
+// without packing.
 TEST(CodecSideTest, PackedMessagesCorrectAsThoseThatAreNot) {
   Sides plain("qsgd:levels=1"), packed("qsgd:levels=1,coding=gamma");
   for (uint64_t round = 1; round <= 5; ++round) {

@@ -28,6 +28,8 @@ ParameterLayout SmallLayout() {
   return ParameterLayout(std::move(segments));
 }
 
+// The fleet under way: its links, its peers and the clock, in ticks.  Its
+// rounds follow runtime/peer as far as an edge sees them.
 class Fleet {
  public:
   explicit Fleet(const FleetOptions& options);
@@ -66,7 +68,7 @@ class Fleet {
   Draws draws_;
   const uint64_t first_round_;
   const uint64_t calm_round_;
-  const uint64_t last_round_;  // the first that nobody takes part in
+  const uint64_t last_round_;  // the first round that is not run
   std::vector<FleetPeer> peers_;
   std::vector<std::unique_ptr<EdgeLink>> links_;
   int64_t now_ = 0;
@@ -79,8 +81,8 @@ Fleet::Fleet(const FleetOptions& options)
       layout_(options.quantized ? PairLayout() : SmallLayout()),
       codec_(Codec::Create(options.codec, layout_).value()),
       draws_(key_.Fold("faults")),
-      // Somewhere between two resyncs of an edge, which are 65,536 rounds
-      // apart, so that some runs meet one.
+      // The first round lies anywhere between two resyncs of an edge, which are
+      // 65,536 rounds apart, so that some runs meet one.
       first_round_(1 + key_.Fold("first round").Below(200'000, 0)),
       calm_round_(first_round_ + options.rounds),
       last_round_(calm_round_ + options.calm_rounds),
@@ -136,14 +138,14 @@ std::vector<int> Fleet::Row(int i, uint64_t round) const {
   return row;
 }
 
-// First id that is not due at the end of `round` (PROTOCOL.md 9).
+// Returns the first id that is not due at the end of `round` (PROTOCOL.md 9).
 ExchangeId Fleet::Limit(uint64_t round) const {
   return MakeExchangeId(round + 2 - std::max(1, o_.overlap));
 }
 
-// γ·w with w = 1/3; γ keeps mixing stable that is late by h − 1 rounds: two
-// thirds of 2·sin(π/(2(2h − 1))) / λmax(I − W), where λmax is 4/3 (PROTOCOL.md
-// 9).
+// Returns γ·w with w = 1/3. γ keeps mixing stable that is late by h − 1 rounds:
+// two thirds of 2·sin(π/(2(2h − 1))) / λmax(I − W), where λmax is 4/3
+// (PROTOCOL.md 9).
 float Fleet::Coefficient() const {
   const float gamma = codec_->gamma();
   return (o_.overlap < 2 ? gamma : std::min(gamma, 0.5f)) / 3;
@@ -212,9 +214,9 @@ void Fleet::Complete(FleetPeer& p, ExchangeId limit) {
   SendAll(p);
 }
 
-// Until every edge that is not overdue has what is due, or the deadline; a peer
-// all of whose edges are overdue would otherwise run ahead of the fleet for
-// ever.
+// Waits until every edge that is not overdue has completed its due exchanges,
+// or for the deadline.  A peer whose edges are all overdue would otherwise run
+// ahead of the fleet for ever.
 void Fleet::Wait(int i) {
   FleetPeer& p = peers_[i];
   const ExchangeId limit = Limit(p.round);
@@ -341,7 +343,8 @@ std::string Fleet::Failure() const {
   return "";
 }
 
-// Edges are used from the first round on, as the loop waits for first contact.
+// Edges are used from the first round on, because the loop waits for first
+// contact.
 void Fleet::Connect() {
   for (; now_ < 12; ++now_) TickLinks();
 }

@@ -1,5 +1,5 @@
-// A peer of the fleet in edge_fleet.h: its parameters, its edges and where it
-// is in its round.
+// A peer of the fleet in edge_fleet.h: its parameters, its edges and its place
+// in the round.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_FLEET_PEER_H_
 #define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_FLEET_PEER_H_
@@ -16,10 +16,11 @@
 
 namespace gossamer {
 
+// One end of an edge, and the exchanges for which its peer waits.
 struct PeerEdge {
   std::unique_ptr<Edge> edge;
   EdgeLink* link = nullptr;
-  int end = 0;                     // of the link
+  int end = 0;                     // which end of the link this peer is
   std::vector<ExchangeId> wanted;  // scheduled, not complete
   bool overdue = false;
 
@@ -32,12 +33,13 @@ struct PeerEdge {
 
 enum class RoundPhase { kBegin, kCompute, kWait };
 
+// A peer's parameters and the state of its round loop.
 struct FleetPeer {
   std::vector<float> x;
-  std::vector<double> stepped;  // what local steps really added
+  std::vector<double> stepped;  // sum of the increments by local steps
   std::shared_ptr<SnapshotCache> cache = std::make_shared<SnapshotCache>();
-  std::map<int, PeerEdge> edges;  // by the other peer
-  uint64_t round = 0;             // of the phase
+  std::map<int, PeerEdge> edges;  // keyed by the other peer
+  uint64_t round = 0;             // the round of `phase`
   RoundPhase phase = RoundPhase::kBegin;
   int64_t until = 0;
   int64_t frozen_until = 0;

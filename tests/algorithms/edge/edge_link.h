@@ -1,9 +1,9 @@
 // Two ends of an edge and an unreliable wire between them, in ticks.
 //
-// The wire breaks connections and loses a random suffix each way, delivers what
-// survives at once or long after, stalls, dials twice, and tells the two ends
-// of all this at different times.  It knows nothing of rounds; what both ends
-// applied is logged and compared.
+// The wire breaks connections and loses a random suffix each way, delivers the
+// rest at once or long after, stalls, dials twice, and reports all this to the
+// two ends at different times.  It logs and compares the corrections that both
+// ends applied.  It knows nothing of rounds.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_LINK_H_
 #define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_LINK_H_
@@ -36,9 +36,9 @@ class Draws {
   uint64_t next_ = 0;
 };
 
-// Corrections that one end applied: how often, and a hash of the bits of c·D,
-// negated at the upper end and with zeros made one, so that opposite
-// corrections hash alike.
+// The corrections that one end applied: the number of times, and a hash of the
+// bits of c·D. The upper end negates them and makes zeros positive, so that
+// opposite corrections hash alike.
 class CorrectionLog final : public CorrectionObserver {
  public:
   CorrectionLog(const Codec& codec, bool negate)
@@ -63,35 +63,38 @@ class CorrectionLog final : public CorrectionObserver {
 
 class EdgeLink {
  public:
-  // End 0 has the lower peer id.  The ends live as long as the link.  `repeat`,
-  // `swap`: of frames, FaultRates.
+  // End 0 has the lower peer id.  The ends live as long as the link.  `repeat`
+  // and `swap` are the rates of frames, as in FaultRates.
   EdgeLink(std::array<Edge*, 2> ends, const Codec& codec, size_t size,
            RngKey key, double repeat = 0, double swap = 0);
   EdgeLink(const EdgeLink&) = delete;
 
   Edge& end(int e) { return *ends_[e]; }
-  // Puts what end `e` wants to send on the connection that it sends on.
+  // Puts the frames that end `e` wants to send on its sending connection.
   void Collect(int e, int64_t now);
-  // Dials, delivers and breaks what is due; an end that is not `awake` gets
+  // Dials, delivers and breaks whatever is due; an end that is not `awake` gets
   // nothing.
   void Tick(int64_t now, std::array<bool, 2> awake);
-  // Faults.  Break: ends every connection; none is dialled before `closed`.
+  // The faults.  Break ends every connection, and none is dialled before
+  // `closed`.
   void Break(int64_t now, int64_t closed);
-  // What end `e` sends arrives no earlier than `until`.
+  // Delays the frames of end `e` until `until`.
   void Stall(int e, int64_t until);
-  // Opens a connection, beside others that are open; which one is the newest,
-  // the ends may see differently.
+  // Opens a connection beside others that are open; the ends may disagree about
+  // which one is the newest.
   void Dial(int64_t now);
   // Ends one connection of several.
   void BreakOne(int64_t now);
-  // What was swapped comes again on another connection only (PROTOCOL.md 8).
+  // Ends the faults.  A swapped frame is resent on another connection only
+  // (PROTOCOL.md 8), so connections break once.
   void Heal(int64_t now);
 
-  // What must hold at any time, and once everything is complete; empty if it
-  // does.
+  // The violation of an invariant, and later that of a complete end; empty if
+  // there is none.
   const std::string& failure() const { return failure_; }
   void CheckDifferences();
-  // Everything below `end` is complete at both ends, and nothing is retained.
+  // Returns whether everything below `end` is complete at both ends, and
+  // nothing is retained.
   bool Settled(ExchangeId end) const;
   void CheckSettled(ExchangeId end);
 
@@ -103,11 +106,12 @@ class EdgeLink {
   };
   struct Connection {
     bool alive = true;
-    std::array<uint64_t, 2> id{};  // as each end names it once it is up
+    // The number that each end gives it once it is up.
+    std::array<uint64_t, 2> id{};
     std::array<int64_t, 2> up_at{};
     std::array<int64_t, 2> down_at{kNever, kNever};
     std::array<bool, 2> up{};
-    std::array<std::deque<Flight>, 2> queue;  // by sender
+    std::array<std::deque<Flight>, 2> queue;  // indexed by sender
   };
 
   void Kill(Connection& c, int64_t now);

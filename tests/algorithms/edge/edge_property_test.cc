@@ -23,7 +23,7 @@
 namespace gossamer {
 namespace {
 
-// Fewer under sanitizers (see CMakeLists.txt).
+// Sanitizers get fewer schedules (see CMakeLists.txt).
 #ifndef GOSSAMER_EDGE_SCHEDULES
 #define GOSSAMER_EDGE_SCHEDULES 2400
 #endif
@@ -38,7 +38,8 @@ std::vector<uint64_t> Seeds(uint64_t count) {
   return seeds;
 }
 
-using Case = std::tuple<std::string_view, bool>;  // codec, permuted ring
+// Codec, whether the ring is permuted.
+using Case = std::tuple<std::string_view, bool>;
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
   std::string name(std::get<0>(info.param));
@@ -56,12 +57,12 @@ class FleetTest : public testing::TestWithParam<Case> {
     o.seed = seed;
     return o;
   }
-  // Rounds until all of the vector has been exchanged once.
+  // Returns the rounds after which all of the vector has been exchanged once.
   static uint64_t Fragments() {
     return std::get<0>(GetParam()).ends_with("fragments=4") ? 4 : 1;
   }
-  // What consensus comes to: in 100 rounds without faults, in 70 after 60
-  // with them, and in the latter with a slow peer.
+  // Bounds on the consensus distance: after 100 rounds without faults, after 70
+  // without and 60 with them, and the latter with a slow peer.
   struct Floor {
     double calm, faulty, slow = 0.02;
   };
@@ -101,12 +102,12 @@ TEST_P(FleetTest, WithoutFaultsEveryExchangeCorrects) {
   }
 }
 
-// Every correction once and with opposite signs at both ends, D opposite,
-// bounded queues, no violation (all in `failure`), the mean unmoved; and
-// consensus once faults stop.
+// Every correction is applied once and with opposite signs at both ends, D is
+// opposite, queues are bounded and no rule is violated (all in `failure`).  The
+// mean does not move, and the fleet reaches consensus once faults stop.
 TEST_P(FleetTest, FaultsNeverDamageTheMean) {
   double worst_mean = 0, worst_consensus = 0;
-  // Those with fragments have more rounds.
+  // Fleets with fragments run more rounds, hence fewer schedules.
   const uint64_t schedules = kSchedules / (Fragments() > 1 ? 64 : 8);
   for (const uint64_t seed : Seeds(schedules)) {
     SCOPED_TRACE(seed);
@@ -189,7 +190,7 @@ class Lockstep {
       }
     }
   }
-  // ‖X − X̄‖².
+  // Returns ‖X − X̄‖².
   double Spread() const {
     double sum = 0;
     for (size_t i = 0; i < n_; ++i) {
@@ -212,7 +213,8 @@ std::vector<int> Ring(int m) {
   return order;
 }
 
-// ρ(W − J) of a ring with weights 1/3 is max |1 + 2·cos(2πk/M)|/3, k ≠ 0.
+// The spectral radius ρ(W − J) of a ring with weights 1/3 is max |1 +
+// 2·cos(2πk/M)|/3, k ≠ 0.
 TEST(ContractionTest, FixedRingContractsInEveryRoundByItsSpectralGap) {
   for (const int m : {3, 4, 5, 6, 8}) {
     SCOPED_TRACE(m);
@@ -225,7 +227,7 @@ TEST(ContractionTest, FixedRingContractsInEveryRoundByItsSpectralGap) {
     const double start = fleet.Spread();
     for (uint64_t round = 1; round <= 40; ++round) {
       const double before = fleet.Spread();
-      if (before < 1e-8 * start) break;  // rounding comes into sight
+      if (before < 1e-8 * start) break;  // rounding would show
       fleet.Mix(Ring(m), round);
       EXPECT_LE(std::sqrt(fleet.Spread() / before), rho + 1e-3) << round;
     }
@@ -255,8 +257,8 @@ TEST(ContractionTest, PermutedRingContractsInTheMeanSquareAsTheorySays) {
   }
 }
 
-// A transport that delivers in any order, repeats, loses and brings frames of
-// connections long gone: safety only, until it is honest again.
+// A transport that delivers in any order, repeats, loses, and brings frames of
+// connections long gone.  Only safety is checked until it is honest again.
 class LyingTransport {
  public:
   LyingTransport(std::string_view codec, int window, RngKey key)
@@ -328,7 +330,7 @@ class LyingTransport {
 
   void Deliver() {
     if (flying_.empty()) return;
-    // Older ones rather first, or all would be gaps.
+    // Older frames are preferred, or all would be gaps.
     const auto i =
         static_cast<ptrdiff_t>(draws_.Below(1 + draws_.Below(flying_.size())));
     const Flight f = flying_[i];

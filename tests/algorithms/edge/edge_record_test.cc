@@ -1,4 +1,4 @@
-// Sealed records: what a checkpoint keeps of an edge, and what resumes from it.
+// Sealed records of an edge in a checkpoint, and what resumes from them.
 
 #include <algorithm>
 #include <array>
@@ -28,8 +28,8 @@ EdgePair::Vectors Start() {
   return x;
 }
 
-// A round at h = `window`: the exchange of `round` is emitted, that of round −
-// h + 1 is due after a local step.
+// Runs a round at h = `window`: the exchange of `round` is emitted, that of
+// round − h + 1 is due after a local step.
 void Round(EdgePair& pair, uint64_t round, int window) {
   for (auto& edge : pair.edge) edge->Emit(MakeExchangeId(round), kC, true);
   pair.Pump();
@@ -43,12 +43,14 @@ void Round(EdgePair& pair, uint64_t round, int window) {
   pair.Pump();
 }
 
+// The parameters and the saved edges of both ends at a cut.
 struct Cut {
   EdgePair::Vectors x;
   std::array<SavedEdge, 2> saved;
 };
 
-// Runs to the cut, with the exchanges of the last window − 1 rounds pending.
+// Runs to the cut, where the exchanges of the last window − 1 rounds are
+// pending.
 Cut RunToCut(EdgePair& pair, int window) {
   pair.Connect(1);
   for (uint64_t round = 1; round < kCutRound; ++round) {
@@ -119,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
   EdgePair pair(PairCodec("innov-int4"), Start(), 2);
   const Cut cut = RunToCut(pair, 2);
-  // One end comes back from the record, the other one lives.
+  // One end resumes from the record; the other one has gone on.
   pair.Disconnect();
   ResumeEnd(pair, 0, cut, "innov-int4", 2);
   pair.Connect(2);
@@ -131,7 +133,7 @@ TEST(EdgeRecordTest, ARecordPairsOnlyWithOneOfTheSameCut) {
   }
 }
 
-// What diff-int8 sends could be the first payload of an innovation.
+// A payload of diff-int8 could pass for the first payload of an innovation.
 TEST(EdgeRecordTest, ARecordIsOfItsCodecAlone) {
   EdgePair pair(PairCodec("diff-int8"), Start(), 2);
   const Cut cut = RunToCut(pair, 2);
@@ -153,7 +155,7 @@ TEST(EdgeRecordTest, AnUnsealedRecordIsGivenUp) {
   edge.BeginRecord(MakeExchangeId(5));
   EXPECT_FALSE(edge.sealed());
   EXPECT_FALSE(edge.TakeRecord().has_value());
-  // Nor does a later frame seal what was given up.
+  // A later frame does not seal a record that was given up either.
   pair.edge[1]->Pass(MakeExchangeId(5));
   pair.edge[1]->Announce();
   pair.Pump();
@@ -182,7 +184,7 @@ TEST(EdgeRecordTest, ARecordWaitsForWhatIsUnderway) {
   EXPECT_EQ(saved.record.theirs.size(), 1);
 }
 
-// Payloads below the cut that are complete here leave the edge, not the record.
+// Payloads below the cut that are complete leave the edge, but not the record.
 TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   EdgePair pair(PairCodec("diff-int8"), Start());
   pair.Connect(1);
@@ -208,8 +210,8 @@ TEST(EdgeRecordTest, ARecordThatOverflowsIsVoid) {
   EXPECT_FALSE(edge.TakeRecord().has_value());
 }
 
-// The record that it resumed from may have left it as much as a window, on top
-// of which comes what the other end may send anew.
+// The record that an end resumed from may have left it a full window, and the
+// other end may send as many again.
 TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
   EdgePair pair(PairCodec("diff-int8"), Start(), 8);
   const Cut cut = RunToCut(pair, 8);
@@ -232,7 +234,8 @@ TEST(EdgeRecordTest, ARecordThatOverflowsAtItsBeginningIsVoid) {
   EXPECT_FALSE(edge.TakeRecord().has_value());
 }
 
-// The other end's new life does not know of the cut: nobody may wait for it.
+// The other end's new incarnation does not know of the cut, so no peer may wait
+// for it.
 TEST(EdgeRecordTest, ARecordOfAnEndedIncarnationIsUnsealable) {
   EdgePair pair(PairCodec("innov-int4"), Start());
   pair.Connect(1);

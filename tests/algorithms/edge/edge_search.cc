@@ -1,3 +1,6 @@
+// The search: worlds of two ends and their connections, the moves between them,
+// the checks of every state, and the depth-first walk.
+
 #include "tests/algorithms/edge/edge_search.h"
 
 #include <algorithm>
@@ -17,27 +20,29 @@ constexpr int kMaxWindow = 2;
 constexpr int kMaxQueue = 14;
 constexpr int kMaxConnections = 6;
 
+// The bounds of the search under way, and the first violation that it found.
 struct Settings {
   SearchBounds bounds;
   const char* violation = nullptr;
 };
-Settings* g_search = nullptr;  // one search at a time
+Settings* g_search = nullptr;  // one search runs at a time
 
 void Fail(const char* what) {
   if (g_search->violation == nullptr) g_search->violation = what;
 }
 
+// Tells the edge which of its rules the search breaks.
 struct SearchRules {
   static bool Broken(Rule rule) { return g_search->bounds.broken == rule; }
 };
 
-// The payloads as sets of exchanges (bit masks): what x̂ consists of, what D
-// holds of either end, which corrections were applied.
+// A codec whose payloads are sets of exchanges, as bit masks: those in x̂, those
+// in D from either end, and those whose corrections were applied.
 struct Ghost {
   using Token = Num;  // x̂ after the payload; 0: none
   Num replica = 0, mine = 0, theirs = 0;
   Num applied = 0;  // in this incarnation
-  Num life = 0;     // in this life of the process
+  Num life = 0;     // process of this end
   Num emit_interval = 0, complete_interval = 0;
 
   static Num Interval(Num id) {
@@ -75,7 +80,7 @@ struct Ghost {
 using End = EdgeEnd<Num, Ghost, kLevel, kMaxWindow, SearchRules>;
 using WireFrame = End::Frame;
 
-// One connection; queue[i] holds what end i has sent and is not delivered.
+// One connection; queue[i] holds the undelivered frames of end i.
 struct Connection {
   bool alive = false;
   uint8_t size[2] = {0, 0};
@@ -89,6 +94,8 @@ struct Connection {
   }
 };
 
+// One state of the search: both ends, their connections, and the number of
+// faults that have happened.
 struct World {
   End end[2];
   int8_t current[2] = {-1, -1};
@@ -101,6 +108,7 @@ struct World {
   Ghost recorded_side[2];
 };
 
+// Hashes the fields of a state to 64 bits.
 class Hasher {
  public:
   void Add(uint8_t v) { buffer_[size_++] = v; }
@@ -184,8 +192,8 @@ uint64_t HashOf(const World& w) {
   return h.Finish();
 }
 
-// Queues a frame; an unsent skip at the tail is replaced by the next data
-// frame of the same incarnation, as senders do.
+// Queues a frame.  The next data frame of the same incarnation replaces an
+// unsent skip at the tail, as senders do.
 void Send(World& w, int sender, const WireFrame& f) {
   const int c = w.current[sender];
   if (c < 0 || !w.connection[c].alive) return;
@@ -230,8 +238,8 @@ void Deliver(World& w, int c, int d) {
   Extend(w, r);
 }
 
-// Frames that can never have an effect again leave (sound: epochs, R and the
-// known C of the other end only grow).
+// Removes frames that can never have an effect again.  This is sound: epochs, R
+// and the known C of the other end only grow.
 void Purge(World& w) {
   for (int c = 0; c < w.connections; ++c) {
     for (int d = 0; d < 2; ++d) {
@@ -286,12 +294,13 @@ enum class MoveKind : uint8_t {
   kComplete,
   kAccept,
   kDial,
-  kDeliver,  // the protocol
+  kDeliver,  // moves of the protocol
   kDisconnect,
   kRestart,
   kReset,
   kLie,  // faults
 };
+// A move from one state to another, with up to three arguments.
 struct Move {
   MoveKind kind;
   int8_t a, b, c;
@@ -349,7 +358,7 @@ void RestartMoves(const World& w, int8_t i, std::vector<Move>& out) {
     const bool from_record = kind >= kFromRecord;
     if (from_record && !w.sealed[i]) continue;
     for (int keep = 0; keep <= most; ++keep) {
-      // An empty process may also come back in the middle of the run.
+      // A process without a record may also come back in the middle of the run.
       for (int late = 0; late < (from_record ? 1 : 2); ++late) {
         out.push_back({MoveKind::kRestart, i, static_cast<int8_t>(kind),
                        static_cast<int8_t>(keep * 2 + late)});
@@ -397,7 +406,7 @@ void Restart(World& w, int i, int kind, int keep, bool late) {
     q.size[1 - i] = 0;
   }
   w.current[i] = -1;
-  const int n = ++w.lives[i];  // level and nonce, new in every life
+  const int n = ++w.lives[i];  // level and nonce are new in every process
   const int window = g_search->bounds.window;
   if (kind < kFromRecord) {
     const int level = kind == kEmptyLowEpoch ? 5 - n : 5 + 2 * n;
@@ -531,7 +540,8 @@ World InitialWorld() {
   return w;
 }
 
-// Faults are over and nothing is left to do: everything must be complete.
+// Checks a state in which faults are over and no move is left: everything must
+// be complete.
 void CheckEnd(const World& w, SearchResult& result) {
   const SearchBounds& b = g_search->bounds;
   ++result.end_states;
@@ -554,12 +564,12 @@ void CheckEnd(const World& w, SearchResult& result) {
       gx.applied == gy.applied && gx.applied == Num((1 << all) - 2);
 }
 
-// Open-addressing set of state hashes; each remembers whether it is on the
-// current path.
+// An open-addressing set of state hashes; each hash remembers whether it is on
+// the current path.
 class StateSet {
  public:
   StateSet() { Resize(1 << 20); }
-  // The slot of `h`, which holds `h` or 0.
+  // Returns the slot of `h`, which holds `h` or 0.
   size_t Find(uint64_t h) const {
     size_t i = (h >> 7) & (keys_.size() - 1);
     while (keys_[i] != 0 && keys_[i] != h) i = (i + 1) & (keys_.size() - 1);
@@ -596,6 +606,7 @@ class StateSet {
   size_t used_ = 0;
 };
 
+// A state on the current path, with its moves and the next one to try.
 struct PathNode {
   World world;
   uint64_t hash;

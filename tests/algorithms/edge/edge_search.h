@@ -1,13 +1,13 @@
 // Exhaustive search of the edge protocol on its production source (PROTOCOL.md
 // 13).
 //
-// Two ends with small integers for ids and epochs; every interleaving of
-// emission, completion, delivery, dials, disconnects with every pair of lost
-// suffixes, restarts, lossless resets and lies of the transport, within given
-// bounds.  A 64-bit hash names a state (hash compaction).  Checked in every
-// state: bounded queues, D and corrections equal and opposite where both ends
-// have completed the same; in every end state: everything is complete; a cycle
-// of moves without a fault is an error too.
+// Two ends with small integers for ids and epochs take every interleaving,
+// within given bounds, of emission, completion, delivery, dials, disconnects
+// with every pair of lost suffixes, restarts, lossless resets and lies of the
+// transport.  A 64-bit hash names a state (hash compaction).  Every state is
+// checked for bounded queues, and for D and corrections that are equal and
+// opposite where both ends have completed the same.  Every end state must be
+// complete, and a cycle of moves without a fault is an error too.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_SEARCH_H_
 #define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_SEARCH_H_
@@ -28,6 +28,7 @@ enum RestartKind {
   kFromRecordStoredEpoch = 8,  // "stored + 1": unsound on purpose
 };
 
+// The size of the search: the run, and how often each fault may happen.
 struct SearchBounds {
   int exchanges = 3;
   int window = 1;
@@ -37,21 +38,22 @@ struct SearchBounds {
   int double_dials = 0;
   int forced_skips = 0;
   int resets = 0;
-  int lies = 0;           // of the transport: lose, repeat or swap a frame
+  int lies = 0;           // the transport loses, repeats or swaps a frame
   int record_cut = 0;     // exchange before which a record is taken; 0: none
   int resync_at = 0;      // first exchange of a new resync interval; 0: none
   bool connected = true;  // start with an open, agreed edge
-  bool eager = false;     // complete on receipt, not at any later moment
+  bool eager = false;     // completion on receipt only, not at any later moment
   int64_t max_states = 60'000'000;
   std::optional<Rule> broken = std::nullopt;
 };
 
+// The states that were searched, and the violation if there is one.
 struct SearchResult {
   int64_t states = 0;
   int64_t end_states = 0;
   int64_t all_corrected = 0;  // end states in which no exchange was a skip
   bool complete = false;      // searched to the end
-  std::string violation;      // empty: none
+  std::string violation;      // empty if there is none
 };
 
 SearchResult SearchEdge(const SearchBounds& bounds);

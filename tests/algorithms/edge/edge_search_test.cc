@@ -1,4 +1,5 @@
-// The edge protocol, searched: what must hold does, and every rule is needed.
+// The edge protocol, searched: its invariants hold in every interleaving, and
+// without any one of its rules the search finds a violation.
 
 #include "tests/algorithms/edge/edge_search.h"
 
@@ -66,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     .record_cut = 3}}),
     NameOf);
 
-// A transport that lies may leave the edge incomplete, never unsafe.
+// A transport that lies may leave the edge incomplete, but never unsafe.
 TEST(LyingTransportTest, IsSafe) {
   const SearchResult result =
       SearchEdge({.window = 2, .disconnects = 1, .lies = 1, .eager = true});

@@ -1,4 +1,5 @@
-// One edge, event by event: what fits, what is refused, and what survives.
+// One edge, event by event: agreement on its options, refusals, reconnection,
+// and incarnations.
 
 #include "algorithms/edge/edge.h"
 
@@ -91,10 +92,12 @@ TEST(EdgeTest, HelloOfAnotherRunLayoutOrCodecNamesBoth) {
               AllOf(HasSubstr("with replicas"), HasSubstr("diff-int8")));
 }
 
-// Where memory does not do for replicas on all edges.
+// Ends that lack the memory for replicas on all edges, so that one end yields
+// to the other's codec.
 class OtherCodecTest : public testing::Test {
  protected:
-  // The first hello of an end with `codec`, at an end of another kind.
+  // Returns the answer to the first hello of an end with `codec`, at an end of
+  // another kind.
   static absl::Status Heard(Edge& end, Edge& from) {
     for (Edge* e : {&end, &from}) e->ConnectionUp(1);
     const Edge::OutFrame hello = from.TakeFrames().at(0);
@@ -108,7 +111,7 @@ class OtherCodecTest : public testing::Test {
     for (EdgeOptions& o : options) o.yields = true;
     return EdgePair(PairCodec(codec), Start(), options);
   }
-  // With edges[0] of the lower id.
+  // A pair with replicas and one without; edge[0] has the lower id.
   EdgePair with_ = Yielding("innov-int4"), without_ = Yielding("diff-int8");
 };
 
@@ -139,7 +142,7 @@ TEST_F(OtherCodecTest, TwoThatHaveMixedWithOthersLikeThemselvesAreRefused) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-// Of every correction, as it was added.
+// Records every correction as it was added.
 class Increments final : public CorrectionObserver {
  public:
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float c,
@@ -196,7 +199,7 @@ TEST(EdgeTest, ADisconnectLosesNothing) {
     const ExchangeId id = MakeExchangeId(round);
     for (auto& edge : pair.edge) edge->Emit(id, kC, true);
     if (round % 3 == 0) {
-      pair.edge[round % 2]->TakeFrames();  // which are lost
+      pair.edge[round % 2]->TakeFrames();  // the frames are lost
       pair.Disconnect();
       pair.Connect(round);
     }
@@ -210,8 +213,8 @@ TEST(EdgeTest, ADisconnectLosesNothing) {
   }
 }
 
-// Each costs this end two passes over all parameters, and the other one
-// nothing.
+// Each new beginning costs this end two passes over all parameters, and the
+// other end nothing.
 TEST(EdgeTest, WhoBeginsAnewAgainAndAgainOnOneConnectionIsRefused) {
   EdgePair pair = MakePair("innov-int4");
   Edge& edge = *pair.edge[0];
@@ -249,8 +252,8 @@ TEST(EdgeTest, SendsOnlyOnceAHelloWasHeardOnTheNewestConnection) {
   EXPECT_EQ(HeaderOf(frames[1]).kind, FrameKind::kSkip);
 }
 
-// The ends hold two connections for the newest in different orders; when the
-// one that an end sends on goes, the other says no hello a second time.
+// The two ends take different connections for the newest.  When the one on
+// which an end sends breaks, the other end sends no second hello.
 TEST(EdgeTest, FallsBackToAnOlderConnectionWhoseHelloItHasHeard) {
   EdgePair pair = MakePair("innov-int4");
   Edge &a = *pair.edge[0], &b = *pair.edge[1];
@@ -259,7 +262,7 @@ TEST(EdgeTest, FallsBackToAnOlderConnectionWhoseHelloItHasHeard) {
       EXPECT_TRUE(to.OnFrame(connection, f.head, f.body).ok());
     }
   };
-  // Connection P is 1 at a and 2 at b; Q the other way round.
+  // Connection P is 1 at a and 2 at b; connection Q is the other way round.
   a.ConnectionUp(1);
   b.ConnectionUp(1);
   move(a, b, 2);
@@ -268,7 +271,7 @@ TEST(EdgeTest, FallsBackToAnOlderConnectionWhoseHelloItHasHeard) {
   b.ConnectionUp(2);
   move(a, b, 1);
   move(b, a, 1);
-  // Q breaks; a falls back to P, which b has been sending on all along.
+  // Q breaks; a falls back to P, on which b has been sending all along.
   a.ConnectionDown(2);
   b.ConnectionDown(1);
   for (int i = 0; i < 3; ++i) {
@@ -331,7 +334,7 @@ TEST(EdgeTest, WhatMayBeAppliedAtOneEndOnlyIsTold) {
   EdgePair pair = MakePair("innov-int4");
   pair.Connect(1);
   pair.Mix(MakeExchangeId(1), kC);
-  // Complete at the other end, which says so no more.
+  // The exchange is complete at the other end, which does not say so again.
   for (auto& edge : pair.edge) edge->Emit(MakeExchangeId(2), kC, true);
   pair.Pump();
   pair.edge[1]->Complete(MakeExchangeId(3));

@@ -1,5 +1,5 @@
-// What the tests of one edge share: pairs to start from, an end's whole state
-// as text, frames taken apart.
+// Parts that the tests of one edge share: pairs to start from, an end's whole
+// state as text, and frames taken apart.
 
 #ifndef GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_TESTING_H_
 #define GOSSAMER_TESTS_ALGORITHMS_EDGE_EDGE_TESTING_H_
@@ -35,7 +35,7 @@ inline EdgePair MakePair(std::string_view codec, int window = 1) {
   return EdgePair(PairCodec(codec), Start(), window);
 }
 
-// All of an end's state, to see that nothing has changed.
+// Returns all of an end's state as text, to show that nothing has changed.
 inline std::string StateOf(const Edge& edge) {
   const auto& s = edge.state();
   std::string text;
@@ -65,7 +65,7 @@ inline EdgeHeader HeaderOf(const Edge::OutFrame& frame) {
   return DecodeHeader(frame.head).value();
 }
 
-// What end 0 sends to end 1 at its exchange `id`.
+// Returns the frame that end 0 sends to end 1 for its exchange `id`.
 inline Edge::OutFrame PayloadFrame(EdgePair& pair, ExchangeId id) {
   EXPECT_TRUE(pair.edge[0]->Emit(id, kC, true));
   std::vector<Edge::OutFrame> frames = pair.edge[0]->TakeFrames();

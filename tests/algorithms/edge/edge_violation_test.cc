@@ -1,4 +1,4 @@
-// What another end may not say, and that saying it changes nothing.
+// Frames that no honest end sends are refused, and change nothing.
 
 #include <cstdint>
 #include <functional>
@@ -16,6 +16,7 @@
 namespace gossamer {
 namespace {
 
+// A change of an honest header that makes it a violation.
 struct Violation {
   std::string name;
   std::function<void(EdgeHeader&)> change;
@@ -41,7 +42,7 @@ TEST_P(ViolationTest, IsRefusedAndLeavesTheStateUntouched) {
   EXPECT_FALSE(status.ok());
   EXPECT_EQ(StateOf(*pair.edge[1]), before);
   EXPECT_EQ(pair.x[1], x);
-  // And the honest frame still counts.
+  // The honest frame still counts afterwards.
   EXPECT_TRUE(pair.edge[1]->OnFrame(1, frame.head, frame.body).ok());
   EXPECT_NE(StateOf(*pair.edge[1]), before);
 }
@@ -84,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.name;
     });
 
-// Packed in as few bytes as its values allow; unpacked before anything changes.
+// Values are packed in as few bytes as they allow, and unpacked before anything
+// changes.
 TEST(EdgeViolationTest, DamagedAndForeignPackingsAreRefused) {
   EdgePair pair = MakePair("qsgd:levels=1,coding=omega", 2);
   pair.Connect(1);
@@ -140,7 +142,7 @@ TEST(EdgeViolationTest, MorePayloadsThanTheWindowAllowsAreRefused) {
     h.prev = h.to - 1;
     h.to += 1;
   } while (status.ok() && accepted < 100);
-  EXPECT_EQ(accepted, 2);  // 2W
+  EXPECT_EQ(accepted, 2);  // the limit is 2W
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(StateOf(*pair.edge[1]), before);
 }
@@ -211,7 +213,7 @@ TEST(EdgeViolationTest, NoHelloRaisesTheEpochBeyondWhatAnotherEndAccepts) {
     h.peer_epoch = kMaxEpoch - below;
     const bool accepted = pair.edge[1]->OnFrame(1, EncodeHeader(h), {}).ok();
     EXPECT_EQ(accepted, below == 2 * kEpochLevel);
-    // Whatever became of it, the ends get along on the next connection.
+    // The ends agree on the next connection, whatever the refused frame did.
     pair.Disconnect();
     pair.Connect(2);
     pair.Mix(MakeExchangeId(1), kC);

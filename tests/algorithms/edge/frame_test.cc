@@ -1,3 +1,6 @@
+// Headers of frames come back as they were, and a damaged or foreign one is
+// refused.
+
 #include "algorithms/edge/frame.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// The closed-form games: gradients, solutions, and the dynamics that make them
-// worth having.
+// The closed-form games: their gradients, their solutions, and the known
+// dynamics of optimizers on them.
 
 #include <algorithm>
 #include <cmath>
@@ -34,8 +34,8 @@ std::unique_ptr<QuadraticGame> Quadratic(const QuadraticSpec& spec = {},
   return std::move(game).value();
 }
 
-// `steps` simultaneous steps of one rule for both players; the rate of step t
-// is multiplied by scale(t).
+// Plays `steps` simultaneous steps of one rule for both players; scale(t)
+// multiplies the rate of step t.
 template <typename Scale>
 void Play(SaddleGame& game, const OptimizerSpec& spec, int steps, Scale scale) {
   const size_t half = game.layout().extent(Player::kGenerator).size;
@@ -61,8 +61,8 @@ void ExpectGradientsOfLosses(SaddleGame& game) {
   const std::vector<float> gradient(game.gradients().begin(),
                                     game.gradients().end());
   const size_t half = x.size() / 2;
-  // Losses are quadratic in each coordinate: central differences are exact but
-  // for rounding.
+  // Losses are quadratic in each coordinate, so central differences are exact
+  // but for rounding.
   for (size_t i = 0; i < x.size(); ++i) {
     const float at = x[i];
     const auto loss = [&](float value) {
@@ -232,7 +232,7 @@ double Error(const SaddleGame& game) {
          std::sqrt(static_cast<double>(game.layout().size()));
 }
 
-// The largest error of OAdam at a constant rate, once it has settled.
+// Returns the largest error of OAdam at a constant rate, once it has settled.
 double SettledOAdamError(double rate, int settle) {
   auto game = Bilinear();
   double worst = 0;
@@ -245,7 +245,7 @@ double SettledOAdamError(double rate, int settle) {
 }
 
 TEST(DynamicsTest, OAdamSettlesWithinABoundThatFallsWithTheRate) {
-  // Its direction is of the order of a sign, so at a constant rate it circles
+  // OAdam's direction has the size of a sign, so at a constant rate it circles
   // the solution at a distance in proportion to the rate.
   const double coarse = SettledOAdamError(2e-2, 4000);
   const double fine = SettledOAdamError(1e-2, 8000);

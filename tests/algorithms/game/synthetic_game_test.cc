@@ -1,3 +1,6 @@
+// The synthetic game of any size: its gradients, its shifts between peers, and
+// its solution.
+
 #include "algorithms/game/synthetic_game.h"
 
 #include <algorithm>
@@ -73,7 +76,7 @@ TEST(SyntheticGameTest, ShiftsSumToZeroOverThePeers) {
       }
     }
     for (const double s : sum) EXPECT_NEAR(s, 0, 1e-4);
-    // Each gradient is a sum of two shifts of deviation 2 (of 4 in squares).
+    // A gradient is a sum of two shifts of deviation 2, of variance 4 each.
     EXPECT_NEAR(squares / (64.0 * peers), 8, 4);
   }
 }

@@ -1,5 +1,5 @@
-// Every table against the scalar reference, bit for bit, and the reference
-// against what the contracts say.
+// Every table of kernels against the scalar reference, bit for bit, and the
+// reference against the contracts of kernels.h.
 
 #include "algorithms/kernels/kernels.h"
 
@@ -47,7 +47,7 @@ constexpr AdamStep kStep = {.beta1 = 0.5f,
                             .epsilon = 1e-8f,
                             .rate = 1e-3f};
 
-// Around every vector length and block boundary, and long enough for several
+// Sizes around every vector length and block boundary, and sizes of several
 // blocks with a tail.
 const std::vector<size_t>& Sizes() {
   static const auto& sizes = *new std::vector<size_t>{
@@ -63,7 +63,7 @@ std::vector<float> Gaussian(std::string_view name, size_t n) {
   return values;
 }
 
-// Gaussians with every kind of difficult value sprinkled in.
+// Returns Gaussian values with every kind of difficult value among them.
 std::vector<float> Difficult(std::string_view name, size_t n) {
   std::vector<float> values = Gaussian(name, n);
   constexpr float kSpecial[] = {0.0f,
@@ -105,6 +105,7 @@ testing::AssertionResult SameBits(const std::vector<float>& a,
   return testing::AssertionSuccess();
 }
 
+// An array of codes with the scales of its blocks.
 struct CodedArray {
   CodedArray(Coding c, size_t n)
       : coding(c), scales(ScaleBytes(c, n)), codes(CodeBytes(c, n)) {}
@@ -214,7 +215,7 @@ TEST_P(KernelsTest, EncodeBitsAreThoseOfTheReference) {
   }
 }
 
-// Each chunk is searched from where the last one's k-th largest was.
+// The search of each chunk begins at the k-th largest value of the one before.
 TEST_P(KernelsTest, SelectionDoesNotDependOnWhereItBegins) {
   constexpr size_t kChunks = 24;
   auto x = Gaussian("x", kChunks * kChunkSize - 100);
@@ -396,7 +397,7 @@ TEST_P(KernelsTest, WhatReachesABoundIsThatOfTheReference) {
       std::vector<float> bounds((n + chunk - 1) / chunk);
       for (size_t i = 0; i < bounds.size(); ++i) {
         bounds[i] = static_cast<float>(i % 4);
-        // What is reached exactly counts.
+        // A value that reaches the bound exactly counts.
         if (i % 4 == 3) bounds[i] = std::abs(x[i * chunk] + y[i * chunk]);
       }
       const auto run = [&](const Kernels& k) {
@@ -526,7 +527,7 @@ TEST(DitherTest, IsUniformAndAFunctionOfKeyAndPlace) {
       sum += u, squares += u * u,
           lagged += (u - 0.5) * (Dither(key, i + 1) - 0.5);
     }
-    // Four standard errors.
+    // The tolerance is four standard errors.
     EXPECT_NEAR(sum / kDraws, 0.5, 4 * 0.2887 / 512);
     EXPECT_NEAR(squares / kDraws, 1.0 / 3, 4 * 0.2981 / 512);
     EXPECT_NEAR(lagged / kDraws, 0, 4 / 12.0 / 512);

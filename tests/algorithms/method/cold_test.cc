@@ -1,4 +1,4 @@
-// The primal-dual rule by itself: its duals sum to zero.
+// COLD's rule by itself: the duals of all peers sum to zero.
 
 #include <cmath>
 #include <memory>
@@ -21,8 +21,9 @@ std::vector<float> Start(size_t size) {
   return x;
 }
 
-// A correction too small for the larger of two duals must not go to the smaller
-// one alone: a million corrections of a hundredth of its last place.
+// A correction that is too small for the larger of two duals must not go to the
+// smaller one alone.  The test adds a million corrections of a hundredth of its
+// last place.
 TEST(ColdTest, DualsSumToZeroThoughCorrectionsAreBelowTheirLastPlace) {
   constexpr size_t kValues = 16;
   const OptimizerSpec spec{.make = FindMethod("cold")->rule,

@@ -1,5 +1,5 @@
-// FedGAN over the real all-reduce in the simulated network: steps of each peer
-// by itself, then the exact mean of all parameters.
+// FedGAN over the real all-reduce in the simulated network: each peer takes its
+// own steps, then all take the exact mean of all parameters.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kDimension = 40;
 
-// Without noise; peers differ.
+// A quadratic game without noise that differs between peers.
 std::unique_ptr<Game> Quadratic(int rank, int peers) {
   return *QuadraticGame::Create({.dimension = kDimension, .heterogeneity = 1},
                                 rank, peers, 7);
@@ -41,7 +41,7 @@ SimFleetOptions Fleet(int peers, int steps_per_round, uint64_t rounds) {
   return o;
 }
 
-// The reference, without a fleet: the parameters of all peers after the
+// The reference without a fleet: returns the parameters of all peers after the
 // last round.
 std::vector<float> Reference(const SimFleetOptions& o) {
   std::vector<std::unique_ptr<Game>> games;
@@ -104,8 +104,7 @@ TEST(FedganTest, PeersAreEqualAfterEveryRoundAndAtTheMean) {
   }
 }
 
-// The mean of what one step of descent leaves is a step along the mean
-// gradient.
+// The mean of the results of one step each is a step along the mean gradient.
 TEST(FedganTest, OneStepOfDescentIsAStepAlongTheMeanGradient) {
   SimFleetOptions o = Fleet(4, 1, 20);
   o.step.generator.name = o.step.discriminator.name = "sgd";
@@ -120,7 +119,8 @@ TEST(FedganTest, OneStepOfDescentIsAStepAlongTheMeanGradient) {
   }
 }
 
-// Optimism stays the peers' own between means; the game of all is one game.
+// Each peer keeps its own optimism between means, while the game of all peers
+// is one game.
 TEST(FedganTest, ConvergesOnTheBilinearGame) {
   SimFleetOptions o = Fleet(4, 5, 400);
   o.step.generator = {.name = "ogda", .learning_rate = 0.2};

@@ -1,4 +1,5 @@
-// Gradient tracking by itself: what it keeps, and when it begins anew.
+// Gradient tracking by itself: the sum that it keeps, and its restart in a new
+// incarnation.
 
 #include <algorithm>
 #include <memory>
@@ -14,9 +15,9 @@ namespace gossamer {
 namespace {
 
 constexpr int kPeers = 3;
-constexpr size_t kSize = 16;  // of x
+constexpr size_t kSize = 16;  // size of x
 
-// Gradients that are not finite now and then.
+// A game whose gradients can be made to fail.
 class FaintGame final : public Game {
  public:
   explicit FaintGame(int rank)
@@ -45,7 +46,8 @@ struct TrackingTest : testing::Test {
       games.push_back(FindMethod("gradient-tracking")->game(std::move(game)));
     }
   }
-  // Mixing: all edges of a triangle, corrections opposite at their ends.
+  // Mixes over all edges of a triangle; the corrections of two ends are
+  // opposite.
   void Mix() {
     for (int a = 0; a < kPeers; ++a) {
       const int b = (a + 1) % kPeers;
@@ -64,7 +66,8 @@ struct TrackingTest : testing::Test {
       for (size_t i = 0; i < kSize; ++i) game->parameters()[i] -= 0.1f * t[i];
     }
   }
-  // Of all t, less that of the last gradients of `peers`.
+  // Returns the difference between the sum of all t and that of the last
+  // gradients of `peers`.
   double Off(int peers = kPeers) {
     double off = 0;
     for (size_t i = 0; i < kSize; ++i) {
@@ -79,7 +82,7 @@ struct TrackingTest : testing::Test {
   }
 
   std::vector<FaintGame*> inner;
-  // By the edges to the next, to t.
+  // The sum that each peer's edge to the next has added to t.
   std::array<std::array<float, kSize>, kPeers> brought = {};
   std::vector<std::unique_ptr<Game>> games;
 };
@@ -99,7 +102,7 @@ TEST_F(TrackingTest, TheSumStaysThatOfTheGradients) {
 
 TEST_F(TrackingTest, TakesBackWhatAnEndedEdgeHadAdded) {
   for (int step = 0; step < 5; ++step) Step(), Mix();
-  // The third has gone, with what it had of the others' gradients.
+  // The third peer has gone, with its share of the others' gradients.
   EXPECT_GT(Off(2), 0.1);
   for (int r = 0; r < 2; ++r) {
     std::vector<float> left = games[r]->hooks()->Added();
@@ -107,7 +110,7 @@ TEST_F(TrackingTest, TakesBackWhatAnEndedEdgeHadAdded) {
       left[i] -= (r == 0 ? 1 : -1) * brought[0][i];
     }
     games[r]->hooks()->OnEdgeEnd(left);
-    // Still so after a step that came to nothing.
+    // The sum holds after a step that failed.
     inner[r]->faint = true;
     EXPECT_FALSE(games[r]->Gradient(Players::kBoth, RngKey(1)).ok());
     inner[r]->faint = false;
@@ -116,7 +119,8 @@ TEST_F(TrackingTest, TakesBackWhatAnEndedEdgeHadAdded) {
   EXPECT_LT(Off(2), 1e-5);
 }
 
-// With parameters of others, and an exchange before its first gradient.
+// The new incarnation has parameters of others, and an exchange before its
+// first gradient.
 TEST_F(TrackingTest, ANewIncarnationAddsItsOwnGradientAlone) {
   for (int step = 0; step < 5; ++step) Step(), Mix();
   for (auto& game : games) {

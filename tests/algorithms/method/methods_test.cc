@@ -1,4 +1,5 @@
-// The catalogue of methods against the code it speaks of.
+// The catalogue of methods against the code: every name in it is a valid run,
+// and has a page.
 
 #include <algorithm>
 #include <set>
@@ -35,7 +36,7 @@ TEST(CatalogueTest, EveryMethodIsAValidRunWithAPage) {
     EXPECT_TRUE(absl::StrContains(page, "**Formula.**") ||
                 absl::StrContains(page, "```"));
     EXPECT_LE(std::ranges::count(page, '\n'), 75) << "a page";
-    if (m.kind == "privacy") continue;  // a program of its own
+    if (m.kind == "privacy") continue;  // these run in a program of their own
     EXPECT_FALSE(m.settings.empty());
     const auto config = ParseRunConfig("", "catalogue", m.settings);
     EXPECT_TRUE(config.ok()) << config.status();

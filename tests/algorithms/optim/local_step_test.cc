@@ -1,3 +1,6 @@
+// A local step of both players: which player moves, at which rate, along which
+// gradient.
+
 #include "algorithms/optim/local_step.h"
 
 #include <cmath>
@@ -10,8 +13,8 @@
 namespace gossamer {
 namespace {
 
-// Constant gradients of 3 (two generator parameters) and 4 (one of the
-// discriminator's); counts what was asked for.
+// A game with constant gradients, 3 for the two parameters of the generator and
+// 4 for the one of the discriminator.  It counts the calls.
 class ConstantGame final : public Game {
  public:
   ConstantGame()

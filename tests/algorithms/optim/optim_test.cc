@@ -39,7 +39,7 @@ std::vector<float> Start(size_t size = kSize) {
   return x;
 }
 
-// x += change in double, and how far the optimizer's float x is from it,
+// Adds changes to x in double, and reports the error of the optimizer's float x
 // relative to how far x has moved.
 class Tracker {
  public:
@@ -62,7 +62,7 @@ class Tracker {
 
 double Decay(int t) { return 1 / (1 + 0.1 * t); }
 
-// Algorithm 1 of each paper, in double, written from the formulas.
+// Algorithm 1 of each paper in double, written from its formulas.
 class DirectionInDouble {
  public:
   explicit DirectionInDouble(const OptimizerSpec& spec) : spec_(spec) {}
@@ -119,7 +119,7 @@ TEST(AdamTest, TwentyStepsEqualThePaperInDouble) {
 }
 
 TEST(OAdamTest, WithoutMomentsAndWithALargeEpsilonIsOgda) {
-  // p = g / (|g| + ε) is g / ε for ε far above |g|.
+  // For ε far above |g|, p = g / (|g| + ε) is g / ε.
   constexpr double kEpsilon = 1e9;
   auto oadam = Make({.name = "oadam",
                      .learning_rate = 0.05 * kEpsilon,
@@ -164,8 +164,8 @@ TEST(SgdTest, FollowsItsFormula) {
   }
 }
 
-// The gradient of a rotation, so that the sequence depends on where it is
-// taken.
+// Returns the gradient of a rotation, which makes the sequence depend on the
+// point of each gradient.
 std::vector<float> RotationGradient(const std::vector<float>& z) {
   std::vector<float> g(z.size());
   for (size_t i = 0; i + 1 < z.size(); i += 2) {
@@ -211,7 +211,7 @@ TEST(OsgTest, ASkippedStepLeavesThePointExtrapolated) {
   EXPECT_EQ(x, once);
 }
 
-// Keeps every piece of a thing's state by name, or puts it back.
+// Keeps every piece of an object's state by name, or puts it back.
 class StateStore : public StateVisitor {
  public:
   bool loading = false;
@@ -238,7 +238,7 @@ class StateStore : public StateVisitor {
   std::map<std::string, uint64_t> counters_;
 };
 
-// Those of this folder, then those that methods bring.
+// Returns the rules of this folder, then those that methods bring.
 std::vector<std::string_view> Rules() {
   std::vector<std::string_view> rules = Optimizer::Names();
   for (const Method* method : Methods()) {
@@ -302,8 +302,8 @@ TEST_P(EveryOptimizerTest, TablesGiveTheSameBits) {
 }
 
 TEST_P(EveryOptimizerTest, AStepIsAnIncrement) {
-  // A correction that lands between two steps survives the second: on values
-  // that floats add exactly, shifting x shifts every later x.
+  // A correction that lands between two steps survives the second one: with
+  // values that floats add exactly, shifting x shifts every later x.
   OptimizerSpec quarter = spec();
   quarter.learning_rate = 0.25;
   auto here = Make(quarter);

@@ -1,4 +1,4 @@
-// The accountant against integrals, the votes against their definition.
+// The accountant against integrals, and the votes against their definition.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,9 @@ double LogDensity(double x, double mean, double sigma) {
   return -z * z / 2 - std::log(sigma * std::sqrt(2 * std::numbers::pi));
 }
 
-// 1/(a-1) ln of the integral of P^a Q^(1-a), P and Q normals `apart` from each
-// other: the definition (Renyi 1961), by the trapezoidal rule.
+// Returns 1/(a-1) ln of the integral of P^a Q^(1-a), where P and Q are normals
+// `apart` from each other: the definition (Renyi 1961), by the trapezoidal
+// rule.
 double RenyiDivergence(double a, double apart, double sigma) {
   const double low = -40 * sigma - a * apart, high = 40 * sigma + a * apart;
   constexpr int kSteps = 400000;
@@ -53,8 +54,8 @@ TEST(RdpAccountantTest, IsTheDivergenceOfTheMechanism) {
   }
 }
 
-// T queries are one of a mean T times as long in another direction each: the
-// divergence is that of a shift by sqrt(T), so it adds up.
+// T queries equal one query whose mean is T times as long, each in another
+// direction: the divergence is that of a shift by sqrt(T), so it adds up.
 TEST(RdpAccountantTest, QueriesAddUp) {
   auto accountant = RdpAccountant::Create(1, 8);
   ASSERT_TRUE(accountant.ok());
@@ -67,8 +68,8 @@ TEST(RdpAccountantTest, QueriesAddUp) {
             EpsilonOfRdp(12 * accountant->PerQuery(), 1e-5));
 }
 
-// The exact delta of a Gaussian mechanism at an epsilon (Balle and Wang, ICML
-// 2018, theorem 8); composition of T is one of sqrt(T) the shift.
+// Returns the exact delta of a Gaussian mechanism at an epsilon (Balle and
+// Wang, ICML 2018, theorem 8); T queries are one with sqrt(T) times the shift.
 double ExactDelta(double epsilon, double shift) {
   const auto phi = [](double x) {
     return 0.5 * std::erfc(-x / std::numbers::sqrt2);
@@ -81,11 +82,11 @@ TEST(RdpAccountantTest, EpsilonHoldsAndIsTight) {
   for (const double shift : {0.1, 0.3, 1.0, 1.9, 3.0}) {
     const double r = shift * shift / 2;
     const double epsilon = EpsilonOfRdp(r, 1e-5);
-    // It may promise less than is true, never more.
+    // The accountant's epsilon may be larger than the exact one, never smaller.
     EXPECT_LE(ExactDelta(epsilon, shift), 1e-5);
-    // Not much less: at 0.85 of it, it would be false.
+    // It is not much larger: 0.85 of it would be false.
     EXPECT_GT(ExactDelta(0.85 * epsilon, shift), 1e-5) << shift;
-    // And never above the classic conversion, R + 2 sqrt(R ln 1/delta).
+    // It is never above the classic conversion, R + 2 sqrt(R ln 1/delta).
     EXPECT_LE(epsilon, r + 2 * std::sqrt(r * std::log(1e5)) + 1e-9);
   }
   EXPECT_EQ(EpsilonOfRdp(0, 1e-5), 0);
@@ -123,13 +124,13 @@ std::vector<int16_t> VoteOf(std::vector<float> gradient, int top, double clip,
 TEST(TopAggTest, VotesOnTheLargest) {
   EXPECT_EQ(VoteOf({1, -5, 0.5, 3, -0.1f}, 2, 1e-5),
             (std::vector<int16_t>{0, -1, 0, 1, 0}));
-  // Of equals the first.
+  // Of equal votes the first wins.
   EXPECT_EQ(VoteOf({2, 2, 2, -2}, 2, 1e-5), (std::vector<int16_t>{1, 1, 0, 0}));
   EXPECT_EQ(VoteOf({0, 0, 0}, 2, 1e-5), (std::vector<int16_t>{0, 0, 0}));
 }
 
 TEST(TopAggTest, SmallGradientsVoteByChance) {
-  // P(+1) = 1/2 + g / (2 max) where nothing is clipped.
+  // P(+1) = 1/2 + g / (2 max) for values that are not clipped.
   constexpr int kDraws = 20000;
   double sum = 0;
   for (uint64_t seed = 0; seed < kDraws; ++seed) {
@@ -140,8 +141,8 @@ TEST(TopAggTest, SmallGradientsVoteByChance) {
   EXPECT_NEAR(sum / kDraws, -0.25, 4 / std::sqrt(kDraws));
 }
 
-// The promise that the accountant is built on: whatever a teacher turns to, the
-// sum moves by at most 2 sqrt(k).
+// The promise on which the accountant is built: one teacher moves the sum by at
+// most 2 sqrt(k), whatever it votes.
 TEST(TopAggTest, OneTeacherMovesTheSumByItsSensitivityAtMost) {
   const DataLensSettings s{.top = 6};
   double most = 0;
@@ -158,7 +159,7 @@ TEST(TopAggTest, OneTeacherMovesTheSumByItsSensitivityAtMost) {
     most = std::max(most, std::sqrt(square));
   }
   EXPECT_LE(most, VoteSensitivity(s) + 1e-12);
-  EXPECT_NEAR(most, VoteSensitivity(s), 1e-12);  // and it is reached
+  EXPECT_NEAR(most, VoteSensitivity(s), 1e-12);  // the bound is reached
 }
 
 TEST(TopAggTest, AbstainsOrRefusesWhatIsNoGradient) {
@@ -224,7 +225,7 @@ TEST(SettingsTest, NamesWhatCannotBe) {
   EXPECT_EQ(DifferenceOf("a 1\n", "a 1\nb 2\n"), "\"\" here, \"b 2\" there");
 }
 
-// Any number that is changed, by however little, is another run.
+// A change of any number, however small, makes it another run.
 TEST(SettingsTest, EveryNumberCounts) {
   std::vector<DataLensSettings> all(19);
   all[1].budget.epsilon = std::nextafter(10.0, 11.0);

@@ -1,3 +1,5 @@
+// Lists of addresses: which belong to this machine, and their hosts and ports.
+
 #include "runtime/base/address.h"
 
 #include "gmock/gmock.h"

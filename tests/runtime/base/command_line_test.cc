@@ -1,3 +1,6 @@
+// Command lines: every type of option is read, and a wrong one is refused by
+// its name.
+
 #include "runtime/base/command_line.h"
 
 #include <initializer_list>
@@ -17,6 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+// A variable for each type of option.
 struct Values {
   std::string text = "before";
   bool flag = false;

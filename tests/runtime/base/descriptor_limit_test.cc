@@ -1,3 +1,5 @@
+// A process raises its soft limit of descriptors to the hard one.
+
 #include "runtime/base/descriptor_limit.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,6 @@
+// The loop on a real thread and clock: order of posts and timers, a poller's
+// events, and a wall clock that never runs backwards.
+
 #include "runtime/base/real_loop.h"
 
 #include <atomic>

@@ -1,3 +1,6 @@
+// Files of tensors come back bit for bit, and damaged or hostile ones are
+// refused.
+
 #include "runtime/base/safetensors.h"
 
 #include <cmath>
@@ -138,6 +141,7 @@ TEST(ParseSafetensorsTest, AcceptsTheFormatsOwnExample) {
   EXPECT_EQ(read->bytes.at("b").size(), 3u);
 }
 
+// A file that must be refused: its header, and the bytes of data behind it.
 struct HostileFile {
   const char* why;
   std::string header;
@@ -197,8 +201,7 @@ TEST(ParseSafetensorsTest, HeaderLengthIsBounded) {
   }
 }
 
-// Whatever changes in a good file, the answer is an error or tensors whose
-// sizes fit their shapes.
+// A changed file gives an error, or tensors whose sizes fit their shapes.
 TEST(ParseSafetensorsTest, SurvivesDamagedFiles) {
   const auto good = File("{" + Tensor("a", "F32", "2,3", "0,24") + "," +
                              Tensor("b", "U8", "8", "24,32") + "}",

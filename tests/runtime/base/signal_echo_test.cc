@@ -1,3 +1,5 @@
+// The same signal twice within a moment counts once.
+
 #include "runtime/base/signal_echo.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Ids of the slot map are given once, in rising order.
+
 #include "runtime/base/slot_map.h"
 
 #include <memory>

@@ -1,3 +1,6 @@
+// Coroutines of the loop: they run until a result is missing, and destroying
+// one unwinds it.
+
 #include "runtime/base/task.h"
 
 #include <memory>
@@ -73,6 +76,7 @@ TEST(TaskTest, CarriesWhatOnlyMoves) {
   EXPECT_EQ(*task.value(), 5);
 }
 
+// Logs its own destruction.
 struct OnDestruction {
   std::vector<int>* log;
   ~OnDestruction() { log->push_back(1); }

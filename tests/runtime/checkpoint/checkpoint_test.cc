@@ -1,3 +1,6 @@
+// Checkpoints and the store: state comes back, damage is noticed, and no
+// operation that fails loses an earlier checkpoint.
+
 #include "runtime/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>

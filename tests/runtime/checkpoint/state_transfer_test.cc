@@ -1,3 +1,6 @@
+// The state that members give to a joiner: it arrives over far and lossy links,
+// from members that die or lie, within bounds of memory and time.
+
 #include "runtime/checkpoint/state_transfer.h"
 
 #include <gmock/gmock.h>

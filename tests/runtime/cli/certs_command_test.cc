@@ -1,4 +1,5 @@
-// gossamer certs as people meet it.
+// `gossamer certs` from outside: the folders it writes, the lists it keeps, and
+// its answers to wrong input.
 
 #include <sys/stat.h>
 
@@ -48,7 +49,7 @@ TEST_F(CertsTest, AFleetGetsAFolderEach) {
   const Json own = Shown("--certs certs/peer-2");
   ASSERT_EQ(own.size(), 1u);
   EXPECT_EQ(own[0]["identity"], "gossamer://r/2");
-  // The service has one more, to sign views with.
+  // The service has a second certificate, for signing views.
   int signers = 0;
   const Json all = Shown("--ca ca");
   for (const Json& c : all) signers += c["use"] == "views" ? 1 : 0;
@@ -81,7 +82,8 @@ TEST_F(CertsTest, ASerialThatWasNeverIssuedIsNotRevoked) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, AllOf(HasSubstr(slip), HasSubstr("--unknown")));
   EXPECT_EQ(ReadAll(folder_.path() + "/ca/crl.pem"), before);
-  // It may be meant: the folder's copy of the certificate is lost.
+  // --unknown revokes on purpose: the folder's copy of the certificate may be
+  // lost.
   const Result meant = Run("certs revoke --ca ca --unknown --serial " + slip);
   EXPECT_EQ(meant.code, 0) << meant.err;
   EXPECT_NE(ReadAll(folder_.path() + "/ca/crl.pem"), before);
@@ -97,7 +99,8 @@ TEST_F(CertsTest, ASerialThatWasNeverIssuedIsNotRevoked) {
   }
 }
 
-// Else a peer whose certificates live for an hour fills the list within weeks.
+// Otherwise a peer whose certificates are valid for an hour would fill the list
+// within weeks.
 TEST_F(CertsTest, WhatHasEndedIsNotRevokedUnlessItIsNamed) {
   Init();
   ASSERT_EQ(Run("certs issue --ca ca --fleet 1 --out certs").code, 0);
@@ -111,7 +114,8 @@ TEST_F(CertsTest, WhatHasEndedIsNotRevokedUnlessItIsNamed) {
     EXPECT_TRUE(issued.ok()) << issued.status();
     return issued->serial;
   };
-  // Another machine's clock may be behind: what has just ended goes, too.
+  // Another machine's clock may be behind, so a certificate that has just ended
+  // is revoked too.
   const std::string ended = issue(absl::Hours(3));
   issue(absl::Minutes(90));
   const Result revoked = Run("certs revoke --ca ca --id 1");
@@ -141,7 +145,7 @@ TEST_F(CertsTest, RevocationsAtOnceAllCount) {
   int count = 0;
   for (const Json& c : Shown("--ca ca")) count += c["revoked"] == true;
   EXPECT_EQ(count, 8);
-  // Nor does an older list take the place of a newer one that is published.
+  // An older list does not replace a newer published one either.
   EXPECT_EQ(ReadAll(folder_.path() + "/certs/operator/crl.pem"),
             ReadAll(folder_.path() + "/ca/crl.pem"));
 }
@@ -179,7 +183,8 @@ TEST_F(CertsTest, WrongInputsAreOneLineEach) {
   EXPECT_THAT(Run("certs --help").out, HasSubstr("examples:"));
 }
 
-// As the printed next steps say, between two folders that share nothing.
+// The commands are those that the program prints as next steps, between two
+// folders that share nothing.
 TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
   Init();
   const Result asked = Run("certs request --id 9 --run r --out machine/certs");
@@ -198,7 +203,7 @@ TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
   std::filesystem::copy(folder + "/request.pem",
                         folder_.path() + "/request.pem");
 
-  // Nothing is signed that nobody has confirmed.
+  // Nothing is signed before a person confirms it.
   const Result seen =
       Run("certs sign --ca ca --request request.pem --out answer");
   EXPECT_EQ(seen.code, 2);
@@ -211,7 +216,7 @@ TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
       "--name host.example");
   ASSERT_EQ(answered.code, 0) << answered.err;
   EXPECT_THAT(answered.out, HasSubstr("copy ca.pem, crl.pem, cert.pem"));
-  // Both have printed the same key.
+  // Both programs have printed the same key.
   const size_t at = answered.out.find("SHA-256 ");
   ASSERT_NE(at, std::string::npos);
   const std::string digest = answered.out.substr(at, 8 + 64);
@@ -224,7 +229,7 @@ TEST_F(CertsTest, AMachineMakesItsKeyAndGetsItsCertificate) {
   EXPECT_EQ(own[0]["identity"], "gossamer://r/9");
   EXPECT_EQ(own[0]["names"][0], "host.example");
 
-  // It is in the authority's book, and revoked like any other.
+  // The certificate is in the authority's book, and is revoked like any other.
   const Json all = Shown("--ca ca");
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0]["serial"], own[0]["serial"]);
@@ -245,9 +250,9 @@ TEST_F(CertsTest, TheServiceAndPeopleAskAsPeersDo) {
     const Json own = Shown("--certs " + role);
     EXPECT_EQ(own[0]["identity"], "gossamer://r/" + role);
   }
-  // The service's has a key more, to sign views with.
+  // The service has a second certificate, for signing views.
   EXPECT_EQ(Shown("--ca ca").size(), 3u);
-  // Before it ends it is renewed, of the same key.
+  // The certificate is renewed before it ends, with the same key.
   const std::string key = ReadAll(folder_.path() + "/operator/key.pem");
   ASSERT_EQ(
       Run("certs request --run r --role operator --out operator --same-key")
@@ -307,7 +312,7 @@ TEST_F(CertsTest, WrongRequestsAreOneLineEach) {
   EXPECT_THAT(refusal("sign --ca ca --out eight --request nine/request.pem "
                       "--id 9"),
               HasSubstr("eight/key.pem"));
-  // Of all this nothing was signed.
+  // None of these requests was signed.
   EXPECT_EQ(Shown("--ca ca").size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/answer"));
   EXPECT_THAT(Run("certs request --help").out, HasSubstr("new machine"));

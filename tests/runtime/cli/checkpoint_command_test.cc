@@ -1,4 +1,4 @@
-// `gossamer checkpoint` on a run's folder made by hand.
+// `gossamer checkpoint` from outside, on a run's folder that the test makes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST_F(CheckpointCommand, WhatWasSetAsideIsListedAndPutBack) {
   EXPECT_THAT(Run("checkpoint list --run run").out,
               AllOf(HasSubstr("set aside, whole"),
                     HasSubstr("gossamer checkpoint restore --run run")));
-  // As on a machine that runs one of the peers.
+  // A machine that runs one of the peers has no such file.
   std::filesystem::remove(folder_.path() + "/run/config.textproto");
   const Result r = Run("checkpoint restore --run run --json");
   ASSERT_EQ(r.code, 0) << r.err;
@@ -132,7 +132,7 @@ TEST_F(CheckpointCommand, OfAllPeersOrOfNone) {
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.err, HasSubstr("has 9 bytes"));
   EXPECT_TRUE(std::filesystem::exists(Folder(1) + "/set-aside-round-20"));
-  // Told, but what a fleet goes on from is whole.
+  // The damage is reported, but the newest common checkpoint is whole.
   const Result verify = Run("checkpoint verify --run run");
   EXPECT_EQ(verify.code, 0);
   EXPECT_THAT(verify.err, HasSubstr("1 not whole"));

@@ -1,3 +1,6 @@
+// Processes of a fleet: how they end, the signals that reach the parent, and
+// the folder of a run.
+
 #include "runtime/cli/fleet_process.h"
 
 #include <fcntl.h>

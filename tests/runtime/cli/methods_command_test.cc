@@ -84,7 +84,7 @@ TEST_F(MethodsCommand, CompareTakesMethods) {
   EXPECT_LT(bytes(2), 0.3 * bytes(1));
 }
 
-// What becomes of a file's settings when names are set side by side.
+// Compares configurations of which each has the settings of one name.
 class Variants : public Cli {
  protected:
   // Compares in virtual time, in a folder of that name.
@@ -94,7 +94,7 @@ class Variants : public Cli {
         "--name " +
         name + " " + more);
   }
-  // Of a run, as it was resolved.
+  // Returns the resolved configuration of a run.
   std::string Configuration(const std::string& name,
                             const std::string& variant) {
     return ReadAll(folder_.path() + "/runs/" + name + "/20ms--rehearsed/" +
@@ -131,8 +131,8 @@ TEST_F(Variants, TheBaselineTakesTheFastestAllReduce) {
          "cp-oadam-mixing.all_reduce-star", "star");
 }
 
-// Each is explained under the name that the list has, and compared under it
-// unless it says why not.
+// Each name of the list is explained under it, and compared under it unless the
+// explanation says why not.
 TEST_F(Variants, EveryListedNameIsTaken) {
   WriteGame("step { optimizer: \"sgd\" }\n");
   for (const auto& method : ordered_json::parse(Run("methods --json").out)) {
@@ -148,7 +148,8 @@ TEST_F(Variants, EveryListedNameIsTaken) {
       continue;
     }
     EXPECT_EQ(r.code, 0) << name << ": " << r.err;
-    // As the method says: an edge's codec in one place, gradients' in another.
+    // The settings are those that the method lists: a codec of edges in one
+    // place, one of gradients in another.
     for (const std::string setting : method["settings"]) {
       const size_t equals = setting.find('=');
       const size_t dot = setting.find('.');

@@ -1,3 +1,6 @@
+// `gossamer-models` as functions: samples, scores, exported generators, and
+// rendered data.
+
 #include "runtime/cli/models_commands.h"
 
 #include <algorithm>
@@ -94,7 +97,7 @@ TEST_F(ModelsCommandsTest, ProxyScoresSayWhatTheyAre) {
   EXPECT_FALSE(scores.contains("fid"));
   EXPECT_EQ(scores["n_real"], 30);
   EXPECT_EQ(scores["n_fake"], 64);
-  // The mean of twice the same is the same.
+  // The mean of a model with itself is that model.
   spec.files.paths.pop_back();
   EXPECT_EQ(nlohmann::json::parse(EvaluateJson(spec)), scores);
 }

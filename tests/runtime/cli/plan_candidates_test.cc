@@ -1,3 +1,6 @@
+// The compositions that `gossamer plan` rehearses, and the order of their
+// results.
+
 #include "runtime/cli/plan_candidates.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +88,7 @@ TEST(PlanCandidatesTest, WhatIsAlikeIsToldByTheNextFigure) {
   const std::vector<PlanFigures> figures = {
       Figures(10, 5, 9), Figures(20, 9, 4), Figures(19.9, 3, 4.05),
       Figures(19.8, 1, 8), Figures(5, 1, 1)};
-  // The three fastest are alike; of them two are equally close together.
+  // The three fastest are alike, and two of them are equally close together.
   EXPECT_THAT(RankFigures(figures, PlanGoal::kRounds),
               ElementsAre(2, 1, 3, 0, 4));
   EXPECT_THAT(RankFigures(figures, PlanGoal::kBytes),

@@ -21,10 +21,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+// The program in a folder with a far network and a configuration.
 class PlanCommand : public Cli {
  protected:
   void SetUp() override {
-    // A far and narrow link: 80 kB take 320 ms of the way.
+    // A far and narrow link, on which 80 kB take 320 ms.
     Write("far.textproto",
           "name: \"far\" link { rtt: \"100ms\" rate: \"2mbit\" }");
     Write("c.textproto",
@@ -57,8 +58,8 @@ const ordered_json& Named(const ordered_json& plan, const std::string& name) {
   throw std::runtime_error(name);
 }
 
-// Dense blocking rounds wait for 80 kB and a round trip's half; four bits that
-// travel behind two steps do not wait.
+// Dense blocking rounds wait for 80 kB and half a round trip; four bits behind
+// two steps do not wait.
 TEST_F(PlanCommand, CompressedAndOverlappedWinsOverAFarLink) {
   const std::string dense = "mixing.codec=dense-f32,mixing.overlap_steps=0";
   const std::string hidden = "mixing.codec=innov-int4,mixing.overlap_steps=3";
@@ -70,7 +71,8 @@ TEST_F(PlanCommand, CompressedAndOverlappedWinsOverAFarLink) {
   EXPECT_EQ(plan["recommended"]["flags"],
             "--set mixing.codec=innov-int4 --set mixing.overlap_steps=3");
   EXPECT_THAT(Names(plan), ElementsAre(hidden, "as configured", dense));
-  // 40 ms of step, 50 ms of way, 80 kB at 2 Mbit/s of 1500-byte packets.
+  // A round is 40 ms of step, 50 ms of delay, and 80 kB at 2 Mbit/s in packets
+  // of 1500 bytes.
   const double blocking = 0.040 + 0.050 + 8e4 * 8 / 2e6 * 1500 / 1448;
   EXPECT_NEAR(1 / Named(plan, dense)["rounds_per_second"].get<double>(),
               blocking, 0.05 * blocking);
@@ -106,7 +108,7 @@ TEST_F(PlanCommand, SkewedPairsSaveBytesBetweenSites) {
   // Centralized training is in the table and is not recommended.
   EXPECT_TRUE(Named(plan, "cp-oadam")["baseline"]);
   EXPECT_FALSE(plan["recommended"]["baseline"]);
-  // The configuration as it is: a ring of innov-int4 with overlap 1.
+  // The given configuration: a ring of innov-int4 with overlap 1.
   EXPECT_TRUE(Named(plan, "ring innov-int4 overlap 1")["configured"]);
   EXPECT_EQ(plan["candidates"].size() + plan["left_out"].size(),
             5u * 4 * 3 + 1);

@@ -1,5 +1,5 @@
-// `gossamer lab --rehearse` and `gossamer compare --rehearse`: runs predicted
-// in virtual time, against what arithmetic says of them.
+// `gossamer lab --rehearse` and `gossamer compare --rehearse`: runs in virtual
+// time against hand-computed times and bytes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,6 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr char kNetwork[] = "name: \"far\"\nlink { rtt: \"100ms\" ";
 
+// The program in a folder with a far network and a configuration.
 class Rehearse : public Cli {
  protected:
   void SetUp() override {
@@ -32,7 +33,7 @@ class Rehearse : public Cli {
           "name: \"r\" peers: 4 rounds: 100 mixing { codec: \"dense-f32\" } "
           "game { synthetic { parameters: 20000 step_time: \"40ms\" } }");
   }
-  // Of a run with these changes, on far.textproto.
+  // Returns the summary of a run with these changes, on far.textproto.
   ordered_json Summary(const std::string& more) {
     const Result r =
         Run("lab --rehearse --scenario far.textproto --config c.textproto "
@@ -44,7 +45,8 @@ class Rehearse : public Cli {
 };
 
 TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
-  // h = 0: step + L; h = 1: max(step, L); h = 2: the step alone.
+  // The round with h = 0 is step + L, with h = 1 max(step, L), with h = 2 the
+  // step alone.
   for (const auto& [h, seconds] :
        {std::pair(0, 0.090), {1, 0.050}, {2, 0.040}}) {
     const ordered_json s =
@@ -52,14 +54,15 @@ TEST_F(Rehearse, RoundsTakeWhatLatencyAndStepsSay) {
     EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), seconds,
                 0.03 * seconds)
         << h;
-    // Of four peers' two edges; the last round does not wait for what is due
-    // after it.
+    // Four peers have two edges each; the last round does not wait for later
+    // exchanges.
     EXPECT_GE(s["corrections"], 4 * 2 * (h > 1 ? 101 - h : 100));
   }
 }
 
 TEST_F(Rehearse, ARateCountsPackets) {
-  // 80 kB at 8 Mbit/s of 1500-byte packets on each of two links of a host.
+  // A host sends 80 kB at 8 Mbit/s, in packets of 1500 bytes, on each of two
+  // links.
   Write("far.textproto", absl::StrCat(kNetwork, "rate: \"8mbit\" }\n"));
   const ordered_json s = Summary("--set mixing.overlap_steps=0");
   const double transfer = 8e4 / 1e6 * 1500 / 1448;
@@ -67,7 +70,8 @@ TEST_F(Rehearse, ARateCountsPackets) {
               0.040 + 0.050 + transfer, 0.005);
 }
 
-// Two sites of four: the exact share of far pairs, of what is counted by link.
+// Two sites of four peers: the exact share of far pairs, from the counts by
+// link.
 TEST_F(Rehearse, SkewedPairsCrossRarely) {
   const auto far_bytes = [this](const std::string& schedule) {
     const Result r =
@@ -86,7 +90,7 @@ TEST_F(Rehearse, SkewedPairsCrossRarely) {
     }
     return bytes;
   };
-  // 300 rounds of 16/7 far pairs, 80 kB each way.
+  // The count is of 300 rounds of 16/7 far pairs, 80 kB each way.
   const double plain = far_bytes("random-matching");
   EXPECT_NEAR(plain, 300 * 16 / 7.0 * 2 * 8e4, 0.1 * plain);
   const double skewed = far_bytes(
@@ -96,8 +100,8 @@ TEST_F(Rehearse, SkewedPairsCrossRarely) {
   EXPECT_NEAR(plain / skewed, 3.1, 0.4);
 }
 
-// The setting of deploy/configs/two_sites.textproto: what crosses between the
-// sites, and how far apart peers are from round 100 on.
+// The setting of deploy/configs/two_sites.textproto: the bytes between the
+// sites, and the distance between peers from round 100 on.
 TEST_F(Rehearse, TwoSitesSaveTwoThirdsOfWhatCrosses) {
   Write("sites.textproto",
         "name: \"s\" peers: 16 rounds: 600 step { optimizer: \"sgd\" "
@@ -156,7 +160,7 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
   const ordered_json s = Summary(
       "--set rounds=400 --set mixing.overlap_steps=auto "
       "--set mixing.deadline=none");
-  EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // 20 with h = 1
+  EXPECT_GT(s["rounds_per_second"].get<double>(), 22);  // it is 20 with h = 1
 }
 
 TEST_F(Rehearse, TheSameAgainIsTheSame) {
@@ -176,7 +180,8 @@ TEST_F(Rehearse, CentralizedTrainingIsAStepAndAnAllReduce) {
   const ordered_json s = Summary(
       "--set algorithm=cp-oadam --set mixing.all_reduce=mesh "
       "--set mixing.overlap_steps=0");
-  // Two messages one after the other: reduce-scatter, then all-gather.
+  // An all-reduce is two messages one after the other: reduce-scatter, then
+  // all-gather.
   EXPECT_NEAR(1 / s["rounds_per_second"].get<double>(), 0.140, 0.005);
 }
 

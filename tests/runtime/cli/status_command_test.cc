@@ -1,4 +1,4 @@
-// gossamer status, against a service whose peers are in trouble.
+// `gossamer status` against a service whose peers report trouble.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>

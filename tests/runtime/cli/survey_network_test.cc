@@ -1,3 +1,6 @@
+// The answer of a survey becomes a scenario, and impossible numbers in it are
+// refused.
+
 #include "runtime/cli/survey_network.h"
 
 #include <cmath>

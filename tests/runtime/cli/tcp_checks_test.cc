@@ -1,4 +1,5 @@
-// doctor's checks of TCP, for kernels that this machine does not have.
+// doctor's checks of TCP, with settings of kernels that this machine does not
+// have.
 
 #include "runtime/cli/tcp_checks.h"
 

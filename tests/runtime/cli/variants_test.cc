@@ -92,7 +92,7 @@ TEST(Variants, WhatHasNoOptionsSaysSo) {
   EXPECT_THAT(why("datalens"), HasSubstr("a program of its own"));
 }
 
-// Twice the same would look like two seeds without any spread.
+// Two equal runs would look like two seeds without any spread.
 TEST(Variants, NobodyRunsTwice) {
   for (const auto& [algorithms, methods] :
        {std::pair<std::vector<std::string>, std::vector<std::string>>(

@@ -1,3 +1,6 @@
+// The list of keys is the schema's, and each key has a type, a default and an
+// explanation.
+
 #include "runtime/config/config_keys.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +66,7 @@ TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
 
 TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {
   EXPECT_EQ(FindConfigKey("clip_radius")->path, "mixing.clip_radius");
-  // evaluation.every and checkpoint.every.
+  // Two keys end so: evaluation.every and checkpoint.every.
   EXPECT_EQ(FindConfigKey("every").status().code(),
             absl::StatusCode::kNotFound);
 }

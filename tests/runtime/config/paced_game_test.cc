@@ -1,3 +1,6 @@
+// A paced game takes at least its time for a gradient, and changes nothing
+// else.
+
 #include "runtime/config/paced_game.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@ std::unique_ptr<Game> Synthetic() {
   return *SyntheticGame::Create({.parameters = 100}, 0, 1, 1);
 }
 
-// A lower bound holds on the slowest machine.
+// The test has a lower bound only, which holds on the slowest machine.
 TEST(PacedGameTest, AGradientTakesItsTimeAndIsTheGames) {
   const auto plain = Synthetic();
   ASSERT_TRUE(plain->Gradient(Players::kBoth, RngKey(1)).ok());

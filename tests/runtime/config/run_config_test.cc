@@ -1,3 +1,6 @@
+// A run's configuration: defaults, checks with the place of each mistake, and
+// the settings that an algorithm chooses.
+
 #include "runtime/config/run_config.h"
 
 #include <gmock/gmock.h>
@@ -243,7 +246,8 @@ TEST(Validate, CompositionsThatCannotWork) {
       "\"dense-f32\" }");
   EXPECT_THAT(Error("mixing { gamma: 0.5 overlap_steps: auto }"),
               HasSubstr("follows the overlap"));
-  // A ring of thirds with snapshots one round old: below 3/4.
+  // On a ring with weights 1/3 and with snapshots one round old, γ must stay
+  // below 3/4.
   EXPECT_THAT(Error("peers: 4 mixing { gamma: 0.8 overlap_steps: 2 }"),
               HasSubstr("stay below 0.75"));
   Parse("peers: 4 mixing { gamma: 0.7 overlap_steps: 2 }");
@@ -258,7 +262,7 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("stable up to 0.03125, above which peers drift apart: "
                         "leave it out to get 0.03125"));
   Parse("mixing { gamma: 0.03125 codec: \"innov-topk\" }");
-  // As the message gives it: 0.0441942 of 0.04419417.
+  // The value is as the message gives it: 0.0441942 for 0.04419417.
   EXPECT_THAT(Error("mixing { gamma: 0.0442 codec: "
                     "\"qsgd:levels=1,norm=l2\" }"),
               HasSubstr("stable up to 0.0441942"));
@@ -267,11 +271,11 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"dyna-cold\" mixing { gamma: 0.25 }"),
               HasSubstr("codec \"dyna\" is stable up to 0.2"));
   Parse("algorithm: \"dyna-cold\" mixing { gamma: 0.2 }");
-  // What is left out fits the codec, whatever the algorithm.
+  // A setting that is left out fits the codec, whatever the algorithm.
   EXPECT_EQ(
       Parse("algorithm: \"cold\" mixing { codec: \"dyna\" }").mixing().gamma(),
       0.05);
-  // A ring of thirds: λmax(I − W) is 4/3.
+  // On a ring with weights 1/3 λmax(I − W) is 4/3.
   EXPECT_THAT(Error("algorithm: \"cold\" peers: 8 mixing { gamma: 0.8 }"),
               HasSubstr("1/λmax(I − W), 0.75 on this graph"));
   Parse("algorithm: \"cold\" peers: 8 mixing { gamma: 0.75 }");

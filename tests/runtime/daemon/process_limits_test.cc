@@ -1,4 +1,4 @@
-// A peer as a process, and a neighbour that declares more than their model can
+// A peer as a process, and a neighbour that declares more than the model can
 // need.
 
 #include <gmock/gmock.h>
@@ -90,8 +90,8 @@ TEST(ProcessLimitsTest, FramesBeyondTheModelAreRefusedAtOnce) {
   EXPECT_THAT(refused.error_message(), ::testing::HasSubstr("over the limit"));
 }
 
-// A process that resumes begins a file, and processes end and resume for days.
-// The run's own, from its beginning, stays.
+// A process that resumes begins a file, and a run may resume for days.  The
+// run's first file stays.
 TEST(ProcessLimitsTest, DecisionsOfEarlierProcessesStayUnderTheLimit) {
   SignalWaiter signals;
   const TemporaryFolder folder;

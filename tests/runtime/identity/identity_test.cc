@@ -1,4 +1,5 @@
-// Identities, certificates, authorities and their folders.
+// Identities, certificates, authorities and their folders: the right ones are
+// accepted, and every other one is refused by name.
 
 #include "runtime/identity/identity.h"
 
@@ -140,7 +141,8 @@ TEST_F(CertificateTest, WhatIsRevokedIsRefusedAndOthersAreNot) {
   EXPECT_TRUE(trust->Check(four.certificate, now_).ok());
 }
 
-// A list of another tool may end before its authority.
+// Returns the list `crl` with another end, signed anew.  A list of another tool
+// may end before its authority does.
 std::string EndsAt(absl::Time end, const KeyPair& authority,
                    const std::string& crl) {
   const openssl::CrlPtr list = openssl::ReadCrlPem(crl);
@@ -164,7 +166,7 @@ TEST_F(CertificateTest, AfterItsListHasEndedNobodyIsBelieved) {
   EXPECT_TRUE(absl::IsUnauthenticated(late)) << late;
   EXPECT_THAT(late.message(),
               HasSubstr("list of revoked certificates expired at 2023-11-15"));
-  // Its own never does before the authority.
+  // The authority's own list never ends before the authority.
   EXPECT_TRUE(Trust::Create(authority_.certificate, own)
                   ->Check(three.certificate, now_ + 99 * kDay)
                   .ok());
@@ -219,7 +221,7 @@ TEST_F(CertificateTest, SignaturesHoldForOneHolderPurposeAndText) {
   EXPECT_FALSE(
       CheckSignature(signer().certificate, "view", "text", signature).ok());
   EXPECT_FALSE(CheckSignature(service.certificate, "view", "text", "").ok());
-  // Keys of connections are for nothing else.
+  // The key of a connection signs nothing else.
   EXPECT_FALSE(SignBytes(Peer(1).key, "view", "text").ok());
   EXPECT_FALSE(
       CheckSignature(Peer(1).certificate, "view", "text", signature).ok());
@@ -295,11 +297,11 @@ TEST(CertificateFolderTest, TheServicesHasASignerForNothingElse) {
                   .status()
                   .message(),
               HasSubstr("for connections"));
-  // Both are revoked with the service.
+  // Both of the service's certificates are revoked.
   run.Revoke(service, {run.Peer(3)});
   EXPECT_THAT(peer->CheckSigner(signature->certificate).status().message(),
               HasSubstr("revoked"));
-  // A service without one, or with another's, does not start.
+  // A service without a signing key, or with another one's, does not start.
   const std::string path = run.Issue(service);
   Write(path + "/signer.pem", *ReadPemFile(path + "/cert.pem"));
   EXPECT_THAT(CertificateFolder::Open(path).status().message(),
@@ -320,7 +322,7 @@ TEST(CertificateFolderTest, AnExpiredOneIsNotTaken) {
 }
 
 TEST(CertificateFolderTest, WarnsBeforeItExpiresAndOnceADay) {
-  const TestRun run;  // whose authority has a day
+  const TestRun run;  // the authority is valid for a day
   absl::Time now = absl::Now();
   const Identity service = run.Other(Role::kTopology);
   const auto folder = run.Certificates(service, [&] { return now; });
@@ -349,7 +351,7 @@ TEST(CertificateFolderTest, WarnsOfWhatSignsAndOfTheAuthority) {
   const auto folder = run.Certificates(service, [&] { return now; });
   run.Issue(service, now, absl::Hours(1));
   const std::string old = *ReadPemFile(folder->signer_path());
-  // As long as the authority itself.
+  // The certificate is as long valid as the authority itself.
   run.Issue(service, now, absl::Hours(100));
   const std::string renewed = *ReadPemFile(folder->signer_path());
   Write(folder->signer_path(), old);
@@ -372,7 +374,7 @@ TEST(CertificateFolderTest, LearnsOfRevocationsAndKeepsWhatItKnew) {
   EXPECT_TRUE(folder->Check(four).ok());
   run.Revoke(run.Peer(4), {run.Peer(3)});
   EXPECT_THAT(folder->Check(four).status().message(), HasSubstr("revoked"));
-  // Neither a damaged list nor none opens the door again.
+  // Neither a damaged list nor a missing one admits the revoked peer again.
   EXPECT_EQ(folder->Problem(), "");
   const std::string whole = *ReadPemFile(folder->crl_path());
   Write(folder->crl_path(), "half a lis");
@@ -400,7 +402,7 @@ TEST(CertificateFolderTest, AnOlderListLetsNobodyInAgain) {
   EXPECT_FALSE(folder->Check(four).ok());
   EXPECT_THAT(folder->Problem(), HasSubstr("crl.pem is older"));
   EXPECT_FALSE(folder->Check(four).ok());
-  // The newest is taken up as ever.
+  // The newest list is taken up.
   run.Revoke(run.Peer(5), {run.Peer(3)});
   EXPECT_FALSE(folder->Check(four).ok());
   EXPECT_FALSE(folder->Check(five).ok());
@@ -447,7 +449,7 @@ TEST(AuthorityFolderTest, KnowsWhatItHasIssued) {
                         "gossamer://run/topology", "gossamer://run/topology"));
 }
 
-// Two people, or a person and a script: the list has what both revoked.
+// Two people revoke at the same time, and the list has both revocations.
 TEST(AuthorityFolderTest, RevocationsAtOnceAllCount) {
   const TestRun run;
   constexpr int kEach = 10;
@@ -479,7 +481,7 @@ std::vector<std::string> Serials(int count) {
   return serials;
 }
 
-// Far more than a certificate's PEM may have.
+// The list is far larger than a certificate's PEM may be.
 TEST(AuthorityFolderTest, AListOfThousandsIsReadByEverybody) {
   const TestRun run;
   const auto folder = run.Certificates(run.Peer(3));
@@ -505,7 +507,7 @@ TEST(AuthorityFolderTest, AListThatNobodyCouldReadIsNotWritten) {
                                        HasSubstr("gossamer certs init")));
   EXPECT_EQ(run.Crl(), before);
   EXPECT_TRUE(authority.Revoke({"0b"}, absl::Now()).ok());
-  // What the README says of how many there is room for.
+  // The README names this number of revocations as the room of a list.
   EXPECT_TRUE(authority.Revoke(Serials(22000), absl::Now()).ok());
   EXPECT_TRUE(CertificateFolder::Open(run.Issue(run.Peer(5))).ok());
 }

@@ -1,4 +1,4 @@
-// Requests for certificates: made on one machine, signed on another.
+// Requests for certificates, made on one machine and signed on another.
 
 #include "runtime/identity/signing_request.h"
 
@@ -34,8 +34,8 @@ std::string RequestOf(const Identity& identity) {
   return *WriteSigningRequest(identity, *MakeRequestKeys(identity.role));
 }
 
-// A request as another tool makes it: of any key, asking for any names in
-// OpenSSL's own spelling; empty: no names at all.
+// Returns a request as another tool makes it: of any key, for any names in
+// OpenSSL's own spelling; with none if `names` is empty.
 std::string Foreign(const openssl::KeyPtr& key, const std::string& names,
                     bool repeated = false) {
   const openssl::RequestPtr request(X509_REQ_new());
@@ -103,7 +103,7 @@ TEST(SigningRequestTest, EveryFlawIsNamed) {
               HasSubstr("to be the authority"));
   EXPECT_THAT(Refusal(RequestOf(kPeer) + RequestOf(kPeer)),
               HasSubstr("one request too many"));
-  // Of another tool, or weak.
+  // Keys of another kind, or weak ones.
   for (const openssl::KeyPtr& key :
        {openssl::KeyPtr(EVP_EC_gen("P-384")), openssl::KeyPtr(EVP_RSA_gen(512)),
         openssl::MakeEd25519()}) {
@@ -112,7 +112,7 @@ TEST(SigningRequestTest, EveryFlawIsNamed) {
   }
 }
 
-// One bit changed anywhere: in the key, the names or the signature.
+// One bit is changed anywhere: in the key, the names or the signature.
 TEST(SigningRequestTest, NothingCanBeChangedOnTheWay) {
   const std::string pem = RequestOf(kPeer);
   const openssl::BioPtr reader = openssl::Reader(pem);
@@ -191,7 +191,7 @@ TEST_F(RequestFolderTest, TheAnswerMakesTheFolderWhole) {
     const std::string answer = Folder("answer to " + Describe(who));
     Request(who, mine);
     EXPECT_FALSE(CertificateFolder::Open(mine).ok());
-    // As it has travelled.
+    // The request has travelled.
     const auto request = ReadRequest(mine + "/request.pem");
     ASSERT_TRUE(request.ok()) << request.status();
     const auto issued = Sign(*request, answer);
@@ -209,7 +209,7 @@ TEST_F(RequestFolderTest, TheAnswerMakesTheFolderWhole) {
       if (::stat((mine + key).c_str(), &info) != 0) continue;
       EXPECT_EQ(info.st_mode & 0777, 0600u) << key;
     }
-    // The run believes it, and what it signs.
+    // The run believes the certificate, and what it signs.
     const auto member = run_.Certificates(run_.Peer(1));
     EXPECT_TRUE(
         member->Check(*ReadPemFile((*opened)->certificate_path())).ok());
@@ -257,14 +257,15 @@ TEST_F(RequestFolderTest, KeysAreNeverReplaced) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_THAT(refused.status().message(),
               AllOf(HasSubstr("key.pem"), HasSubstr("--same-key")));
-  // A lost request is made again, and a certificate renewed, of that key.
+  // A lost request is made again, and a certificate is renewed, with the same
+  // key.
   const SigningRequest again = Request(kPeer, mine, RequestedKey::kSame);
   EXPECT_EQ(KeyDigest(again), KeyDigest(first));
   EXPECT_EQ(*ReadPemFile(mine + "/key.pem"), key);
   ASSERT_TRUE(Sign(again, mine).ok());
   ASSERT_TRUE(Sign(Request(kPeer, mine, RequestedKey::kSame), mine).ok());
   EXPECT_TRUE(CertificateFolder::Open(mine).ok());
-  // Nor does a folder of the authority get a key of somebody else.
+  // The authority's own folder gets no other key either.
   EXPECT_FALSE(
       WriteRequest(run_.authority_path(), kPeer, RequestedKey::kNew).ok());
   EXPECT_THAT(WriteRequest(Folder("none"), kPeer, RequestedKey::kSame)
@@ -289,7 +290,7 @@ TEST_F(RequestFolderTest, AnAnswerSpoilsNobodysFolder) {
   EXPECT_THAT(Sign(request, Folder("answer")).status().message(),
               HasSubstr("is not of gossamer://run/9"));
   EXPECT_EQ(run_.authority().List()->size(), kept + 1);
-  // An earlier answer to the same machine goes.
+  // An earlier answer to the same machine is removed.
   ASSERT_TRUE(Sign(request, Folder("own")).ok());
   EXPECT_TRUE(Sign(request, Folder("own")).ok());
 }

@@ -27,7 +27,7 @@ class TestRun {
     EXPECT_TRUE(made.ok()) << made;
   }
   std::string authority_path() const { return folder_.path() + "/ca"; }
-  // Its list of revoked certificates, PEM.
+  // Returns the authority's list of revoked certificates, as PEM.
   std::string Crl() const {
     return ReadCrlFile(authority_path() + "/crl.pem").value_or("");
   }
@@ -47,7 +47,8 @@ class TestRun {
   std::string PathOf(const Identity& who) const {
     return absl::StrCat(folder_.path(), "/", Describe(who));
   }
-  // The folder of `who`, made or renewed.  `now` is when it is issued.
+  // Makes or renews the folder of `who` and returns its path; `now` is the time
+  // of issue.
   std::string Issue(const Identity& who, absl::Time now = absl::Now(),
                     absl::Duration life = absl::Hours(1)) const {
     const auto issued = authority().Issue(who, {}, now, life, PathOf(who));
@@ -60,7 +61,8 @@ class TestRun {
     EXPECT_TRUE(opened.ok()) << opened.status();
     return opened.ok() ? *std::move(opened) : nullptr;
   }
-  // All certificates of `who`, as the folders of `told` learn at once.
+  // Revokes all certificates of `who`; the folders of `told` get the list at
+  // once.
   void Revoke(const Identity& who, const std::vector<Identity>& told) const {
     const AuthorityFolder authority = this->authority();
     const auto issued = authority.List();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""gossamer lab as people run it: fleets, commands, wrong input, and every way
-to end, after which nothing of a lab may be left.
+"""gossamer lab as people run it: fleets, commands, wrong input, and every way to end
+it, after which no part of a lab may be left.
 
-Makes network namespaces, so it runs as root.
+The test makes network namespaces, so it runs as root.
 
 usage: lab_programs_test.py FOLDER_OF_THE_PROGRAMS [unittest arguments]
 """
@@ -63,7 +63,7 @@ def children(pid):
 
 
 class Remains:
-    """What a running lab consists of, to look for when it has ended."""
+    """The parts of a running lab, to look for when it has ended."""
 
     def __init__(self, pid):
         own = namespace("self", "net")
@@ -81,7 +81,7 @@ class Remains:
 
 
 def without_privileges():
-    """Root in name only, as in a container."""
+    """Runs as root in name only, as in a container."""
     libc = ctypes.CDLL(None, use_errno=True)
     cap_sys_admin, pr_capbset_drop = 21, 24
     if libc.prctl(pr_capbset_drop, cap_sys_admin, 0, 0, 0) != 0:
@@ -125,7 +125,7 @@ class Lab(unittest.TestCase):
         return lab
 
     def start_sleepers(self):
-        """A lab whose commands leave orphans in other sessions, too."""
+        """Starts a lab whose commands leave orphans, also in other sessions."""
         ready = os.path.join(self.folder, "ready-")
         lab = self.start_lab(
             "--hosts", "3", "--exec",
@@ -217,8 +217,8 @@ class Lab(unittest.TestCase):
         wait_for(lambda: not remains.left())
 
     def start_comparison(self, config):
-        """A comparison in the middle of its first run, and what that is made
-        of."""
+        """Starts a comparison, and returns it in the middle of its first run,
+        with that run's parts."""
         compare = subprocess.Popen(
             [os.path.join(BIN, "gossamer"), "compare", "--config", config,
              "--algorithms", "dp-oadam", "--rtt", "2ms"],
@@ -262,7 +262,7 @@ class Lab(unittest.TestCase):
         wait_for(lambda: len(glob.glob(ready + "*")) == 3)
         lab.send_signal(signal.SIGTERM)
         self.assertIn("a second signal", lab.stderr.readline())
-        time.sleep(2.2)  # sooner it would be the first one again
+        time.sleep(2.2)  # within two seconds it counts as the first
         lab.send_signal(signal.SIGTERM)
         _, errors = lab.communicate(timeout=LIMIT)
         self.assertEqual(lab.returncode, 1)

@@ -1,3 +1,6 @@
+// The model of a link: delay, rate, queue, jitter, loss and outages, in
+// simulated time.
+
 #include "runtime/lab/link_model.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,6 @@
+// Scenarios of networks: what a file says about links, and the place of every
+// mistake.
+
 #include "runtime/lab/scenario.h"
 
 #include <gmock/gmock.h>
@@ -115,6 +118,7 @@ TEST(Scenario, TheMoreSpecificLinkCountsFieldByField) {
   EXPECT_EQ(s.hosts[2].region, "eu");
 }
 
+// A text with one mistake, and its error.
 struct Wrong {
   const char* text;
   const char* error;

@@ -1,3 +1,6 @@
+// The failure detector asks others before it suspects, and its patience is
+// bounded.
+
 #include "runtime/membership/failure_detector.h"
 
 #include <gmock/gmock.h>

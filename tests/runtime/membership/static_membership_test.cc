@@ -1,3 +1,6 @@
+// The fleet without a service shows its view, and stops as one with a service
+// does.
+
 #include "tests/testing/static_membership.h"
 
 #include <gtest/gtest.h>

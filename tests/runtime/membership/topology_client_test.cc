@@ -36,6 +36,7 @@ using ::testing::HasSubstr;
 // The longest wait of a test for an event that will come.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
+// A topology service on a loopback port, which keeps its fleet in `state`.
 class Service {
  public:
   Service(const std::string& state, int peers, int port = 0) {

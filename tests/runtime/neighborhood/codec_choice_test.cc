@@ -24,7 +24,8 @@ SimFleetOptions Fleet() {
   return o;
 }
 
-// Bytes a second that take `bits` of every parameter in a round of 10 ms.
+// Returns the rate, in bytes a second, that carries `bits` of every parameter
+// in a round of 10 ms.
 double RateFor(double bits) { return bits / 8 * kParameters / 0.010; }
 
 WireFormat FormatTo(SimFleet& fleet, int rank, int other) {
@@ -45,7 +46,8 @@ TEST(CodecChoiceTest, GoesBackToMoreBitsOnlyWithRoomToSpare) {
   };
   FormatChooser chooser;
   EXPECT_EQ(chooser.Choose(*codec, busy), std::nullopt);
-  EXPECT_EQ(choose(chooser, 5), WireFormat::kInt4);   // 0.83 of the time: stays
+  // 0.83 of the time: int4 stays.
+  EXPECT_EQ(choose(chooser, 5), WireFormat::kInt4);
   EXPECT_EQ(choose(chooser, 4.5), WireFormat::kLm2);  // 0.92
   EXPECT_EQ(choose(chooser, 5.5), WireFormat::kLm2);  // 0.75
   EXPECT_EQ(choose(chooser, 6), WireFormat::kInt4);   // 0.69
@@ -59,7 +61,7 @@ TEST(CodecChoiceTest, WidensLaterAfterItHadToGoBack) {
       {{"g", Player::kGenerator, {kParameters, 1}, {}}});
   const auto codec = *Codec::Create("auto", layout);
   FormatChooser chooser;
-  // Payloads until the choice changes.
+  // Returns the number of payloads until the choice changes.
   const auto until_change = [&](double bits) {
     const auto before = chooser.Choose(*codec, absl::Milliseconds(10));
     for (int n = 1; n < 5000; ++n) {
@@ -87,8 +89,8 @@ TEST(CodecChoiceTest, AFastMomentIsNoFastLink) {
   const auto codec = *Codec::Create("auto", layout);
   FormatChooser chooser;
   for (int n = 0; n < 500; ++n) {
-    // Six of ten payloads had queued up here and seem to come ten times as
-    // fast; what is left of a small one seems to take no time at all.
+    // Six of ten payloads queued up at the receiver and seem to come ten times
+    // as fast.  The rest of a small one seems to take no time.
     const double bits = n % 10 < 6 ? 45 : 4.5;
     chooser.Record({.bytes = static_cast<size_t>(RateFor(bits)),
                     .took = absl::Seconds(1)});
@@ -116,7 +118,7 @@ TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {
   EXPECT_EQ(FormatTo(fleet, 1, 0), WireFormat::kInt4);
   EXPECT_EQ(FormatTo(fleet, 1, 2), WireFormat::kLm2);
   EXPECT_EQ(FormatTo(fleet, 2, 1), WireFormat::kSign);
-  // Nothing is known of the others, as nothing limits them.
+  // The rates of the other links are unknown, since nothing limits them.
   EXPECT_EQ(FormatTo(fleet, 2, 3), WireFormat::kInt4);
   EXPECT_GT(fleet.recorder(2).Count("codec"), 0);
   for (int r = 0; r < 4; ++r) {
@@ -125,7 +127,7 @@ TEST(CodecChoiceTest, EveryDirectionOfALinkGetsWhatItCarries) {
   }
 }
 
-// Every payload holds the rounds up at first; then none does.
+// Every payload holds up the rounds at first; later none does.
 TEST(CodecChoiceTest, ASlowLinkNoLongerHoldsUpRounds) {
   SimFleetOptions o = Fleet();
   o.network.link.bytes_per_second = RateFor(2.1);

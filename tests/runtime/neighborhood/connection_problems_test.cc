@@ -1,3 +1,6 @@
+// Lines about refused connections: few, short, and never at the cost of a
+// member's.
+
 #include "runtime/neighborhood/connection_problems.h"
 
 #include <gmock/gmock.h>
@@ -20,11 +23,11 @@ TEST(ConnectionProblemsTest, AFloodIsNoFloodOfLines) {
   int lines = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     now += absl::Milliseconds(1);
-    // Each says to be somebody else.
+    // Each connection claims another id.
     lines += !problems.LineOf({1000 + i}, false, why, now).empty();
   }
   EXPECT_EQ(lines, 1);
-  // A member's are not lost in it.
+  // A member's line is not lost among them.
   EXPECT_THAT(problems.LineOf(kMember, true, why, now), HasSubstr("peer 2"));
   EXPECT_EQ(problems.LineOf(kMember, true, why, now), "");
   now += absl::Minutes(1);

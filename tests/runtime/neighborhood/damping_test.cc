@@ -1,3 +1,6 @@
+// Damping of late corrections: it acts on the oldest, forgets, and keeps the
+// worst mode of mixing stable.
+
 #include "runtime/neighborhood/damping.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +25,7 @@ TEST(Damping, LeavesWhatIsOnTimeAlone) {
   EXPECT_EQ(damping.Factor(0.1, 1), 1);
   for (uint64_t round = 1; round < 50; ++round) {
     Correct(damping, round, round);
-    damping.Completed(MakeExchangeId(round + 1));  // nothing came of it
+    damping.Completed(MakeExchangeId(round + 1));  // no correction
     EXPECT_EQ(damping.Factor(0.1, 8), 1);
   }
 }
@@ -55,16 +58,16 @@ TEST(Damping, TheOldestOfSeveralCounts) {
 TEST(Damping, CountsRoundsThatMixedNothingOnceTheyAreDue) {
   constexpr uint64_t kOverlap = 3;
   Damping damping;
-  // Before the edge begins, and as long as nothing is due.
+  // No round counts before the edge begins, or while nothing is due.
   for (uint64_t round = 1; round < 20; ++round) {
     if (round >= 15) damping.Emitted(round);
     damping.Completed(MakeExchangeId(round + 2 - kOverlap));
     EXPECT_EQ(damping.missed(), round < 17 ? 0 : static_cast<int>(round - 16));
   }
-  // Both phases of a round, of which the second corrects.
+  // A round has two phases, of which the second corrects.
   damping.Emitted(20);
   damping.Completed(MakeExchangeId(20, 1));
-  EXPECT_EQ(damping.missed(), 6);  // 15 to 20
+  EXPECT_EQ(damping.missed(), 6);  // rounds 15 to 20
   damping.Emitted(20);
   Correct(damping, 20, 20);
   EXPECT_EQ(damping.missed(), 5);
@@ -75,10 +78,11 @@ TEST(Damping, CountsRoundsThatMixedNothingOnceTheyAreDue) {
   EXPECT_EQ(damping.missed(), 0);
 }
 
-// x(t + 1) = x(t) - c x(t - age), the worst mode of mixing: with the factor it
-// shrinks at every age, without it grows from a few rounds on.
+// Iterates x(t + 1) = x(t) - c x(t - age), the worst mode of mixing.  With the
+// factor it shrinks at every age; without it, it grows from an age of a few
+// rounds on.
 TEST(Damping, KeepsTheWorstModeStable) {
-  constexpr double kStep = 2.0 / 3;  // of age 1, where it may be 1
+  constexpr double kStep = 2.0 / 3;  // for age 1, which allows 1
   constexpr double kStable = 2.0 / 3 * 2 / kStep;
   for (int late = 0; late <= 12; ++late) {
     Damping damping;

@@ -1,3 +1,6 @@
+// Deadlines that edges learn: from spread and median, bounded, and never from
+// silence.
+
 #include "runtime/neighborhood/deadline.h"
 
 #include <optional>
@@ -17,7 +20,7 @@ void Record(DeadlineEstimator& e, int n, absl::Duration arrival) {
   for (int i = 0; i < n; ++i) e.Record(arrival);
 }
 
-// Of a peer whose edges have taught nothing.
+// Returns the limit for a peer whose edges have taught nothing.
 absl::Duration Limit(const DeadlineEstimator& e, absl::Duration round,
                      std::optional<absl::Duration> possible = {}) {
   return e.Limit(round, Adaptive(), possible);
@@ -36,19 +39,20 @@ TEST(DeadlineTest, FixedIsFixedIfItCanBeKept) {
   EXPECT_EQ(Limit(e, kRound, absl::Milliseconds(9)), absl::Milliseconds(9));
 }
 
-// Rounds that wait for silence make it older, and the deadline longer.
+// A round that waits for a silent neighbour makes the silence longer, which
+// must not make the deadline longer.
 TEST(DeadlineTest, FixedDoesNotGrowWithWhatNeverArrives) {
   DeadlineEstimator e({DeadlinePolicy::Kind::kFixed, kRound});
   Record(e, 20, absl::Milliseconds(12));
   for (int i = 0; i < 100; ++i) e.RecordMissing(absl::Seconds(20));
   EXPECT_LE(Limit(e, kRound, *e.Typical()),
             absl::Seconds(1) + absl::Milliseconds(12));
-  // A long way is not silence.
+  // A long transfer is not silence.
   Record(e, 100, absl::Seconds(3));
   EXPECT_EQ(Limit(e, kRound, *e.Typical()), absl::Seconds(3));
 }
 
-// Steps that compile take as long as they like, but not for ever.
+// A first step may compile for long, but not for ever.
 TEST(DeadlineTest, FirstExchangesOfAFleetHaveTime) {
   DeadlineEstimator e = Adaptive();
   EXPECT_EQ(Limit(e, absl::ZeroDuration()), absl::Seconds(30));
@@ -62,14 +66,15 @@ TEST(DeadlineTest, FirstExchangesOfAnEdgeHaveFourTimesWhatOthersNeed) {
   DeadlineEstimator peer = Adaptive();
   Record(peer, 8, absl::Milliseconds(50));
   EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Milliseconds(300));
-  // At most a second over the round, unless the others need more.
+  // The limit is a second over the round, or more if the other edges need more.
   Record(peer, 32, absl::Milliseconds(900));
   EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(1) + kRound);
   Record(peer, 32, absl::Seconds(3));
   EXPECT_EQ(Adaptive().Limit(kRound, peer), absl::Seconds(3) + kRound / 4);
 }
 
-// A longer way is not late eight times; one long silence teaches no patience.
+// A longer transfer is late only once, not eight times, and one long silence
+// teaches no patience.
 TEST(DeadlineTest, FirstExchangesTeach) {
   DeadlineEstimator peer = Adaptive(), e = Adaptive();
   Record(peer, 32, absl::Milliseconds(5));
@@ -80,7 +85,8 @@ TEST(DeadlineTest, FirstExchangesTeach) {
   EXPECT_EQ(e.Limit(kRound, peer), absl::Milliseconds(1300));
 }
 
-// Exchanges that took the same time again and again are not late for little.
+// The margin keeps exchanges that always take the same time from being late by
+// a little.
 TEST(DeadlineTest, IsAtLeastFiftyMillisecondsAndAQuarterRoundAboveTheMedian) {
   DeadlineEstimator e = Adaptive();
   Record(e, 10, absl::Milliseconds(1));
@@ -93,7 +99,7 @@ TEST(DeadlineTest, FollowsSpreadAndForgets) {
   for (int i = 0; i < 32; ++i) {
     e.Record(absl::Milliseconds(i % 2 ? 100 : 120));
   }
-  // Median 120, median deviation 20.
+  // The median is 120, the median deviation 20.
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(200));
   Record(e, 32, absl::Milliseconds(30));
   EXPECT_EQ(Limit(e, kRound), absl::Milliseconds(55));
@@ -106,7 +112,8 @@ TEST(DeadlineTest, IsBoundedAboveBesideTheTransfer) {
   EXPECT_EQ(Limit(e, absl::Seconds(20)), absl::Seconds(11));
 }
 
-// Not for who is so much slower than the others and this peer itself.
+// An edge that needs far more than the other edges and this peer itself does
+// not get it.
 TEST(DeadlineTest, WhoNeedsFourTimesWhatOthersNeedIsNotWaitedFor) {
   DeadlineEstimator e = Adaptive();
   Record(e, 20, absl::Milliseconds(400));
@@ -116,8 +123,8 @@ TEST(DeadlineTest, WhoNeedsFourTimesWhatOthersNeedIsNotWaitedFor) {
   EXPECT_EQ(Limit(e, kRound, absl::ZeroDuration()), absl::Milliseconds(50));
 }
 
-// They are behind a cut or do not run: how long they have been missing is no
-// transfer.
+// The missing neighbours are behind a cut or do not run, so the time for which
+// they have been missing is no transfer.
 TEST(DeadlineTest, WhatNeverArrivesRaisesItNoFurtherThanItsBound) {
   DeadlineEstimator e = Adaptive();
   Record(e, 20, absl::Milliseconds(30));

@@ -1,4 +1,5 @@
-// Whatever peers send one another fits.
+// The limits of frames admit every frame that peers of a model send one
+// another, and little more.
 
 #include "runtime/neighborhood/frame_limits.h"
 
@@ -31,7 +32,7 @@ std::vector<ParameterLayout> Layouts() {
 TEST(FrameLimitsTest, EveryCodecsPayloadsFit) {
   std::vector<std::string> names;
   for (const std::string_view name : Codec::Names()) names.emplace_back(name);
-  // The widest that options make of them.
+  // The widest formats that options allow.
   names.insert(names.end(), {"innov-topk:k=4096", "qsgd:bucket=128,levels=127",
                              "innov-int4:least=1073741824"});
   for (const ParameterLayout& layout : Layouts()) {
@@ -54,7 +55,7 @@ TEST(FrameLimitsTest, EveryGradientFits) {
     const std::vector<float> gradient(layout.size(), 1);
     for (const std::string_view name : GradientCompressor::Names()) {
       const auto made = GradientCompressor::Create(name, layout);
-      if (!made.ok()) continue;  // lgc, without networks
+      if (!made.ok()) continue;  // lgc needs networks
       GradientCompressor& method = **made;
       const AllReduceForm form = method.Form(0, 2);
       EXPECT_LE(form.floats * sizeof(float), most) << name;
@@ -92,15 +93,15 @@ TEST(FrameLimitsTest, WhatDoesNotGrowWithTheModelFits) {
   EXPECT_LE(largest, most);
 }
 
-// A small model's peers cannot be made to hold what a large one's may.
+// A peer of a small model cannot be made to hold what one of a large model may.
 TEST(FrameLimitsTest, TheyFollowTheModel) {
   const FrameLimits small = FrameLimitsOf(10'000, 4);
   EXPECT_LT(small.body, size_t{5} << 20);
   EXPECT_LT(small.queued, size_t{80} << 20);
   EXPECT_LT(small.in_flight, size_t{200} << 20);
-  // Floats beyond the 512 MiB that were the limit of any frame.
+  // The floats exceed 512 MiB.
   EXPECT_GT(FrameLimitsOf(200'000'000, 4).body, 4 * size_t{200'000'000});
-  // Payloads for and from all the others at once.
+  // The bytes are of payloads for and from all other peers at once.
   EXPECT_GT(FrameLimitsOf(1'000'000, 256).in_flight,
             2 * 255 * size_t{4'000'000});
 }

@@ -1,4 +1,5 @@
-// What a prober says of simulated links, whose numbers are known.
+// A prober measures simulated links, whose numbers are known, and asks others
+// about a silent peer.
 
 #include "runtime/neighborhood/link_prober.h"
 
@@ -13,7 +14,7 @@
 namespace gossamer {
 namespace {
 
-// Peers that do nothing but measure and ask.
+// Peers that only measure and ask.
 class LinkProberTest : public ::testing::Test {
  protected:
   struct End final : TransportListener {
@@ -33,7 +34,7 @@ class LinkProberTest : public ::testing::Test {
     }
     VirtualPeerLoop loop;
     std::unique_ptr<Transport> transport;
-    Frame sent;  // the last one
+    Frame sent;  // the last frame
     LinkProber prober;
   };
 
@@ -41,7 +42,7 @@ class LinkProberTest : public ::testing::Test {
     a_.transport->Connect(kB, "");
     b_.transport->Connect(kA, "");
   }
-  // From a to b.
+  // Returns a measurement of the link from a to b.
   std::optional<LinkMeasurement> Measure() {
     std::optional<LinkMeasurement> result;
     bool told = false;
@@ -55,7 +56,7 @@ class LinkProberTest : public ::testing::Test {
     return result;
   }
 
-  // How often c is told to answer, as a hears it from b.
+  // Asks b about c.  Returns how often a has heard from b that c answers.
   int AskAboutC() {
     a_.prober.Ask(kB, kC);
     loop_.RunFor(LinkProber::kErrandLimit);
@@ -108,7 +109,7 @@ TEST_F(LinkProberTest, AsksAThirdOne) {
   c_.transport->Connect(kB, "");
   loop_.RunFor(absl::Seconds(1));
   EXPECT_EQ(AskAboutC(), 1);
-  // What nobody asked is not heard, were it true or not.
+  // An answer to no question is ignored, whether or not it is true.
   b_.transport->Send(kA, Channel::kState, b_.sent);
   loop_.RunFor(absl::Seconds(1));
   EXPECT_EQ(told_, 1);
@@ -125,7 +126,7 @@ TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
   loop_.RunFor(absl::Seconds(1));
   const Frame asked = a_.sent;
   const Frame pong = c_.sent;
-  // One ping does for all who ask; of too many the last are not answered.
+  // One ping serves all askers; beyond the limit the last ones get no answer.
   int pings = 0, told = 0;
   LinkProber witness(&b_.loop, [&](PeerId to, const Frame&) {
     ++(to == kC ? pings : told);
@@ -138,7 +139,7 @@ TEST_F(LinkProberTest, RunsABoundedNumberOfErrands) {
   EXPECT_EQ(pings, 1);
   witness.OnFrame(kC, pong);
   EXPECT_EQ(told, LinkProber::kMostErrands);
-  // What nobody has answered in time is forgotten.
+  // A ping without an answer in time is forgotten.
   witness.OnFrame({10}, asked);
   EXPECT_EQ(pings, 2);
   loop_.RunFor(LinkProber::kErrandLimit + absl::Seconds(1));

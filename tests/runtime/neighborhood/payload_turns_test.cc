@@ -1,4 +1,5 @@
-// Payloads that go out in every second or third round only still meet.
+// Payloads that go out in every second or third round only are paired all the
+// same.
 
 #include "runtime/neighborhood/payload_turns.h"
 
@@ -15,7 +16,8 @@ void Exchange(PayloadTurns& turns, ExchangeId id, bool mine, bool theirs) {
   turns.OnExchange(id, mine ? &message : nullptr, theirs ? &message : nullptr);
 }
 
-// The first exchange from `id` on that it lets pass; 0: none of many.
+// Returns the first of many exchanges from `id` on that it lets pass; 0 if
+// there is none.
 ExchangeId FirstLetPass(PayloadTurns& turns, ExchangeId id) {
   for (ExchangeId at = id; at < id + 64; ++at) {
     if (turns.LetPass(at)) return at;
@@ -57,8 +59,8 @@ TEST(PayloadTurnsTest, OneEndAloneMoves) {
   EXPECT_EQ(FirstLetPass(turns, 3), 0u);
 }
 
-// An exchange takes several rounds, and nobody waits for it: however far the
-// two were apart when they began, at least every third round mixes.
+// An exchange takes several rounds, and no end waits for it.  However far apart
+// the two ends began, at least every third round mixes.
 TEST(PayloadTurnsTest, EdgesMixWhateverTheirPhase) {
   constexpr uint64_t kRounds = 200;
   for (const int latency : {60, 90, 120, 150}) {

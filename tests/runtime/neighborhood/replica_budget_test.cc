@@ -88,8 +88,8 @@ TEST(ReplicaBudgetTest, AFleetMixesAsWellWithReplicasOnSomeEdges) {
   EXPECT_LT(some.ConsensusDistance(), 2 * all.ConsensusDistance());
 }
 
-// Ranks may have been others when the checkpoint was taken, and the budget goes
-// by ranks: here another budget does for them.
+// The budget goes by ranks, which may have been others when the checkpoint was
+// taken; another budget has the same effect here.
 TEST(ReplicaBudgetTest, EdgesGoOnFromRecordsWithTheCodecThatTheyHad) {
   const std::string folder =
       testing::TempDir() + "/gossamer_budget_" + std::to_string(getpid());
@@ -113,7 +113,7 @@ TEST(ReplicaBudgetTest, EdgesGoOnFromRecordsWithTheCodecThatTheyHad) {
     o.peer.replica_memory = budget;
     SimFleet second(o);
     ASSERT_TRUE(second.Run()) << second.StatusOf(0);
-    // Records without replicas may begin to have them.
+    // A record without replicas may begin to have them.
     if (budget <= 3 * edge) {
       EXPECT_EQ(second.Hash(), whole.Hash()) << budget;
     }

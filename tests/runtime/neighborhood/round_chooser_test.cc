@@ -1,3 +1,6 @@
+// The choice of the next round: a peer jumps to its neighbours' round, and no
+// single peer leads the others away.
+
 #include "runtime/neighborhood/round_chooser.h"
 
 #include <cstdint>
@@ -10,9 +13,9 @@ namespace {
 
 constexpr int kOverlap = 1;
 
-// The first round that is not the next one, or 0 within so many rounds, of a
-// peer whose furthest neighbour of four is `lead` rounds ahead of its next
-// round at first, and gains one every `gains` rounds (0: never).  `missing`:
+// Returns the first round in which a peer jumps, or 0 within 200 rounds.  The
+// furthest of its four neighbours is `lead` rounds ahead of its next round at
+// first, and gains one every `gains` rounds (0: never).  With `missing`,
 // payloads of the two miss each other.
 uint64_t FirstJump(uint64_t lead, uint64_t gains, bool missing = false,
                    int overlap = kOverlap) {
@@ -72,8 +75,8 @@ TEST(RoundChooserTest, DoesNotFollowOneThatRunsAway) {
   EXPECT_EQ(FirstJump(8, 4), 0u);
 }
 
-// Apart by less than that, or by the part of a round that is behind a lead of
-// none: who is in step does not miss payloads.
+// The lead is smaller than that, or is a part of a round, which shows as a lead
+// of 0.  Peers in step do not miss payloads.
 TEST(RoundChooserTest, FollowsWhoseRoundsItMisses) {
   for (const uint64_t lead : {1, 2, 3}) {
     EXPECT_EQ(FirstJump(lead, 0), 0u);
@@ -87,7 +90,7 @@ TEST(RoundChooserTest, FollowsWhoseRoundsItMisses) {
   EXPECT_EQ(FirstJump(1, 0, /*missing=*/true, /*overlap=*/2), 101u + 16);
 }
 
-// A neighbour of a row to come is not in step with anybody.
+// A neighbour of a later row need not be in step.
 TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 200; ++round) {
@@ -99,7 +102,7 @@ TEST(RoundChooserTest, RandomPartnersMayBeAFewRoundsAhead) {
   }
 }
 
-// As one that joins at a round to come.
+// A peer that joins at a later round waits like that.
 TEST(RoundChooserTest, DoesNotFollowOneThatWaits) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 200; ++round) {
@@ -109,7 +112,7 @@ TEST(RoundChooserTest, DoesNotFollowOneThatWaits) {
   }
 }
 
-// Who was far ahead some time ago is not steady.
+// A lead that was large some time ago is not steady.
 TEST(RoundChooserTest, SixteenRoundsAreInARow) {
   RoundChooser chooser;
   for (uint64_t round = 100; round < 300; ++round) {
@@ -120,7 +123,8 @@ TEST(RoundChooserTest, SixteenRoundsAreInARow) {
   }
 }
 
-// The service's answers are old; the others went on as this peer did.
+// The service's answers are old, and the other peers have gone on as this one
+// did.
 TEST(RoundChooserTest, TheFleetsRoundGrowsBetweenAnswers) {
   RoundChooser chooser;
   const RoundsSeen seen = {.heard = {130, 130, 130}, .fleet = 95};
@@ -140,8 +144,8 @@ TEST(RoundChooserTest, GoesWhereTwoPeersAreAndANeighbourIsSeen) {
   EXPECT_EQ(chooser.Next(10, kOverlap, seen), 35u);
 }
 
-// A number costs nothing: neither of two neighbours nor of four may one take
-// the others to the end of the run.
+// A false number costs nothing to send: neither of two neighbours nor of four
+// may one take the others to the end of the run.
 TEST(RoundChooserTest, DoesNotFollowOneThatSaysToBeFarAhead) {
   for (const size_t honest : {1, 3}) {
     RoundChooser chooser;
@@ -157,15 +161,16 @@ TEST(RoundChooserTest, DoesNotFollowOneThatSaysToBeFarAhead) {
   }
 }
 
-// The other of a fleet of two may have trained alone for as long.
+// The other peer of a fleet of two may have trained alone for so long.
 TEST(RoundChooserTest, OfTwoTheOneFollowsTheOther) {
   RoundChooser chooser;
   EXPECT_EQ(chooser.Next(100, kOverlap, {.heard = {900'100}, .pair = true}),
             900'100u);
 }
 
-// Whoever knows the rule can lead by as much as is believed at once, or wait
-// for more; the others' reports then say what this peer has been led to.
+// A peer that knows the rule can lead by as much as is believed at once, or
+// wait and lead by more.  The others' reports then follow the round to which it
+// has led this peer.
 TEST(RoundChooserTest, OneThatLeadsIsAsIfItWereThatMuchFaster) {
   for (const uint64_t patience : {1, 2, 10, 50}) {
     RoundChooser chooser;

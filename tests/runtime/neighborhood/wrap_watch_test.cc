@@ -1,4 +1,4 @@
-// Moniqua beyond its θ: nobody may be told that all is well.
+// Differences beyond Moniqua's θ are reported, and only those.
 
 #include <memory>
 #include <string>
@@ -23,8 +23,9 @@ TEST(WrapWatchTest, ARangeIsThatOfMoniqua) {
   EXPECT_FALSE(ModuloOptionsOf("qsgd:levels=7"));
 }
 
-// Peers start normal with a standard deviation of `apart`: differences have
-// one of 1.4 `apart`.  Mixing brings them together where nothing wraps.
+// Peers start with normal parameters of standard deviation `apart`, so
+// differences have one of 1.4 `apart`.  Mixing brings them together if no value
+// wraps.
 TEST(WrapWatchTest, TellsOfDifferencesBeyondTheRangeAndOfNoOthers) {
   const auto events = [](const std::string& codec, double apart) {
     SimFleetOptions o;
@@ -49,8 +50,8 @@ TEST(WrapWatchTest, TellsOfDifferencesBeyondTheRangeAndOfNoOthers) {
     }
     return fleet.recorder(0).Count("moniqua_wraps");
   };
-  // Once: then mixing has made multiples of the range of all differences, which
-  // look like 0.
+  // It is reported once: afterwards mixing has made all differences multiples
+  // of the range, which look like 0.
   EXPECT_EQ(events("moniqua", 1), 1);
   EXPECT_EQ(events("moniqua:theta=0.5,bits=4", 1), 1);
   EXPECT_EQ(events("moniqua:theta=8", 1), 0);

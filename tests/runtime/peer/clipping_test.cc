@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kPeers = 8, kLiar = 3;
 
-// Sets its parameters to +-1e6 before every emission, whatever mixing has made
-// of them.
+// A game that sets its parameters to +-1e6 before every emission, whatever
+// mixing has made of them.
 class Liar final : public Game {
  public:
   explicit Liar(std::unique_ptr<Game> honest)
@@ -55,7 +55,8 @@ SimFleetOptions Fleet(double clip_radius, bool liar) {
   return o;
 }
 
-// Root mean square over the parameters, of the honest peer that is furthest.
+// Returns the root mean square over the parameters of the honest peer that is
+// furthest from the solution.
 double DistanceToSolution(SimFleet& fleet) {
   const auto honest = Quadratic(0, kPeers, 0.1, 0.1);
   const auto solution = dynamic_cast<const QuadraticGame&>(*honest).solution();
@@ -99,7 +100,7 @@ TEST(ClippingTest, WhoClipsConvergesBesideALiar) {
   }
 }
 
-// Events name the liar, and metrics how far it is.
+// Events name the liar, and metrics have its distance.
 TEST(ClippingTest, TellsWhoIsFarAway) {
   SimFleet fleet(Fleet(0.02, true));
   ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);
@@ -115,7 +116,7 @@ TEST(ClippingTest, TellsWhoIsFarAway) {
   EXPECT_EQ(of_liar, 3) << "its first, 10th and 100th";
 }
 
-// A radius that nobody exceeds changes no bit; it measures.
+// A radius that no difference exceeds changes no bit, and is measured.
 TEST(ClippingTest, WhatIsShortEnoughStaysAsItIs) {
   SimFleetOptions o = Fleet(0, false);
   SimFleet plain(o);

@@ -1,4 +1,4 @@
-// The sum that an edge had added is taken back between steps, never in one.
+// An edge that ends has its sum taken back between steps, never within one.
 
 #include "runtime/peer/common_state.h"
 
@@ -22,7 +22,8 @@ std::unique_ptr<Game> Quadratic() {
   return *QuadraticGame::Create({.dimension = 4}, 0, 2, 7);
 }
 
-class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
+// The parameter says whether the method tracks gradients.
+class CommonStateTest : public testing::TestWithParam<bool> {
  protected:
   CommonStateTest() {
     if (GetParam())
@@ -33,7 +34,7 @@ class CommonStateTest : public testing::TestWithParam<bool> {  // tracked?
     step_ = *LocalStep::Create({.generator = rule, .discriminator = rule},
                                game_.get());
   }
-  // As a correction does: to the parameters, and to the dual.
+  // Adds `value` as a correction does, to the parameters and to the dual.
   void Add(float value) {
     const std::vector<float> all(game_->parameters().size(), value);
     for (float& x : game_->parameters()) x += value;

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr int kPeers = 4;
 
-// Large enough to be compressed.
+// Returns a game whose layers are large enough to be compressed.
 std::unique_ptr<Game> LargeGame(int rank) {
   return *QuadraticGame::Create(
       {.dimension = 1100, .noise = 0.1, .heterogeneity = 0.5}, rank, kPeers, 7);
@@ -40,7 +40,7 @@ SimFleetOptions CompressedFleet(const std::string& method, uint64_t rounds) {
   return o;
 }
 
-// Codes begin, and learning goes on, within a run of 30 rounds.
+// Within a run of 30 rounds codes begin, and learning goes on.
 constexpr char kLgc[] = "lgc:rate=50,full=3,learn=4,worst=0.9,again=3";
 constexpr char kLgcServer[] =
     "lgc:rate=50,full=3,learn=4,worst=0.9,again=3,server=1,novel=4";
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "qsgd:full=7", "top-k:rate=50,full=7",
                     "scalecom:rate=50,ahead=1,full=7", "adacomp:full=7"));
 
-// Known before anything is sent, though floats go first.
+// The need is known before anything is sent, though floats travel first.
 TEST(CentralizedStepTest, PayloadsThatComeLaterNeedAllGatherFromTheStart) {
   for (const char* const method : {"adacomp", "adacomp:full=7", kLgcServer}) {
     for (const char* const schedule : {"mesh", "auto"}) {
@@ -124,8 +124,8 @@ TEST(CentralizedStepTest, PayloadsThatComeLaterNeedAllGatherFromTheStart) {
   }
 }
 
-// A step costs the leader's word, one latency before the two of mesh; said
-// ahead, it arrives while gradients are computed.
+// A step costs the leader's word, one latency before the two of mesh.  A word
+// that is sent ahead arrives while gradients are computed.
 TEST(ScaleComPeerTest, TheWordAheadHidesItsLatency) {
   const auto waiting = [](const std::string& method) {
     SimFleetOptions o = CompressedFleet(method, 20);
@@ -155,7 +155,7 @@ TEST(ScaleComPeerTest, ALeaderThatDiesEndsTheRunByName) {
       testing::AllOf(HasSubstr("for want of peer 3"), HasSubstr("liveness")));
 }
 
-// Computes a gradient that is not finite now and then.
+// A game whose gradient is not finite now and then.
 class FaintGame final : public WrappedGame {
  public:
   explicit FaintGame(std::unique_ptr<Game> healthy)
@@ -169,7 +169,8 @@ class FaintGame final : public WrappedGame {
   int calls_ = 0;
 };
 
-// Finite gradients at all peers, once so large that their sum is not.
+// A game with finite gradients at all peers, once so large that their sum is
+// not finite.
 class OverflowingGame final : public WrappedGame {
  public:
   explicit OverflowingGame(std::unique_ptr<Game> inner)
@@ -207,7 +208,7 @@ TEST(CentralizedStepTest, AMeanThatIsNotFiniteIsSkippedByAll) {
   }));
 }
 
-// Says that all is well, and has a gradient that is not finite or huge.
+// A game that returns OK with a gradient that is not finite, or huge.
 class BrokenGame final : public WrappedGame {
  public:
   BrokenGame(std::unique_ptr<Game> inner, float bad)
@@ -227,7 +228,7 @@ class BrokenGame final : public WrappedGame {
   int calls_ = 0;
 };
 
-// One peer's bad gradients are left out, and nothing of them is remembered.
+// One peer's bad gradients are left out, and leave nothing in the memory.
 TEST_P(CompressedGradientsTest, AGradientThatWouldSpoilTheMemoryIsLeftOut) {
   for (const float bad : {std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN(), -3e38f}) {
@@ -250,7 +251,7 @@ TEST_P(CompressedGradientsTest, AGradientThatWouldSpoilTheMemoryIsLeftOut) {
   }
 }
 
-// Also while that peer leads.
+// The step goes on even while that peer leads.
 TEST(ScaleComPeerTest, APeerWithoutAGradientHoldsUpNobody) {
   for (const char* const method : {"top-k:rate=50", "scalecom:rate=50",
                                    "adacomp", "qsgd", kLgc, kLgcServer}) {

@@ -1,5 +1,4 @@
-// What bad input and faults leave behind: one event each, and a fleet that goes
-// on.
+// Bad input and faults leave one event each, and a fleet that goes on.
 
 #include <cmath>
 #include <cstddef>
@@ -45,7 +44,7 @@ void ExpectFinite(SimFleet& fleet) {
   }
 }
 
-// Until a peer has told `kind` so often.
+// Runs until a peer has reported `kind` so often.
 bool RunUntilTold(SimFleet& fleet, int rank, EventKind kind, int times = 1) {
   return fleet.loop().RunUntil(
       [&] { return fleet.recorder(rank).Count(kind) >= times; },
@@ -68,7 +67,7 @@ TEST(EventsTest, ALostConnectionIsToldAtBothEndsAndCostsNothing) {
   EXPECT_EQ(fleet.Hash(), whole.Hash());
 }
 
-// Its bytes change nothing; after the fifth time it is not heard any more.
+// Its bytes change nothing; after the fifth time its frames are dropped.
 TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
   SimFleetOptions o = QuadraticFleet(4, 400);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
@@ -85,7 +84,8 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
               HasSubstr("peer 1: "));
   fleet.loop().RunFor(absl::Seconds(1));
   EXPECT_FALSE(rogue.Send(SimFleet::IdOf(1), Channel::kEdge, Garbage()));
-  // Whose they were is told at its first, which it may not know of itself.
+  // The sender learns it at the first refusal, since it may not know of its own
+  // fault.
   ASSERT_EQ(fleet.recorder(0).Count("payloads_refused"), 1);
   const std::string refused = DetailOf(fleet.recorder(1), "edge_refused");
   EXPECT_THAT(DetailOf(fleet.recorder(0), "payloads_refused"),
@@ -97,8 +97,8 @@ TEST(EventsTest, WhoBreaksTheProtocolIsRefusedFiveTimesAndClosed) {
   ExpectFinite(fleet);
 }
 
-// Whoever was started anew meanwhile mixes again after a minute; whoever has
-// not changed is closed at once, for two.
+// A peer that was restarted meanwhile mixes again after a minute.  An unchanged
+// peer is closed again at once, for two minutes.
 TEST(EventsTest, WhoWasClosedIsHeardAgainAfterAMinute) {
   SimFleetOptions o = QuadraticFleet(4, 30000);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
@@ -150,7 +150,7 @@ TEST(EventsTest, AMessageOfNoAllReduceIsRefused) {
   EXPECT_EQ(fleet.Hash(), whole.Hash());
 }
 
-// Nor may who is none of an all-reduce fill a log.
+// A peer of no all-reduce may not fill a log either.
 TEST(EventsTest, MessagesOfNoAllReduceAreToldOnceInAWhile) {
   SimFleetOptions o = QuadraticFleet(4, 4000);
   SimFleet fleet(o);
@@ -186,7 +186,7 @@ TEST(EventsTest, AConnectionThatFlapsIsToldOnceInAWhile) {
   EXPECT_LE(fleet.recorder(0).Count("edge_down"), 2);
 }
 
-// Two ends as they are before any round loop.
+// Two ends without a round loop.
 class EdgeEventsTest : public testing::Test {
  protected:
   struct End {
@@ -243,7 +243,8 @@ class EdgeEventsTest : public testing::Test {
   std::optional<End> one_, two_;
 };
 
-// Whatever somebody says to have refused, and however often, is a few lines.
+// Notices of refusals become a few lines, whatever they say and however often
+// they come.
 TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
@@ -263,7 +264,7 @@ TEST_F(EdgeEventsTest, NoticesAreFewLinesAndMoveNothing) {
   EXPECT_TRUE(two_->neighborhood->Connected({1}));
 }
 
-// What differs will not get better: once is enough.
+// Another model stays another model, so one refusal is enough.
 TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
   Begin(one_, 1, 1, /*layout=*/1);
   Begin(two_, 2, 2, /*layout=*/2);
@@ -274,7 +275,7 @@ TEST_F(EdgeEventsTest, AnotherModelIsClosedAtOnce) {
               HasSubstr("does not fit this run"));
 }
 
-// The connection was opened for something else, and its hello was kept.
+// The connection was opened for another purpose, and its hello was kept.
 TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
   Make(one_, 1, 1, /*layout=*/1);
   one_->transport->Connect({2}, "");
@@ -289,8 +290,8 @@ TEST_F(EdgeEventsTest, AKeptHelloOfAnotherModelIsClosedAtOnce) {
   EXPECT_FALSE(one_->neighborhood->Connected({2}));
 }
 
-// What it had brought duals has been given back: neither a record nor a view to
-// come goes on with it.
+// The sum that the edge had added to duals has been given back, so neither a
+// record nor a later view goes on with it.
 TEST_F(EdgeEventsTest, AnEdgeThatIsOverIsNotGoneOnWith) {
   Begin(one_, 1, 1);
   Begin(two_, 2, 2);
@@ -324,7 +325,7 @@ TEST_F(EdgeEventsTest, CorrectionsThatALifeTookAlongAreTold) {
   Emit(*one_, 2, MakeExchangeId(1));
   Emit(*two_, 1, MakeExchangeId(1));
   loop_.RunFor(absl::Seconds(1));
-  // Applied there, and nobody knows.
+  // The correction is applied there, and the other end does not know it.
   two_->neighborhood->Complete(MakeExchangeId(2));
   two_.reset();
   loop_.RunFor(absl::Seconds(1));
@@ -360,7 +361,7 @@ TEST(EventsTest, ACheckpointThatNobodySharesIsSetAside) {
   o.checkpoints = folder.path();
   o.peer.checkpoint_every = 20;
   ASSERT_TRUE(SimFleet(o).Run());
-  o.boot = 2;  // and begins anew
+  o.boot = 2;  // the run begins anew
   SimFleet second(o);
   ASSERT_TRUE(second.Run()) << second.StatusOf(0);
   EXPECT_EQ(second.recorder(0).Count("checkpoint_aside"), 1);
@@ -414,7 +415,7 @@ TEST(EventsTest, ACheckpointThatCannotBeSavedStopsNobody) {
   SimFleetOptions o = QuadraticFleet(4, 40);
   SimFleet without(o);
   ASSERT_TRUE(without.Run());
-  // A file where the folders would be.
+  // A file is in the place of the folders.
   o.checkpoints = folder.path() + "/file";
   std::ofstream(o.checkpoints) << "not a folder";
   o.peer.checkpoint_every = 20;

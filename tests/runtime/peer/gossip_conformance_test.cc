@@ -1,7 +1,7 @@
-// What every gossip method owes to whoever composes it: the mean of the
-// parameters follows the peers' own steps and nothing else, mixing alone brings
-// peers together, no timing changes a bit, and a stopped fleet goes on as if it
-// had not been.
+// The contract of every gossip method: the mean of the parameters follows the
+// peers' own steps and nothing else, mixing alone brings peers together, no
+// timing changes a bit, and a stopped fleet resumes as if it had not been
+// stopped.
 //
 // A method is a row of this table; a new one is tested by adding it.
 
@@ -30,17 +30,20 @@ std::unique_ptr<Game> Of(std::unique_ptr<Game> game, bool tracked) {
   return FindMethod("gradient-tracking")->game(std::move(game));
 }
 
+// A row of the table: a method and its settings, with the bounds on what it
+// reaches.
 struct Mixing {
   const char* name;
   const char* codec;
   int overlap = 1;
   const char* schedule = "fixed";
   const char* optimizer = "oadam";
-  double gamma = 0;        // 0: the codec's
-  double contraction = 1;  // of the consensus distance, by 400 rounds alone
+  double gamma = 0;  // 0: the codec's own
+  // The share of the consensus distance that 400 rounds of mixing leave.
+  double contraction = 1;
   double clip_radius = 0;  // 0: no clipping
   bool tracked = false;
-  double apart = 1;  // standard deviation at the start of mixing alone
+  double apart = 1;  // standard deviation at the start of mixing
   int mixing_rounds = 1;
   bool chebyshev = false;
 
@@ -176,8 +179,9 @@ TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
   for (size_t i = 0; i < before.size(); ++i) {
     drift += (after[i] - before[i]) * (after[i] - before[i]);
   }
-  // Rounding of 400 additions to values of about 1.  That of duals moves their
-  // sum, and every step after that adds it to the mean.
+  // The tolerance is the rounding of 400 additions to values of about 1.
+  // Rounding of duals moves their sum, and every step after that adds it to the
+  // mean.
   EXPECT_LT(std::sqrt(drift / static_cast<double>(before.size())),
             GetParam().dual() ? 3e-5 : 2e-6);
   EXPECT_LT(std::sqrt(fleet.ConsensusDistance() / apart),
@@ -190,8 +194,8 @@ TEST_P(GossipConformanceTest, MixingAloneKeepsTheMeanAndContracts) {
             fleet.recorder(0).rounds[0].corrections > 0);
 }
 
-// Codec::largest_gamma, on the graph where top-k bears the least, and what one
-// meets above it.
+// Codec::largest_gamma is stable on the graph on which top-k bears the least;
+// not far above it, mixing diverges.
 TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
   const auto left = [](const char* codec, const char* graph,
                        double of_largest) {
@@ -264,7 +268,7 @@ TEST_P(GossipConformanceTest, AStoppedFleetGoesOnToTheBit) {
   EXPECT_EQ(second.Hash(), whole.Hash());
 }
 
-// Distance of the mean and of the peers from the solution of the average game.
+// Distances of the mean and of the peers from the solution of the average game.
 struct Distances {
   double mean = 0, peers = 0;
 };
@@ -283,10 +287,10 @@ Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
   return d;
 }
 
-// The headline of gradient tracking, with compression BEER's (theorem 1): the
-// exact solution at a constant learning rate however much games differ, behind
-// an exchange that hides, and with partners drawn anew, where gossip stops at a
-// distance.
+// The main result of gradient tracking, with compression BEER's (theorem 1):
+// the exact solution at a constant learning rate, however much games differ,
+// also behind an exchange that hides, and with partners that change.  Gossip
+// stops at a distance there.
 TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
   const auto run = [](bool tracked, const char* optimizer, const char* codec,
                       int overlap, const char* schedule, double rate) {

@@ -1,5 +1,5 @@
-// A peer whose parameters are spoilt comes back by itself, as another life with
-// what members have; one that never gets well ends with the reason.
+// A peer whose parameters are spoilt begins anew by itself, with the median of
+// members' states; one that is spoilt again and again ends with the reason.
 
 #include <algorithm>
 #include <cmath>
@@ -30,14 +30,14 @@ using ::testing::IsEmpty;
 
 constexpr int kPeers = 5, kSick = 2;
 
-// What a service does for a member that begins anew: everybody else gives it a
-// state, and a view a little ahead lets it in.
+// The part of a service that a spoilt member needs: every other member gives it
+// a state, and a view a little ahead admits it.
 struct Clinic {
   EventLoop* loop = nullptr;
   View view;
   uint64_t furthest = 0;
   std::optional<PeerId> patient;
-  bool over = false;  // the others will have ended before it is well
+  bool over = false;  // the others end before it is well
   bool full = false;  // or before a view has it
   std::vector<std::function<void()>> tell;
 
@@ -48,6 +48,7 @@ struct Clinic {
   }
 };
 
+// A peer's view of the fleet and of the clinic.
 class ClinicMembership final : public ForwardingMembership {
  public:
   ClinicMembership(std::unique_ptr<Membership> fleet, PeerId self,
@@ -102,8 +103,8 @@ class ClinicMembership final : public ForwardingMembership {
   const View none_;
 };
 
-// Calls `harm` before each gradient, with how many there were; a status that is
-// not OK is the gradient's.
+// A game that calls `harm` before each gradient, with the number of gradients
+// so far; a status that is not OK becomes the gradient's.
 class HarmedGame final : public Game {
  public:
   using Harm =
@@ -139,7 +140,7 @@ HarmedGame::Harm SpoilsAt(uint64_t when) {
   };
 }
 
-// One that no checkpoint can be taken of: it shows two states by one name.
+// A game of which no checkpoint can be taken: it shows two states by one name.
 class TwiceShownGame final : public WrappedGame {
  public:
   explicit TwiceShownGame(std::unique_ptr<Game> game)
@@ -199,7 +200,7 @@ class HealTest : public testing::Test {
 class SpoiltTest : public HealTest,
                    public testing::WithParamInterface<float> {};
 
-// A bit that flips in an exponent makes finite nonsense.
+// A flipped bit in an exponent makes finite nonsense.
 INSTANTIATE_TEST_SUITE_P(Heal, SpoiltTest,
                          testing::Values(kNotANumber, -20 * kLargest));
 
@@ -218,7 +219,7 @@ TEST_P(SpoiltTest, WhoseParametersAreSpoiltComesBack) {
   EXPECT_LT(fleet_->ConsensusDistance(), 0.05);
   for (int rank = 0; rank < kPeers; ++rank) {
     if (rank == kSick) continue;
-    // Both neighbours miss it once, or twice if it is hardly back.
+    // Both neighbours miss one deadline, or two if the peer is hardly back.
     EXPECT_LE(fleet_->peer(rank).last_metrics().late, 2u) << rank;
     const std::vector<RoundMetrics>& rounds = fleet_->recorder(rank).rounds;
     ASSERT_GT(rounds.size(), 290u);
@@ -230,7 +231,8 @@ TEST_P(SpoiltTest, WhoseParametersAreSpoiltComesBack) {
   }
 }
 
-// A donor offers more than any state of this run has: another one gives it.
+// A donor offers more than any state of this run has, so another one gives the
+// state.
 TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
   Begin(300, SpoilsAt(100));
   fleet_->Start();
@@ -254,7 +256,8 @@ TEST_F(HealTest, ADonorThatOffersNonsenseIsPassedOver) {
   EXPECT_EQ(fleet_->recorder(1).Count("state_offered"), 1);
 }
 
-// It says why, and sparingly: it is asked again every second.
+// The donor reports the reason, and seldom, since it is asked again every
+// second.
 TEST_F(HealTest, ADonorThatCannotTakeItsStateSaysSo) {
   Begin(2000, SpoilsAt(100),
         /*clinic=*/true, /*checkpoints=*/"", /*mute=*/0);
@@ -292,8 +295,8 @@ TEST_F(HealTest, WhoseFleetEndsMeanwhileEndsToo) {
   EXPECT_THAT(saved(kSick), IsEmpty()) << "what it has is nonsense";
 }
 
-// What it got is of the others' round, which it does not know: saved as of its
-// own it would pass for what it had then.
+// The received state belongs to the others' round, which the peer does not
+// know.  Saved under its own round it would pass for the state of that round.
 TEST_F(HealTest, WhoseFleetEndsBeforeAViewHasItSavesNothing) {
   clinic_.full = true;
   const TemporaryFolder folder;
@@ -333,7 +336,8 @@ TEST_F(HealTest, WhoseStepsAllFailBeginsAnew) {
   EXPECT_EQ(fleet_->recorder(kSick).Count("rejoined"), 1);
 }
 
-// Nobody could let it in again: it says so and contributes nothing.
+// No service could admit it again, so it reports its state and contributes
+// nothing.
 TEST_F(HealTest, WithoutAServiceItContributesNothing) {
   Begin(100, SpoilsAt(30),
         /*clinic=*/false);

@@ -1,4 +1,4 @@
-// Who is not in the fleet yet.
+// A joiner whose donors never answer ends with the reason.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace gossamer {
 namespace {
 
-// In no view, and sent for its state to somebody who is not there.
+// A peer in no view, whose donor does not exist.
 class Newcomer final : public ForwardingMembership {
  public:
   using ForwardingMembership::ForwardingMembership;

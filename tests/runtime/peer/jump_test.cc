@@ -1,4 +1,5 @@
-// Peers that were left behind catch up, and nobody is dragged along by one.
+// Peers that were left behind catch up, and one peer alone takes no other
+// along.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +23,7 @@ SimFleetOptions Torus() {
   return o;
 }
 
-// Rounds between the first and the last of the fleet.
+// Returns the rounds between the first and the last peer.
 uint64_t Spread(SimFleet& fleet) {
   uint64_t least = fleet.peer(0).round(), most = least;
   for (int r = 1; r < fleet.size(); ++r) {
@@ -32,8 +33,8 @@ uint64_t Spread(SimFleet& fleet) {
   return most - least;
 }
 
-// At the border of the part that stood still only a minority of a peer's
-// neighbours is ahead.
+// At the border of the frozen half only a minority of a peer's neighbours is
+// ahead.
 TEST(JumpTest, HalfOfATorusCatchesUp) {
   SimFleet fleet(Torus());
   fleet.Start();
@@ -49,8 +50,8 @@ TEST(JumpTest, HalfOfATorusCatchesUp) {
   EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
 }
 
-// Its neighbours have room for one payload until it answers: it goes where that
-// one waits, however many rounds they have gone on since.
+// Its neighbours have room for one payload until it answers.  It jumps to the
+// round of that payload, however many rounds they have gone on since.
 TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
   for (const double slowness : {3.0, 6.0, 12.0}) {
     for (const int overlap : {0, 1}) {
@@ -67,7 +68,8 @@ TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
       ASSERT_TRUE(fleet.Run());
       const std::vector<RoundMetrics>& own = fleet.recorder(0).rounds;
       EXPECT_GE(own.back().corrections, own.size());
-      // Four times slower than the others is too slow to be waited for.
+      // A peer that is four times slower than the others is too slow to be
+      // waited for.
       const absl::Duration took =
           fleet.recorder(1).rounds.back().finished - begun;
       const bool at_their_speed = took < 1.5 * 600 * o.step_time;
@@ -76,7 +78,7 @@ TEST(JumpTest, WhoIsSlowMixesInItsRounds) {
   }
 }
 
-// However many phases of it a neighbour has sent.
+// The count does not depend on the phases that a neighbour has sent.
 TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
   constexpr int kNeighbors = 3;
   SimFleetOptions o = QuadraticFleet(kNeighbors + 1, 600);
@@ -99,8 +101,8 @@ TEST(JumpTest, ARoundOfSeveralPhasesCountsOnceANeighbour) {
   EXPECT_GT(most, 0u);
 }
 
-// Payloads that mixed between two rounds of the fleet, over those that could
-// have on a ring.
+// Returns the payloads that mixed between two rounds of the fleet, as a share
+// of those of a ring.
 double MixedShare(SimFleet& fleet, uint64_t from, uint64_t to) {
   double mixed = 0;
   for (int r = 0; r < fleet.size(); ++r) {
@@ -114,9 +116,9 @@ double MixedShare(SimFleet& fleet, uint64_t from, uint64_t to) {
   return mixed / static_cast<double>(2 * (to - from) * fleet.size());
 }
 
-// Frozen for a round or four, a peer is that much behind for as long as nobody
-// waits for it, and an edge whose ends are apart mixes in every second or third
-// round only.
+// A peer that was frozen for one to four rounds stays that much behind, since
+// no peer waits for it.  An edge whose ends are apart mixes in every second or
+// third round only.
 TEST(JumpTest, PeersAFewRoundsApartComeBackIntoStep) {
   constexpr uint64_t kFaults = 400, kCalm = 100, kRounds = 700;
   for (const int overlap : {0, 1, 2}) {
@@ -144,8 +146,8 @@ TEST(JumpTest, PeersAFewRoundsApartComeBackIntoStep) {
   }
 }
 
-// Two that once outran the others would go on without them for good, with the
-// others waiting for the slowest.
+// Two peers that once outran the others would stay ahead for good, while the
+// others wait for the slowest.
 TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
   SimFleetOptions o = QuadraticFleet(5, 2000);
   o.schedule.graph = "complete";
@@ -169,8 +171,8 @@ TEST(JumpTest, WhoKeepsAFixedDeadlineIsWaitedForAgain) {
   }
 }
 
-// The other of two computes for a minute, and all connections stay: what does
-// not come makes rounds longer, but a deadline does not grow with them.
+// The other peer of two computes for minutes, and all connections stay.  The
+// silence makes rounds longer, but a deadline does not grow with them.
 TEST(JumpTest, AFixedDeadlineDoesNotFeedOnSilence) {
   SimFleetOptions o = QuadraticFleet(2, 5000);
   o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(100)};

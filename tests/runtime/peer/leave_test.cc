@@ -1,5 +1,6 @@
-// A peer of a centralized fleet that has to go while nobody answers: the others
-// cannot go on without it, and cannot agree on an end either.
+// A peer of a centralized fleet that has to leave while the service does not
+// answer: the others cannot continue without it, and cannot agree on an end
+// either.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@
 namespace gossamer {
 namespace {
 
-// Whose service is gone.
+// A membership whose service does not answer.
 class Unanswered final : public ForwardingMembership {
  public:
   using ForwardingMembership::ForwardingMembership;
@@ -34,8 +35,8 @@ class LeaveTest : public testing::TestWithParam<int> {
   const std::string folder_;
 };
 
-// With several steps a round it goes within one: what it has then is no state
-// that the others had, and must not pass for the checkpoint of that round.
+// With several steps a round the peer leaves within one.  Its state then is
+// none that the others had, and must not pass for the checkpoint of that round.
 TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
   SimFleetOptions o = FarCentralizedFleet();
   o.peer.rounds = 100000;
@@ -68,7 +69,7 @@ TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
   EXPECT_EQ(within, GetParam() != 1);
   EXPECT_EQ(newest.ok(), !within) << newest.status();
 
-  // To the others it is as if it had died.
+  // The others find it dead.
   EXPECT_FALSE(fleet.Run(absl::Minutes(3)));
   for (const int other : {0, 2, 3}) {
     EXPECT_EQ(fleet.StatusOf(other).code(),
@@ -78,7 +79,7 @@ TEST_P(LeaveTest, APeerOfACentralizedFleetGoesThoughNobodyAnswers) {
   }
 }
 
-// The first view that one member hears has it as a departure.
+// The first view that a member gets has its departure.
 class HeardLate final : public ForwardingMembership {
  public:
   HeardLate(std::unique_ptr<Membership> fleet, PeerId whom)

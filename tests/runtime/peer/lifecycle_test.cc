@@ -1,3 +1,6 @@
+// The lifecycle of a peer: every pair of state and event is legal or refused as
+// the table says.
+
 #include "runtime/peer/lifecycle.h"
 
 #include <map>
@@ -14,7 +17,7 @@ using State = Lifecycle::State;
 using Event = Lifecycle::Event;
 using Outcome = Lifecycle::Outcome;
 
-// The table as README.md draws it; every pair that is not here is illegal.
+// The table as README.md draws it; every other pair is illegal.
 const std::map<std::pair<State, Event>, State> kLegal = {
     {{State::kJoining, Event::kAdmitted}, State::kTraining},
     {{State::kJoining, Event::kTimeUp}, State::kDeparting},
@@ -34,7 +37,7 @@ absl::Status Apply(Lifecycle& lifecycle, Event event) {
   return lifecycle.Apply(event);
 }
 
-// By one of the ways that lead there.
+// Returns a lifecycle in `state`, on one of the ways that lead there.
 Lifecycle At(State state) {
   static const std::map<State, std::vector<Event>> kWays = {
       {State::kJoining, {}},

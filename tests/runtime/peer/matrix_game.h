@@ -1,5 +1,5 @@
-// A closed-form game whose players are matrices, as those of networks are: of
-// vectors codecs quantize nothing.
+// A closed-form game whose players are matrices, as those of networks are:
+// codecs quantize no vectors.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_PEER_MATRIX_GAME_H_
 #define GOSSAMER_TESTS_RUNTIME_PEER_MATRIX_GAME_H_
@@ -15,11 +15,11 @@
 
 namespace gossamer {
 
-// Peer `rank`'s of `peers` quadratic games that differ.  If peers start
+// Peer `rank`'s game of `peers` quadratic games that differ.  If peers start
 // `apart`, by that standard deviation, gradients are 0.
 class MatrixGame final : public Game {
  public:
-  static constexpr int kDimension = 1100;  // of a player
+  static constexpr int kDimension = 1100;  // dimension of a player
   static constexpr uint64_t kSeed = 7;
 
   MatrixGame(int rank, int peers, double noise, double apart = 0)
@@ -41,7 +41,7 @@ class MatrixGame final : public Game {
   absl::StatusOr<Losses> Gradient(Players players, RngKey key) override {
     return inner_->Gradient(players, key);
   }
-  // Of the average of the peers' games.
+  // Returns the solution of the average of the peers' games.
   std::span<const double> solution() const { return inner_->solution(); }
 
  private:

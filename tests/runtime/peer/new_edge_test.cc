@@ -1,5 +1,5 @@
-// Edges that teach no deadline yet: who dies just then costs the others a
-// bounded wait, and who warms up is not taken for late.
+// Edges that have not taught a deadline yet: a neighbour that dies just then
+// costs the others a bounded wait, and one that warms up is not taken for late.
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@
 namespace gossamer {
 namespace {
 
-// A view to come, and who knows of it, by rank.
+// A view to come, and whether each rank knows it.
 struct NextView {
   View view;
   std::vector<bool> known;
@@ -32,6 +32,7 @@ struct NextView {
   }
 };
 
+// The membership of a peer that takes the next view once it knows it.
 class RegroupedFleet final : public ForwardingMembership {
  public:
   RegroupedFleet(std::unique_ptr<Membership> fleet, NextView* next)
@@ -54,7 +55,7 @@ class RegroupedFleet final : public ForwardingMembership {
   const size_t rank_;
 };
 
-// The fleet's view to come: its members in another order.
+// Returns the fleet's next view: its members in another order.
 View Regrouped(SimFleet& fleet, const std::vector<size_t>& ranks) {
   View view = fleet.fleet().view();
   std::vector<Member> members;
@@ -71,7 +72,8 @@ SimFleetOptions AdaptiveFleet(int peers, uint64_t rounds) {
   return o;
 }
 
-// Between two rounds of a peer, from the `from`-th to the `to`-th.
+// Returns the longest time between two rounds of a peer, from the `from`-th to
+// the `to`-th.
 absl::Duration LongestGap(SimFleet& fleet, int rank, size_t from, size_t to) {
   const std::vector<RoundMetrics>& rounds = fleet.recorder(rank).rounds;
   absl::Duration longest;
@@ -82,7 +84,7 @@ absl::Duration LongestGap(SimFleet& fleet, int rank, size_t from, size_t to) {
 }
 
 // The others' bound is four times what their old edges needed, here 200 ms.
-// Nobody removes the dead one from the view.
+// The view keeps the dead peer.
 TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
   constexpr int kPeers = 6, kDead = 2;
   constexpr uint64_t kFrom = 60;
@@ -119,7 +121,7 @@ TEST(NewEdgeTest, WhoDiesInItsFirstRoundHoldsNobodyUp) {
   }
 }
 
-// Before anything is learnt: half a minute, not the liveness limit.
+// Before anything is learnt the bound is half a minute, not the liveness limit.
 TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
   SimFleetOptions o = AdaptiveFleet(5, 100);
   SimFleet fleet(o);
@@ -135,9 +137,9 @@ TEST(NewEdgeTest, WhoDiesAsTheFleetBeginsHoldsItUpForHalfAMinute) {
   }
 }
 
-// Of a round that has begun by the view before, a new edge gets nothing.  Who
-// waits for the first of its phases must hear so at once: this peer may be
-// waiting, round about, for the last one of that peer.
+// A new edge gets nothing in a round that has begun by the view before.  A
+// neighbour that waits for the round's first phase must learn this at once:
+// this peer may be waiting, by way of others, for that neighbour's last phase.
 TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
   constexpr uint64_t kFrom = 20;
   for (const int phases : {1, 3}) {
@@ -167,7 +169,7 @@ TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
   }
 }
 
-// As behind a firewall between two of them: both live, and stay in the view.
+// A firewall is between two peers: both live, and stay in the view.
 TEST(NewEdgeTest, APairThatNeverMeetsWaitsForItOnce) {
   constexpr uint64_t kRounds = 400, kFirst = 40;
   for (const char* schedule : {"fixed", "permuted-ring", "random-matching"}) {

@@ -1,4 +1,5 @@
-// Exchanges that hide behind steps.
+// Exchanges that hide behind steps change no bit with their timing, and mix
+// stably.
 
 #include <algorithm>
 #include <functional>
@@ -16,8 +17,7 @@
 namespace gossamer {
 namespace {
 
-// Promise 3: without deadlines and faults, latency, jitter and speed change no
-// bit.
+// Without deadlines and faults, latency, jitter and speed change no bit.
 TEST(OverlapTest, TimingChangesNoBit) {
   for (const char* schedule : {"fixed", "permuted-ring"}) {
     for (int overlap = 0; overlap <= kMaxOverlap; ++overlap) {
@@ -61,8 +61,8 @@ TEST(OverlapTest, OverlapHidesLatencyBelowAStep) {
   EXPECT_GT(virtual_time(38, 3), virtual_time(0.01, 3) + 50 * 2.6);
 }
 
-// Mixing with old snapshots: the step size is chosen below what the theory
-// calls stable, a larger one is refused.
+// For old snapshots the loop chooses a step size below the stable one, and
+// refuses a larger one.
 TEST(OverlapTest, StepSizeFollowsTheAgeOfSnapshots) {
   for (int overlap : {1, 2, 4, 8}) {
     SimFleetOptions o = QuadraticFleet(6, 200);
@@ -79,15 +79,15 @@ TEST(OverlapTest, StepSizeFollowsTheAgeOfSnapshots) {
   }
   SimFleetOptions o = QuadraticFleet(6, 20);
   o.peer.overlap_steps = 2;
-  o.peer.gamma = 0.8;  // 0.75 on a ring of thirds
+  o.peer.gamma = 0.8;  // the bound is 0.75 on a ring with weights 1/3
   SimFleet fleet(o);
   EXPECT_FALSE(fleet.Run());
   EXPECT_THAT(std::string(fleet.StatusOf(0).message()),
               testing::HasSubstr("it must be below 0.75"));
 }
 
-// A service that changes its mind about the overlap: each peer hears of a view
-// only shortly before its round.
+// A service that changes the overlap: each peer hears of a view only shortly
+// before its round.
 class ChangingOverlap final : public ForwardingMembership {
  public:
   ChangingOverlap(std::unique_ptr<Membership> fleet,
@@ -145,8 +145,8 @@ TEST(OverlapTest, ChangesAtAViewWithoutASkip) {
 }
 
 // A deadline shorter than the network's latency would make every correction
-// rounds late, and random schedules diverge on such: without the least that is
-// possible, to a distance of 45 to 1e13 here.
+// rounds late, on which random schedules diverge.  Without the least possible
+// deadline the distance here is 45 to 1e13.
 TEST(OverlapTest, ADeadlineThatNobodyCanKeepDoesNoHarm) {
   for (const char* schedule :
        {"random-matching", "permuted-ring", "one-peer-exponential"}) {

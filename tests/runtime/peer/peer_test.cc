@@ -1,4 +1,5 @@
-// The round loop over the simulated network.
+// The round loop over the simulated network: gossip and the centralized
+// baseline, faults and ends.
 
 #include "runtime/peer/peer.h"
 
@@ -34,7 +35,7 @@ TEST(PeerTest, TrainsAndSettles) {
         const RoundMetrics& m = fleet.peer(r).last_metrics();
         EXPECT_EQ(m.round, 60);
         EXPECT_EQ(m.skipped, 0) << codec << " h=" << overlap;
-        // Those of the last h − 1 rounds are applied after them.
+        // Corrections of the last h − 1 rounds are applied after them.
         EXPECT_EQ(m.corrections, 2 * (60 - std::max(0, overlap - 1)));
         EXPECT_EQ(fleet.recorder(r).Count("not_settled"), 0);
       }
@@ -56,7 +57,7 @@ TEST(PeerTest, OnePeerIsPlainTraining) {
               testing::ElementsAreArray(game->parameters()));
 }
 
-// CP-OAdam on M peers with batch m is OAdam on batch M·m: here one gradient
+// CP-OAdam on M peers with batch m is OAdam on batch M·m: here, on one gradient
 // that is the mean of the M peers' gradients.
 TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
   for (const char* all_reduce :
@@ -104,8 +105,8 @@ TEST(PeerTest, CentralizedIsOneOptimizerOnTheMeanGradient) {
   }
 }
 
-// Latency favours few steps, here by far: one for all-gather, two for mesh and
-// star.  All peers choose alike, and average as before.
+// Latency favours few steps, here by far: all-gather has one, mesh and star
+// two.  All peers choose alike and average as before.
 TEST(PeerTest, CentralizedChoosesTheFastestAllReduce) {
   SimFleetOptions o = FarCentralizedFleet();
   SimFleet fleet(o);
@@ -123,14 +124,14 @@ TEST(PeerTest, CentralizedChoosesTheFastestAllReduce) {
   }
 }
 
-// Gradients rounded at random, without bias: all peers stay at one point to the
-// bit, and end as near to the solution as with floats, but for the noise that
-// rounding adds.
+// Gradients are rounded at random without bias.  All peers stay at one point to
+// the bit, and end as near to the solution as with floats, except for the noise
+// of rounding.
 TEST(PeerTest, CentralizedTrainsOnQuantizedGradients) {
   constexpr int kPeers = 4;
   const auto distance_of = [](const std::string& codec) {
     SimFleetOptions o = QuadraticFleet(kPeers, 400);
-    // Large enough to be quantized.
+    // The layers are large enough to be quantized.
     o.game = [](int rank) {
       return *QuadraticGame::Create(
           {.dimension = 1100, .noise = 0.1, .heterogeneity = 0.5}, rank, kPeers,
@@ -178,8 +179,8 @@ TEST(PeerTest, CentralizedSurvivesLostConnections) {
   EXPECT_EQ(fleet.Hash(), calm.Hash());
 }
 
-// The bilinear game: DPOSG converges on every topology, where simultaneous
-// descent (sgd, gossiping as well) diverges.
+// On the bilinear game DPOSG converges on every topology, while simultaneous
+// descent (sgd, with gossip too) diverges.
 TEST(PeerTest, DposgConvergesWhereDescentDiverges) {
   struct Case {
     const char* graph;
@@ -233,8 +234,8 @@ TEST(PeerTest, BothOrdersAndSeveralMixingRounds) {
   }
 }
 
-// Rounds that do nothing but mix: three accelerated phases contract a ring of 8
-// by 1 / T_3(1/rho), three plain ones by rho^3, and the mean stays.
+// The rounds only mix: three accelerated phases contract a ring of 8 by 1 /
+// T_3(1/rho), three plain ones by rho^3, and the mean stays.
 TEST(PeerTest, ChebyshevMixesFasterThanPlainGossip) {
   double left[2];
   for (const bool chebyshev : {false, true}) {
@@ -301,7 +302,7 @@ TEST(PeerTest, KeepsGoingUnderFaultsAndConvergesAfterwards) {
   }
 }
 
-// One peer six times slower: it jumps, its edges live, and the others do not
+// One peer is six times slower: it jumps, its edges stay, and the others do not
 // wait for it.
 TEST(PeerTest, SlowPeerJumps) {
   SimFleetOptions o = QuadraticFleet(6, 400);
@@ -314,7 +315,7 @@ TEST(PeerTest, SlowPeerJumps) {
   EXPECT_GT(fleet.peer(2).last_metrics().corrections, 40u);
 }
 
-// Knows of its fleet's end only once it is past it.
+// A membership that reports the fleet's end only once its peer is past it.
 class LateToHear final : public ForwardingMembership {
  public:
   LateToHear(std::unique_ptr<Membership> fleet, uint64_t stop, uint64_t hears)
@@ -345,8 +346,8 @@ TEST(PeerTest, PeerPastTheAgreedEndStopsAtOnce) {
   }
 }
 
-// Cut off from all neighbours, a peer takes a deadline per round; the others go
-// on at their own speed.
+// A peer that is cut off from all neighbours takes a deadline per round; the
+// others keep their own speed.
 TEST(PeerTest, PeerAloneDoesNotRunAhead) {
   SimFleetOptions o = QuadraticFleet(4, 1000);
   o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(40)};
@@ -406,7 +407,8 @@ TEST(PeerTest, NanGradientsStopThatPeersStepsOnly) {
   }
 }
 
-// One peer's gradients are left out; a common x that gives none ends the run.
+// One peer's bad gradients are left out; if no peer has a gradient at the
+// common x, the run ends.
 TEST(PeerTest, ACentralizedFleetEndsIfNobodyHasAGradientForLong) {
   for (const int sick : {1, 4}) {
     SimFleetOptions o = FarCentralizedFleet();
@@ -428,7 +430,8 @@ TEST(PeerTest, ACentralizedFleetEndsIfNobodyHasAGradientForLong) {
   }
 }
 
-// Without deadlines a dead neighbour ends the run, with words that help.
+// Without deadlines a dead neighbour ends the run, with a message that says
+// what to do.
 TEST(PeerTest, SilentNeighbourEndsTheRunAfterTheLivenessLimit) {
   SimFleetOptions o = QuadraticFleet(4, 200);
   o.peer.liveness_limit = absl::Seconds(20);

@@ -1,9 +1,9 @@
-// What members that lie do to the others, with clipped mixing and without:
-// `peer_test --gtest_filter='*Poison*'` prints a row of GUARANTEES.md each.
+// The effect of lying members on the others, with clipped mixing and without:
+// `peer_test --gtest_filter='*Poison*'` prints the rows of GUARANTEES.md.
 //
-// A liar sets its parameters before each of its steps; what its neighbours hear
-// of it is that and what mixing has made of it since.  Attacks after He,
-// Karimireddy, Jaggi, 2022.
+// A liar sets its parameters before each of its steps; its neighbours get
+// these, changed by mixing since.  The attacks are after He, Karimireddy,
+// Jaggi, 2022.
 
 #include <algorithm>
 #include <cmath>
@@ -30,9 +30,9 @@ constexpr double kRadius = 0.02;
 
 using Vector = std::vector<float>;
 
-// Liars know what everybody holds.
+// The knowledge of liars: the parameters of all peers.
 struct World {
-  std::vector<Game*> honest;  // by rank; null: lies
+  std::vector<Game*> honest;  // by rank; null for a liar
 
   Vector Mean() const {
     Vector mean(40 * 2);
@@ -44,7 +44,7 @@ struct World {
     }
     return mean;
   }
-  // Of the honest peer that is furthest from `mean`.
+  // Returns the parameters of the honest peer that is furthest from `mean`.
   Vector Furthest(const Vector& mean) const {
     double most = -1;
     Vector furthest;
@@ -70,6 +70,8 @@ struct World {
 // Changes the parameters of its peer before its n-th step.
 using Lie = std::function<void(const World&, uint64_t n, std::span<float> x)>;
 
+// The game of a liar: it sets its parameters before each gradient, which is
+// zero.
 class LyingGame final : public Game {
  public:
   LyingGame(std::unique_ptr<Game> game, const World* world, Lie lie)
@@ -93,13 +95,14 @@ class LyingGame final : public Game {
   uint64_t n_ = 0;
 };
 
+// An attack, and the bounds on what it does to honest peers.
 struct Attack {
   const char* name;
   const char* says;
   Lie lie;
   std::vector<int> liars = {3};
   double clipped;        // bound on the distance with clipping
-  double unclipped = 0;  // and, if not 0, what it exceeds without
+  double unclipped = 0;  // and, if not 0, what the distance exceeds without
 };
 
 std::ostream& operator<<(std::ostream& out, const Attack& attack) {
@@ -134,7 +137,8 @@ void Echo(const World& world, uint64_t, std::span<float> x) {
   std::copy_n(world.honest[0]->parameters().begin(), x.size(), x.begin());
 }
 
-// Draws the others away from who is furthest from them, and it from them.
+// Pulls the others away from the peer that is furthest from them, and that peer
+// from them.
 Lie Dissensus(float factor) {
   return [=](const World& world, uint64_t, std::span<float> x) {
     const Vector mean = world.Mean(), far = world.Furthest(mean);
@@ -144,8 +148,9 @@ Lie Dissensus(float factor) {
   };
 }
 
+// Root mean squares over the parameters.
 struct Distances {
-  double solution = 0;   // of the honest peer that is furthest from it
+  double solution = 0;   // of the honest peer furthest from the solution
   double consensus = 0;  // of the honest peer furthest from the honest mean
 };
 
@@ -155,12 +160,13 @@ double Rms(std::span<const float> x, const auto& y) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
+// Eight peers on a random 4-regular graph, some of which lie.
 class PoisonedFleet {
  protected:
   struct Outcome {
     Distances distances;
-    int spoilt = 0;    // events of the honest
-    int exploded = 0;  // the same
+    int spoilt = 0;    // events of honest peers
+    int exploded = 0;  // events of honest peers
   };
   static Distances Train(double clip_radius, const Attack* attack) {
     return Play(clip_radius, attack, [](SimFleetOptions&) {}).distances;
@@ -215,8 +221,8 @@ class PoisonedFleet {
 
 class ExplosionTest : public PoisonedFleet, public testing::Test {};
 
-// Nor does it look at itself, as an honest peer does: what neighbours differ
-// from by more than mixing.largest_parameter they leave out, and are well.
+// The liar does not check itself as an honest peer does.  Neighbours leave out
+// differences beyond mixing.largest_parameter, and stay well.
 TEST_F(ExplosionTest, IsLeftOut) {
   for (const char* codec : {"innov-int4", "dense-f32"}) {
     for (const bool grows : {false, true}) {

@@ -1,5 +1,5 @@
-// COLD and Dyna-COLD against the method without compression: where they end,
-// and how fast they come there.
+// COLD and Dyna-COLD against the method without compression: the solution that
+// they reach, and how fast.
 
 #include <algorithm>
 #include <cmath>
@@ -26,8 +26,8 @@ constexpr double kRate = 0.1;  // η
 
 using Vectors = std::vector<std::vector<double>>;  // by rank
 
-// The root mean square of what the peers' values differ by from the solution
-// of the average game.
+// Returns the root mean square difference between the peers' values and the
+// solution of the average game.
 double Distance(const std::vector<double>& squares) {
   double sum = 0;
   for (const double s : squares) sum += s;
@@ -43,8 +43,9 @@ double SquareFrom(std::span<const double> solution, std::span<const T> x) {
   return sum;
 }
 
-// Appends to `squares` how far it is from the solution at each gradient.  If it
-// `fails`, one of three of its first 120 is none, and ten in a row.
+// A game that appends its squared distance from the solution to `squares` at
+// each gradient.  If it `fails`, one in three of its first 120 gradients fails,
+// and ten in a row.
 class WatchedGame final : public Game {
  public:
   WatchedGame(int rank, std::vector<double>* squares, bool fails)
@@ -72,7 +73,7 @@ class WatchedGame final : public Game {
   const bool fails_;
 };
 
-// Distances before each step of a fleet.
+// Returns the distances before each step of a fleet.
 std::vector<double> RunFleet(const std::string& optimizer,
                              const std::string& codec, double gamma,
                              uint64_t rounds, int failing = -1,
@@ -150,9 +151,9 @@ class ExactGames {
   Vectors own_;  // b_r
 };
 
-// What is compressed here: u = x − η g − y goes to the neighbours as it is,
-// y ← y + γ (u − W u), x ← u − γ (u − W u).  COLD's algorithm 1 with C = I, and
-// with γ = 1/2 NIDS (Li, Shi, Yan, IEEE TSP 2019).
+// The method without compression: u = x − η g − y goes to the neighbours as it
+// is, y ← y + γ (u − W u), x ← u − γ (u − W u).  It is COLD's algorithm 1 with
+// C = I, and with γ = 1/2 it is NIDS (Li, Shi, Yan, IEEE TSP 2019).
 std::vector<double> RunUncompressed(double gamma, uint64_t rounds) {
   const ExactGames games;
   const auto schedule = *MakeSchedule(ScheduleSpec(), kPeers, 1);
@@ -184,7 +185,7 @@ std::vector<double> RunUncompressed(double gamma, uint64_t rounds) {
   return distances;
 }
 
-// A constant learning rate leaves gossip at a distance, however long it runs.
+// At a constant learning rate gossip stays at a distance, however long it runs.
 TEST(PrimalDualTest, ConvergesToTheExactSolutionWhereGossipStops) {
   EXPECT_GT(RunFleet("sgd", "innov-int4", 0, 600).back(), 0.1);
   EXPECT_LT(RunFleet("cold", "innov-int8", 0.5, 600).back(), 3e-6);
@@ -194,8 +195,9 @@ TEST(PrimalDualTest, ConvergesToTheExactSolutionWhereGossipStops) {
       1e-5);
 }
 
-// Theorem 1: linear, at the rate of the method without compression.  More: at
-// every round at its distance, as far as floats go.
+// Theorem 1: COLD converges linearly, at the rate of the method without
+// compression.  In fact it is at that method's distance in every round, as far
+// as floats allow.
 TEST(PrimalDualTest, ColdIsWhereTheUncompressedMethodIsAtEveryRound) {
   for (const double gamma : {0.5, 0.05}) {
     const std::vector<double> exact = RunUncompressed(gamma, 300);
@@ -213,9 +215,9 @@ TEST(PrimalDualTest, ColdIsWhereTheUncompressedMethodIsAtEveryRound) {
   }
 }
 
-// A peer whose step fails goes on mixing, and its dual takes what mixing adds:
-// else Σ λ would not be 0 any more.  The end shows it: all peers rest where the
-// sum of gradients is −Σ λ, which is the solution only if that is 0.
+// A peer whose step fails goes on mixing, and its dual takes what mixing adds,
+// so that Σ λ stays 0.  The end shows it: all peers rest where the sum of
+// gradients is −Σ λ, which is the solution only if that is 0.
 TEST(PrimalDualTest, StepsThatFailLeaveTheSumOfDualsAtZero) {
   for (const auto& [codec, gamma, rounds, floor] :
        {std::tuple("innov-int8", 0.5, 600u, 3e-6),
@@ -223,19 +225,21 @@ TEST(PrimalDualTest, StepsThatFailLeaveTheSumOfDualsAtZero) {
         {"dyna:scale=4,decay=0.985,floor=2e-6", 0.2, 1500u, 1e-5}}) {
     const auto distances =
         RunFleet("cold", codec, gamma, rounds, /*failing=*/2);
-    // 6.7e-5 with int8 or int4 if nothing fails.
+    // Without failures the distance is 6.7e-5 with int8 or int4.
     EXPECT_GT(distances[100], 1e-4) << codec;
     EXPECT_LT(distances.back(), floor) << codec;
   }
 }
 
-// The factor by which distances shrink in a round, over rounds 100 to 200.
+// Returns the factor by which distances shrink in a round, over rounds 100 to
+// 200.
 double Factor(const std::vector<double>& distances) {
   return std::pow(distances[200] / distances[100], 0.01);
 }
 
-// Theorem 2: linear, at the rate at which the step shrinks if that is the
-// slower one; it cannot be that of the method without compression.
+// Theorem 2: Dyna-COLD converges linearly, at the rate of its shrinking step if
+// that is the slower one, so it cannot have the rate of the method without
+// compression.
 TEST(PrimalDualTest, DynaColdConvergesAtTheRateOfItsStep) {
   const double exact = Factor(RunUncompressed(0.2, 201));
   for (const double decay : {0.985, 0.97, 0.95}) {
@@ -246,9 +250,9 @@ TEST(PrimalDualTest, DynaColdConvergesAtTheRateOfItsStep) {
   }
 }
 
-// At its own consensus step size, with a step that shrinks a little slower than
-// the method converges, it has the rate of the method without compression, less
-// that little: 0.0024 a round.  And it stays where it has come to.
+// With its own consensus step size, and a step that shrinks a little slower
+// than the method converges, it has the rate of the method without compression
+// less that little: 0.0024 a round.  It stays at the distance that it reaches.
 TEST(PrimalDualTest, DynaColdFollowsTheUncompressedRate) {
   constexpr double kGamma = 0.05, kDecay = 0.966;
   const double exact = Factor(RunUncompressed(kGamma, 201));
@@ -263,8 +267,8 @@ TEST(PrimalDualTest, DynaColdFollowsTheUncompressedRate) {
   EXPECT_LT(distances[1500], 2e-6);
 }
 
-// Codec::largest_gamma of dyna: in what mixing alone would bear, the dual does
-// not.
+// The bound is Codec::largest_gamma of dyna: the dual does not bear a step size
+// that mixing alone would bear.
 TEST(PrimalDualTest, DynaColdIsStableUpToTheLargestStepSizeOfItsCodec) {
   const double largest = (*Codec::Create("dyna", {}))->largest_gamma();
   for (const char* const graph : {"ring", "complete"}) {
@@ -276,8 +280,8 @@ TEST(PrimalDualTest, DynaColdIsStableUpToTheLargestStepSizeOfItsCodec) {
   }
 }
 
-// As it is shipped, for problems that nobody has measured: slower by far, at
-// the rate at which its step shrinks, and as near in the end.
+// The defaults are for problems that have not been measured: far slower, at the
+// rate of the shrinking step, and as near in the end.
 TEST(PrimalDualTest, DynaColdAsItIsShippedTakesTheRateOfItsStep) {
   const auto distances = RunFleet("cold", "dyna", 0.05, 2001);
   for (const int from : {100, 200, 500}) {

@@ -1,5 +1,7 @@
 // The fleet that most tests of the round loop use: a noisy, heterogeneous
 // quadratic game with OAdam.
+//
+// Knows nothing of the faults of a test.
 
 #ifndef GOSSAMER_TESTS_RUNTIME_PEER_QUADRATIC_FLEET_H_
 #define GOSSAMER_TESTS_RUNTIME_PEER_QUADRATIC_FLEET_H_
@@ -29,7 +31,8 @@ inline SimFleetOptions QuadraticFleet(int peers = 4, uint64_t rounds = 60) {
   return o;
 }
 
-// Four peers far apart that choose an all-reduce: latency favours few steps.
+// Four peers that are far apart and choose an all-reduce: latency favours few
+// steps.
 inline SimFleetOptions FarCentralizedFleet() {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.peer.centralized = true;

@@ -1,4 +1,5 @@
-// Checkpoints of a whole fleet, and going on from them.
+// Checkpoints of a whole fleet: a stopped or killed fleet resumes with the bits
+// of one that was not interrupted.
 
 #include <algorithm>
 #include <cmath>
@@ -24,13 +25,13 @@ class ResumeTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  // Of all parameters at the end of a run that nothing interrupts.
+  // Returns the hash of all parameters at the end of an uninterrupted run.
   static uint64_t HashOfWhole(const SimFleetOptions& o) {
     SimFleet fleet(o);
     EXPECT_TRUE(fleet.Run()) << fleet.StatusOf(0);
     return fleet.Hash();
   }
-  // The round at which a fleet has stopped after 200 ms.
+  // Stops a fleet after 200 ms and returns its round.
   static uint64_t StopEarly(const SimFleetOptions& o) {
     SimFleet fleet(o);
     fleet.Start();
@@ -46,7 +47,7 @@ class ResumeTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// run 2N equals run N, stop, resume N: bit for bit.
+// run 2N equals run N, stop, resume N, bit for bit.
 TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
   for (const char* codec : {"dense-f32", "innov-int4"}) {
     for (int overlap : {0, 1, 2, 5}) {
@@ -72,7 +73,8 @@ TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
   }
 }
 
-// Checkpoints taken while running: the fleet is killed, and goes on from them.
+// The fleet is killed, and resumes from checkpoints that were taken while it
+// ran.
 TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.codec = "innov-int4";
@@ -95,8 +97,9 @@ TEST_F(ResumeTest, KilledFleetResumesFromARunningCheckpoint) {
   EXPECT_EQ(second.Hash(), whole);
 }
 
-// Two of four go on from where the whole fleet stopped.  What was under way
-// with the others is in the records, and is added as it was there.
+// Two of four peers resume from the round at which the whole fleet stopped.
+// Exchanges with the absent ones that were under way are in the records, and
+// their corrections are applied.
 TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
   SimFleetOptions o = QuadraticFleet(4, 50);
   o.schedule.graph = "complete";
@@ -129,7 +132,7 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
     none.peer.rounds = o.resume_round;
     SimFleet still(none);
     still.Start();
-    // It has read them, and steps.
+    // The peers have read the checkpoints and step.
     still.loop().RunFor(1.2 * o.step_time);
     return sum_of_two(still);
   }();
@@ -141,11 +144,11 @@ TEST_F(ResumeTest, WhatWasUnderWayWithAbsentMembersCompletes) {
     EXPECT_NEAR(after[k], before[k], 1e-5);
     owed = std::max(owed, std::abs(saved[k] - before[k]));
   }
-  EXPECT_GT(owed, 1e-3);  // else there was nothing to show
+  EXPECT_GT(owed, 1e-3);  // otherwise the test would show nothing
 }
 
-// One of them may only not have been able to read its own for a moment: what
-// the others have saved later is kept for people, and is no hindrance.
+// A peer may just have been unable to read its checkpoint for a moment.  Later
+// checkpoints of the others are kept for people, and are in nobody's way.
 TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.codec = "innov-int4";
@@ -173,7 +176,7 @@ TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
     SCOPED_TRACE(rank);
     EXPECT_EQ(second.recorder(rank).Count("resumed"), 1);
     EXPECT_EQ(second.recorder(rank).Count("checkpoint_aside"), 1);
-    // The same round has been saved again beside it.
+    // The same round has been saved again beside the old one.
     const auto path = folder_ / ("peer-" + std::to_string(rank));
     const CheckpointStore store = store_of(rank);
     EXPECT_EQ(store.Rounds(), (std::vector<uint64_t>{41, 61}));
@@ -183,7 +186,8 @@ TEST_F(ResumeTest, WhatIsLaterThanTheCommonRoundIsSetAside) {
   }
 }
 
-// Of gigabytes, say: longer than a lease.  The loop goes on meanwhile.
+// The checkpoint takes longer to read than a lease, as one of gigabytes does.
+// The loop goes on meanwhile.
 TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.codec = "innov-int4";
@@ -202,7 +206,7 @@ TEST_F(ResumeTest, ReadingACheckpointHoldsNothingUp) {
   EXPECT_EQ(second.Hash(), whole);
 }
 
-// While it reads, or while it sets later ones aside.
+// The peer is still reading when its time is over.
 TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
   SimFleetOptions o = QuadraticFleet(4, 60);
   o.checkpoints = folder_;
@@ -216,14 +220,14 @@ TEST_F(ResumeTest, WhoHasToGoWhileItReadsItsCheckpointGoes) {
   EXPECT_TRUE(second.peer(1).left());
   EXPECT_TRUE(second.StatusOf(1).ok()) << second.StatusOf(1);
   EXPECT_EQ(second.recorder(1).Count("checkpoint_failed"), 0);
-  // With all its edges.
+  // The checkpoint keeps all its edges.
   const auto kept = CheckpointStore(folder_ / "peer-1", 2).Load(o.resume_round);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_TRUE(kept->bytes.contains("edge.1"));
   EXPECT_TRUE(kept->bytes.contains("edge.3"));
 }
 
-// A stop that has been agreed on, and whether this member hears of it.
+// A fleet with a committed stop, which this member may or may not hear of.
 class StoppedFleet final : public ForwardingMembership {
  public:
   StoppedFleet(std::unique_ptr<Membership> fleet, uint64_t round, bool hears)
@@ -237,8 +241,8 @@ class StoppedFleet final : public ForwardingMembership {
   const bool hears_;
 };
 
-// It has begun the round at which the others stand, waits for their gradients,
-// and they for its farewell: theirs tell it.
+// The peer has begun the round at which the others have stopped.  It waits for
+// their gradients, and they for its farewell; their farewells end its wait.
 TEST_F(ResumeTest, WhoDoesNotHearThatACentralizedFleetStopsEndsWithIt) {
   constexpr uint64_t kStop = 20;
   for (const std::string method : {"dense-f32", "qsgd", "top-k:rate=10"}) {
@@ -264,8 +268,7 @@ TEST_F(ResumeTest, WhoDoesNotHearThatACentralizedFleetStopsEndsWithIt) {
       EXPECT_EQ(first.peer(2).round(), kStop);
       EXPECT_TRUE(first.peer(2).stopped());
     }
-    // Where the compressor remembers, an earlier round is the newest common
-    // one.
+    // A compressor with a memory has an earlier newest common round.
     const bool remembers = method == "top-k:rate=10";
     o.membership = {};
     o.resume_round = remembers ? 16 : kStop;

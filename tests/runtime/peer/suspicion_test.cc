@@ -1,5 +1,5 @@
-// Who suspects whom, and when: of a peer that is only cut off from another, the
-// others know that it lives.
+// Which peers suspect a silent one, and when.  A peer that is cut off from one
+// neighbour only is known to live by the others.
 
 #include <string>
 
@@ -22,7 +22,8 @@ SimFleetOptions WatchfulFleet(const std::string& graph) {
 
 class SuspicionTest : public ::testing::Test {
  protected:
-  // Peers 0 and 1 do not hear each other for so long.  Says how many suspect.
+  // Cuts peers 0 and 1 off from each other for `cut`; returns how many peers
+  // suspect.
   int SuspectersAfterCut(const std::string& graph, absl::Duration cut) {
     SimFleet fleet(WatchfulFleet(graph));
     fleet.Start();
@@ -45,7 +46,7 @@ TEST_F(SuspicionTest, WhomAThirdOneReachesIsBorneForLonger) {
   EXPECT_EQ(SuspectersAfterCut("complete", 2.25 * kSuspectAfter), 2);
 }
 
-// Nobody else on a ring of five has a connection with both.
+// On a ring of five no other peer has a connection with both.
 TEST_F(SuspicionTest, WhomNobodyElseReachesIsNot) {
   EXPECT_EQ(SuspectersAfterCut("ring", 0.9 * kSuspectAfter), 0);
   EXPECT_EQ(SuspectersAfterCut("ring", 1.25 * kSuspectAfter), 2);

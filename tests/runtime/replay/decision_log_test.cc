@@ -1,3 +1,5 @@
+// The log of decisions keeps every line, or says that it is not whole.
+
 #include "runtime/replay/decision_log.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +53,7 @@ TEST_F(DecisionLogTest, KeepsEveryLine) {
   EXPECT_TRUE(told_.empty());
 }
 
-// Deadlines that pass for days are no reason to fill a disk.
+// Deadlines may pass for days without filling a disk.
 TEST_F(DecisionLogTest, AFullOneSaysSoAndIsNotReplayed) {
   const auto log = Open(1000);
   for (int i = 0; i < 1000; ++i) log->Add(absl::StrCat("skip 2 ", i));
@@ -64,7 +66,7 @@ TEST_F(DecisionLogTest, AFullOneSaysSoAndIsNotReplayed) {
       << replayed.status();
 }
 
-// What would be left has a gap, and nothing in it would say so.
+// A log that lost a line has a gap that nothing in it shows, so it is removed.
 TEST_F(DecisionLogTest, WhereTheDiskIsFullThereIsNone) {
   const auto log = Open(0);
   log->Add("skip 2 1");

@@ -1,5 +1,5 @@
-// Decisions that depend on time, made again from their log: the same bits at
-// other speeds and latencies and without the faults.
+// A run repeats the decisions of another's log, and ends with its bits at other
+// speeds and latencies and without its faults.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace {
 
 class ReplayTest : public testing::Test {
  protected:
-  // Runs with decisions kept, under faults drawn from `seed`; the hash of all
-  // bits.
+  // Runs a fleet under faults drawn from `seed` and keeps its decisions;
+  // returns the hash of all bits.
   uint64_t Record(SimFleetOptions o, uint64_t seed) {
     logs_.assign(static_cast<size_t>(o.peers), "");
     std::vector<Decisions> kept;
@@ -105,7 +105,7 @@ TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
   }
 }
 
-// So many peers on a random ring that hardly an edge has learnt its deadline
+// A random ring of so many peers that hardly an edge has learnt its deadline
 // when the run ends.
 TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
   SimFleetOptions o = QuadraticFleet(16, 24);
@@ -118,8 +118,8 @@ TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
   EXPECT_EQ(Repeat(o, 30, 3), bits);
 }
 
-// What the topology service does of overlap_steps: auto, for a fleet without
-// one: it hears what peers measure and makes a view with the h that hides it.
+// The part of the topology service for overlap_steps auto: it hears what peers
+// measure, and makes a view with the h that hides it.
 class OverlapService {
  public:
   explicit OverlapService(size_t peers) : tempos_(peers) {}
@@ -140,11 +140,13 @@ class OverlapService {
 
  private:
   std::vector<Tempo> tempos_;
-  uint64_t begun_ = 0;  // by the first
+  uint64_t begun_ = 0;  // by the first view
   int h_ = 1;
   View view_;
 };
 
+// A membership that reports a peer's tempo to OverlapService and takes its
+// view.
 class MeasuredOverlap final : public ForwardingMembership {
  public:
   MeasuredOverlap(std::unique_ptr<Membership> fleet, size_t peer,
@@ -170,8 +172,8 @@ class MeasuredOverlap final : public ForwardingMembership {
   const std::shared_ptr<OverlapService> service_;
 };
 
-// A latency of several steps: h grows in the middle of the run.  Side by side,
-// and with nobody who chooses, the log alone says when and to what.
+// The latency is several steps, so h grows in the middle of the run.  Side by
+// side and without a service, the log alone gives the round and the h.
 TEST_F(ReplayTest, AnOverlapThatFollowedTheLatencyRepeats) {
   SimFleetOptions o = QuadraticFleet(5, 120);
   o.codec = "innov-int4";
@@ -183,7 +185,8 @@ TEST_F(ReplayTest, AnOverlapThatFollowedTheLatencyRepeats) {
     return std::make_unique<MeasuredOverlap>(std::move(fleet), peer++, service);
   };
   const uint64_t bits = Record(far, 1);
-  EXPECT_GT(Lines("overlap"), 5u);  // the first of each is its first view's
+  // The first line of each peer is of the first view.
+  EXPECT_GT(Lines("overlap"), 5u);
   EXPECT_EQ(Lines("overlap"), Lines("\noverlap") + 5);
   EXPECT_EQ(Repeat(o, 0.1, 1), bits);
   EXPECT_EQ(Repeat(o, 30, 3), bits);
@@ -191,7 +194,8 @@ TEST_F(ReplayTest, AnOverlapThatFollowedTheLatencyRepeats) {
   EXPECT_NE(Repeat(o, 0.1, 1), bits);
 }
 
-// The log matters: without one of its lines other bits come out, or none.
+// Each line of the log matters: without one, other bits come out, or the run
+// ends.
 TEST_F(ReplayTest, ALineThatIsMissingIsMissed) {
   SimFleetOptions o = QuadraticFleet(5, 120);
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
@@ -222,8 +226,8 @@ TEST_F(ReplayTest, ChosenFormatsRepeat) {
   EXPECT_EQ(Repeat(o, 5, 1), bits);
 }
 
-// Far apart, all-gather is the fastest; side by side, on a slow link, it would
-// not be.  Each has its own order of sums.
+// All-gather is the fastest for peers that are far apart, but not for peers
+// side by side on a slow link.  Each schedule has its own order of sums.
 TEST_F(ReplayTest, TheAllReduceThatWasChosenRepeats) {
   SimFleetOptions o = FarCentralizedFleet();
   const uint64_t bits = Record(o, 1);

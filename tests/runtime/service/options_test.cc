@@ -1,3 +1,5 @@
+// The flags of gossamer-topology, alone and beside a configuration.
+
 #include "runtime/service/options.h"
 
 #include <gmock/gmock.h>

@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// The end of a run of the program.
 struct Outcome {
   int code = -1;
   std::string output;  // both streams

@@ -66,6 +66,7 @@ class Place {
   virtual absl::StatusOr<std::unique_ptr<Store>> Open() = 0;
 };
 
+// A folder with SQLite's file.
 class SqlitePlace final : public Place {
  public:
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
@@ -78,6 +79,7 @@ class SqlitePlace final : public Place {
   TemporaryFolder folder_;
 };
 
+// An etcd of its own.
 class EtcdPlace final : public Place {
  public:
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
@@ -90,6 +92,7 @@ class EtcdPlace final : public Place {
   EtcdServer server_;
 };
 
+// A kind of store, and how to make its place.
 struct Kind {
   const char* name;
   std::function<std::unique_ptr<Place>()> make;

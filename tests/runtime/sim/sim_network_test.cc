@@ -1,3 +1,6 @@
+// Each fault of the simulated network does what it says, and a seed repeats its
+// run.
+
 #include "runtime/sim/sim_network.h"
 
 #include <cstddef>
@@ -29,11 +32,13 @@ Frame Number(int n, size_t padding = 0) {
           Payload::FromVector(std::move(body))};
 }
 
+// A numbered frame, and the time of its arrival.
 struct Arrival {
   int number;
   absl::Time at;
 };
 
+// An end that counts connections and records the arrival of frames.
 class Peer : public TransportListener {
  public:
   Peer(SimNetwork* network, VirtualLoop* shared, PeerId id)

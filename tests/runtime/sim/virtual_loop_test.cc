@@ -1,3 +1,6 @@
+// The loop in virtual time: order, cancellation, frozen peers, and clocks that
+// drift.
+
 #include "runtime/sim/virtual_loop.h"
 
 #include <memory>

@@ -1,3 +1,5 @@
+// The picture of a graph is a PNG with ink on it.
+
 #include "runtime/telemetry/graph_picture.h"
 
 #include <cairo.h>

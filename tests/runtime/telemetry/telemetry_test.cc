@@ -1,3 +1,6 @@
+// Metrics, events, progress, summaries and curves of a run, and the README's
+// lists of events against the code.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

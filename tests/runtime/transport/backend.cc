@@ -1,3 +1,6 @@
+// The backends of the conformance suite: the simulated network, threads of one
+// process, and gRPC in three ways.
+
 #include "tests/runtime/transport/backend.h"
 
 #include <map>
@@ -56,6 +59,7 @@ bool Recorder::Await(absl::FunctionRef<bool(const Seen&)> condition,
 
 namespace {
 
+// Runs all peers on one virtual loop over the simulated network.
 class SimBackend : public Backend {
  public:
   SimBackend() : network_(&loop_, SimOptions{}) {}
@@ -147,6 +151,7 @@ class ThreadBackend : public Backend {
   std::map<PeerId, Peer> peers_;
 };
 
+// Runs peers as threads of this process, joined by one InprocNetwork.
 class InprocBackend : public ThreadBackend {
  public:
   ~InprocBackend() override { StopAll(); }  // before the network
@@ -161,6 +166,8 @@ class InprocBackend : public ThreadBackend {
   InprocNetwork network_;
 };
 
+// Runs peers over gRPC on loopback; both ends may dial, and a connection may
+// have several lanes.
 class GrpcBackend : public ThreadBackend {
  public:
   GrpcBackend(bool both, int lanes) : both_(both), lanes_(lanes) {}

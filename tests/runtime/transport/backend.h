@@ -20,6 +20,7 @@
 
 namespace gossamer {
 
+// A frame as it arrived.
 struct Received {
   ConnectionId connection;
   Channel channel;

@@ -1,3 +1,6 @@
+// Frames cut into chunks come out as they went in, and a damaged, forged or
+// oversized chunk is refused.
+
 #include "runtime/transport/grpc/chunking.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Bodies spread over several streams come out in order, within a budget of
+// waiting parts.
+
 #include "runtime/transport/grpc/lanes.h"
 
 #include <algorithm>

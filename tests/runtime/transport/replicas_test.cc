@@ -1,3 +1,6 @@
+// Calls to a service at several addresses: which instance is asked, in which
+// order, and for how long.
+
 #include "runtime/transport/grpc/replicas.h"
 
 #include <map>

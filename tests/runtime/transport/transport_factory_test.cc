@@ -1,3 +1,5 @@
+// The factory makes each transport by its name, and lists them for a wrong one.
+
 #include "runtime/transport/transport_factory.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // A Fleet on a ring whose peers send heartbeats once a second.
 //
-// Knows nothing of what a test does to them.
+// Knows nothing of the test's changes to them.
 
 #ifndef GOSSAMER_TESTS_TOPOLOGY_FLEET_BEATING_FLEET_H_
 #define GOSSAMER_TESTS_TOPOLOGY_FLEET_BEATING_FLEET_H_
@@ -19,8 +19,8 @@
 
 namespace gossamer {
 
-// A fleet on a ring whose peers send heartbeats of their own accord unless they
-// are silent; boot ids are 100 + id.
+// The fleet and its peers' heartbeats.  Peers whose heartbeat is removed are
+// silent; boot ids are 100 + id.
 class BeatingFleet : public testing::Test {
  protected:
   void Assemble(int n, const std::string& graph = "ring", int expected = 0) {
@@ -54,7 +54,7 @@ class BeatingFleet : public testing::Test {
     h.report.rounds_per_second = 10;
     return h;
   }
-  // All that are in beats_ send one a second.
+  // Every peer in beats_ sends one heartbeat a second.
   void Run(int seconds) {
     for (int s = 0; s < seconds; ++s) {
       now_ += absl::Seconds(1);
@@ -77,7 +77,7 @@ class BeatingFleet : public testing::Test {
   void Suspect(int by, std::vector<PeerId> whom) {
     beats_[by].suspected = std::move(whom);
   }
-  // Peer 3 of a ring of four freezes until it is out, and is to go on.
+  // Peer 3 of a ring of four freezes until it is evicted, and then sends again.
   void RemoveThree() {
     const FleetHeartbeat frozen = beats_[3];
     beats_.erase(3);

@@ -1,4 +1,5 @@
-// What the service's log says of strangers, and how it goes on after a restart.
+// The control plane around a fleet: its log and counts of bad requests, its
+// answers to people, and surveys across a restart.
 
 #include "topology/fleet/control_plane.h"
 
@@ -29,7 +30,7 @@ using ::testing::SizeIs;
 class ControlPlaneTest : public ::testing::Test {
  protected:
   void SetUp() override { Begin(std::nullopt); }
-  // Another life of the service.
+  // Starts another process of the service.
   void Begin(std::optional<FleetRecord> stored) {
     FleetOptions options;
     options.run_id = "run";
@@ -52,7 +53,8 @@ class ControlPlaneTest : public ::testing::Test {
     return plane_->Register(request, response);
   }
 
-  // Of peer `id`, whose last task of a survey was `measured`.
+  // Sends the heartbeat of peer `id`, whose last task of a survey was
+  // `measured`.
   wire::HeartbeatResponse Hear(uint64_t id, uint64_t measured) {
     wire::HeartbeatRequest request;
     request.set_run_id("run");
@@ -104,8 +106,8 @@ TEST_F(ControlPlaneTest, AFloodOfRefusedPeersIsNoFloodOfLines) {
   EXPECT_THAT(lines_[1], HasSubstr("1002 so far"));
 }
 
-// --exit-when-finished gives up on who is lost once others have finished: who
-// has left in good order, in the middle of the run, is none of these.
+// --exit-when-finished gives up on lost peers once others have finished; a peer
+// that has left in good order in the middle of the run counts as neither.
 TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
   FleetRecord record;
   for (const uint64_t id : {1, 2, 3}) {
@@ -126,7 +128,8 @@ TEST_F(ControlPlaneTest, WhoHasLeftHasNotFinished) {
   EXPECT_TRUE(plane_->Tick().some_finished);
 }
 
-// It is not refused: it comes again, and is let in later.
+// A peer that must wait registers again and is admitted later, so the log does
+// not call it refused.
 TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
   wire::RegisterRequest trains;
   trains.set_protocol_version(kControlVersions.newest);
@@ -146,7 +149,8 @@ TEST_F(ControlPlaneTest, WhoMustWaitIsNoRefusedPeer) {
   EXPECT_EQ(status.service_events().at("peer_refused"), 0u);
 }
 
-// What anybody may ask: one line in ten seconds, and all are counted.
+// Any process may ask; refusals get one line in ten seconds, and all are
+// counted.
 TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
   wire::HeartbeatRequest stranger, damaged;
   stranger.set_run_id("run");
@@ -189,7 +193,8 @@ TEST_F(ControlPlaneTest, WhatCannotBeAnsweredIsToldAndCounted) {
   EXPECT_EQ(known.service_events().at("request_refused"), 100u);
 }
 
-// Peers live on, and ignore a task of a number that they have measured for.
+// A peer reports the counts of its events; the service keeps those of kinds
+// that it knows.
 TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
   wire::RegisterRequest registration;
   registration.set_protocol_version(kControlVersions.newest);
@@ -211,23 +216,25 @@ TEST_F(ControlPlaneTest, WhatPeersTellIsCountedByKind) {
     return std::map<std::string, uint64_t>(status.peers(0).events().begin(),
                                            status.peers(0).events().end());
   };
-  // A peer of before knows nothing of it.
+  // A peer of an older release reports none.
   EXPECT_TRUE(told().empty());
   auto& events = *request.mutable_events();
   events["checkpoint_failed"] = 2;
   events["step_skipped"] = uint64_t{1} << 40;
-  events["checkpoint"] = 9;  // nothing is wrong
-  // Of a later release, or none at all: not kept, and no reason to refuse.
+  events["checkpoint"] = 9;  // no trouble
+  // Kinds of a later release, or invented ones, are dropped and no reason to
+  // refuse.
   for (int i = 0; i < 1000; ++i) events[absl::StrCat("\x1b[2J", i)] = 1;
   EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 2),
                                   Pair("step_skipped", uint64_t{1} << 40)));
-  // The latest counts.
+  // The latest report counts.
   events.clear();
   events["checkpoint_failed"] = 3;
   EXPECT_THAT(told(), ElementsAre(Pair("checkpoint_failed", 3)));
 }
 
-// A hundred peers in all the trouble that there is.
+// The status of a hundred peers that report every kind of event fits into an
+// answer.
 TEST_F(ControlPlaneTest, AStatusOfManyTroublesStillFits) {
   constexpr int kMany = 100;
   FleetOptions options;
@@ -285,7 +292,8 @@ TEST_F(ControlPlaneTest, ASurveyAfterARestartMeasuresAnew) {
     for (const uint64_t id : {1, 2}) Hear(id, measured);
     EXPECT_EQ(Survey(/*start=*/false).turn(), 1u);
   }
-  // The clock may have been put back.
+  // The clock may have been put back.  Peers of the first process ignore a task
+  // whose number they have measured for, so numbers must rise all the same.
   now_ -= absl::Hours(1);
   Begin(plane_->fleet().record());
   Survey(/*start=*/true);

@@ -1,4 +1,4 @@
-// Members that are removed or leave.
+// Members that are evicted or leave.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST_F(FleetDeparturesTest,
   EXPECT_EQ(answers_[1].view->epoch, view.epoch);
 }
 
-// A member may suspect whom it likes as often as it may call.
+// A member may report suspicions of any peer with every heartbeat.
 TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
   Assemble(5);
   Run(10);
@@ -50,7 +50,7 @@ TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
     ASSERT_TRUE(fleet_->Heartbeat(beats_[2], now_).ok());
   }
   EXPECT_THAT(fleet_->TakeNotes(), IsEmpty());
-  // Another one's is told meanwhile.
+  // The suspicion of another peer is still logged.
   Suspect(2, {});
   Suspect(4, {{5}});
   Run(1);
@@ -67,16 +67,16 @@ TEST_F(FleetDeparturesTest, SuspicionsAreAFewLinesHoweverOftenTheyAreSaid) {
 TEST_F(FleetDeparturesTest, NeitherSilenceNorSuspicionsNorOneOfThemIsEnough) {
   Assemble(5);
   Run(10);
-  // A slow peer: all suspect it, but its heartbeats come.
+  // A slow peer: all neighbours suspect it, but its heartbeats come.
   for (int i : {1, 2, 4, 5}) Suspect(i, {{3}});
   Run(20);
   EXPECT_EQ(Members().size(), 5);
-  // The service does not hear of it, its neighbours do.
+  // The service does not hear the peer, but its neighbours do.
   for (int i : {1, 2, 4, 5}) Suspect(i, {});
   beats_.erase(3);
   Run(20);
   EXPECT_EQ(Members().size(), 5);
-  // One says that it is silent.
+  // One neighbour alone suspects it.
   Suspect(2, {{3}});
   Run(20);
   EXPECT_EQ(Members().size(), 5);
@@ -97,7 +97,7 @@ TEST_F(FleetDeparturesTest, WhoIsExpelledIsOutThoughItLives) {
   fleet_->Evict({3}, "of this", now_);
   fleet_->Evict({9}, "of this", now_);
   EXPECT_EQ(fleet_->version(), version);
-  // It leaves, it waits to join.
+  // A peer that is leaving and one that waits to join can be evicted too.
   beats_.erase(3);
   Run(10);
   beats_[2].leaving = true;
@@ -127,7 +127,7 @@ TEST_F(FleetDeparturesTest, AFleetThatBeginsWaitsForAnotherThanWhoIsExpelled) {
   EXPECT_THAT(Members(), ElementsAre(1, 2, 3, 4));
 }
 
-// Who has no edge to it cannot know.
+// Peers without an edge to a peer cannot know whether it is silent.
 TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
   Assemble(6);
   Run(10);
@@ -220,8 +220,9 @@ TEST_F(FleetDeparturesTest, OneLeavesInGoodOrder) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
-// The others of whom the service does not know yet that they are there hear of
-// it by a view for the same round, and the next one waits no longer for all.
+// The peer is gone before others have reported the round of its departure.
+// They get a view for the same round, and the view after it does not wait for
+// all.
 TEST_F(FleetDeparturesTest, WhoLeavesFasterThanOthersTellPutsOffNobody) {
   Assemble(4);
   Run(10);
@@ -238,7 +239,7 @@ TEST_F(FleetDeparturesTest, WhoLeavesFasterThanOthersTellPutsOffNobody) {
   EXPECT_EQ(after.members, before.members);
 }
 
-// Its process may live on, and send what it likes.
+// The process of a peer that has left may go on and send anything.
 TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
   Assemble(4);
   Run(10);
@@ -257,7 +258,7 @@ TEST_F(FleetDeparturesTest, WhoHasLeftStopsNobody) {
   EXPECT_NE(fleet_->record().stop.round, 0u);
 }
 
-// There is always another that is ready to join as soon as a view is adopted.
+// The stream: another peer is ready to join as soon as a view is adopted.
 TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
   Assemble(4);
   int next = 5;
@@ -281,7 +282,7 @@ TEST_F(FleetDeparturesTest, AStreamOfJoinersDoesNotKeepOneFromLeaving) {
   EXPECT_GT(Members().size(), 7u);
 }
 
-// Gigabytes are read for longer than who leaves has time.
+// Reading gigabytes takes longer than a leaving peer has.
 TEST_F(FleetDeparturesTest, WhoReadsItsCheckpointHoldsUpNobodyWhoLeaves) {
   Assemble(5);
   Run(10);
@@ -323,7 +324,7 @@ TEST_F(FleetDeparturesTest, IfTheFleetCannotBeWithoutOneItStops) {
               testing::Contains(HasSubstr("peer 1 cannot leave, all stop")));
 }
 
-// It may be waiting for answers of peers that stand at that stop.
+// The leaving peer may wait for answers of peers that stand at that stop.
 TEST_F(FleetDeparturesTest, AStopAfterADepartureDoesNotWaitForWhoLeaves) {
   Assemble(5);
   Run(10);
@@ -357,7 +358,7 @@ TEST_F(FleetDeparturesTest, WhoVanishesWhileItLeavesIsRemoved) {
   EXPECT_EQ(fleet_->record().counts.removals, 1);
 }
 
-// Its last heartbeat is lost: nobody suspects it, since nobody waits for it.
+// Its last heartbeat is lost.  No peer suspects it, since none waits for it.
 TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
   Assemble(5);
   Run(10);
@@ -368,7 +369,8 @@ TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
   const FleetHeartbeat slow = beats_[5];
   Run(1);
   beats_[5] = slow;
-  // One has not got to that round yet, and may wait for it.
+  // One peer has not reached the round of the departure, and may wait for the
+  // leaving one.
   for (int i = 0; i < 10; ++i) {
     Run(1);
     beats_[5] = slow;
@@ -383,8 +385,8 @@ TEST_F(FleetDeparturesTest, WhoIsNotHeardOfAfterItsDepartureHasLeft) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
-// It trains by the view that it has: without deadlines the others would wait
-// for what it does not send by another one.
+// The silent peer trains by the view that it has.  Without deadlines the others
+// would wait for payloads that it does not send in a newer view.
 TEST_F(FleetDeparturesTest, NobodyLeavesOrJoinsWhileOneCannotHearOfIt) {
   Assemble(5);
   Run(10);

@@ -1,4 +1,5 @@
-// Members that join and return, and what those outside are told.
+// Members that join and return, and the answers that peers outside the view
+// get.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,14 +20,14 @@ using ::testing::IsEmpty;
 
 class FleetMembersTest : public BeatingFleet {
  protected:
-  // A peer that has got its state and waits for a view.
+  // Registers a peer that has its state and waits for a view.
   void RegisterReady(int id) {
     ASSERT_TRUE(Register(id, 100 + id).ok());
     beats_[id] = Beat(id, 100 + id);
     beats_[id].ready = true;
   }
-  // A life of peer 3 that goes on far behind the others and dies after two
-  // seconds.
+  // Registers an incarnation of peer 3 that is far behind the others, and dies
+  // after two seconds.
   absl::Status ShortLife(uint64_t boot) {
     beats_.erase(3);
     const absl::Status registered = Register(3, boot, false, {100}).status();
@@ -79,7 +80,8 @@ TEST_F(FleetMembersTest, WhoIsRemovedAgainAndAgainWaitsLongerEachTime) {
   EXPECT_LE(waits[9], 64);
 }
 
-// A machine that is taken away now and then is not one that keeps failing.
+// A machine that is preempted now and then does not count as one that keeps
+// failing.
 TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
   Assemble(4);
   Run(10);
@@ -95,14 +97,14 @@ TEST_F(FleetMembersTest, AfterTenGoodMinutesARemovalIsTheFirstOneAgain) {
     EXPECT_EQ(fleet_->record().members[2].removals, 0);
   }
   EXPECT_EQ(fleet_->record().counts.removals, 4);
-  // Not those in which it is not there.
+  // Minutes in which the peer is away are no good minutes.
   RemoveThree();
   beats_.erase(3);
   Run(700);
   EXPECT_EQ(fleet_->record().members[2].removals, 1);
 }
 
-// Each of its lives is a view that it does not live to train by.
+// Each incarnation costs a view, and dies before it trains by it.
 TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
   Assemble(5);
   Run(10);
@@ -122,7 +124,8 @@ TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
   Run(20);
   EXPECT_THAT(Members(), ElementsAre(1, 4, 5, 7));
   beats_[7].report.round = beats_[1].report.round;
-  // Back as a removed one is; it dies once more, and waits for longer.
+  // The peer returns as an evicted one does, dies once more, and waits for
+  // longer.
   ASSERT_TRUE(Register(3, 206).ok());
   beats_[3] = Beat(3, 206);
   beats_[3].ready = true;
@@ -141,7 +144,8 @@ TEST_F(FleetMembersTest, WhoDiesAgainAndAgainKeepsNobodyFromComingAndGoing) {
               HasSubstr("may return in 4s"));
 }
 
-// It cannot tell how long the life that ended first had trained.
+// A restarted service does not know how long the incarnation that ended first
+// had trained.
 TEST_F(FleetMembersTest, AServiceThatIsStartedAgainCountsLivesAnew) {
   Assemble(5);
   Run(10);
@@ -178,7 +182,8 @@ TEST_F(FleetMembersTest, WhoCannotBeSparedComesBackHoweverOftenItDies) {
   EXPECT_EQ(Members().size(), 4);
 }
 
-// Nor is anybody where all die together: they begin from what they share.
+// Peers that all die together are not evicted either: they begin from what they
+// share.
 TEST_F(FleetMembersTest, AFleetThatDiesAgainAndAgainStaysTogether) {
   Assemble(4);
   for (int life = 1; life <= 6; ++life) {
@@ -216,7 +221,7 @@ TEST_F(FleetMembersTest, OneMoreJoinsOnceItHasParametersOfThreeMembers) {
 TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
   Assemble(4);
   Run(10);
-  ASSERT_TRUE(fleet_->RequestStop(now_).ok());  // nobody is let in any more
+  ASSERT_TRUE(fleet_->RequestStop(now_).ok());  // no peer is admitted any more
   for (int id = 7; id <= 11; ++id) {
     ASSERT_TRUE(Register(id, 100 + id).ok());
     beats_[id] = Beat(id, 100 + id);
@@ -234,7 +239,8 @@ TEST_F(FleetMembersTest, WhoWaitsToBeLetInKeepsNobodyFromParameters) {
   EXPECT_EQ(asked, 3);
 }
 
-// It may be of a life that never trained, or of another fleet.
+// The checkpoint may be of an incarnation that never trained, or of another
+// fleet.
 TEST_F(FleetMembersTest, TheCheckpointOfOneThatIsNoMemberDoesNotCount) {
   Assemble(4);
   Run(10);
@@ -260,7 +266,7 @@ TEST_F(FleetMembersTest, WhomTheGraphHasNoPlaceForWaitsForOthers) {
   EXPECT_EQ(Members().size(), 8);
 }
 
-// Parameters that it got now would be old by then.
+// Parameters that the peer got now would be old by then.
 TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
   Assemble(4, "hypercube");
   Run(10);
@@ -280,7 +286,7 @@ TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
     EXPECT_THAT(answers_[5].donors, IsEmpty()) << id;
     EXPECT_EQ(asked(), 0) << id;
   }
-  // Once for each that it cannot be.
+  // One line for each size that no fleet can have.
   EXPECT_THAT(fleet_->TakeNotes(),
               ElementsAre(HasSubstr("waits to join with others: a fleet of 5"),
                           HasSubstr("a fleet of 6"), HasSubstr("of 7")));
@@ -289,7 +295,7 @@ TEST_F(FleetMembersTest, WhoWaitsForOthersGetsParametersOnceTheyAreThere) {
   for (int id = 5; id <= 8; ++id) EXPECT_EQ(answers_[id].donors.size(), 3);
   EXPECT_THAT(answers_[9].donors, IsEmpty()) << "a fleet of 9 cannot be";
   EXPECT_EQ(asked(), 12);
-  // One of them is gone.
+  // One peer of the group is gone.
   beats_.erase(8);
   beats_.erase(9);
   Run(6);
@@ -315,7 +321,7 @@ TEST_F(FleetMembersTest, ThoseWhoComeTogetherAreNotTooMany) {
   EXPECT_EQ(Members().size(), 6);
 }
 
-// A service that was started since has heard no round yet.
+// A restarted service has heard no round yet.
 TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
   Assemble(4);
   Run(10);
@@ -327,7 +333,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAllIsKnownOnceTheyAreHeard) {
   EXPECT_EQ(answers_[3].view->resume_round, 190);
 }
 
-// Who is heard first may be far behind the others.
+// The first peer that is heard may be far behind the others.
 TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
   Assemble(4);
   Run(10);
@@ -342,7 +348,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAStragglerIsNotGivenUp) {
   EXPECT_EQ(answers_[3].view->resume_round, 190);
 }
 
-// It waits for parameters of one that is far behind, which dies, too.
+// Peers wait for parameters of a member that is far behind, and that dies too.
 TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
   Assemble(3);
   Run(10);
@@ -360,7 +366,7 @@ TEST_F(FleetMembersTest, WhatIsBeyondAllCountsIfAllBeginTogether) {
   EXPECT_EQ(answers_[2].view->resume_round, 100'000);
 }
 
-// The fleet went back behind what it has saved, which it could not remove.
+// The fleet went back behind a checkpoint that this peer could not remove.
 TEST_F(FleetMembersTest, ACheckpointBeyondAllOthersIsOfAPastThatIsGivenUp) {
   Assemble(4);
   Run(10);
@@ -394,8 +400,8 @@ TEST_F(FleetMembersTest, AFullFleetAndOneThatCannotGrowRefuse) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-// Records of those that are gone are kept as far as there is room: they say who
-// may not return yet.
+// Records of former members say which of them may not return yet.  They are
+// kept as far as there is room.
 TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
   constexpr size_t kMost = 2 * kMaxPeers;
   options_.max_peers = 4;
@@ -431,8 +437,8 @@ TEST_F(FleetMembersTest, WhoIsRefusedTakesNobodysRecord) {
   EXPECT_TRUE(kept(6));
 }
 
-// All machines go, and one stays away: two minutes after the last of the others
-// has come back they begin from what they share.
+// All machines go and one stays away.  Two minutes after the last of the others
+// is back, they begin from what they share.
 TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
   Assemble(4);
   Run(10);
@@ -464,8 +470,8 @@ TEST_F(FleetMembersTest, WhoStaysAwayDoesNotKeepAFleetFromBeginning) {
   EXPECT_EQ(answers_[4].view->resume_round, 0);
 }
 
-// One that came back and died again counts as little as one that stays away:
-// with it the view would be of three, which no hypercube is.
+// A peer that came back and died again counts as little as one that stays away:
+// with it the fleet would have three peers, which no hypercube has.
 TEST_F(FleetMembersTest, WhoCameBackAndDiedAgainIsWaitedForNoLonger) {
   Assemble(4, "hypercube");
   Run(10);
@@ -477,7 +483,7 @@ TEST_F(FleetMembersTest, WhoCameBackAndDiedAgainIsWaitedForNoLonger) {
     beats_[id].round_begun = beats_[id].report.round = 0;
   }
   Run(130);
-  EXPECT_FALSE(answers_[1].view);  // three cannot be a fleet
+  EXPECT_FALSE(answers_[1].view);  // a hypercube has no three peers
   beats_.erase(3);
   Run(30);
   EXPECT_THAT(Members(), ElementsAre(1, 2));
@@ -500,7 +506,7 @@ TEST_F(FleetMembersTest, AMemberWhoseDiskIsGoneGetsParametersOfTheOthers) {
   Run(1);
   ASSERT_TRUE(answers_[2].view);
   EXPECT_EQ(answers_[2].view->resume_round, 0);
-  // It begins where the others will be, not where view 1 began.
+  // The view begins at the others' coming round, not where view 1 began.
   EXPECT_EQ(answers_[2].view->epoch, 2);
   EXPECT_GT(answers_[2].view->from_round, 200);
 }
@@ -536,7 +542,7 @@ TEST_F(FleetMembersTest, WhoWaitsToBeLetInIsToldThatTheOthersHaveEnded) {
   EXPECT_TRUE(fleet_->Finished());
 }
 
-// Others may be on their way, to go on with the run; not for ever.
+// Others may be on their way to continue the run, but the wait is bounded.
 TEST_F(FleetMembersTest, WhoComesBackAfterTheEndWaitsTwoMinutesForTheOthers) {
   Assemble(4);
   Run(10);

@@ -1,4 +1,5 @@
-// How far a fleet is taken to be, whatever one of its members says.
+// The round that a fleet is taken to be in, whatever one of its members
+// reports.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,14 +13,14 @@
 namespace gossamer {
 namespace {
 
-// Nobody is there alone.
+// A bound on the rounds that one peer's word may reach.
 constexpr uint64_t kTooFar = 2'000'000;
 constexpr uint64_t kLong = 5'000'000;  // rounds since the first view
 
 class FleetRoundsTest : public BeatingFleet {
  protected:
   void Restart() { fleet_ = *Fleet::Create(options_, fleet_->record(), now_); }
-  // The fleet has trained on by one view.
+  // All peers have trained on by one view.
   void SetRounds(uint64_t round) {
     for (auto& [id, beat] : beats_) {
       beat.round_begun = beat.report.round = round;
@@ -31,7 +32,7 @@ class FleetRoundsTest : public BeatingFleet {
     EXPECT_TRUE(answer.ok()) << answer.status();
     return answer.ok() ? *std::move(answer) : FleetAnswer{};
   }
-  // Of peer 3, which says that it is far beyond all others.
+  // Returns a heartbeat of peer 3, which claims a round far beyond all others.
   FleetHeartbeat Lie(uint64_t round) const {
     FleetHeartbeat h = beats_.at(3);
     h.round_begun = h.report.round = round;
@@ -53,7 +54,7 @@ TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoStopOutOfReach) {
   }
 }
 
-// All later views would stand behind it.
+// All later views would have to begin after such a view.
 TEST_F(FleetRoundsTest, OneWordBeforeTheOthersPutsNoViewOutOfReach) {
   for (const uint64_t far : {kMaxRound, kMaxRound - 9}) {
     Assemble(3);
@@ -80,13 +81,13 @@ TEST_F(FleetRoundsTest, WhoIsAloneIsWithinWhatMessagesHold) {
   EXPECT_LE(fleet_->record().stop.round, kMaxRound);
 }
 
-// The disk knows only where their view began, long ago.
+// The service's disk knows only where the view began, long ago.
 TEST_F(FleetRoundsTest, AFleetThatHasTrainedForLongIsBelievedOnceTwoSaySo) {
   Assemble(3);
   const View known = fleet_->record().view;
   SetRounds(kLong);
   Restart();
-  // It has a view that the disk has forgotten.
+  // The peer has a view that the disk has forgotten.
   FleetHeartbeat h = beats_[1];
   h.view_generation = known.generation;
   h.view_epoch = known.epoch + 1;
@@ -99,11 +100,11 @@ TEST_F(FleetRoundsTest, AFleetThatHasTrainedForLongIsBelievedOnceTwoSaySo) {
   EXPECT_GT(*fleet_->RequestStop(now_), kLong);
 }
 
-// Nor does the stop of the others leave it out meanwhile.
+// The stop of the others does not leave out the peer that is far ahead.
 TEST_F(FleetRoundsTest, NobodyStopsBeforeItIsKnownHowFarOneIs) {
   Assemble(3);
   SetRounds(kLong);
-  // They leave, and are gone soon.
+  // Peers 2 and 3 are leaving.
   FleetRecord record = fleet_->record();
   for (const int i : {1, 2}) record.members[i].standing = Standing::kLeaving;
   record.view.members.resize(1);
@@ -127,7 +128,7 @@ TEST_F(FleetRoundsTest, WhoIsLeftAloneIsBelievedAfterALease) {
   }
 }
 
-// It would train alone up to the other's round.
+// Otherwise the returning peer would train alone up to the other's round.
 TEST_F(FleetRoundsTest, WhoComesBackToOneThatIsFarBeginsWhereThatIs) {
   Assemble(2);
   SetRounds(kLong);
@@ -141,7 +142,7 @@ TEST_F(FleetRoundsTest, WhoComesBackToOneThatIsFarBeginsWhereThatIs) {
   ASSERT_TRUE(answers_[2].view);
   EXPECT_GT(ViewBegins(), kLong);
   EXPECT_EQ(answers_[2].view->resume_round, kLong - 10);
-  // It has not begun yet: the other is where it was.
+  // The returning peer has not begun yet, and the other one is where it was.
   beats_[2].round_begun = beats_[2].report.round = 0;
   Hear(beats_[2]);
   EXPECT_GE(Hear(beats_[1]).fleet_round, kLong);
@@ -154,11 +155,11 @@ TEST_F(FleetRoundsTest, NobodyIsDraggedBeyondWhatTwoHaveReached) {
   const FleetAnswer answer = Hear(Lie(honest + 900'000));
   EXPECT_EQ(answer.fleet_round, honest);
   EXPECT_EQ(answer.second_round, honest);
-  // Views and stops are not behind one that may be there.
+  // Views and stops come after the round of a peer that may really be there.
   EXPECT_GT(*fleet_->RequestStop(now_), honest + 900'000);
 }
 
-// What the dead have reached nobody goes on from.
+// No peer continues from the rounds of dead peers.
 TEST_F(FleetRoundsTest, FleetRoundIsOfThoseWhoAreHeard) {
   Assemble(4);
   Run(2);
@@ -173,7 +174,7 @@ TEST_F(FleetRoundsTest, FleetRoundIsOfThoseWhoAreHeard) {
   EXPECT_EQ(answers_[2].fleet_round, beats_[1].round_begun);
 }
 
-// Which of them is right nobody can say.
+// Of two peers the service cannot say which one is right.
 TEST_F(FleetRoundsTest, OfTwoPeersTheFurthestCounts) {
   Assemble(2);
   beats_[2].round_begun = beats_[2].report.round = 1000;

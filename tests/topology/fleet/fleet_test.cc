@@ -1,3 +1,6 @@
+// The membership state machine: assembly, common checkpoints, addresses,
+// rounds, stops, and the overlap that it chooses.
+
 #include "topology/fleet/fleet.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +60,8 @@ class FleetTest : public testing::Test {
     ASSERT_TRUE(fleet.ok()) << fleet.status();
     fleet_ = *std::move(fleet);
   }
-  // Peers from 1 on, whose boot ids are their ids, with these checkpoints.
+  // Registers peers from 1 on, whose boot ids are their ids, with these
+  // checkpoints.
   void Gather(const std::vector<std::vector<uint64_t>>& rounds) {
     Begin(static_cast<int>(rounds.size()));
     for (size_t i = 0; i < rounds.size(); ++i) {
@@ -166,7 +170,7 @@ TEST_F(FleetTest, ResumesFromTheLargestCommonCheckpoint) {
   EXPECT_EQ(answer.view->from_round, 200);
 }
 
-// One lost disk must not cost all that the others have.
+// One lost disk must not cost the checkpoints of all others.
 TEST_F(FleetTest, ResumesFromWhatMostHaveIfNoneIsCommon) {
   Gather({{100, 200}, {100, 200}, {300}});
   const FleetAnswer answer = Hear(Beat(1, 1));
@@ -232,7 +236,8 @@ TEST_F(FleetTest, AReturningPeerGetsAViewOnceTheFleetIsHeardOf) {
   EXPECT_EQ(Hear(Beat(1, 101)).view->resume_round, 0);
 }
 
-// Found by fleet_swarm, seed 449.
+// The restarted service has heard no peer yet, so it does not know the fleet's
+// round.
 TEST_F(FleetTest, AReturningPeerIsLetInThoughTheServiceRestartsMeanwhile) {
   Assemble(2);
   Hear(Beat(1, 101));
@@ -262,7 +267,8 @@ TEST_F(FleetTest, ANewAddressMakesAViewFarEnoughAhead) {
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->epoch, 2);
   EXPECT_EQ(answer.view->members[1].address, "elsewhere:1");
-  // Three heartbeats of a second at 20 rounds a second, and some.
+  // The view is three heartbeats of a second at 20 rounds a second ahead, and
+  // some rounds more.
   EXPECT_GE(answer.view->from_round, 55 + 60);
   EXPECT_LE(answer.view->from_round, 55 + 100);
   EXPECT_TRUE(Hear(Beat(2, 202)).view);
@@ -288,7 +294,7 @@ TEST_F(FleetTest, AFleetThatDiedAsAWholeBeginsTogether) {
   EXPECT_EQ(answer.view->from_round, 400);
 }
 
-// All machines have lost their power, the service's, too: it knows no round.
+// All machines have lost their power, the service's too, so it knows no round.
 TEST_F(FleetTest, AFleetThatDiedWithItsServiceBeginsFromWhatItHas) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 5010));
@@ -314,7 +320,7 @@ TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   }
   EXPECT_TRUE(fleet_->Finished());
   Registration r = Peer(0, 301);
-  r.layout_fingerprint = 0x777;  // another model: it is a new run
+  r.layout_fingerprint = 0x777;  // another model makes it a new run
   r.checkpoint_rounds = {1000};
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
   EXPECT_FALSE(fleet_->Finished());
@@ -328,7 +334,7 @@ TEST_F(FleetTest, AFinishedRunCanBeStartedAgain) {
   EXPECT_EQ(answer.stop.round, 0);
 }
 
-// One that lags is fast, and says nothing of when the others get anywhere.
+// A peer that lags is fast, and its rate says nothing about the others' rounds.
 TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) {
@@ -339,7 +345,8 @@ TEST_F(FleetTest, AFastLaggardDoesNotPutAViewOff) {
   EXPECT_EQ(*fleet_->RequestStop(now_), 50u + 6 + 2);
 }
 
-// With an old checkpoint or none: the others do not wait at its round.
+// The returning peer has an old checkpoint or none, and the others do not wait
+// at its round.
 TEST_F(FleetTest, AFleetThatKeepsItsMembersTakesNobodyBackUnderWay) {
   FleetOptions options = Options(2);
   options.elastic = false;
@@ -353,12 +360,12 @@ TEST_F(FleetTest, AFleetThatKeepsItsMembersTakesNobodyBackUnderWay) {
   Registration back = Peer(2, 202);
   back.checkpoint_rounds = {30};
   ASSERT_TRUE(fleet_->Register(back, now_).ok());
-  // Nobody has been heard since: all may have died.
+  // No peer has been heard since, so all may have died.
   EXPECT_FALSE(Hear(Beat(2, 202)).view);
   FleetHeartbeat one = Beat(1, 101, 41);
   one.view_epoch = 1;
   Hear(one);
-  // Its old life, which ends in a moment.
+  // The peer's old lease, which ends in a moment.
   EXPECT_FALSE(Hear(Beat(2, 202)).view);
   now_ += options.lease;
   Hear(one);
@@ -368,7 +375,7 @@ TEST_F(FleetTest, AFleetThatKeepsItsMembersTakesNobodyBackUnderWay) {
               HasSubstr("takes nobody in under way"));
 }
 
-// It keeps neither a view nor a stop from the others.
+// Such a round delays neither a view nor a stop.
 TEST_F(FleetTest, ARoundThatNobodyCanBeInHasNoSay) {
   Assemble(3);
   const auto tell = [this](uint64_t acknowledged) {
@@ -383,7 +390,8 @@ TEST_F(FleetTest, ARoundThatNobodyCanBeInHasNoSay) {
     return answer;
   };
   EXPECT_EQ(tell(0).fleet_round, 52u);
-  // Nor has a stop that nobody can have proposed: it would never come.
+  // A stop that no service can have proposed counts no more: it would never
+  // come.
   EXPECT_EQ(tell(uint64_t{1} << 40).stop.round, 0u);
   const uint64_t stop = *fleet_->RequestStop(now_);
   EXPECT_LE(stop, 52u + 8);
@@ -481,8 +489,9 @@ TEST_F(FleetTest, ConsensusDistanceIsOfTheLatestRoundAllHaveSketched) {
   EXPECT_EQ(*snapshot.consensus_distance, ConsensusDistance(of_round_8));
 }
 
-// overlap_steps auto: the first view hides behind one step; when all have
-// measured in it, another one hides what there is.
+// With overlap_steps auto the first view hides exchanges behind one step.  When
+// all peers have measured in it, the next view has the overlap that hides their
+// exchanges.
 TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   FleetOptions options = Options(2);
   options.overlap_steps = kAutoOverlap;
@@ -504,7 +513,7 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   EXPECT_EQ(fleet_->record().view.overlap_steps, 3);
   const uint64_t from = fleet_->record().view.from_round;
   EXPECT_GT(from, 41);
-  // What was measured before it is adopted says nothing.
+  // Measurements from before the view's adoption do not count.
   for (int i : {1, 2}) beat(i, from + 5, 0.9);
   EXPECT_EQ(fleet_->record().view.epoch, 2);
   for (int i : {1, 2}) beat(i, from + 50, 0.05);
@@ -512,14 +521,15 @@ TEST_F(FleetTest, ChoosesTheOverlapFromWhatAllHaveMeasured) {
   EXPECT_EQ(fleet_->record().view.overlap_steps, 1);
 }
 
-// Where exchanges take longer the more of them are under way, an h would follow
-// the other for ever: each return to a smaller one takes twice as long.
+// If exchanges take longer the more of them are under way, two overlaps would
+// alternate for ever: therefore each return to the smaller one takes twice as
+// long.
 TEST_F(FleetTest, WaitsLongerForASmallerOverlapThatDidNotDo) {
   FleetOptions options = Options(1);
   options.overlap_steps = kAutoOverlap;
   fleet_ = *Fleet::Create(options, std::nullopt, now_);
   ASSERT_TRUE(fleet_->Register(Peer(1, 101), now_).ok());
-  // The h in use once peer 1 is `rounds` into the view.
+  // Returns the h in use once peer 1 is `rounds` into the view.
   const auto overlap = [&](uint64_t rounds, double exchange) {
     FleetHeartbeat h = Beat(1, 101, fleet_->record().view.from_round + rounds);
     h.report.tempo = {0.1, exchange, 32};

@@ -1,4 +1,5 @@
-// A survey's turns: everybody meets everybody once, and nobody is waited for.
+// The turns of a survey: every pair of members measures once, and a silent
+// member delays nobody.
 
 #include "topology/fleet/link_survey.h"
 
@@ -68,7 +69,7 @@ TEST(LinkSurvey, WhoIsSilentIsNotWaitedFor) {
   EXPECT_EQ(survey.turn(), 0u);
   survey.Tick(kBegin + kLimit);
   EXPECT_EQ(survey.turn(), 1u);
-  // Too late: it belongs to no turn any more.
+  // The report is late and belongs to no turn any more.
   survey.Report(task.other, task.number, LinkSurvey::Way{.rtt_seconds = 1},
                 kBegin + kLimit);
   EXPECT_TRUE(survey.way(first, task.other));
@@ -106,7 +107,7 @@ TEST(LinkSurvey, AnotherOneBeginsAnew) {
   EXPECT_FALSE(survey.running());
 }
 
-// Peers ignore numbers that they have measured for.
+// Peers ignore a task whose number they have measured for.
 TEST(LinkSurvey, TurnsOfAnotherLifeOfTheServiceHaveLargerNumbers) {
   constexpr uint64_t kLargest = uint64_t{1} << 48;
   uint64_t last = 0;

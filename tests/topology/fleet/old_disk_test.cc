@@ -1,4 +1,5 @@
-// A service that comes back: with its newest record, one of earlier or none.
+// A service that comes back with its newest record, with an old one, or with
+// none.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ FleetHeartbeat Beat(uint64_t id, uint64_t boot, uint64_t round) {
   return h;
 }
 
-// One of a peer that trains by the view `epoch`.
+// Returns the heartbeat of a peer that trains by the view `epoch`.
 FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
                         uint64_t epoch) {
   FleetHeartbeat h = Beat(id, boot, round);
@@ -40,7 +41,7 @@ FleetHeartbeat Training(uint64_t id, uint64_t boot, uint64_t round,
   return h;
 }
 
-// One of peer `id` of OldDiskTest that stops at `stop` if all do.
+// Returns the heartbeat of peer `id` that stops at `stop` if all do.
 FleetHeartbeat Agreeing(uint64_t id, uint64_t round, uint64_t stop) {
   FleetHeartbeat h = Beat(id, 100 + id, round);
   h.acknowledged_stop = stop;
@@ -73,7 +74,7 @@ class OldDiskTest : public testing::Test {
     const auto registered = fleet_->Register(r, now_);
     ASSERT_TRUE(registered.ok()) << registered.status();
   }
-  // Of one that trains by `view`.
+  // Registers a peer that trains by `view` and hands it back.
   absl::StatusOr<PeerId> HandBack(uint64_t id, uint64_t boot,
                                   const View& view) {
     Registration r = Peer(id, boot, "host:" + std::to_string(id));
@@ -81,7 +82,8 @@ class OldDiskTest : public testing::Test {
     r.view = view;
     return fleet_->Register(r, now_);
   }
-  // Peers 1 .. n train by `view`, and the service knows nothing of it.
+  // Lets peers 1 .. n, which train by `view`, register with a service that does
+  // not know it.
   void TakeBack(int n, const View& view) {
     for (int i = 1; i <= n; ++i) {
       FleetHeartbeat h = Training(i, 100 + i, 500, view.epoch);
@@ -110,7 +112,8 @@ class OldDiskTest : public testing::Test {
   std::unique_ptr<Fleet> fleet_;
 };
 
-// Both would call their next view the same, and peers would keep apart.
+// Both processes would give their next view the same number, and peers would
+// stay apart.
 TEST_F(OldDiskTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
   Assemble(2);
   const FleetRecord backup = fleet_->record();
@@ -124,7 +127,8 @@ TEST_F(OldDiskTest, TwoLivesFromOneOldDiskAreDifferentGenerations) {
   EXPECT_GT(fleet_->record().generation, backup.generation);
 }
 
-// Peers would take none of its views: nobody comes, nobody is removed.
+// Peers would take none of the service's views, so no peer could join or be
+// evicted.
 TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
   for (const bool alike : {false, true}) {
     Assemble(3);
@@ -147,8 +151,8 @@ TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
       h.registered_generation = registered;
       return h;
     };
-    // Of its life this service knows nothing, and of the one that it knows it
-    // is the next.
+    // The service knows nothing of this incarnation, which is the next one
+    // after that of its record.
     EXPECT_EQ(fleet_->Heartbeat(has_later(2, 202), now_).status().code(),
               absl::StatusCode::kNotFound);
     EXPECT_EQ(fleet_->Heartbeat(has_later(1, 101), now_).status().code(),
@@ -177,7 +181,7 @@ TEST_F(OldDiskTest, AClockThatIsBehindIsOvertakenByWhatPeersHave) {
   }
 }
 
-// It cannot be handed back, or was made up.
+// The view cannot be handed back, or was invented.
 TEST_F(OldDiskTest, WhoIsAskedForAViewInVainTrainsOn) {
   Assemble(3);
   Begin(3, fleet_->record());
@@ -202,7 +206,7 @@ TEST_F(OldDiskTest, ARestartedServiceGoesOnUnnoticed) {
   h.view_generation = kept.generation;
   h.view_epoch = 1;
   EXPECT_FALSE(Hear(h).view);
-  // A view made now is newer than any of the service's earlier life.
+  // A view made now is newer than any view of the service's earlier process.
   Registration r = Peer(2, 202, "elsewhere:1");
   r.checkpoint_rounds = {5};
   ASSERT_TRUE(fleet_->Register(r, now_).ok());
@@ -214,8 +218,8 @@ TEST_F(OldDiskTest, ARestartedServiceGoesOnUnnoticed) {
   EXPECT_EQ(answer.view->epoch, 2);
 }
 
-// Else those that have not ended yet would go on without the others.
-// Some may have heard that all agreed to it, and end there.
+// Some peers may have heard that all agreed on the stop, and end there; without
+// it the others would train on without them.
 TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Beat(i, 100 + i, 50));
@@ -232,7 +236,8 @@ TEST_F(OldDiskTest, AStopThatAnOldDiskForgotStaysAtItsRound) {
   EXPECT_TRUE(again.committed);
 }
 
-// The disk is of an earlier life of it; another may have ended at the stop.
+// The disk knows an earlier incarnation of the peer; another peer may have
+// ended at the stop.
 TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
   for (const bool another_waits : {false, true}) {
     Assemble(3);
@@ -250,7 +255,7 @@ TEST_F(OldDiskTest, AForgottenStopIsKnownFromWhoRegistersAgain) {
   }
 }
 
-// Of one that is no member any more it is of the past.
+// The stop of a peer that is no member any more belongs to the past.
 TEST_F(OldDiskTest, WhoIsOutsideProposesNoStop) {
   Assemble(3);
   FleetRecord record = fleet_->record();
@@ -274,12 +279,12 @@ TEST_F(OldDiskTest, AForgottenStopThatSomebodyIsPastMovesOn) {
 TEST_F(OldDiskTest, OfTwoForgottenStopsTheLaterOneWasMeant) {
   Assemble(3);
   Begin(3, fleet_->record());
-  // It has not heard of the next one.
+  // Peer 2 has not heard of the next stop.
   EXPECT_EQ(Hear(Agreeing(2, 40, 49)).stop.round, 49u);
   EXPECT_EQ(Hear(Agreeing(1, 48, 73)).stop.round, 73u);
 }
 
-// The record is of before it was let in; what it says of itself is newer.
+// The record is from before the peer's admission; its own heartbeat is newer.
 TEST_F(OldDiskTest, WhoTrainsIsNotTakenForOneWithoutParameters) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Training(i, 100 + i, 50, 1));
@@ -299,7 +304,7 @@ TEST_F(OldDiskTest, WhoTrainsIsNotTakenForOneWithoutParameters) {
   EXPECT_FALSE(Record(3).needs_parameters);
 }
 
-// Were they taken for a fleet that begins, it would begin at round 1 again.
+// Taken for a beginning fleet, it would begin again at round 1.
 TEST_F(OldDiskTest, AFleetThatRegistersAgainWhileItTrainsGoesOn) {
   Assemble(3);
   const FleetRecord backup = fleet_->record();
@@ -317,7 +322,8 @@ TEST_F(OldDiskTest, AFleetThatRegistersAgainWhileItTrainsGoesOn) {
   EXPECT_EQ(fleet_->record().view.from_round, from_round);
 }
 
-// Who had it would train by it for good, and the others by the one before.
+// Otherwise the peer with the forgotten view would train by it for good, and
+// the others by the one before.
 TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   Assemble(3);
   for (int i = 1; i <= 3; ++i) Hear(Training(i, 100 + i, 50, 1));
@@ -331,7 +337,8 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   ASSERT_TRUE(answer.view);
   EXPECT_EQ(answer.view->generation, fleet_->record().generation);
   EXPECT_GT(answer.view->from_round, 60u);
-  // Once: who claims to know of views that this life never made is not heard.
+  // This happens once: a claim to views that this process never made is not
+  // believed.
   h.view_generation = answer.view->generation;
   h.view_epoch = 1000;
   EXPECT_EQ(fleet_->Heartbeat(h, now_).status().code(),
@@ -343,7 +350,7 @@ TEST_F(OldDiskTest, AForgottenViewGivesWayToANewOne) {
   EXPECT_EQ(fleet_->record().view.epoch, answer.view->epoch);
 }
 
-// The service is off the data path, also if nothing is left of its state.
+// The service is off the data path, even if nothing is left of its state.
 TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
   for (const bool elastic : {true, false}) {
     for (const bool some : {true, false}) {
@@ -363,7 +370,7 @@ TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
         EXPECT_EQ(fleet_->record().stop.round, 0u);
         EXPECT_EQ(fleet_->TakeNotes().size(), 1u);
         if (!elastic) continue;
-        // What is made from now on is newer than what they have.
+        // Views made from now on are newer than those that peers have.
         Register(2, 202, /*trains=*/false, {400});
         FleetHeartbeat h = Training(1, 101, 501, 1);
         h.view_generation = view.generation;
@@ -377,7 +384,7 @@ TEST_F(OldDiskTest, WhoTrainsHandsALostViewBack) {
   }
 }
 
-// Those that are slow to register again are members like the others.
+// Members that are slow to register again stay members.
 TEST_F(OldDiskTest, NobodyIsRemovedWhileTheyRegisterAgain) {
   Assemble(4);
   const View view = fleet_->record().view;
@@ -406,7 +413,7 @@ TEST_F(OldDiskTest, AStopThatALostDiskForgotIsProposedAtTheFirstWord) {
   EXPECT_EQ(Hear(h).stop.round, 60u);
 }
 
-// It came first, so it was taken for one of a fleet that begins.
+// The peer came first, so it was taken for one of a beginning fleet.
 TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
   Assemble(3);
   const View view = fleet_->record().view;
@@ -430,8 +437,8 @@ TEST_F(OldDiskTest, WhoCameAnewMeanwhileComesToAFleetUnderWay) {
   EXPECT_EQ(fleet_->record().view.epoch, 2u);
 }
 
-// The life that leaves by the newest view has ended; its next one has come to
-// an older view that was handed back before.
+// The incarnation that leaves by the newest view has ended; the next one has
+// come to an older view that was handed back before.
 TEST_F(OldDiskTest, WhoComesBackIsNotTheOneThatLeaves) {
   Assemble(3);
   const View view = fleet_->record().view;
@@ -473,7 +480,7 @@ TEST_F(OldDiskTest, WhoGoesOnAfterTheEndIsToldThatItIs) {
   EXPECT_TRUE(absl::IsFailedPrecondition(fleet_->Register(r, now_).status()));
 }
 
-// A peer that has the memory of another disk has a view of the same epoch.
+// A peer with the memory of another disk has a view of the same epoch.
 TEST_F(OldDiskTest, OfViewsWithOneEpochEachHasItsOwnGraph) {
   Assemble(3);
   const View small = fleet_->record().view;
@@ -497,7 +504,7 @@ TEST_F(OldDiskTest, OfViewsWithOneEpochEachHasItsOwnGraph) {
   EXPECT_LT(fleet_->record().view.members.size(), 5u);
 }
 
-// Peers 1 and 2 have not heard yet of the view without 1 and with 4.
+// Peers 1 and 2 have not yet heard of the view without 1 and with 4.
 TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   Assemble(3);
   const View view = fleet_->record().view;
@@ -518,7 +525,7 @@ TEST_F(OldDiskTest, TheNewestViewThatIsHandedBackCounts) {
   h.peer_id = {1};
   h.boot_id = 101;
   EXPECT_TRUE(Hear(h).outside);
-  // Nor does one come back by a view that is older.
+  // An evicted peer cannot return by handing back an older view either.
   Begin(3);
   ASSERT_TRUE(HandBack(4, 104, newest).ok());
   ASSERT_TRUE(HandBack(1, 101, view).ok());
@@ -540,7 +547,7 @@ TEST_F(OldDiskTest, OnlyAViewThatCanBeIsTakenBack) {
   wrong = view;
   wrong.configuration_hash = 7;
   EXPECT_EQ(code(1, wrong), absl::StatusCode::kInvalidArgument);
-  // The peer is not at fault: it trains on.
+  // The peer is not at fault, and trains on.
   wrong = view;
   wrong.schedule.graph = "complete";
   EXPECT_EQ(code(1, wrong), absl::StatusCode::kUnavailable);
@@ -553,7 +560,7 @@ TEST_F(OldDiskTest, OnlyAViewThatCanBeIsTakenBack) {
   EXPECT_EQ(code(1, view), absl::StatusCode::kOk);
 }
 
-// A removed one that comes back has parameters, but no view to hand back: the
+// An evicted peer that returns has parameters but no view to hand back; the
 // others may still train.
 TEST_F(OldDiskTest, WhoGoesOnDoesNotBeginWithOthersAtOnce) {
   Begin(2);
@@ -581,7 +588,8 @@ TEST_F(OldDiskTest, WhoTrainsInARunThatHasEndedIsRefused) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-// Two of them are saved as lives that no view has; they may be training.
+// Two members are saved as incarnations that no view has, but they may be
+// training.
 TEST_F(OldDiskTest, AFleetBeginsAnewOnlyWhenAllOfItHasBeenHeard) {
   Assemble(3);
   FleetRecord stored = fleet_->record();

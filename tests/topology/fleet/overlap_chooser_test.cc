@@ -1,3 +1,5 @@
+// The overlap that the service chooses from what peers measure.
+
 #include "topology/fleet/overlap_chooser.h"
 
 #include <gtest/gtest.h>
@@ -32,8 +34,7 @@ TEST(OverlapChooserTest, GoesBackOnlyWithAQuarterToSpare) {
   EXPECT_EQ(Choose({{0.1, 0.01, 32}}, 8), 1);
 }
 
-// The fast one hears the slow one a slow step late; overlap hides nothing of
-// that.
+// The fast peer hears the slow one a slow step late, which no overlap hides.
 TEST(OverlapChooserTest, SlowPeersAreNotSlowLinks) {
   EXPECT_EQ(Choose({{0.01, 0.1, 32}, {0.1, 0.02, 32}}, 1), 1);
   EXPECT_EQ(Choose({{0.095, 0.25, 32}, {0.1, 0.02, 32}}, 1), 3);

@@ -1,3 +1,6 @@
+// Messages are parsed as Protobuf parses them, but a false length allocates
+// nothing.
+
 #include "topology/fleet/parse_message.h"
 
 #include <cstdint>
@@ -27,7 +30,7 @@ TEST(ParseMessageTest, AMessageIsAsItWasWritten) {
   wire::StoredFleet read;
   ASSERT_TRUE(Parses(Stored(), read));
   EXPECT_EQ(read.SerializeAsString(), Stored());
-  // Of another version: fields that are not known, a group among them.
+  // A message of a later version has unknown fields, a group among them.
   ASSERT_TRUE(
       Parses(Stored() + "\xfa\x7f\x02hi\xfb\x7f\x08\x05\xfc\x7f", read));
   EXPECT_EQ(read.view().run_id(), "run");
@@ -35,7 +38,7 @@ TEST(ParseMessageTest, AMessageIsAsItWasWritten) {
   EXPECT_EQ(read.format(), 0u);
 }
 
-// What is cut short anywhere is refused, or a shorter message.
+// A message that is cut short anywhere is refused, or is a shorter message.
 TEST(ParseMessageTest, DecidesAsProtobufDoes) {
   const std::string whole = Stored();
   for (size_t size = 0; size <= whole.size(); ++size) {
@@ -47,15 +50,17 @@ TEST(ParseMessageTest, DecidesAsProtobufDoes) {
 
 TEST(ParseMessageTest, NoMessageEndsBehindTheOneAroundIt) {
   wire::StoredFleet read;
-  // A member (field 13) of 2 GB with an address (3) of 40 MB, and nothing more.
+  // A member (field 13) of 2 GB with an address (3) of 40 MB, without any of
+  // those bytes.
   EXPECT_FALSE(Parses("\x6a\xf0\xff\xff\xff\x07\x1a\x80\xb4\x89\x13", read));
   EXPECT_EQ(read.members_size(), 0) << "it has not been begun";
-  // In the bytes, but not in the member.
+  // The text ends within the bytes, but not within the member.
   EXPECT_FALSE(
       Parses("\x6a\x03\x1a\x04"
              "abcdef",
              read));
-  // No size, none that is finished, and the end of a group that never began.
+  // A missing size, an unfinished size, and the end of a group that never
+  // began.
   EXPECT_FALSE(Parses("\x6a", read));
   EXPECT_FALSE(Parses("\x6a\xff", read));
   EXPECT_FALSE(Parses("\x6c", read));

@@ -1,3 +1,6 @@
+// The stored record of a fleet comes back as it was, and an impossible one is
+// refused by name.
+
 #include "topology/fleet/record_message.h"
 
 #include <functional>
@@ -60,7 +63,7 @@ TEST(RecordMessageTest, WhatCannotBeIsRefusedAndNamed) {
   EXPECT_TRUE(RecordFromBytes(ToBytes(Sample())).ok());
 }
 
-// It keeps the last view of the run before.
+// A gathering fleet keeps the last view of the run before.
 TEST(RecordMessageTest, AFleetThatGathersNeedsNotHaveTheViewsMembers) {
   FleetRecord record = Sample();
   record.assembled = false;

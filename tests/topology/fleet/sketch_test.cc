@@ -1,3 +1,5 @@
+// Sketches of parameters estimate norms and distances within their known error.
+
 #include "topology/fleet/sketch.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +43,8 @@ TEST(SketchTest, EstimatesSquaredNormsWithinNinePercentRms) {
 }
 
 TEST(SketchTest, OneCoordinateIsKeptExactly) {
-  for (size_t at : {0, 1, 2, 3, 4, 5, 6}) {  // tails of a draw included
+  // The tolerance includes the tails of a draw.
+  for (size_t at : {0, 1, 2, 3, 4, 5, 6}) {
     std::vector<float> x(7);
     x[at] = -3;
     EXPECT_EQ(SquaredNorm(CountSketch(x, 9)), 9) << at;
@@ -82,7 +85,7 @@ TEST(SketchTest, IsLinear) {
 }
 
 TEST(SketchTest, ConsensusDistanceOfPeersAroundAMean) {
-  // Peers differ by little around a large common vector.
+  // Peers differ little around a large common vector.
   constexpr int kPeers = 8;
   constexpr size_t kSize = 20000;
   const std::vector<float> common = Gaussian(kSize, 100);

@@ -19,20 +19,21 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
 // A peer as membership.h asks of it: it answers a proposal for a round that it
-// has not begun, does not begin what it has answered, and stops there once
-// that is committed.
+// has not begun, does not begin a round that it has answered, and stops there
+// once the round is committed.
 struct Trainer {
   uint64_t id = 0;
   uint64_t boot = 0;
-  uint64_t begun = 0;  // and ended, unless `inside`
+  uint64_t begun = 0;  // and has ended, unless `inside`
   bool inside = false;
   uint64_t acknowledged = 0;
   StopState stop;
   bool stopped = false;
 
-  uint64_t next() const { return begun + !inside; }  // as it reports
-  // Ends its round once all have begun it (`slowest`: the last round that all
-  // have begun), begins the next, and so on.
+  // The round that it reports.
+  uint64_t next() const { return begun + !inside; }
+  // Trains `rounds` rounds.  A round ends once all have begun it; `slowest` is
+  // the last round that all have begun.
   void Train(uint64_t rounds, uint64_t slowest) {
     for (; rounds > 0 && !stopped; --rounds) {
       if (inside && begun > slowest) return;
@@ -66,6 +67,7 @@ FleetHeartbeat BeatOf(const Trainer& t) {
   return h;
 }
 
+// A fleet of trainers and the service's state machine, driven by draws.
 struct World {
   World(int peers, RngKey key) : key(key) {
     options.expected = peers;
@@ -83,7 +85,7 @@ struct World {
     }
   }
 
-  // With deadlines nobody waits for the others.
+  // With deadlines no peer waits for the others.
   uint64_t Slowest(bool deadlines) const {
     uint64_t slowest = std::numeric_limits<uint64_t>::max();
     for (const Trainer& t : trainers) slowest = std::min(slowest, t.begun);
@@ -92,7 +94,7 @@ struct World {
 
   uint64_t Draw(uint64_t n) { return key.Below(n, draws++); }
 
-  // An answer may be lost on its way: the peer then learns nothing.
+  // An answer may be lost on its way, so that the peer learns nothing.
   void Beat(Trainer& t, bool request_stop, bool lose_answer) {
     now += absl::Milliseconds(10);
     FleetHeartbeat h = BeatOf(t);
@@ -132,7 +134,7 @@ TEST(StopAgreementTest, AllStopAtTheSameRoundInAnyOrder) {
       switch (world.Draw(8)) {
         case 0:
         case 1:
-        case 2:  // far faster than its heartbeats said, at times
+        case 2:  // at times far faster than heartbeats said
           t.Train(1 + world.Draw(world.Draw(4) == 0 ? 40 : 3),
                   world.Slowest(deadlines));
           break;
@@ -140,8 +142,8 @@ TEST(StopAgreementTest, AllStopAtTheSameRoundInAnyOrder) {
           if (world.Draw(50) == 0) world.Restart();
           break;
         default:
-          // The first peer is rarely heard: it has begun what the others
-          // agreed on before it hears of that.
+          // The first peer is rarely heard: it has begun the agreed round
+          // before it hears of the agreement.
           if (t.id == 1 && seed % 2 == 1 && world.Draw(40) != 0) break;
           requested |= step > 50;
           world.Beat(t, requested, world.Draw(5) == 0);
@@ -157,7 +159,7 @@ TEST(StopAgreementTest, AllStopAtTheSameRoundInAnyOrder) {
       ASSERT_EQ(each.next(), *world.committed) << "seed " << seed;
     }
   }
-  // The races were there.
+  // The races have happened.
   EXPECT_GT(raised, 100);
 }
 
@@ -187,8 +189,8 @@ TEST(StopAgreementTest, ALostPeerDoesNotKeepTheOthers) {
   EXPECT_TRUE(world.committed);
 }
 
-// Nobody has heard of it yet, and the service hears nobody: not the peers are
-// lost, but its own uplink, or it was frozen.
+// No peer has heard of the stop, and the service hears no peer.  The peers are
+// well; the service's uplink is not, or it was frozen.
 TEST(StopAgreementTest, AStopThatNobodyHasHeardOfIsNotCommitted) {
   for (const bool frozen : {false, true}) {
     World world(3, RngKey(1));
@@ -201,15 +203,16 @@ TEST(StopAgreementTest, AStopThatNobodyHasHeardOfIsNotCommitted) {
     world.now += absl::Seconds(frozen ? 60 : 0);
     world.fleet->Tick(world.now);
     EXPECT_FALSE(world.fleet->record().stop.committed);
-    // One that is heard first does not speak for the others.
+    // The first peer that is heard does not speak for the others.
     world.Beat(world.trainers[0], false, false);
     world.Beat(world.trainers[0], false, false);
     EXPECT_EQ(world.fleet->record().stop.committed, !frozen);
   }
 }
 
-// Two more ways to it: one had heard of the stop and agreed; and a frozen
-// service hears one before it looks at its clock.
+// The service forgets the peers in two more ways: one peer had heard of the
+// stop and agreed, or a frozen service hears one peer before it looks at its
+// clock.
 TEST(StopAgreementTest, OneThatAgreedLongAgoDoesNotSpeakForTheOthers) {
   World world(3, RngKey(1));
   const auto run = [&](int ticks) {

@@ -1,3 +1,6 @@
+// A view comes back from its message as it was, an impossible one is refused,
+// and the largest fits into an answer.
+
 #include "topology/fleet/view_message.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +86,7 @@ TEST(ViewMessageTest, RefusesWhatIsNoView) {
   }
 }
 
-// The longest that a view of so many can be is what their peers take.
+// The longest view of so many peers is within what its peers accept.
 TEST(ViewMessageTest, FitsIntoWhatIsTakenOfAFleet) {
   for (const int peers : {1, 8, 64, 128, 256}) {
     View view = Sample();

@@ -1,3 +1,5 @@
+// Starts etcd as a child process and ends it.
+
 #include "tests/runtime/service/etcd/etcd_server.h"
 
 #include <arpa/inet.h>

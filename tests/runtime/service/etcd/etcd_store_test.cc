@@ -84,6 +84,7 @@ TEST_F(EtcdStoreTest, ALeaseIsRenewedForAsLongAsItsOwnerLives) {
   {
     const auto first = Open("first", absl::Seconds(1));
     ASSERT_EQ(first->Acquire(), absl::OkStatus());
+    // Two leases pass, so the lease must have been renewed.
     absl::SleepFor(absl::Seconds(2));
     EXPECT_TRUE(absl::IsAlreadyExists(second->Acquire()));
     EXPECT_EQ(first->Save(Generation(1)), absl::OkStatus());
