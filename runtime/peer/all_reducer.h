@@ -77,9 +77,9 @@ class AllReducer {
   // The operation is done and took so long here.
   void Finish(double seconds);
 
-  // The last operation is done here: all are told, on every new connection
-  // again.  Members that have not said so of theirs may still need what this
-  // one has sent.
+  // The last operation is done here: all members learn it, on every new
+  // connection again.  Members that have not said so of theirs may still need
+  // what this one has sent.
   void Part();
   std::vector<PeerId> Remaining() const;
 

@@ -21,7 +21,7 @@ absl::Status NotInTheFleet(absl::Duration limit) {
 Joiner::Joiner(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
-// A view, or a reason for which none will come.
+// Returns whether there is a view, or a reason for which none will come.
 bool Joiner::Answered() const {
   const Membership& m = *parts_.membership;
   return m.view().epoch != 0 || m.outside() || parts_.lifecycle->hurries() ||
@@ -30,10 +30,14 @@ bool Joiner::Answered() const {
 
 Task<absl::Status> Joiner::Join() {
   Membership* const m = parts_.membership;
+  // One limit holds for all attempts: registering again or collecting again
+  // does not begin the time anew.
   const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
   while (!parts_.lifecycle->over()) {
     const bool news = co_await parts_.waiter->Until(
         [this, m] {
+          // Donors are of interest once: with borrowed parameters the peer only
+          // waits to be admitted.
           return Answered() || (!borrowed_ && !m->donors().empty());
         },
         limit);
@@ -42,6 +46,8 @@ Task<absl::Status> Joiner::Join() {
     }
     if (!news) co_return NotInTheFleet(spec_.liveness_limit);
     if (m->view().epoch != 0) {
+      // A view comes before a refusal or a stop: a peer that is a member
+      // follows the fleet's rounds to the stop.
       Task<absl::Status> taken = TakeUp();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
@@ -76,6 +82,8 @@ Task<absl::Status> Joiner::TakeUp() {
   if (view.DepartureOf(spec_.self)) {
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
+  // The check comes before files of gigabytes are read for a view that cannot
+  // be.
   GOSSAMER_CO_RETURN_IF_ERROR(CheckView(view, spec_, /*first=*/true));
   const auto hurries = [this] { return parts_.lifecycle->hurries(); };
   Task<absl::StatusOr<Checkpointer::Resumed>> resume =
@@ -83,6 +91,8 @@ Task<absl::Status> Joiner::TakeUp() {
   const absl::StatusOr<Checkpointer::Resumed> resumed =
       co_await resume.result();
   GOSSAMER_CO_RETURN_IF_ERROR(resumed.status());
+  // Reading took time, in which the service may have evicted this peer or let
+  // it go.
   const View& now = parts_.membership->view();
   const bool gone = now.epoch == 0 || now.DepartureOf(spec_.self);
   if (gone || hurries()) {
@@ -91,6 +101,7 @@ Task<absl::Status> Joiner::TakeUp() {
     if (hurries()) borrowed_ = borrowed_ || resumed->state;
     co_return absl::OkStatus();
   }
+  // From here on the parameters are a member's own.
   borrowed_ = false;
   GOSSAMER_CO_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
@@ -103,6 +114,8 @@ Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
       parts_.sharing->Collect([this] { return Answered(); });
   const absl::StatusOr<bool> collected = co_await collect.result();
+  // An error is one of this peer's own state.  A donor's failure is a report,
+  // and another donor is asked.
   GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
   if (!*collected) co_return absl::OkStatus();
   parts_.decisions->TellMembers(parts_.state->round());
@@ -112,6 +125,8 @@ Task<absl::Status> Joiner::Collect() {
 }
 
 absl::Status Joiner::BeginIncarnation() {
+  // The lifecycle may refuse, so it is asked before anything is given up.  The
+  // log ends before the edges do: what they carried depends on the moment.
   GOSSAMER_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kBeganAnew));
   parts_.decisions->TellMembers(parts_.state->round());
@@ -146,7 +161,10 @@ Task<absl::Status> Joiner::Rejoin() {
 
 Task<absl::Status> Joiner::Recover() {
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.health->MayRecover());
+  // Recover() resets it; the report below says which of the two failed.
   const bool sound = parts_.health->sound();
+  // Where the fleet stops there is no time to recover; where the service does
+  // not know this peer at the moment, the next boundary asks again.
   if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {
     co_return absl::OkStatus();
   }
@@ -159,8 +177,11 @@ Task<absl::Status> Joiner::Recover() {
                             : "its parameters are not finite, or beyond "
                               "mixing.largest_parameter",
                       parts_.health->in_a_row(), Health::kMostInARow));
+  // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();
   borrowed_ = false;
+  // A peer with steps that is evicted while it waits would register as trained
+  // (Join), and bring the lost parameters back.
   parts_.state->set_steps(0);
   GOSSAMER_CO_RETURN_IF_ERROR(BeginIncarnation());
   Task<absl::Status> join = Join();

@@ -1,8 +1,8 @@
 // Measures ways to other peers as the topology service asks for them, with
 // frames among others, while training goes on.
 //
-// Both ends of a way are told of each other in one turn, and each measures its
-// own direction.  Knows nothing of what the measurements are for.
+// The service names the two ends of a way to each other in one turn, and each
+// measures its own direction.  Knows nothing of what the measurements are for.
 
 #ifndef GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
 #define GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_

@@ -1,5 +1,5 @@
-// The edges of a peer as members come and go: new members are met at once,
-// removed ones dropped, and edges that are in no row any more rest.
+// The edges of a peer as members come and go: new members get an edge at once,
+// removed ones lose theirs, and edges that are in no row any more rest.
 //
 // Knows nothing of rounds beyond the next one, or of which view is in use.
 
