@@ -1,6 +1,7 @@
-// A sign of life of another peer, straight or through a third one, and how far
-// and how wide the way to it is, measured while both train: small frames there
-// and back, then large ones whose receiver says how fast they came.
+// Asks for a sign of life of another peer, straight or through a third one, and
+// measures how far and how wide the way to it is, measured while both train:
+// small frames there and back, then large ones whose receiver says how fast
+// they came.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -49,7 +50,7 @@ class LinkProber {
   void SetOnTold(std::function<void(PeerId target)> on_told) {
     on_told_ = std::move(on_told);
   }
-  // Tells `done` once; nullopt if the other did not answer enough within
+  // Calls `done` once, with nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
   void Measure(PeerId peer, Done done);
   // Frames of others' measurements are answered, those of this one counted;

@@ -36,7 +36,7 @@ class Neighborhood {
   using EventHandler = Edges::EventHandler;
   using NewEdge = gossamer::NewEdge;
 
-  // All outlive it; `x` is stable for life.  Becomes the transport's listener.
+  // All outlive it; `x` stays where it is.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
                Transport* transport, std::span<float> x);
 
@@ -58,8 +58,8 @@ class Neighborhood {
   // Observers of the corrections of an edge, from its first one on; asked once
   // for each edge that is added.  Before any edge is.
   void AddObservers(Edges::ObserverOf f) { edges_.AddObservers(std::move(f)); }
-  // Outlives this.  At a replay, what may be emitted and completed follows it
-  // instead of the clock.
+  // Outlives this.  At a replay it says instead of the clock what may be
+  // emitted and completed.
   void SetDecisions(Decisions* decisions);
 
   // Keeps an edge; one that is there stays as it is, rests no longer, and gets
@@ -132,7 +132,7 @@ class Neighborhood {
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
                               ExchangeId id) const;
 
-  // A fleet cut: all ids below are decided here and the others are told.
+  // A fleet cut: all ids below are decided here, and the other ends learn it.
   void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
   bool Sealed() const { return edges_.Sealed(); }
   // Sealed records by neighbour; unsealed ones are left out.

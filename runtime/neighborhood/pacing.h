@@ -55,8 +55,8 @@ class Pacing {
   // `loop` outlives it.
   Pacing(DeadlinePolicy policy, EventLoop* loop, Report report);
 
-  // Outlives this.  What may be emitted and completed at a replay follows it
-  // instead of the clock.
+  // Outlives this.  At a replay it says instead of the clock what may be
+  // emitted and completed.
   void SetDecisions(Decisions* decisions) { decisions_ = decisions; }
   bool replays() const { return decisions_->replays(); }
   // From here on: h, and the step size that would be stable if nothing were

@@ -63,7 +63,7 @@ class MemberEdges {
   const PeerSpec& spec_;
   const Parts parts_;
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  View met_;  // the newest whose members have been met or dropped
+  View met_;  // the newest whose members have been added or dropped
 };
 
 }  // namespace gossamer
