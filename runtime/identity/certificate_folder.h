@@ -1,4 +1,5 @@
-// A folder with what a program shows to others and believes of them:
+// A folder with the certificates that a program shows to others and believes of
+// them:
 //
 //   ca.pem    the run's authority
 //   cert.pem  this program's certificate
@@ -36,7 +37,7 @@ class CertificateFolder {
  public:
   using Clock = std::function<absl::Time()>;
 
-  // `clock` tells the time of day.  kInvalidArgument names the file that is
+  // `clock` gives the time of day. kInvalidArgument names the file that is
   // missing, open to others, of another authority, expired or not of `identity`
   // and says what to do.
   static absl::StatusOr<std::shared_ptr<CertificateFolder>> Open(
@@ -121,7 +122,7 @@ class CertificateFolder {
   mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
-// How a program is told to treat connections from beyond this machine.
+// The command line's word on connections from beyond this machine.
 struct Exposure {
   std::string certificates;  // folder; empty: none
   bool insecure = false;

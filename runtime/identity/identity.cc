@@ -20,6 +20,8 @@ constexpr size_t kMaxNameBytes = 100;
 }  // namespace
 
 bool IsRunName(absl::string_view name) {
+  // A run's name becomes a folder and a part of a URI, so it has no slash, no
+  // dot or dash in front and nothing to escape.
   return !name.empty() && name.size() <= kMaxNameBytes && name[0] != '.' &&
          name[0] != '-' &&
          name.find_first_not_of(

@@ -34,7 +34,7 @@ std::string Describe(const Identity& identity);
 // kInvalidArgument if it is not exactly what ToUri() writes.
 absl::StatusOr<Identity> ParseIdentity(absl::string_view uri);
 
-// What a run's configuration takes for a name.
+// True for a name that a run's configuration takes.
 bool IsRunName(absl::string_view name);
 
 }  // namespace gossamer
