@@ -101,7 +101,7 @@ std::string ToLine(const Certificate& c, bool revoked, absl::Time now) {
                                          : "");
 }
 
-// How long --for or --days says.
+// Returns the validity that --for or --days gives.
 absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
   if (o.valid.empty()) return absl::Hours(24) * o.days;
   absl::StatusOr<absl::Duration> valid = ParsePositiveDuration(o.valid);
@@ -113,6 +113,7 @@ absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
 // The identity that --id or --role names.
 absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   Identity identity{.run = run, .peer = {}};
+  // One of the two is needed, and no more: a certificate has one identity.
   if (o.id.has_value() == !o.role.empty()) {
     return absl::InvalidArgumentError(
         "say whose with --id, a peer's number, or with --role");
@@ -222,6 +223,8 @@ absl::Status Sign(const Options& o) {
         FlagOf(asked)));
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
+  // The request came from another machine: it is signed only if the person at
+  // the authority names the same identity.
   if (whom != asked) {
     return absl::InvalidArgumentError(
         absl::StrCat(o.request, " asks for ", ToUri(asked),
@@ -250,6 +253,8 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   int ended = 0;
   for (const AuthorityFolder::Issued& i : issued) {
     if (i.certificate.identity != whom || i.revoked) continue;
+    // A machine whose clock is behind may believe a certificate for this much
+    // longer.
     if (i.certificate.until + kClockSkew <= now) {
       ++ended;
     } else {
@@ -265,7 +270,8 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   return serials;
 }
 
-// --serial, as lists have it.  A slip of the hand must not look like success.
+// Returns --serial in the form that lists have.  A slip of the hand must not
+// look like success.
 absl::StatusOr<std::string> NamedSerial(const Options& o,
                                         const AuthorityFolder& authority) {
   std::string serial = absl::AsciiStrToLower(o.serial);
@@ -298,6 +304,7 @@ absl::Status Revoke(const Options& o) {
                        " that still holds"));
     }
   }
+  // The authority's own list comes first: copies are made of it.
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
   for (const std::string& folder : o.publish) {
     GOSSAMER_RETURN_IF_ERROR(authority.Publish(folder));
@@ -323,7 +330,8 @@ absl::Status Show(const Options& o) {
     if (!pem.ok()) return absl::InvalidArgumentError(pem.status().message());
     GOSSAMER_ASSIGN_OR_RETURN(Certificate own, ReadCertificate(*pem));
     list.push_back({.certificate = std::move(own)});
-    // Whatever else is wrong with the folder is said as well.
+    // The whole folder is checked as a program would: a certificate that is
+    // shown may still be of no use.
     GOSSAMER_RETURN_IF_ERROR(CertificateFolder::Open(o.certs).status());
   }
   Json json = Json::array();
@@ -355,7 +363,7 @@ void AddWhom(Command& command, Options& options) {
                     {.choices = {"topology", "operator"}});
 }
 
-// What issue and sign put into a certificate.
+// Adds the options for the contents of a certificate, of issue and sign.
 void AddTerms(Command& command, Options& options) {
   command.AddOption("--name", &options.names,
                     "host or address that it also stands for; may be given "
@@ -377,6 +385,7 @@ void AddCerts(Command& program) {
        .about = "Make, issue and revoke the certificates of a run",
        .footer = kExamples});
   const OptionRules needed{.required = true, .value_name = "DIR"};
+  // Each subcommand has options of its own, which live as long as its command.
   auto o = std::make_shared<Options>();
   Command& init = Add(certs, "init", "Make the authority of a run", o, Init);
   init.AddOption("--ca", &o->ca, "folder to make", needed);

@@ -63,6 +63,7 @@ struct Options {
 };
 
 CheckpointStore StoreOf(const RunFolder& run, uint64_t peer) {
+  // The number of checkpoints to keep matters to saves alone.
   return CheckpointStore(run.PeerPath(peer) + "/checkpoints", 1);
 }
 
@@ -106,6 +107,8 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   } else {
     absl::PrintF("there is no round that all peers have\n");
   }
+  // The hint comes with the table: nothing else reads checkpoints that were set
+  // aside.
   if (any_aside) {
     absl::PrintF(
         "gossamer checkpoint restore --run %s: back to what was set "
@@ -141,6 +144,8 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
     of_the_run += !aside;
     (aside ? damaged_aside : damaged) += !c.whole.ok();
   }
+  // A damaged checkpoint that was set aside harms no run, so it does not change
+  // the exit code.
   if (damaged_aside > 0) {
     std::cerr << "gossamer checkpoint: of those set aside, which no fleet goes "
                  "on from by itself, "
@@ -167,7 +172,8 @@ int RunList(const Options& options, bool verify) {
   return verify ? Judge(run, *all) : kOk;
 }
 
-// Of one round, or nobody knows which of them the others have.
+// Returns the round to restore.  It has to be one: peers that went back to
+// different rounds would not go on together.
 absl::StatusOr<uint64_t> RoundToRestore(
     const Options& options, const std::vector<PeerCheckpoint>& all) {
   std::set<uint64_t> rounds;
@@ -197,7 +203,8 @@ absl::Status Restore(const Options& options) {
     GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckPutBack(round));
     peers.push_back(peer);
   }
-  // Where the disk fails in between, the same command goes on.
+  // All are checked before the first is put back.  If the disk fails in
+  // between, the same command goes on.
   for (const uint64_t peer : peers) {
     GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).PutBack(round));
   }

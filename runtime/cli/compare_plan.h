@@ -1,5 +1,5 @@
-// What gossamer compare runs: every algorithm on every game, in every network,
-// with every seed.
+// The runs of gossamer compare: every algorithm on every game, in every
+// network, with every seed.
 //
 // Checks everything before the first run; starts nothing.
 

@@ -19,6 +19,8 @@ std::string TextOf(const Json& conditions) { return conditions.dump(2) + "\n"; }
 // Returns the values by their paths, such as "/scenario/links/0/delay_ms".
 std::map<std::string, std::string> ValuesOf(const std::string& text) {
   std::map<std::string, std::string> values;
+  // A folder of an older program may have no conditions, or others: that is a
+  // difference, not an error.
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return values;
   const Json flat = json.flatten();

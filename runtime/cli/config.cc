@@ -61,6 +61,7 @@ void Print(const ConfigKey& key) {
     std::cout << "\n" << Wrapped(std::string(p));
   }
   const std::string prefix = key.path + ".";
+  // A group is explained by the keys in it, a sentence each.
   for (const ConfigKey& inner : ConfigKeys()) {
     if (inner.path.rfind(prefix, 0) != 0) continue;
     std::cout << absl::StreamFormat("\n  %-36s %s", inner.path,

@@ -40,6 +40,7 @@ int RunEvaluate(const Options& options) {
     argv->push_back(value);
   };
   if (!data->empty()) add("--data", *data);
+  // Held-out examples of other classes would be scored as missing.
   for (const std::string& name : config.game().gan().data().classes()) {
     add("--classes", name);
   }

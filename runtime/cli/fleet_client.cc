@@ -50,6 +50,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // A proxy for the web has no part in a fleet's control plane.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A connection of its own shows the certificates of this client.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(
       address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
@@ -101,7 +102,7 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
   for (const wire::PeerStatus& peer : status.peers()) {
     PeerProgress& p = progress.peers.emplace_back();
     p.id = peer.peer_id();
-    // Heartbeats tell the next round, people ask for the last.
+    // Heartbeats have the next round; people ask for the last.
     p.round = std::min(peer.round() > 0 ? peer.round() - 1 : 0, rounds);
     p.rounds_per_second = peer.rounds_per_second();
     p.generator_loss = peer.generator_loss();

@@ -28,6 +28,7 @@
 namespace gossamer {
 namespace {
 
+// The time between asking commands to end and killing them.
 constexpr absl::Duration kGrace = absl::Seconds(10);
 
 constexpr char kExamples[] = R"(examples:
@@ -105,6 +106,7 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
           absl::StrCat("--hosts ", *hosts, ": the fleet has ", config->peers(),
                        " peers; leave it out, or --set peers=", *hosts));
     }
+    // A fleet needs one host a peer, and no more are made.
     hosts = config->peers();
   }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, hosts);
@@ -143,6 +145,8 @@ int RunRehearsal(Options options, const Scenario& scenario,
                  SignalWaiter& signals) {
   PlaceRun(options);
   StepTimes steps;
+  // The configuration is changed after it is loaded and before its folder is
+  // made, so the folder has the one that was rehearsed.
   options.train.adapt = [&](RunConfig& config) -> absl::Status {
     GOSSAMER_ASSIGN_OR_RETURN(steps,
                               PrepareRehearsal(options.rehearsal, config));
@@ -164,9 +168,13 @@ int RunTraining(Options options, const Scenario& scenario, Lab& lab,
   spec->conditions = LabConditions(scenario);
   absl::StrAppend(&spec->title, "  in ", scenario.name);
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    // Ranks and hosts go in one order; the topology service is on the first
+    // host.
     spec->hosts.push_back({lab.Address(rank), PlaceOf(lab, rank)});
   }
   const std::string folder = spec->run_folder;
+  // The network's totals are written also after a failure, beside the logs that
+  // it explains.
   const int code = Train("lab", *std::move(spec), options.train, signals);
   const SwitchReport& report = lab.Stop();
   std::error_code error;
@@ -195,6 +203,7 @@ absl::StatusOr<ProcessSpec> CommandOn(const Options& options, const Lab& lab,
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   spec.log = absl::StrCat(options.out, "/rank-", rank, ".log");
+  // Logs are appended to, and this one is of a new run.
   std::filesystem::remove(spec.log, error);
   return spec;
 }
@@ -217,6 +226,7 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
       }
     }
     if (signal && *signal != SIGCHLD) {
+      // This is the second signal.
       if (asked != absl::InfiniteFuture()) break;
       std::cerr << "gossamer lab: asking the commands to end; a second signal "
                    "ends them at once\n";
@@ -297,6 +307,7 @@ absl::Status WithTheWayOut(const absl::Status& no_lab, const Options& options) {
 }
 
 int RunLab(const Options& options) {
+  // Signals are blocked before the lab starts its threads.
   SignalWaiter signals;
   if (const absl::Status wrong = CheckOptions(options); !wrong.ok()) {
     return Complain("lab", wrong);
@@ -308,6 +319,7 @@ int RunLab(const Options& options) {
                                      : ScenarioText(*scenario));
     return kOk;
   }
+  // A rehearsal needs no lab, and so no privileges.
   if (options.rehearse) return RunRehearsal(options, *scenario, signals);
   if (options.check) {
     // The check measures a link while it is up.

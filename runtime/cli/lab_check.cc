@@ -17,11 +17,14 @@
 namespace gossamer {
 namespace {
 
+// So many are enough for a median beside jitter.
 constexpr int kPings = 20;
 constexpr absl::Duration kPatience = absl::Seconds(3);
 // A link shows its full rate only when it has a queue, so the meter sends more
 // than the rate.
 constexpr double kOverdrive = 1.2;
+// The bytes of a measurement: some forty packets on a slow link, bounded by
+// time on a fast one.
 constexpr double kPacketsForRate = 40 * 1500;
 
 struct PairResult {
@@ -86,6 +89,7 @@ void PrintPair(const PairResult& r, const Scenario& scenario) {
       t.median_ms, r.RttError(), t.most_ms - r.asked_rtt_ms, t.answered, t.sent,
       RateCell(r.rate_there, scenario.links[r.from][r.to].bytes_per_second),
       RateCell(r.rate_back, scenario.links[r.to][r.from].bytes_per_second));
+  // People watch the lines come.
   std::fflush(stdout);
 }
 
@@ -155,6 +159,7 @@ absl::Status CheckLab(const Lab& lab, const Scenario& scenario,
   std::vector<PairResult> results;
   for (size_t i = 0; i < lab.hosts(); ++i) {
     for (size_t j = i + 1; j < lab.hosts(); ++j) {
+      // A pair takes up to seconds, so a signal is looked for between two.
       if (signals.Wait(absl::ZeroDuration())) {
         return absl::AbortedError("stopped by a signal");
       }

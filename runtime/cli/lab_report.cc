@@ -43,6 +43,7 @@ nlohmann::ordered_json NetworkJson(const SwitchReport& report, size_t hosts) {
   for (size_t i = 0; i < hosts; ++i) {
     for (size_t j = 0; j < hosts; ++j) {
       const LinkCounters& link = report.links[i][j];
+      // Most pairs of a sparse graph never speak.
       if (link.carried + link.queue_full + link.outage + link.lost == 0) {
         continue;
       }

@@ -70,6 +70,7 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
     absl::SleepFor(kLookEvery);
     GOSSAMER_ASSIGN_OR_RETURN(status,
                               client.MeasureLinks(run, /*start=*/false));
+    // Each turn has one line, not each look.
     if (status.turn() != shown && status.turn() < status.turns()) {
       shown = status.turn();
       ShowTurn(status, began);

@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kBaseline = "cp-oadam";
 constexpr std::string_view kGossip = "dp-oadam";
 
+// The codecs that a plan tries by itself: floats, two widths of innovations,
+// and the choice by measuring.
 constexpr std::array<std::string_view, 4> kCodecs = {"dense-f32", "innov-int8",
                                                      "innov-int4", "auto"};
 constexpr std::array<std::string_view, 3> kOverlaps = {"0", "1", "auto"};
@@ -62,8 +64,8 @@ std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
   return mixings;
 }
 
-// Whether `text` goes on with a field of the configuration and "=".  Options of
-// codecs have no dots, and no names of whole configurations.
+// Returns whether `text` goes on with a field of the configuration and "=".
+// Options of codecs have no dots, and no names of whole configurations.
 bool FieldFollows(std::string_view text) {
   const size_t end = text.find('=');
   if (end == std::string_view::npos) return false;
@@ -94,16 +96,18 @@ double Badness(const PlanFigures& figures, PlanGoal goal) {
   return kNone;
 }
 
-// Those of `left` that `goal` does not tell from the best one.
+// Returns those of `left` that are as good as the best one by `goal`.
 std::vector<size_t> AlikeBest(std::span<const PlanFigures> figures,
                               const std::vector<size_t>& left, PlanGoal goal) {
   const auto badness = [&](size_t i) {
     const double value = Badness(figures[i], goal);
+    // A candidate without this figure is last, not first.
     return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
   };
   double best = std::numeric_limits<double>::infinity();
   for (const size_t i : left) best = std::min(best, badness(i));
   const double most =
+      // A share may be 0, of which a relative margin would be none.
       goal == PlanGoal::kWaiting ? best + kPlanAlike : best * (1 + kPlanAlike);
   std::vector<size_t> alike;
   for (const size_t i : left) {
@@ -173,6 +177,7 @@ std::string SitesOfRegions(const Scenario& scenario, int peers) {
   const int count = std::min(peers, static_cast<int>(scenario.hosts.size()));
   for (int rank = 0; rank < count; ++rank) {
     const std::string& region = scenario.hosts[rank].region;
+    // A host without a region may be anywhere.
     if (region.empty()) return "";
     if (ids[region].empty()) order.push_back(region);
     ids[region].push_back(rank + 1);
@@ -212,6 +217,8 @@ std::vector<size_t> RankFigures(std::span<const PlanFigures> figures,
          {goal, PlanGoal::kRounds, PlanGoal::kConsensus, PlanGoal::kBytes}) {
       alike = AlikeBest(figures, alike, next);
     }
+    // The best is taken and the rest ranked anew: "alike" is no order, since it
+    // does not carry over from one pair to the next.
     ranked.push_back(alike.front());
     std::erase(left, alike.front());
   }

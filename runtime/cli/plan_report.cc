@@ -13,10 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rows of a table for people, besides those with a mark.
+// The rows of a table for people, beside those with a mark.
 constexpr size_t kShown = 20;
 
-// As a shell takes it for one word.
+// Returns `word` in the form that a shell takes for one word.
 std::string Quoted(const std::string& word) {
   const bool plain = word.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -74,6 +74,7 @@ std::string PlanText(const PlanResult& result) {
   }
   absl::StrAppendFormat(&out, "\n   %-*s %9s %8s %10s %11s", width, "candidate",
                         "rounds/s", "waiting", "exchange", "sent/round");
+  // Columns that no row has are left out.
   if (far) absl::StrAppendFormat(&out, " %11s", "far/round");
   absl::StrAppendFormat(&out, " %10s", "consensus");
   if (score) absl::StrAppendFormat(&out, " %10s", "score");

@@ -68,9 +68,9 @@ absl::StatusOr<RehearsedRounds> RehearseRounds(
     const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
     double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on);
 
-// Writes what gossamer lab does of a run but for checkpoints and samples. Shows
-// progress on stderr.  kAborted after a second signal; a first one ends the run
-// at an agreed round.
+// Writes the files of a run in gossamer lab, but for checkpoints and samples.
+// Shows progress on stderr. kAborted after a second signal; a first one ends
+// the run at an agreed round.
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals);

@@ -47,6 +47,7 @@ std::vector<uint64_t> Numbered(const std::string& folder,
 }
 
 CheckpointStore StoreOf(const RunFolder& run, uint64_t id) {
+  // The number of checkpoints to keep matters to saves alone.
   return CheckpointStore(run.PeerPath(id) + "/checkpoints", 1);
 }
 
@@ -84,6 +85,8 @@ absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {
     return absl::NotFoundError(absl::StrCat(
         path_, ": not a run's folder (it has no config.textproto)"));
   }
+  // A folder of an older program counts peers from 0: reading it would mix
+  // peers up.
   GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(path_));
   return LoadRunConfig(ConfigPath());
 }
@@ -100,6 +103,8 @@ absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   std::vector<PeerLog> logs;
   for (const uint64_t id : PeerIds()) {
     auto rounds = ReadMetrics(PeerPath(id) + "/metrics.jsonl");
+    // A peer that has not begun yet, or runs on another machine, has no log
+    // here.
     if (absl::IsNotFound(rounds.status())) continue;
     if (!rounds.ok()) return rounds.status();
     logs.push_back({absl::StrCat("peer ", id), *std::move(rounds)});
@@ -128,6 +133,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
   std::vector<Sample> samples;
   std::ifstream file(ConsensusPath());
   for (std::string line; std::getline(file, line);) {
+    // The last line of a run that was killed may be cut off.
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
@@ -136,8 +142,10 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
       continue;
     }
     const Sample sample = {json["round"], json["consensus_distance"]};
+    // A run that went back to a checkpoint logs some rounds again: the later
+    // line counts.
     while (!samples.empty() && samples.back().round >= sample.round) {
-      samples.pop_back();  // of a life before the last resume
+      samples.pop_back();  // of the time before the last resume
     }
     samples.push_back(sample);
   }
@@ -171,6 +179,7 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   summary.algorithm = config.algorithm();
   summary.peers = config.peers();
   summary.configuration_hash = ConfigurationHash(config);
+  // All peers have logs here, and the slowest has come to the end.
   summary.finished =
       logs.size() == config.peers() && summary.rounds >= config.rounds();
   if (!consensus.empty()) summary.consensus_distance = consensus.back();
@@ -207,6 +216,7 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
   const std::vector<uint64_t> ids = PeerIds();
+  // Peers on other machines have their checkpoints there.
   if (static_cast<int>(ids.size()) < peers) return 0;
   for (const uint64_t id : ids) {
     for (uint64_t round : StoreOf(*this, id).Rounds()) ++count[round];

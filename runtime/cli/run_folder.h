@@ -1,4 +1,4 @@
-// What lies where in runs/<name>/, and how to read it.
+// The files of runs/<name>/, and how to read them.
 //
 //   config.textproto            resolved
 //   conditions.json             place, network and step times (conditions.h)

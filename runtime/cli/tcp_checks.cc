@@ -44,6 +44,8 @@ bool MayUse(absl::string_view congestion) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   const bool may =
+      // Asking is the surest test: allowed lists, modules and privileges all
+      // play a part.
       ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
                    static_cast<socklen_t>(congestion.size())) == 0;
   ::close(fd);

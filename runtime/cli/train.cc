@@ -61,6 +61,7 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
                      " is there and is not a run's folder; "
                      "choose another --name or --runs"));
   }
+  // Checkpoints fit one configuration; a changed one is another run.
   if (options.resume) return CheckSameRun(folder, config);
   if (!options.overwrite) {
     if (!folder.Exists()) return absl::OkStatus();
@@ -85,6 +86,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   spec.config = *std::move(loaded);
   if (!options.name.empty()) {
     spec.config.set_name(options.name);
+    // A name has rules of its own, as a folder and in certificates.
     GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(spec.config));
   }
   if (options.adapt) GOSSAMER_RETURN_IF_ERROR(options.adapt(spec.config));
@@ -203,6 +205,8 @@ int Train(const std::string& command, FleetSpec spec,
                                            "starting from the beginning")
                              : absl::StrCat("going on from round ", round));
   }
+  // A setting that the method does not read is no error, but a person who set
+  // it expects an effect.
   if (const auto unused = FindUnused(config); !unused.empty()) {
     display.Print(absl::StrCat("note: ", config.algorithm(),
                                " makes no use of ",
