@@ -14,7 +14,7 @@ namespace gossamer {
 namespace {
 
 constexpr double kMillisPerSecond = 1e3;
-// The bounds of a scenario (scenario_check.cc).
+// These lie within the bounds of a scenario (scenario_check.cc).
 constexpr double kMostMillis = 60'000;
 constexpr double kLeastMbit = 1e-3;
 constexpr double kMostMbit = 1e6;
