@@ -2,9 +2,9 @@
 // namespaces, without either and without privileges.
 //
 // The real peers, codecs, edges, all-reduces, topology client and control plane
-// over a simulated network; only time is made up: a step takes what it is said
-// to take, a message what its link needs.  Knows nothing of files, terminals or
-// where step times come from.
+// over a simulated network; only time is made up: a step takes the time that is
+// given for it, a message the time that its link needs.  Knows nothing of
+// files, terminals or where step times come from.
 
 #ifndef GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
 #define GOSSAMER_RUNTIME_SIM_REHEARSAL_H_

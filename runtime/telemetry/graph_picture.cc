@@ -110,11 +110,13 @@ void DrawMatrix(cairo_t* cr, const MixingMatrix& w, double largest) {
   cairo_set_line_width(cr, 1.2);
   cairo_rectangle(cr, kMatrixLeft, kTop, kSide, kSide);
   cairo_stroke(cr);
+  // In smaller cells numbers cannot be read.
   if (m > 16) return;
   cairo_set_font_size(cr, std::min(16.0, cell * 0.32));
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < m; ++j) {
       if (w(i, j) == 0) continue;
+      // The numbers stand out from the colour below them.
       Use(cr, w(i, j) > 0.45 * largest ? kPaper : kInk);
       TextAt(cr, kMatrixLeft + (j + 0.5) * cell, kTop + (i + 0.5) * cell,
              absl::StrFormat("%.2f", w(i, j)));
@@ -170,6 +172,7 @@ absl::Status DrawMixing(const MixingMatrix& w, const GraphLayout& layout,
   Use(cr, kInk);
   cairo_set_font_size(cr, 26);
   cairo_set_font_size(cr,
+                      // A long title is drawn smaller, so that it fits.
                       26 * std::min(1.0, 1400 / (1 + TextWidth(cr, title))));
   TextAt(cr, kWidth / 2.0, 56, title);
   const cairo_status_t written =

@@ -1,4 +1,4 @@
-// How a run is going, as text for people: a table that redraws in place on a
+// The progress of a run as text for people: a table that redraws in place on a
 // terminal, a line every few seconds anywhere else.
 //
 // Formatting is pure; the shell at the end writes.  Knows nothing of where the
