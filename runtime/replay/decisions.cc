@@ -34,6 +34,7 @@ absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
     const absl::Status read =
         decisions.Read(std::string_view(line.data(), line.size()));
     if (read.ok()) continue;
+    // The line is a decision, but no run can follow it.
     if (absl::IsFailedPrecondition(read)) return read;
     return absl::DataLossError(absl::StrCat(
         "line ", number, " \"", line, "\" is no decision: ", read.message()));
@@ -61,6 +62,7 @@ absl::Status Decisions::Read(std::string_view line) {
         "that run's log was full at ", n[0],
         " bytes and ends there: replay a run with a larger --log-limit"));
   }
+  // The numbers are counted before any is used.
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
@@ -69,6 +71,8 @@ absl::Status Decisions::Read(std::string_view line) {
   }
   if (word == "jump") jumps_[n[0]] = n[1];
   if (word == "overlap") {
+    // Values are checked against their bounds: the file may be anybody's, and
+    // they become indices and windows.
     if (n[1] > static_cast<uint64_t>(kMaxOverlap)) {
       return absl::DataLossError("an overlap that is none");
     }
@@ -120,7 +124,7 @@ void Decisions::TellFormat(PeerId peer, ExchangeId id, WireFormat format) {
   Tell(Line("format", peer.value, id, static_cast<int>(format)));
 }
 std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
-  // The last one told of this peer, up to this exchange.
+  // The last line of this peer counts, up to this exchange.
   auto it = formats_.upper_bound({peer, id});
   if (it == formats_.begin()) return std::nullopt;
   --it;
@@ -141,6 +145,8 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
 void Decisions::TellMembers(uint64_t round) {
   Tell(Line("members", round));
+  // No line follows this one, so the log says by its end why it cannot be
+  // replayed.
   members_ = true;
 }
 void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }

@@ -23,14 +23,14 @@
 
 namespace gossamer {
 
-// A boundary is a call of Neighborhood::Complete, counted from 1 in a life.
+// A boundary is a call of Neighborhood::Complete, counted from 1 in a process.
 class Decisions {
  public:
   using Write = std::function<void(const std::string& line)>;
 
-  // Writes what it is told.
+  // Writes the decisions that it gets.
   explicit Decisions(Write write = nullptr) : write_(std::move(write)) {}
-  // Repeats what `lines` tell.  kDataLoss names the line that is none;
+  // Repeats the decisions of `lines`. kDataLoss names the line that is none;
   // kFailedPrecondition: members came or went, or it was full before the end
   // (decision_log.h).
   static absl::StatusOr<Decisions> Replay(std::string_view lines);
