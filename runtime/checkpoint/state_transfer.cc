@@ -180,8 +180,8 @@ void StateCollector::Ask(absl::Time now) {
     send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
     return;
   }
-  // What was under way is taken for lost; a chunk that still comes is taken all
-  // the same.
+  // The chunks under way count as lost; one that still comes is taken all the
+  // same.
   d.under_way.clear();
   d.window = kFewestUnderWay;
   d.next = 0;

@@ -46,7 +46,7 @@ struct TopologyClientOptions {
   std::string service;  // host:port, for messages
   std::string run_id;
   PeerId peer_id;  // 0: the service assigns one
-  // Not 0; differs between any two incarnations of a peer.
+  // A number above 0 that differs between any two incarnations of a peer.
   uint64_t boot_id = 0;
   std::string address;  // host:port that neighbours dial
   uint64_t layout_fingerprint = 0;

@@ -65,8 +65,8 @@ absl::Duration DeadlineEstimator::Limit(
     if (!possible) return learnt;
     return std::min(learnt, std::max(kLeast, kTimesSlower * *possible));
   }
-  // What other edges have taught stands in until this edge has taught enough; a
-  // longer arrival of its own counts at once.
+  // The arrivals of other edges stand in until this edge has enough of its own;
+  // a longer arrival of its own counts at once.
   const absl::Duration first = peer.ForNewEdge(round);
   if (arrivals_.empty()) return first;
   const absl::Duration longest = *std::ranges::max_element(arrivals_);

@@ -84,14 +84,14 @@ class Edges final : public TransportListener {
   Entry* Find(PeerId peer);
   bool Connected(PeerId peer) const;
 
-  // As Neighborhood says of them.
+  // As in Neighborhood.
   absl::Status Add(NewEdge added);
   void Drop(PeerId peer);
   void Rest(PeerId peer, ExchangeId id, bool gone);
   void BeginIncarnation();
   void SetOverlap(int h);
   void SetPartners(const std::set<PeerId>& partners);
-  // Those that have rested for long are given up.
+  // Gives up the edges that have rested for long.
   void ForgetRested();
   // Exchanges below `id` are skips, on edges of no row that are added later.
   void SetPassed(ExchangeId id) { passed_ = id; }

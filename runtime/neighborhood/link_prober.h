@@ -65,7 +65,7 @@ class LinkProber {
     uint64_t number = 0;   // of kAsk and kTold: the target
     Transit transit = {};  // of kLoaded: how the load came in
   };
-  // Whether `target` answers, asked by or of `other`.
+  // A question whether `target` answers, asked by `other` or of `other`.
   struct Errand {
     PeerId target;
     PeerId other;
@@ -79,7 +79,7 @@ class LinkProber {
   void OnAsk(PeerId asker, PeerId target);
   void OnTold(PeerId witness, PeerId target);
   void TellAskers(PeerId target);
-  // Adds it, or begins its time anew.
+  // Adds an errand, or begins its time anew.
   void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
   void SendNext();
   void OnAnswer(const Head& head);
@@ -90,7 +90,7 @@ class LinkProber {
   std::function<void(PeerId)> on_told_ = [](PeerId) {};
   std::vector<Errand> asked_;     // of others
   std::vector<Errand> promised_;  // to others
-  // Of the measurement under way.
+  // The measurement under way.
   PeerId peer_{0};
   Done done_;
   uint64_t number_ = 0;  // of the frame that is to be answered

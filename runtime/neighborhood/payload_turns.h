@@ -30,14 +30,15 @@ class PayloadTurns final : public CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}
 
-  // Asked where exchange `id` could have a payload of this end, and the other
-  // end's part is not known: it is to be a skip.  The answer depends on earlier
-  // questions and exchanges alone.
+  // Asked if exchange `id` could have a payload of this end and the other end's
+  // part is not known.  True: the exchange becomes a skip.  The answer depends
+  // on earlier questions and exchanges alone.
   bool LetPass(ExchangeId id);
 
  private:
   const bool upper_;
-  // Since the last correction, or turn that went by: a payload met a skip.
+  // Set if a payload met a skip since the last correction, or turn that went
+  // by.
   bool mine_ = false, theirs_ = false;
   ExchangeId since_ = 0;
 };

@@ -1,4 +1,5 @@
-// Which edges keep replicas when memory does not do for all.
+// The choice of the edges that keep replicas when memory does not suffice for
+// all.
 //
 // A peer on a random schedule meets everybody sooner or later, and an edge of a
 // codec with replicas holds two vectors as long as the parameters.  If that is

@@ -63,7 +63,8 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
   return furthest + 1;
 }
 
-// Of as many neighbours the newest payloads.
+// Returns the round, up to the target, for which most neighbours' payloads
+// wait; of equal ones the latest.
 uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
                             const RoundsSeen& seen) {
   uint64_t best = target;

@@ -21,7 +21,8 @@ namespace gossamer {
 // Rounds of the others that a peer knows at the end of its own.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
-  // Of these, by neighbours with whom some of the last rounds mixed nothing.
+  // The rounds among these of neighbours with whom some of the last rounds
+  // mixed nothing.
   std::vector<uint64_t> missing = {};
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.

@@ -13,7 +13,7 @@
 namespace gossamer {
 namespace {
 
-// How long the end waits for members that are not connected: without this
+// The time that the end waits for members that are not connected: without this
 // peer's part of the last mean another one would end with nothing.  It is
 // longer than for gossip, where a peer ends with parameters of its own whether
 // or not a last correction comes.

@@ -178,8 +178,8 @@ Task<bool> Checkpointer::Save(bool now) {
 // that takes longer than a lease.
 Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     const View& view, std::function<bool()> hurries) {
-  // `view` is the membership's and changes during each wait.  What was read for
-  // a view that no longer holds is read again for the newer one.
+  // `view` is the membership's and changes during each wait.  Files that were
+  // read for a view that no longer holds are read again for the newer one.
   Resumed resumed;
   std::optional<Beginning> begun;
   while (view.epoch != 0 && !view.DepartureOf(spec_.self) && !hurries() &&

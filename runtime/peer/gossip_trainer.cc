@@ -12,12 +12,13 @@
 namespace gossamer {
 namespace {
 
-// How long a round of a fleet with deadlines waits for neighbours whose epochs
-// are not known yet; and how long once a known neighbour waits for this peer.
+// The time that a round of a fleet with deadlines waits for neighbours whose
+// epochs are not known yet; and the time once a known neighbour waits for this
+// peer.
 constexpr absl::Duration kMeetLimit = absl::Seconds(5);
 constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
-// How long the end of a run waits for neighbours that are not connected.  A
-// neighbour may be rounds behind, or wait for others that are, and needs this
+// The time that the end of a run waits for neighbours that are not connected.
+// A neighbour may be rounds behind, or wait for others that are, and needs this
 // peer's last payloads: leaving before they are complete there would move the
 // mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
@@ -276,7 +277,7 @@ Task<absl::Status> GossipTrainer::Repeat(std::function<bool()> possible) {
       " (mixing.liveness_limit): all peers must replay their logs of one run"));
 }
 
-// Without deadlines nobody gets far ahead.
+// Without deadlines no peer gets far ahead of its neighbours.
 uint64_t GossipTrainer::NextRound() {
   const uint64_t round = parts_.state->round();
   if (spec_.deadline.kind == DeadlinePolicy::Kind::kNone) return round + 1;

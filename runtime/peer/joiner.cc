@@ -65,7 +65,8 @@ Task<absl::Status> Joiner::Join() {
       co_return NotInTheFleet(spec_.liveness_limit);
     }
     if (m->outside()) {
-      // Given up while it waited: it was frozen, or the service away.
+      // The service gave this peer up while it waited: it was frozen, or the
+      // service away.
       m->Rejoin(/*trained=*/borrowed_ || parts_.state->steps() > 0);
       continue;
     }
@@ -163,8 +164,8 @@ Task<absl::Status> Joiner::Recover() {
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.health->MayRecover());
   // Recover() resets it; the report below says which of the two failed.
   const bool sound = parts_.health->sound();
-  // Where the fleet stops there is no time to recover; where the service does
-  // not know this peer at the moment, the next boundary asks again.
+  // A fleet that stops has no time for a recovery; if the service does not know
+  // this peer at the moment, the next boundary asks again.
   if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {
     co_return absl::OkStatus();
   }

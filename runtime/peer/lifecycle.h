@@ -40,7 +40,7 @@ class Lifecycle {
                                       Event::kTimeUp, Event::kRoundsOver,
                                       Event::kSettled};
 
-  // Why there are no more rounds.
+  // The reason for which there are no more rounds.
   enum class Outcome {
     kNone,      // there are
     kFinished,  // the last round is done

@@ -23,7 +23,8 @@ namespace gossamer {
 
 class LinkMeasurer {
  public:
-  // All outlive it.  `in_use`: something else needs the connection to a peer.
+  // All of them outlive this object.  `in_use`: something else needs the
+  // connection to a peer.
   LinkMeasurer(EventLoop* loop, Transport* transport, Membership* membership,
                LinkProber* prober, std::function<bool(PeerId)> in_use)
       : loop_(loop),

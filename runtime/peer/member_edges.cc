@@ -59,7 +59,8 @@ void MemberEdges::DropMembers(const View& newest) {
         (newest.DepartureOf(peer) && !SeededBug("drop-leavers"))) {
       continue;
     }
-    // Not there before either: an edge that goes on from its record alone.
+    // The peer was not there before either: its edge goes on from a record
+    // alone.
     if (!met_.RankOf(peer) && !met_.DepartureOf(peer)) continue;
     parts_.reporter->Report(
         "member_removed",

@@ -34,7 +34,7 @@ class MemberEdges {
     const TrainingState* state = nullptr;
     Reporter* reporter = nullptr;
   };
-  // All outlive it.
+  // All of them outlive this object.
   MemberEdges(const PeerSpec& spec, Parts parts);
 
   // A view is known, long before its round comes.  Without deadlines that round

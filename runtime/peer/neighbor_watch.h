@@ -27,7 +27,7 @@ class NeighborWatch {
     // Each period, before the suspected are reported to the service.
     std::function<void()> on_tick;
   };
-  // All outlive it.
+  // All of them outlive this object.
   NeighborWatch(const PeerSpec& spec, EventLoop* loop, LinkProber* prober,
                 Membership* membership, Reporter* reporter, Hooks hooks);
   ~NeighborWatch();

@@ -102,9 +102,9 @@ bool StrangerGate::Admit(int socket) {
   MutexLock lock(&mu_);
   known_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
-    // The connection was reset before it was accepted.  Kept in the table it
-    // would hold a place for ever: ForgetClosed() compares addresses, and it
-    // has none.
+    // The connection was reset before it was accepted.  In the table it would
+    // hold a place for ever: ForgetClosed() compares addresses, and it has
+    // none.
     strangers_.erase(socket);
     ::shutdown(socket, SHUT_RDWR);
     return false;

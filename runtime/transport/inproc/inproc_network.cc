@@ -100,7 +100,7 @@ class InprocEndpoint final : public Transport {
   template <typename F>
   void Post(F fn) {
     loop_->Post([alive = alive_, fn = std::move(fn)]() mutable {
-      // What is posted may run after the endpoint is destroyed.
+      // A callback that was posted may run after the endpoint is destroyed.
       if (*alive) fn();
     });
   }
