@@ -43,7 +43,7 @@ class StateDonor {
  public:
   explicit StateDonor(SendState send) : send_(std::move(send)) {}
 
-  // Only these are answered.
+  // Sets the joiners; no other peer is answered.
   void Serve(std::set<PeerId> joiners);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
   // A joiner asks and there is no snapshot for it: take one as soon as no step
@@ -111,13 +111,13 @@ class StateCollector {
   int given() const { return given_; }
   // Bytes of the state that it gets and of the middle.
   size_t held() const;
-  // The middle of those given; once, when done().
+  // Returns the middle of the states that were given; called once, when done().
   Checkpoint Take();
-  // Why members were given up, for people.
+  // Returns the reasons for which members were given up, for people.
   std::vector<std::string> TakeFailures() { return std::move(failures_); }
 
  private:
-  // From one member.
+  // The state that comes from one member.
   struct Download {
     PeerId from;
     uint64_t snapshot = 0;  // 0: nothing offered yet
@@ -135,7 +135,7 @@ class StateCollector {
     absl::Time progress;
     absl::Time asked;
   };
-  // All of a state, to be looked at apart from the loop.
+  // A whole state, to be checked apart from the loop.
   struct Whole {
     std::vector<std::byte> bytes;
     std::string hash;

@@ -58,7 +58,7 @@ class PeerProcess {
   explicit PeerProcess(PeerProcessOptions options);
   ~PeerProcess();
 
-  // Trains; returns when the run has ended.  On the calling thread.
+  // Trains on the calling thread; returns when the run has ended.
   absl::Status Run();
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
@@ -78,8 +78,8 @@ class PeerProcess {
   TopologyClientOptions Registration() const;
   void ListenToService();
   absl::Status MakePeer();
-  // Asked to stop or leave, of which nobody needs to know before the service
-  // knows of this peer.
+  // Returns whether this process was asked to stop or leave: before the service
+  // knows of this peer, nobody else has to learn it.
   bool ToEnd() const {
     return stop_requested_ || leave_by_ != absl::InfiniteFuture();
   }
@@ -89,7 +89,7 @@ class PeerProcess {
   //
   // Warns if fewer connections have room than there may be.
   void WarnOfRoom(size_t room) const;
-  // Into events.jsonl, once there is one.
+  // Writes into events.jsonl, once there is one.
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
   // Reports a refusal by this peer in events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);

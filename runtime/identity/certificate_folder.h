@@ -72,8 +72,8 @@ class CertificateFolder {
 
   // A warning, and what to do, if one of this program's own certificates, as
   // the files are now, has ended, or has less than a week and less than a tenth
-  // of its validity left.  Empty: neither, or the same was returned within a
-  // day.  To be called again and again.
+  // of its validity left.  Returns "" if neither holds, or if the same was
+  // returned within a day.  Called again and again.
   std::string TakeExpiryWarning() const ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Signature {

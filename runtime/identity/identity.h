@@ -28,7 +28,8 @@ struct Identity {
 };
 
 std::string ToUri(const Identity& identity);
-// As people say it: "peer 3", "the topology service", "an operator".
+// Returns the identity in people's words: "peer 3", "the topology service", "an
+// operator".
 std::string Describe(const Identity& identity);
 
 // kInvalidArgument if it is not exactly what ToUri() writes.

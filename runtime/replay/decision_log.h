@@ -1,7 +1,7 @@
-// The file of a peer's decisions: every one, or it says that it ends.
+// The file of a peer's decisions: it has every one, or says that it ends.
 //
-// A log with a gap would replay another run, so the first line that cannot be
-// kept is the end of it.  Knows nothing of what decisions say.
+// A log with a gap would replay another run, so the log ends at the first line
+// that cannot be kept.  Knows nothing of what decisions mean.
 
 #ifndef GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_
 #define GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_

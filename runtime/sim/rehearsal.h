@@ -54,12 +54,12 @@ class Rehearsal {
   bool done() const;
   // The fleet ends at a round that it agrees on.
   void Stop() { service_.RequestStop(); }
-  // As the service sees it.
+  // Returns the fleet as the service sees it.
   FleetSnapshot Snapshot() const;
   // 1/M sum_i ||x_i - mean||^2 over the parameters as they are now, which may
   // be of rounds that differ by a few.
   double ConsensusDistance() const;
-  // From one rank to another, so far.
+  // Returns the totals from one rank to another so far.
   SimNetwork::Sent SentBetween(int from, int to) const {
     return network_.SentBetween(RehearsedPeer::IdOf(from),
                                 RehearsedPeer::IdOf(to));
