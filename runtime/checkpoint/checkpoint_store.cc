@@ -198,9 +198,9 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders(
     absl::string_view number = name;
     uint64_t round = 0;
     absl::ConsumeSuffix(&number, kReplaced);
+    // "round-07" is no name that this program writes; taken for round 7, it
+    // would be looked for under another.
     if (absl::ConsumePrefix(&number, prefix) &&
-        // "round-07" is no name that this program writes; taken for round 7, it
-        // would be looked for under another.
         absl::SimpleAtoi(number, &round) && absl::StrCat(round) == number) {
       rounds.push_back(round);
     }

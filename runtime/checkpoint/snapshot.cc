@@ -75,8 +75,8 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
   const auto same_name = [](const auto& a, const auto& b) {
     return a.first == b.first;
   };
+  // Maps are ordered, so equal names stand at equal places.
   const bool same =
-      // Maps are ordered, so equal names stand at equal places.
       std::ranges::equal(state.floats, like.floats,
                          [](const auto& a, const auto& b) {
                            return a.first == b.first &&

@@ -106,11 +106,11 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   Put(std::span(answer), 1, snapshot_->number);
   Put(std::span(answer), 9, chunk);
   Put(std::span(answer), 13, Crc32c(bytes));
+  // The chunk refers to the snapshot, which lives as long as a chunk is under
+  // way.
   send_(peer,
         FrameOf(
             std::move(answer),
-            // The chunk refers to the snapshot, which lives as long as a chunk
-            // is under way.
             Payload(bytes, std::make_shared<const Payload>(snapshot_->bytes))));
 }
 

@@ -136,9 +136,8 @@ absl::StatusOr<pid_t> Fork(const ProcessSpec& spec) {
               .silent = spec.silent,
               .parent = 0};
   if (!spec.log.empty()) {
+    // The log is appended to: a resumed run keeps the lines of the time before.
     child.log = ::open(spec.log.c_str(),
-                       // The log is appended to: a resumed run keeps the lines
-                       // of the time before.
                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (child.log < 0) return absl::ErrnoToStatus(errno, spec.log);
   }

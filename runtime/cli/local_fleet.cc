@@ -159,12 +159,11 @@ absl::Status LocalFleet::StartTopology() {
 absl::Status LocalFleet::StartPeers() {
   for (uint32_t rank = 0; rank < spec_.config.peers(); ++rank) {
     const FleetHost& host = HostOf(rank);
+    // Every process takes a free port, so fleets on one machine do not meet.
     ProcessSpec peer = ProcessOn(
         host, absl::StrCat("peer ", rank + 1), absl::StrCat("peer-", rank + 1),
         {SiblingProgram("gossamer-peer"), "--topology", address_, "--config",
          folder_.ConfigPath(), "--id", absl::StrCat(rank + 1), "--listen",
-         // Every process takes a free port, so fleets on one machine do not
-         // meet.
          host.address + ":0", "--run-dir", folder_.path()});
     if (!spec_.data.empty()) {
       peer.argv.push_back("--data");

@@ -153,8 +153,8 @@ CheckResult Program(const std::string& name, const std::string& why) {
   }
   SignalWaiter signals;
   ProcessGroup group;
+  // --help is answered only if every shared library is found.
   absl::Status started =
-      // --help is answered only if every shared library is found.
       group.Start({name, {path, "--help"}, /*log=*/"/dev/null"});
   const absl::Time end = SteadyNow() + kProgramLimit;
   std::vector<ProcessExit> exits;

@@ -133,9 +133,9 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
         LoadTorchScriptFeatures(spec.inception, spec.inception_size));
   }
   Comparison c;
+  // All held-out images count: the score depends on their number.
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::vector<float> real,
-      // All held-out images count: the score depends on their number.
       evaluator.HeldOut(std::numeric_limits<int64_t>::max()));
   GOSSAMER_ASSIGN_OR_RETURN(c.real, extractor->Extract(real));
   GOSSAMER_ASSIGN_OR_RETURN(

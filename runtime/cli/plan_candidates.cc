@@ -106,8 +106,8 @@ std::vector<size_t> AlikeBest(std::span<const PlanFigures> figures,
   };
   double best = std::numeric_limits<double>::infinity();
   for (const size_t i : left) best = std::min(best, badness(i));
+  // A share may be 0, of which a relative margin would be none.
   const double most =
-      // A share may be 0, of which a relative margin would be none.
       goal == PlanGoal::kWaiting ? best + kPlanAlike : best * (1 + kPlanAlike);
   std::vector<size_t> alike;
   for (const size_t i : left) {

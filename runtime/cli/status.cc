@@ -131,10 +131,9 @@ int RunStatus(const Options& options) {
     const bool well = p.suspected_by() == 0 && p.spoilt() == 0;
     // Only peers that a person may have to look after get a line.
     if (p.standing() == "member" && well) continue;
+    // Texts come from the service, and a terminal would obey escapes in them.
     std::cout << absl::StrFormat(
         "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
-        // Texts come from the service, and a terminal would obey escapes in
-        // them.
         p.peer_id(), PlainText(p.standing()), p.suspected_by(), p.removals(),
         p.spoilt());
   }

@@ -112,9 +112,9 @@ void PeerProcess::RequestLeave() {
 absl::Status PeerProcess::Prepare() {
   GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
+  // This codec is made only to be checked; MakePeer() makes the one that is
+  // used.
   GOSSAMER_RETURN_IF_ERROR(
-      // This codec is made only to be checked; MakePeer() makes the one that is
-      // used.
       Codec::Create(options_.config.mixing().codec(), game_->layout())
           .status());
   GOSSAMER_RETURN_IF_ERROR(
@@ -254,12 +254,12 @@ Task<absl::Status> PeerProcess::Register() {
   absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints();
   GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
   registration.checkpoint_rounds = *std::move(rounds);
+  // An answer may be as large as the view of the largest fleet that this one
+  // can grow to.
   auto client = std::make_unique<TopologyClient>(
       std::move(registration), &loop_,
       MakeGrpcTopologyCalls(
           options_.topology, &loop_, options_.certificates, kCallLimit,
-          // An answer may be as large as the view of the largest fleet that
-          // this one can grow to.
           MaxAnswerBytes(kMostGrowth *
                          static_cast<int>(options_.config.peers()))));
   client_ = client.get();
@@ -319,9 +319,8 @@ absl::Status PeerProcess::MakePeer() {
       folder + "/checkpoints",
       static_cast<int>(options_.config.checkpoint().keep()));
   spec.self = {id_};
+  // The level is the second of the start, the nonce is random (PROTOCOL.md 5).
   spec.epoch = MakeEpoch(
-      // The level is the second of the start, the nonce is random (PROTOCOL.md
-      // 5).
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
   spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
   // One peer's pictures are enough, and one folder has one writer.
@@ -358,9 +357,9 @@ Task<absl::Status> PeerProcess::Main() {
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
   if (client_->registered() == 0) co_return absl::OkStatus();
   if (assigned) {
+    // The game made before stands for no peer's data: only its layout was
+    // needed to register.
     GOSSAMER_CO_RETURN_IF_ERROR(
-        // The game made before stands for no peer's data: only its layout was
-        // needed to register.
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
     GOSSAMER_CO_RETURN_IF_ERROR(Listen());
   }

@@ -100,10 +100,10 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
                                       absl::Duration valid) {
   const openssl::KeyPtr key = openssl::MakeP256();
   const openssl::CertificatePtr x509(X509_new());
+  // A common name has at most 64 characters (RFC 5280, ub-common-name); the
+  // run's own name is in the URI.
   if (!key || !x509 ||
       !Fill(x509.get(), x509.get(), key.get(),
-            // A common name has at most 64 characters (RFC 5280,
-            // ub-common-name); the run's own name is in the URI.
             absl::StrCat("gossamer run ", run).substr(0, 64), now - kClockSkew,
             now + valid) ||
       !AddExtension(x509.get(), x509.get(), NID_basic_constraints,
@@ -139,9 +139,9 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
   if (!issuer || !issuer_key) {
     return absl::InvalidArgumentError("the authority cannot be read");
   }
+  // A certificate that outlived its authority would be refused all the same,
+  // with a less clear reason.
   const absl::Time until =
-      // A certificate that outlived its authority would be refused all the
-      // same, with a less clear reason.
       std::min(now + valid, openssl::ToTime(X509_get0_notAfter(issuer.get())));
   if (until <= now) {
     return absl::FailedPreconditionError(

@@ -122,8 +122,8 @@ absl::StatusOr<ProcessNamespace> ProcessNamespace::Make() {
   const int error = errno;
   ReturnTo(own.get(), CLONE_NEWPID);
   if (init < 0) return absl::ErrnoToStatus(error, "fork");
+  // The descriptor keeps the namespace open for children to come.
   absl::StatusOr<FileDescriptor> fd =
-      // The descriptor keeps the namespace open for children to come.
       Open(absl::StrCat("/proc/", init, "/ns/pid"));
   ProcessNamespace made(init, std::move(write_end),
                         fd.ok() ? *std::move(fd) : FileDescriptor());

@@ -138,9 +138,9 @@ void PacketSwitch::WaitForWork() {
   const timespec limit = {.tv_sec = wait / kNanosPerSecond,
                           .tv_nsec = wait % kNanosPerSecond};
   epoll_event events[kMostEvents];
+  // epoll_wait() would count in whole milliseconds, which is longer than some
+  // links.
   const int count =
-      // epoll_wait() would count in whole milliseconds, which is longer than
-      // some links.
       ::epoll_pwait2(epoll_.get(), events, kMostEvents, &limit, nullptr);
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u32 == kStopEvent) {

@@ -114,9 +114,9 @@ absl::Status WriteSetting(const std::string& name, const std::string& value) {
 }
 
 absl::Status SetOffload(int device, bool bursts) {
+  // Checksums are left out: nothing can damage a packet between two
+  // descriptors.
   const unsigned long features =
-      // Checksums are left out: nothing can damage a packet between two
-      // descriptors.
       TUN_F_CSUM | (bursts ? static_cast<unsigned long>(TUN_F_TSO4) : 0ul);
   if (::ioctl(device, TUNSETOFFLOAD, features) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, "lab device: TUNSETOFFLOAD");

@@ -333,9 +333,9 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
     }
     // A refused view changes nothing: the last one stays, as without a service.
     if (!view.ok() && on_view_refused_) on_view_refused_(view.status());
+    // An answer that was delayed, or comes from a service with an old disk,
+    // must not bring an earlier view back.
     if (view.ok() && view->run_id == options_.run_id &&
-        // An answer that was delayed, or comes from a service with an old disk,
-        // must not bring an earlier view back.
         view->NewerThan(view_) &&
         (view->RankOf(options_.peer_id) ||
          view->DepartureOf(options_.peer_id))) {

@@ -219,8 +219,8 @@ void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
   entry->gone = gone;
   entry->busy = loop_->Now();
   entry->edge->Pass(id);
-  // The other end may wait for a round that this end skips from now on: it is
-  // told at once, since no emission will say so.
+  // The other end may wait for a round that this end skips from now on: it
+  // learns so at once, since no emission will say it.
   entry->edge->Announce();
   Flush(*entry);
   Changed();

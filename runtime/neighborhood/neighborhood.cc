@@ -155,7 +155,6 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     if (entry == nullptr || entry->edge->heard() > id) continue;
     any = any ||
           (!entry->resting && (!entry->newcomer || entry->edge->acquainted()));
-    // All of the row are looked at: `any` must be known even if one waits.
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;

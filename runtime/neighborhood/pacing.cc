@@ -170,8 +170,8 @@ bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
 absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,
                               absl::Duration round) const {
   const auto it = pace.emitted.find(id);
+  // An exchange that is no longer in the list was emitted long ago.
   const absl::Time from =
-      // An exchange that is no longer in the list was emitted long ago.
       it == pace.emitted.end() ? absl::InfinitePast() : it->second;
   const absl::Duration limit = pace.deadline.Limit(round, arrivals_, possible_);
   if (limit == absl::InfiniteDuration()) return absl::InfiniteFuture();

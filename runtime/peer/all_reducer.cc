@@ -23,8 +23,8 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
   const int size = static_cast<int>(members.size());
+  // This operation is only checked: Make() may then rely on it.
   GOSSAMER_RETURN_IF_ERROR(
-      // This operation is only checked: Make() may then rely on it.
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
           .status());
   // Its first operations may be of floats, which any schedule carries.

@@ -52,8 +52,7 @@ absl::Status CentralizedTrainer::OnView(bool /*first*/,
   std::vector<PeerId> ids;
   for (const Member& m : parts_.views->view().members) {
     ids.push_back(m.id);
-    // Every schedule may have any two ranks exchange, and `auto` tries them
-    // all.
+    // A schedule may have any two ranks exchange, and `auto` tries them all.
     if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
   }
   // A replay takes the schedule that was chosen by time: another order of

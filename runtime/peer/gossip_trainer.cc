@@ -50,8 +50,8 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
       rows_[r] = parts_.views->RowOf(r);
     }
   }
+  // Edges come before the watch: it watches those that there are.
   GOSSAMER_RETURN_IF_ERROR(
-      // Edges come before the watch: it watches those that there are.
       parts_.edges->Connect(view, parts_.views->schedule(), saved));
   parts_.watch->Refresh();
   // A replay waits for its peers as long as they take: a suspicion would have
@@ -147,9 +147,9 @@ void GossipTrainer::Accelerate(double omega) {
 
 Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
                                        ExchangeId id) {
+  // In a run a payload without room becomes a skip; a replay waits until there
+  // is room, since it was a payload then.
   Task<absl::Status> room =
-      // In a run a payload without room becomes a skip; a replay waits until
-      // there is room, since it was a payload then.
       Repeat([=, this] { return neighborhood_.CanEmit(row, id); });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
   neighborhood_.Emit(row, id, Contributes());
@@ -184,9 +184,9 @@ Task<absl::Status> GossipTrainer::Step() {
 }
 
 Task<absl::Status> GossipTrainer::Complete(ExchangeId limit) {
+  // In a run only what has come is completed; a replay waits for as much as was
+  // completed then.
   Task<absl::Status> all =
-      // In a run only what has come is completed; a replay waits for as much as
-      // was completed then.
       Repeat([=, this] { return neighborhood_.CanComplete(limit); });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
   neighborhood_.Complete(limit);

@@ -28,8 +28,8 @@ void NeighborWatch::Start() {
   if (timer_ != EventLoop::TimerId{}) return;
   timer_ = loop_->RunAt(loop_->Now() + detector_.period(), [this] {
     timer_ = {};
-    // The neighbours are looked at before the tick, so a peer that has just
-    // become a neighbour is not suspected for an older silence.
+    // The neighbours are looked at before the tick, so a peer whose edge is
+    // gone is not suspected, and a new one counts as heard.
     Refresh();
     Start();
     Tick();

@@ -41,8 +41,8 @@ Task<bool> StopRule::AtStop() {
   if (stop.committed && round > stop.round) co_return true;
   if (stop.round == 0 || round > stop.round) co_return false;
   // The promise is made before the round is reached, so that the agreement
-  // takes no round trip at the end; a peer that is already beyond it has told
-  // the service so by BeginRound().
+  // takes no round trip at the end; a peer that is already beyond it has
+  // reported so by BeginRound().
   membership_->AcknowledgeStop(stop.round);
   if (round < stop.round || SeededBug("run-past-stop")) co_return false;
   // At the round itself: the run ends here unless a peer has begun it already.

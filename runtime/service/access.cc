@@ -56,9 +56,9 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
 
 absl::Status AccessPolicy::Check(const Identity& caller,
                                  const AccessRequest& request, absl::Time now) {
+  // The key is the proved identity, never an id that a request names: the map
+  // cannot grow by claims.
   TokenBucket& allowance =
-      // The key is the proved identity, never an id that a request names: the
-      // map cannot grow by claims.
       allowances_.try_emplace(ToUri(caller), kTokens, kTokensPerSecond, now)
           .first->second;
   // The price is paid before the rights are looked at: calls that are refused

@@ -171,8 +171,8 @@ absl::Status DrawMixing(const MixingMatrix& w, const GraphLayout& layout,
   DrawScale(cr, largest);
   Use(cr, kInk);
   cairo_set_font_size(cr, 26);
+  // A long title is drawn smaller, so that it fits.
   cairo_set_font_size(cr,
-                      // A long title is drawn smaller, so that it fits.
                       26 * std::min(1.0, 1400 / (1 + TextWidth(cr, title))));
   TextAt(cr, kWidth / 2.0, 56, title);
   const cairo_status_t written =

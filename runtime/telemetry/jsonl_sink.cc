@@ -90,8 +90,8 @@ absl::Status LineFile::BeginAnew() {
 
 absl::Status LineFile::Flush() {
   if (buffer_.empty()) return absl::OkStatus();
+  // Half of the limit is for this file, half for the one before it.
   if (limit_ != 0 && size_ > 0 &&
-      // Half of the limit is for this file, half for the one before it.
       static_cast<uint64_t>(size_) + buffer_.size() > limit_ / 2) {
     // Without room for a new file the old one is written on.
     BeginAnew().IgnoreError();

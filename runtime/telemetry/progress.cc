@@ -187,8 +187,8 @@ ProgressDisplay::ProgressDisplay(std::FILE* out, absl::Duration interval)
 
 int ProgressDisplay::Width() const {
   winsize size = {};
+  // A terminal may say a width of 0, or one that holds no row.
   const bool known =
-      // A terminal may say a width of 0, or one that holds no row.
       ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
   return known ? size.ws_col : 80;
 }

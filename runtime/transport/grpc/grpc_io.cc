@@ -31,9 +31,9 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
   set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
       static_cast<int>(kMaxChunkBytes + kMaxChunkOverhead));
+  // A window of less than two messages would have the sender wait for each of
+  // them to be read.
   const int window =
-      // A window of less than two messages would have the sender wait for each
-      // of them to be read.
       std::max(options.stream_window_bytes,
                static_cast<int>(2 * (options.chunk_bytes + kMaxChunkOverhead)));
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window);
