@@ -11,10 +11,10 @@ std::span<const Lifecycle::Transition> Lifecycle::Table() {
   // README.md draws the table, and lifecycle_test asks for every pair of state
   // and event.
   static constexpr Transition kTransitions[] = {
-      // The fleet may stop, or let this peer go, before any view has admitted
-      // it.
       {State::kJoining, Event::kAdmitted, State::kTraining},
       {State::kJoining, Event::kTimeUp, State::kDeparting},
+      // The fleet may stop, or let this peer go, before any view has admitted
+      // it.
       {State::kJoining, Event::kRoundsOver, State::kDraining},
       {State::kTraining, Event::kBeganAnew, State::kJoining},
       {State::kTraining, Event::kTimeUp, State::kDeparting},
