@@ -180,6 +180,8 @@ absl::Status Issue(const Options& o) {
     wanted.emplace_back(std::move(identity), o.out);
   }
   GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration valid, ValidityOf(o));
+  // A failure leaves the folders before it done, and the same command may be
+  // given again: to issue is also to renew.
   for (const auto& [identity, folder] : wanted) {
     GOSSAMER_ASSIGN_OR_RETURN(
         const Certificate issued,
@@ -252,6 +254,9 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   std::vector<std::string> serials;
   int ended = 0;
   for (const AuthorityFolder::Issued& i : issued) {
+    // All of them are taken, not only the newest: a renewal leaves the earlier
+    // certificate valid until it ends, and its copy may be the one that was
+    // stolen.
     if (i.certificate.identity != whom || i.revoked) continue;
     // A machine whose clock is behind may believe a certificate for this much
     // longer.
@@ -306,6 +311,8 @@ absl::Status Revoke(const Options& o) {
   }
   // The authority's own list comes first: copies are made of it.
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
+  // If a folder fails, the list is already in force at the authority; the
+  // command may be given again, or the file be copied by hand.
   for (const std::string& folder : o.publish) {
     GOSSAMER_RETURN_IF_ERROR(authority.Publish(folder));
   }

@@ -79,6 +79,8 @@ absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
     for (StoredCheckpoint& stored : list) {
       all.push_back({peer, std::move(stored)});
     }
+    // Both kinds are listed: a person who looks for lost rounds finds them only
+    // here.
     GOSSAMER_ASSIGN_OR_RETURN(list, store.ListSetAside());
     for (StoredCheckpoint& stored : list) {
       all.push_back({peer, std::move(stored), /*set_aside=*/true});

@@ -10,6 +10,8 @@ namespace gossamer {
 
 int Complain(const std::string& command, const absl::Status& status) {
   std::cerr << "gossamer " << command << ": " << status.message() << "\n";
+  // Scripts tell by the code whether trying again may help, so a command gives
+  // kInvalidArgument only for what the person has written.
   return absl::IsInvalidArgument(status) ? kUsage : kFailed;
 }
 

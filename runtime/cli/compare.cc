@@ -142,6 +142,7 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
         std::ranges::find(plan.runs, comparison.game, &PlannedRun::game);
     game.configuration = ToTextProto(first->config);
     game.comparison = std::move(comparison);
+    // Runs come game by game.  A report of one game keeps the plain names.
     const bool alone = plan.runs[0].game == plan.runs.back().game;
     const std::string& name = game.comparison.game;
     game.curves = {

@@ -48,6 +48,8 @@ void Add(const ComparedRun& run, std::optional<double> target,
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds));
   setting.seeds.push_back(run.seed);
   setting.images.push_back(static_cast<double>(run.images));
+  // A run without a value is left out of the mean, which is then of fewer
+  // seeds; the report marks such a cell.
   if (s.last_score) setting.last_score.push_back(s.last_score->value);
   if (s.best_score) setting.best_score.push_back(s.best_score->value);
   if (s.consensus_distance) {
@@ -58,6 +60,7 @@ void Add(const ComparedRun& run, std::optional<double> target,
   setting.training_seconds.push_back(s.training_seconds);
   setting.computing.push_back(s.seconds_computing / rounds);
   setting.waiting.push_back(s.seconds_waiting / rounds);
+  // Zero means that no exchange was timed, and a mean with it would flatter.
   if (s.exchange_seconds > 0) setting.exchange.push_back(s.exchange_seconds);
   if (!target) return;
   for (const ScorePoint& p : run.scores) {
@@ -102,6 +105,8 @@ std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   Spread s;
   for (double v : values) s.mean += v / n;
   if (values.size() == 1) return s;
+  // n - 1 and not n: the seeds are a few of many, and their mean is taken from
+  // the same values.
   for (double v : values) s.deviation += (v - s.mean) * (v - s.mean) / (n - 1);
   s.deviation = std::sqrt(s.deviation);
   return s;

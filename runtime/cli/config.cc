@@ -60,6 +60,7 @@ void Print(const ConfigKey& key) {
   for (absl::string_view p : absl::StrSplit(key.explanation, '\n')) {
     std::cout << "\n" << Wrapped(std::string(p));
   }
+  // The dot keeps out a key whose name only begins with this one's.
   const std::string prefix = key.path + ".";
   // A group is explained by the keys in it, a sentence each.
   for (const ConfigKey& inner : ConfigKeys()) {

@@ -32,6 +32,7 @@ struct FleetClient::Stub {
           return (rpc.*method)(context, request, &response);
         });
     if (status.ok()) return response;
+    // The codes of gRPC and of absl are the same numbers.
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                         absl::StrCat("topology service at ", addresses, ": ",
                                      status.error_message()));
@@ -44,7 +45,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address,
     std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
   grpc::ChannelArguments arguments;
+  // A service that is not what it seems must not fill this machine's memory.
   arguments.SetMaxReceiveMessageSize(most_answered);
+  // Bit 0 alone: no compression.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   // Otherwise a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);

@@ -69,6 +69,8 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
   // A matrix of one round says little of a schedule that changes: the gap is
   // then that of the expected contraction.
   const bool changes = options.spec.schedule != "fixed";
+  // The peers of a changing schedule are drawn on a circle: no shape suits the
+  // edges of all rounds.
   Answer answer{.layout = LayOut(changes ? "ring" : options.spec.graph, w),
                 .report = Analyze(w),
                 .contraction = ExpectedContraction(*schedule)};
@@ -137,6 +139,7 @@ void PrintJson(const Options& options, const Answer& a) {
                {"contraction", a.contraction.factor},
                {"contraction_standard_error", a.contraction.standard_error},
                {"contraction_estimated", a.contraction.estimated}};
+  // JSON has no infinity.
   json["rounds_to_tenth"] = std::isfinite(tenth) ? Json(tenth) : Json();
   json["picture"] = options.out.empty() ? Json() : Json(options.out);
   std::cout << json.dump(2) << "\n";

@@ -270,6 +270,8 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
                 SignalWaiter& signals) {
   std::vector<std::unique_ptr<ProcessGroup>> commands;
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    // A group per host tells whose exit it is, and one that never started
+    // leaves those before it to the destructors, which end them.
     commands.push_back(std::make_unique<ProcessGroup>());
     absl::StatusOr<ProcessSpec> spec = CommandOn(options, lab, rank);
     const absl::Status started =

@@ -19,6 +19,8 @@ namespace {
 
 // So many are enough for a median beside jitter.
 constexpr int kPings = 20;
+// What answers may be late by, beyond the links' own delay: the machine may be
+// busy.
 constexpr absl::Duration kPatience = absl::Seconds(3);
 // A link shows its full rate only when it has a queue, so the meter sends more
 // than the rate.
@@ -43,6 +45,7 @@ std::optional<double> RateError(double measured, uint64_t asked) {
   return measured / static_cast<double>(asked) - 1;
 }
 
+// A link without a limit has no rate to compare with.
 double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
                    size_t to) {
   const LinkSpec& link = scenario.links[from][to];
@@ -51,6 +54,8 @@ double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
   const double seconds = std::clamp(kPacketsForRate / rate, 0.5, 5.0);
   return meter.MeasureRate(
       from, to, kOverdrive * rate, absl::Seconds(seconds),
+      // Packets that are still in the link's queue count, so the meter waits
+      // for the last one.
       kPatience + absl::Nanoseconds(link.delay + link.jitter));
 }
 

@@ -98,6 +98,7 @@ CheckResult Memory() {
                 .why =
                     "a quickstart peer takes up to 400 MB, an edge of a "
                     "large model two copies of it"};
+  // MemAvailable, not MemFree: the kernel gives back what caches hold.
   const double free = Kilobytes(Field("/proc/meminfo", "MemAvailable"));
   const double all = Kilobytes(Field("/proc/meminfo", "MemTotal"));
   r.found = absl::StrCat(HumanBytes(free), " free of ", HumanBytes(all));
@@ -144,6 +145,8 @@ CheckResult Disk(const std::string& runs) {
 // needs all of its libraries.
 CheckResult Program(const std::string& name, const std::string& why) {
   CheckResult r{.name = name, .why = why};
+  // The programs of one build lie in one folder and fit together; one found by
+  // PATH might be of another version.
   const std::string path = SiblingProgram(name);
   if (::access(path.c_str(), X_OK) != 0) {
     r.level = CheckLevel::kFail;
@@ -257,6 +260,8 @@ CheckResult OpenFiles() {
 }
 
 CheckResult Versions() {
+  // Two machines whose lines differ are the first thing to look at when peers
+  // refuse each other.
   CheckResult r{.name = "versions", .why = "peers of a run must fit together"};
   utsname kernel = {};
   ::uname(&kernel);

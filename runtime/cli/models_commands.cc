@@ -148,6 +148,8 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
 
 absl::StatusOr<nlohmann::ordered_json> ImageScores(const EvaluateSpec& spec,
                                                    const Comparison& c) {
+  // The prefix keeps scores by the fixed random features from being taken for
+  // those of the literature, which are by Inception's.
   const std::string proxy = spec.inception.empty() ? "proxy-" : "";
   nlohmann::ordered_json scores;
   GOSSAMER_ASSIGN_OR_RETURN(scores[proxy + "fid"],

@@ -145,6 +145,7 @@ int Run(int argc, char** argv) {
   Command program({.name = "gossamer-models",
                    .about = "Makes data, draws samples and scores generators.",
                    .footer = kExamples});
+  // The commands refer to it, and run within program.Run().
   Flags f;
   AddRender(program, f);
   AddSample(program, f);

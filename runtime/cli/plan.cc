@@ -371,12 +371,17 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
         return !stopped;
       };
       Rehearsed& own = plan.candidates[i];
+      // A candidate that fails is left out of the table with its reason; it
+      // does not end the others.
       own.figures = Figures(plan, own.config, go_on, memory_rate);
       progress.AddCandidate();
     }
     ++ended;
   };
   std::vector<std::jthread> threads;
+  // Each thread takes the next candidate that nobody has: rehearsals differ
+  // much in length.  No lock is needed: every thread writes the figures of its
+  // own candidates only.
   jobs = std::min(jobs, plan.candidates.size());
   for (size_t i = 0; i < jobs; ++i) threads.emplace_back(work);
   while (ended < jobs) {

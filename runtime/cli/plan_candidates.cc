@@ -146,6 +146,7 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
       }
     }
   }
+  // The configuration itself is the centralized one to compare with.
   if (centralized) return candidates;
   candidates.push_back(
       {.name = std::string(kBaseline),

@@ -65,6 +65,7 @@ std::string PlanText(const PlanResult& result) {
       result.network, result.hosts.size(), result.parameters,
       result.stand_in ? " of a synthetic game in place of the networks" : "",
       result.step_times, result.rounds);
+  // The heading "candidate" is as wide.
   size_t width = 9;
   bool far = false, score = false;
   for (const PlanResult::Row& row : result.rows) {
@@ -82,6 +83,9 @@ std::string PlanText(const PlanResult& result) {
   for (size_t i = 0; i < result.rows.size(); ++i) {
     const PlanResult::Row& row = result.rows[i];
     const PlanFigures& f = row.figures;
+    // Rows come in order, the best first.  Those with a mark are always shown:
+    // a person compares the recommended one with what is configured, and both
+    // with the centralized baseline.
     if (i >= kShown && Mark(result, i).empty()) continue;
     absl::StrAppendFormat(
         &out, "%-2s %-*s %9.3f %7.1f%% %7.1f ms %11s", Mark(result, i), width,

@@ -38,6 +38,8 @@ figcaption{color:#556;font-size:.9rem}
 pre{background:#f6f6f8;padding:.8rem;overflow-x:auto;font-size:.85rem}
 )";
 
+// Names come from configurations and folders, and people send the page around:
+// a browser must not take one for markup.
 std::string Escape(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});

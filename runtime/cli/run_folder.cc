@@ -37,6 +37,7 @@ std::vector<uint64_t> Numbered(const std::string& folder,
     const std::string name = it->path().filename().string();
     absl::string_view number = name;
     uint64_t n = 0;
+    // Other names, such as those that a save in progress has, are passed over.
     if (absl::ConsumePrefix(&number, prefix) &&
         absl::ConsumeSuffix(&number, suffix) && absl::SimpleAtoi(number, &n)) {
       numbers.push_back(n);
@@ -172,6 +173,8 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
     const RunConfig& config) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PeerLog> logs, ReadLogs());
   std::vector<std::vector<RoundMetrics>> rounds;
+  // Everything comes from the files: the command that asks need not be the one
+  // that trained.
   for (const PeerLog& log : logs) rounds.push_back(log.rounds);
   const std::vector<Sample> consensus = ReadConsensus();
   RunSummary summary = Summarize(rounds);
@@ -223,6 +226,7 @@ uint64_t RunFolder::NewestCommonRound(int peers) const {
   }
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {
+    // The map is in the order of rounds, so the last that fits is the newest.
     if (n == static_cast<int>(ids.size())) newest = round;
   }
   return newest;
