@@ -253,6 +253,8 @@ absl::Status WriteSafetensors(const std::string& path,
   return status;
 }
 
+// The bytes are those of WriteSafetensors(), for a state that travels instead
+// of being saved.
 absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors));
   std::string file;

@@ -22,6 +22,8 @@ openssl::TimePtr ToAsn1(absl::Time time) {
 
 bool AddExtension(X509* x509, X509* issuer, int nid, const std::string& value) {
   X509V3_CTX context;
+  // A subject key identifier is a hash of the key in `x509`, and an authority's
+  // repeats that of `issuer`, so both are filled in before.
   X509V3_set_ctx(&context, issuer, x509, nullptr, nullptr, 0);
   X509_EXTENSION* extension =
       X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str());
@@ -202,6 +204,8 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
                                      const Identity& identity,
                                      const std::vector<std::string>& names,
                                      absl::Time now, absl::Duration valid) {
+  // The authority never sees the private half, which stays on the machine of
+  // the request.
   const openssl::KeyPtr read = openssl::ReadPublicKeyDer(key);
   if (!read) return absl::InvalidArgumentError("that is no public key");
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -231,6 +235,8 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
   // A certificate may be revoked twice by people who do not know of each other.
   all.erase(std::unique(all.begin(), all.end()), all.end());
   const openssl::CrlPtr list(X509_CRL_new());
+  // A machine whose clock is a little behind must not take the list for one of
+  // the future.
   const openssl::TimePtr today = ToAsn1(now - kClockSkew);
   if (!list || X509_CRL_set_version(list.get(), 1) != 1 ||
       X509_CRL_set_issuer_name(list.get(),

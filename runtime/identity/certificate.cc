@@ -168,6 +168,8 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   if (read->identity.role == Role::kAuthority) {
     return refuse("an authority's certificate is only to issue others with");
   }
+  // The check is of the chain, the days and the list.  That the other end holds
+  // the key is TLS's part, or that of CheckSignature().
   const openssl::StoreContextPtr context(X509_STORE_CTX_new());
   if (!context || X509_STORE_CTX_init(context.get(), impl_->store.get(),
                                       x509->get(), nullptr) != 1) {

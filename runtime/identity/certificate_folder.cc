@@ -305,6 +305,8 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
     return absl::InvalidArgumentError(
         absl::StrCat("--certs: ", folder.status().message()));
   }
+  // Only programs of this machine reach a loopback address, so a start at home
+  // needs no certificates.  Every other address needs a decision by a person.
   if (exposure.insecure || IsLoopback(address)) return nullptr;
   return absl::InvalidArgumentError(absl::StrCat(
       address,

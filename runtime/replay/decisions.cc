@@ -42,6 +42,9 @@ absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
   return decisions;
 }
 
+// Reads one line of another process, possibly of another machine or release.
+// An unknown word is refused rather than passed over: a decision that is left
+// out replays another run.
 absl::Status Decisions::Read(std::string_view line) {
   const std::vector<std::string> words = absl::StrSplit(std::string(line), ' ');
   std::vector<uint64_t> n;
@@ -101,6 +104,8 @@ void Decisions::TellJump(uint64_t round, uint64_t next) {
 }
 uint64_t Decisions::Next(uint64_t round) const {
   const auto it = jumps_.find(round);
+  // Only jumps are written, so a round without a line is followed by the next
+  // one.
   return it == jumps_.end() ? round + 1 : it->second;
 }
 
@@ -135,6 +140,8 @@ std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
 void Decisions::TellDone(PeerId peer, uint64_t boundary, ExchangeId done) {
   Tell(Line("done", peer.value, boundary, done));
 }
+// Without a line all exchanges that were due were complete, and a replay waits
+// for them.
 std::optional<ExchangeId> Decisions::Done(PeerId peer,
                                           uint64_t boundary) const {
   const auto it = done_.find({peer, boundary});

@@ -134,6 +134,8 @@ FleetSnapshot Rehearsal::Snapshot() const {
   return service_.fleet()->Snapshot(loop_.Now());
 }
 
+// The mean over peers of the squared distance from their mean, exact where the
+// service has an estimate by sketches: all parameters are in this process.
 double Rehearsal::ConsensusDistance() const {
   std::vector<std::span<const float>> all;
   for (const auto& peer : peers_) all.push_back(peer->parameters());
@@ -141,6 +143,7 @@ double Rehearsal::ConsensusDistance() const {
   double distance = 0;
   for (size_t k = 0; k < all[0].size(); ++k) {
     double mean = 0;
+    // Sums are in double, coordinate by coordinate: no vector of means is kept.
     for (const std::span<const float> x : all) mean += x[k];
     mean /= count;
     for (const std::span<const float> x : all) {

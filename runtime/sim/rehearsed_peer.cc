@@ -106,6 +106,8 @@ absl::Duration RehearsedPeer::Overhead() const {
   }
   const auto floats = static_cast<double>(game_->layout().size());
   return absl::Seconds(sizeof(float) * floats * streams /
+                       // Optimizer and codecs are bound by memory, not by
+                       // arithmetic, so their time is bytes over a rate.
                        options_.bytes_per_second);
 }
 

@@ -53,6 +53,8 @@ bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
       frame.body.size() > network_->options_.max_body_bytes) {
     return false;
   }
+  // The newest of two connections is taken, as by the real transport: its end
+  // is the least likely to have gone.
   const ConnectionPtr& newest = it->second.rbegin()->second;
   counters_.bytes_sent += frame.head.size() + frame.body.size();
   network_->SendFrame(newest, EndOf(*newest), channel, std::move(frame));
@@ -106,6 +108,8 @@ void Endpoint::Handle(const ConnectionPtr& c, int end, Item item) {
   const PeerId peer = c->ends[1 - end].peer;
   switch (item.kind) {
     case Item::Kind::kUp:
+      // Ids count up and are never used again, so that a late OnDown cannot be
+      // taken for that of a newer connection.
       here.id = ++last_id_;
       up_[peer].emplace(here.id, c);
       listener_->OnUp(peer, here.id);

@@ -20,6 +20,8 @@ Payload FlipBit(const Payload& payload, uint64_t bit) {
   return Payload::FromVector(std::move(bytes));
 }
 
+// Flips one bit of a frame, head or body.  One is the hardest to notice: a
+// checksum that sees it sees more.
 void Corrupt(Frame& frame, RngKey key) {
   const uint64_t head_bits = 8 * frame.head.size();
   const uint64_t bits = head_bits + 8 * frame.body.size();
@@ -150,6 +152,9 @@ void SimNetwork::Dial(PairKey key) {
     return;
   }
   const std::string& there = endpoints_.at(key.second)->address();
+  // The address that this end was given is out of date, as after a restart on
+  // another port.  A real dial would reach nobody, so it is tried again until a
+  // view has brought the new one.
   if (!there.empty() &&
       endpoints_.at(key.first)->AddressOf(key.second) != there) {
     MaybeDial(key, options_.redial_delay);
@@ -172,6 +177,8 @@ void SimNetwork::Open(PairKey key) {
   }
   pairs_[key].connections.push_back(c);
   for (int end : {0, 1}) {
+    // Each end learns of the connection in its own time, so one may send before
+    // the other has seen it.
     Item up;
     up.kind = Item::Kind::kUp;
     up.arrival = Arrival(c->ends[1 - end].peer, c->ends[end].peer, 0);
@@ -213,6 +220,8 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   Connection::End& to = c->ends[1 - from];
   const size_t bytes = frame.head.size() + frame.body.size();
   Sent& sent = directions_[{sender, to.peer}].sent;
+  // The draws are keyed by the frame's number on its way, so a fault at one
+  // pair moves no draw of another.
   const uint64_t number = sent.frames++;
   sent.bytes += bytes;
   const RngKey draw =

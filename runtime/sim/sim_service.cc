@@ -137,6 +137,8 @@ absl::Status SimService::Start(bool old) {
     Count("old_service_disks");
     disk_ = backup_;
   }
+  // A year back, so that any use of a wall clock across a restart shows: leases
+  // and epochs have to bear it.
   clock_error_ = key_.Fold("clock").Uniform(starts_++) < kWrongClocks
                      ? -absl::Hours(24 * 365)
                      : absl::ZeroDuration();

@@ -9,6 +9,8 @@ namespace gossamer {
 
 EventLoop::TimerId VirtualLoop::Add(absl::Time when, Callback fn) {
   const uint64_t id = callbacks_.Insert(std::move(fn));
+  // Ids grow, so callbacks of one time run in the order of their posting, as on
+  // a real loop.
   queue_.emplace_back(when, id);
   std::ranges::push_heap(queue_, std::greater());
   return TimerId{id};
@@ -94,6 +96,7 @@ void VirtualPeerLoop::SetClock(absl::Duration offset, double rate) {
 }
 
 absl::Time VirtualPeerLoop::ToOwn(absl::Time shared) const {
+  // Most clocks run true, and this way has no rounding.
   if (rate_ == 1) return shared + offset_;
   return clock_set_ + offset_ + (shared - clock_set_) * rate_;
 }

@@ -77,6 +77,8 @@ std::string Short(const std::string& detail) {
 }  // namespace
 
 std::string ToJsonLine(const RoundMetrics& m) {
+  // A NaN becomes null, which Number() reads as NaN again: JSON has no other
+  // form of it.
   Json json = {{"round", m.round},
                {"steps", m.steps},
                {"finished", Timestamp(m.finished)},

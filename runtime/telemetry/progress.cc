@@ -91,6 +91,7 @@ std::string Row(const PeerProgress& peer) {
 
 }  // namespace
 
+// The fleet is as far as its slowest peer: only what all have done is done.
 uint64_t FleetRound(const FleetProgress& progress) {
   uint64_t least = progress.peers.empty() ? 0 : progress.peers[0].round;
   for (const PeerProgress& peer : progress.peers) {
