@@ -62,6 +62,8 @@ absl::StatusOr<Identity> ParseIdentity(absl::string_view uri) {
       absl::StrCat("\"", absl::CEscape(uri.substr(0, 2 * kMaxNameBytes)),
                    "\" is no identity; one is gossamer://RUN/3, "
                    "gossamer://RUN/topology or gossamer://RUN/operator"));
+  // Each step refuses with the same words: what is wrong with a foreign URI is
+  // not worth a sentence each.
   absl::string_view rest = uri;
   if (!absl::ConsumePrefix(&rest, kScheme)) return refusal;
   const size_t slash = rest.find('/');

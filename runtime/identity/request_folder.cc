@@ -14,6 +14,8 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
   const absl::Status secret = CheckPrivate(path);
   const absl::StatusOr<std::string> key =
       secret.ok() ? ReadPemFile(path) : secret;
+  // Only a missing key needs other words: with --same-key the folder named on
+  // the command line is the wrong one.
   if (!absl::IsNotFound(key.status())) return key;
   return absl::InvalidArgumentError(absl::StrCat(
       path,

@@ -171,6 +171,8 @@ absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
 
 std::string KeyDigest(const SigningRequest& request) {
   return absl::BytesToHexString(
+      // Both keys are in the digest: comparing one number covers all that the
+      // authority will sign.
       openssl::Sha256(request.key + request.signer_key));
 }
 

@@ -18,6 +18,9 @@ uint64_t LinkModel::Backlog(Nanos now) const {
                                kNanosPerSecond);
 }
 
+// Returns when the last bit of the packet is on the wire.  The remainder of the
+// division carries over to the next packet, so that rounding never changes the
+// rate.
 Nanos LinkModel::Serialize(Nanos now, uint64_t bytes) {
   if (spec_.bytes_per_second == 0) return now;
   // The wire has been idle, so the remainder of earlier packets means nothing.

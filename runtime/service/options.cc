@@ -62,6 +62,8 @@ struct Flags {
 
 void AddFlags(Command& program, Flags& f) {
   ServiceOptions& s = f.service;
+  // The default is of this machine alone: a service that other machines reach
+  // has to be asked for, with certificates or --insecure.
   s.listen = "127.0.0.1:7700";
   program.AddOption("--config", &f.config,
                     "the run's configuration (text proto)");
@@ -136,7 +138,8 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
   fleet.max_peers = f.max_peers;
-  // Its all-reduce needs every peer.
+  // The all-reduce of a centralized method needs every peer, so nobody joins a
+  // run under way.
   fleet.elastic = !IsCentralized(config);
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
@@ -209,6 +212,8 @@ FleetOptions FleetOptionsOf(const RunConfig& config) {
     // The service refuses a graph that each of its peers would refuse.
     fleet.min_partners = kLeastClippedPartners;
   }
+  // Views carry both to the peers, so the service may choose another overlap
+  // for all at one round.
   fleet.gamma = config.mixing().gamma();
   fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
   return fleet;

@@ -172,7 +172,10 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
 absl::Status SqliteStore::Prepare() {
   sqlite3* db = db_.get();
   // The lock is exclusive: two services on one file would hand out
-  // contradicting views.
+  // contradicting views.  The empty transaction takes it now, and not at the
+  // first save.  With synchronous=FULL a save is on the disk when it returns:
+  // the answer to a peer leaves after it, and a power cut must not take back
+  // what it said.
   GOSSAMER_RETURN_IF_ERROR(
       Execute(db, path_,
               "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
@@ -185,6 +188,8 @@ absl::Status SqliteStore::Prepare() {
   }
   // A new file has version 0.
   if (version == kSchemaVersion) return absl::OkStatus();
+  // The columns of another format are not guessed at: a fleet that is read
+  // wrongly would begin with views that its peers contradict.
   if (version != 0) {
     return absl::DataLossError(absl::StrCat(
         path_, " has format ", version, ", this program reads ", kSchemaVersion,
@@ -314,6 +319,7 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
         .Number(record.counts.leaves);
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
+    // There is no view before the first.
     if (record.view.epoch == 0) return absl::OkStatus();
     Statement view(db, "INSERT OR REPLACE INTO view VALUES(?, ?)");
     view.Number(record.view.epoch)
@@ -325,6 +331,8 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     if (old.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     return absl::OkStatus();
   };
+  // One transaction holds fleet, members and view: members of one moment beside
+  // the view of another would be a fleet that never was.
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "BEGIN"));
   absl::Status written = write();
   if (written.ok()) written = Execute(db, path_, "COMMIT");

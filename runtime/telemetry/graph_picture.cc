@@ -89,6 +89,7 @@ void DrawGraph(cairo_t* cr, const GraphLayout& layout) {
     Use(cr, kInk);
     cairo_set_line_width(cr, 1.6);
     cairo_stroke(cr);
+    // A smaller circle has no room for a number.
     if (radius >= 8) TextAt(cr, x(i), y(i), absl::StrCat(i));
   }
 }
