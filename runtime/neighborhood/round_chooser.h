@@ -1,7 +1,7 @@
 // The choice of the round that a peer takes next: the one after, or its
 // neighbours', if it was left behind (PROTOCOL.md 11).
 //
-// Far behind, a peer would meet each payload of a faster one only when it gets
+// Far behind, a peer would use each payload of a faster one only when it gets
 // to that round, and the edge would starve.  No peer may be dragged along by
 // one that runs away, or says so: one peer alone is followed as if it were at
 // most 16 times as fast as this one.  Pure; knows nothing of edges, views or

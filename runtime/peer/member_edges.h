@@ -1,5 +1,6 @@
 // The edges of a peer as members come and go: new members get an edge at once,
-// removed ones lose theirs, and edges that are in no row any more rest.
+// those that a view no longer names lose theirs, and edges that are in no row
+// any more rest.
 //
 // Knows nothing of rounds beyond the next one, or of which view is in use.
 

@@ -42,7 +42,7 @@ random-matching one-peer-exponential locality-skewed.  Weights: metropolis
 uniform.)";
 
 // The values of the command line.  An option that was left out takes the
-// configuration's value, so it must be told from one that was given.
+// configuration's value, so it must be distinguishable from one that was given.
 struct Flags {
   std::string config;
   std::optional<std::string> run;

@@ -112,7 +112,7 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
-      ABSL_PT_GUARDED_BY(mu_);                   // null: this replica stands by
+      ABSL_PT_GUARDED_BY(mu_);  // null: this instance stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // the reason; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   std::string trust_problem_ ABSL_GUARDED_BY(mu_);

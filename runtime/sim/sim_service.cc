@@ -17,7 +17,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr double kWrongClocks = 0.25;
 
 // Returns whether a backup knows enough of the present.  A backup from before a
-// member joined or was removed does not: the edges of that time are gone.  If
+// member joined or was evicted does not: the edges of that time are gone.  If
 // no peer may join under way, a backup from before the view does not either: a
 // peer without that view would be refused, and the others wait for it.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
