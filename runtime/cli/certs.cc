@@ -110,7 +110,7 @@ absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
       absl::StrCat("--for ", valid.status().message()));
 }
 
-// The identity that --id or --role names.
+// Returns the identity that --id or --role names.
 absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   Identity identity{.run = run, .peer = {}};
   // One of the two is needed, and no more: a certificate has one identity.
@@ -128,7 +128,7 @@ absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   return identity;
 }
 
-// The flag that names `identity`.
+// Returns the flag that names `identity`.
 std::string FlagOf(const Identity& identity) {
   switch (identity.role) {
     case Role::kTopology:

@@ -105,8 +105,8 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
   return networks;
 }
 
-// All that the numbers of a run stand for, so also how it was evaluated, and on
-// which data.
+// Keeps all that the numbers of a run stand for, so also how it was evaluated,
+// and on which data.
 RunConfig Compared(RunConfig config) {
   config.clear_name();
   config.clear_checkpoint();
@@ -154,7 +154,8 @@ struct ComparedGame {
   std::string folder;  // of its runs
 };
 
-// Says what is missing before the first run does.
+// Returns the conditions of a run, and says what is missing before the first
+// run does.
 absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
                                          const Network& network,
                                          RunConfig config) {
@@ -170,7 +171,8 @@ absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
   return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
 }
 
-// A file that has been loaded before, without what is implied.
+// Returns what a file, which has been loaded before, and --set say, without
+// what is implied.
 absl::StatusOr<RunConfig> GivenBy(const std::string& path,
                                   const std::vector<std::string>& set) {
   std::ifstream file(path);

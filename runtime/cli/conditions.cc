@@ -52,7 +52,7 @@ std::string ConditionsDifference(const std::string& before,
                                  const std::string& now) {
   const auto old_values = ValuesOf(before);
   const auto new_values = ValuesOf(now);
-  // All paths of both texts, in order.
+  // The map holds all paths of both texts, in order.
   std::map<std::string, std::string> all = old_values;
   all.insert(new_values.begin(), new_values.end());
   const auto of = [](const auto& values, const std::string& path) {

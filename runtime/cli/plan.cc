@@ -242,7 +242,8 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
   return plan;
 }
 
-// Waiting over time, of the later half of every peer's rounds.
+// Returns the share of the time that peers wait, in the later half of every
+// peer's rounds.
 double WaitingShare(const std::vector<std::vector<RoundMetrics>>& by_rank) {
   double waiting = 0, time = 0;
   for (const std::vector<RoundMetrics>& rounds : by_rank) {
@@ -304,9 +305,9 @@ double AvailableBytes() {
   return std::numeric_limits<double>::infinity();
 }
 
-// As many rehearsals at once as there are processors and memory for: a peer
-// keeps some twelve vectors, and two of every other peer where a schedule's
-// edges change.
+// Returns the number of rehearsals at once for which there are processors and
+// memory: a peer keeps some twelve vectors, and two of every other peer where a
+// schedule's edges change.
 size_t JobsFor(const Plan& plan) {
   double most = 0;
   for (const Rehearsed& r : plan.candidates) {
@@ -328,7 +329,7 @@ class Progress {
 
   void AddRound() { ++done_rounds_; }
   void AddCandidate() { ++done_; }
-  // A line every few seconds; none of what ends sooner.
+  // Prints a line every few seconds, and none for what ends sooner.
   void Show() {
     const absl::Time now = SteadyNow();
     if (now - shown_ < kShowEvery) return;
@@ -409,7 +410,7 @@ void FillResult(Plan& plan) {
   }
   for (const size_t i : RankFigures(figures, *PlanGoalOf(result.goal))) {
     const Rehearsed& r = *rehearsed[i];
-    // The first row that is no baseline: rows are ranked.
+    // Rows are ranked, so the first one that is no baseline is recommended.
     if (!r.candidate.baseline && !result.recommended) {
       result.recommended = result.rows.size();
     }

@@ -78,7 +78,7 @@ bool FieldFollows(std::string_view text) {
           RunConfig::descriptor()->FindFieldByName(std::string(name)));
 }
 
-// Smaller is better.
+// Returns a number that is smaller for a better candidate.
 double Badness(const PlanFigures& figures, PlanGoal goal) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   switch (goal) {

@@ -128,7 +128,7 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
 
 namespace {
 
-// A certificate for the public half of `key`.
+// Returns a certificate for the public half of `key`.
 absl::StatusOr<openssl::CertificatePtr> Certify(
     const KeyPair& authority, EVP_PKEY* key, const Identity& identity,
     const std::vector<std::string>& names, absl::Time now,

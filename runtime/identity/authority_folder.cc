@@ -212,7 +212,8 @@ absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
   return WriteFile(CrlFile(path_), longer, kPublic);
 }
 
-// Under the lock, so that an older list does not replace a newer one there.
+// The copy is made under the lock, so that an older list does not replace a
+// newer one there.
 absl::Status AuthorityFolder::Publish(const std::string& folder) const {
   GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));

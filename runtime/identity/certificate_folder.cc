@@ -21,8 +21,8 @@ constexpr absl::Duration kSoon = absl::Hours(7 * 24);
 constexpr int kPartOfValidity = 10;
 constexpr absl::Duration kWarnAgain = absl::Hours(24);
 
-// False for a clock that has gone back: it must not silence a warning for
-// years.
+// Returns false for a clock that has gone back: it must not silence a warning
+// for years.
 bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
   return now >= since && now - since < duration;
 }
@@ -76,7 +76,8 @@ struct Own {
   Certificate read;
 };
 
-// A certificate of this program and its key, which nobody else may read.
+// Reads a certificate of this program, and checks that its key fits and that
+// nobody else may read it.
 absl::StatusOr<Own> ReadOwn(const std::string& certificate_path,
                             const std::string& key_path) {
   // Errors are kInvalidArgument, whatever they were: the command line has named

@@ -48,7 +48,7 @@ absl::StatusOr<std::string> WriteOne(const Identity& identity,
   return pem;
 }
 
-// The one identity among the names that `request` asks for.
+// Returns the one identity among the names that `request` asks for.
 absl::StatusOr<Identity> IdentityOf(X509_REQ* request) {
   const openssl::ExtensionsPtr extensions(X509_REQ_get_extensions(request));
   const openssl::NamesPtr names(

@@ -244,7 +244,7 @@ void PacketSwitch::FinishReport() {
   for (size_t i = 0; i < kBuckets; ++i) {
     seen += lateness_[i];
     if (seen * 100 < deliveries_ * 99) continue;
-    // The upper end of the bucket.
+    // The upper end of the bucket stands for all in it.
     report_.p99_late_us =
         std::min(std::exp2(static_cast<double>(i)), report_.worst_late_us);
     return;

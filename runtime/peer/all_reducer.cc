@@ -111,7 +111,7 @@ void AllReducer::Start(uint64_t operation) {
   SendOutgoing(*current_, operation_);
 }
 
-// Once the leader's word is here, if there is one.
+// A contribution may go once the leader's word is here, if there is one.
 void AllReducer::Contribute() {
   if (!current_->led() || current_->started()) return;
   if (!contributed_) {

@@ -94,7 +94,7 @@ void CentralizedTrainer::BeginGradient() {
   parts_.runner->NoteStep(losses);
 }
 
-// The same bits everywhere: all skip the step, or none does.
+// The mean has the same bits everywhere, so all skip the step, or none does.
 bool CentralizedTrainer::ApplyMean() {
   const std::span<const float> mean = all_reducer_.Mean();
   // Every peer that has failed contributes zeros, so a mean of exact zeros says

@@ -264,7 +264,7 @@ Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
       "mixing.deadline to go on without slow peers"));
 }
 
-// At a replay: waits until what was done can be done again.
+// Waits at a replay until what was done can be done again.
 Task<absl::Status> GossipTrainer::Repeat(std::function<bool()> possible) {
   if (!parts_.decisions->replays()) co_return absl::OkStatus();
   const bool can = co_await parts_.waiter->Until(
@@ -306,8 +306,8 @@ bool GossipTrainer::CompleteAtEnd(ExchangeId limit) {
   return true;
 }
 
-// As each round would have, in order, so that the end of a run is the same bits
-// whatever comes first.
+// The exchanges are completed as each round would have done, in order, so that
+// the end of a run has the same bits whatever comes first.
 bool GossipTrainer::Drain() {
   while (!rows_.empty()) {
     const auto& [round, row] = *rows_.begin();

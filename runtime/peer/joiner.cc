@@ -109,8 +109,8 @@ Task<absl::Status> Joiner::TakeUp() {
   co_return parts_.views->Adopt(resumed->edges);
 }
 
-// From members, the middle of theirs; for as long as no view says that it is
-// not needed.
+// The state comes from members, as the middle of theirs, and is waited for
+// until a view says that it is not needed.
 Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
       parts_.sharing->Collect([this] { return Answered(); });

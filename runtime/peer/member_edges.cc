@@ -16,8 +16,8 @@
 namespace gossamer {
 namespace {
 
-// The codec of edges whose replicas do not fit into memory: differences need no
-// state, and as many fragments keep payloads about as small.
+// Returns the codec of edges whose replicas do not fit into memory: differences
+// need no state, and as many fragments keep payloads about as small.
 std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.fragments());
 }

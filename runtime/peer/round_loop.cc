@@ -25,7 +25,8 @@ Task<absl::Status> RoundLoop::Run() {
   co_return co_await finish.result();
 }
 
-// The boundary before a round: which view it is of, and whether it comes.
+// This is the boundary before a round, which settles the view that it is of and
+// whether it comes.
 Task<absl::Status> RoundLoop::Begin() {
   // The view comes first: what follows asks about the members and the
   // departures of the view that this round belongs to.

@@ -134,8 +134,9 @@ FleetSnapshot Rehearsal::Snapshot() const {
   return service_.fleet()->Snapshot(loop_.Now());
 }
 
-// The mean over peers of the squared distance from their mean, exact where the
-// service has an estimate by sketches: all parameters are in this process.
+// Returns the mean over peers of the squared distance from their mean, which is
+// exact where the service has an estimate by sketches: all parameters are in
+// this process.
 double Rehearsal::ConsensusDistance() const {
   std::vector<std::span<const float>> all;
   for (const auto& peer : peers_) all.push_back(peer->parameters());

@@ -60,7 +60,7 @@ class SimService::Calls final : public TopologyCalls {
     // The deadline and the answer race; the first one counts.
     auto answered = std::make_shared<bool>(false);
     const std::weak_ptr<bool> alive = alive_;
-    // Runs on the peer's loop, once.
+    // The function runs on the peer's loop, once.
     auto answer = [this, alive, answered, done = std::move(done)](
                       absl::Duration after, absl::Status status,
                       Response response) {

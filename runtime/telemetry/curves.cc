@@ -235,7 +235,7 @@ void DrawSeries(cairo_t* cr, const Points& points, size_t number, const Axis& x,
   }
 }
 
-// Labels in order of first appearance.
+// Returns the labels in order of first appearance.
 std::vector<std::string> Labels(const Panel& panel) {
   std::vector<std::string> labels;
   for (const Series& s : panel.series) {
