@@ -216,6 +216,8 @@ absl::Status Restore(const Options& options) {
 int RunRestore(const Options& options) {
   const absl::Status status = Restore(options);
   if (!status.ok()) return Complain("checkpoint", status);
+  // The list is shown afterwards, since what matters is what --resume will
+  // find.
   return RunList(options, /*verify=*/false);
 }
 

@@ -109,6 +109,7 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
 // and on which data.
 RunConfig Compared(RunConfig config) {
   config.clear_name();
+  // How often a run saves and what it is called does not change its numbers.
   config.clear_checkpoint();
   return config;
 }

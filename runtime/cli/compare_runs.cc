@@ -143,6 +143,8 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const PlannedRun& run = plan.runs[i];
     const std::string title = Title(plan, i, made > 0 ? seconds / made : 0);
+    // The runs that are kept take no time, so the mean for the time left is of
+    // those that were made here alone.
     absl::StatusOr<RunSummary> summary = Finished(run);
     if (summary.ok()) {
       std::cerr << title << ": kept, it has finished\n";

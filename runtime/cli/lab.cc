@@ -96,6 +96,8 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
   std::optional<uint32_t> hosts;
   if (options.hosts) hosts = static_cast<uint32_t>(*options.hosts);
   if (!options.train.config.empty()) {
+    // The file is read here for its number of peers alone; PrepareTraining()
+    // reads it for the run.
     absl::StatusOr<RunConfig> config =
         LoadRunConfig(options.train.config, options.train.set);
     if (!config.ok()) {
@@ -133,6 +135,7 @@ ProcessPlace PlaceOf(const Lab& lab, size_t rank) {
   return {.network = lab.Network(rank), .processes = lab.Processes()};
 }
 
+// A run's folder is its name in --runs, so the path of --out is taken apart.
 void PlaceRun(Options& options) {
   if (options.out.empty()) return;
   const std::filesystem::path out =
@@ -280,6 +283,7 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
   }
   const auto exits = WaitForCommands(commands, signals);
   commands.clear();  // kills the remaining ones
+  // The counts are final once the switch has stopped.
   const SwitchReport& report = lab.Stop();
   if (!exits.ok()) return Complain("lab", exits.status());
   PrintExits(*exits, scenario, report, options.train.json);

@@ -36,6 +36,8 @@ struct PairResult {
   RoundTrips trips;
   double rate_there, rate_back;  // measured, bytes a second; 0: not measured
 
+  // A link adds a delay between 0 and its jitter to each packet, so a round
+  // trip takes longer by half of both on average.
   double RttError() const { return trips.median_ms - asked_rtt_ms - jitter_ms; }
 };
 

@@ -24,6 +24,8 @@ constexpr absl::Duration kStartLimit = absl::Seconds(30);
 constexpr absl::Duration kPollEvery = absl::Milliseconds(500);
 // The time between asking processes to end and killing them.
 constexpr absl::Duration kGrace = absl::Seconds(10);
+// The last lines of a failed process's log are shown with its name: few enough
+// for a screen.
 constexpr int kTailLines = 15;
 
 // Returns the port in a port file; nothing while there is no file.

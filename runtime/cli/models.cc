@@ -42,6 +42,8 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
         "--of ", choice.of, ": neither mean nor the id of a peer"));
   }
   const GanConfig& gan = config.game().gan();
+  // The networks are of another program, so that this one starts without
+  // libtorch.
   std::vector<std::string> argv = {SiblingProgram("gossamer-models"),
                                    subcommand, "--parameters"};
   argv.insert(argv.end(), files.begin(), files.end());

@@ -52,6 +52,7 @@ bool TorusFits(uint32_t peers) {
 std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
   std::vector<Mixing> mixings = {Graph("ring")};
   if (TorusFits(peers)) mixings.push_back(Graph("torus"));
+  // With two peers every schedule has the same single edge.
   if (peers > 2) {
     mixings.push_back(Schedule("permuted-ring"));
     mixings.push_back(Schedule("random-matching"));
@@ -149,6 +150,8 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
   // The configuration itself is the centralized one to compare with.
   if (centralized) return candidates;
   candidates.push_back(
+      // The baseline shows what the network costs a training that averages over
+      // all peers in every step.
       {.name = std::string(kBaseline),
        .changes = {absl::StrCat("algorithm=", std::string(kBaseline)),
                    "step.optimizer=oadam", "mixing.graph=complete",

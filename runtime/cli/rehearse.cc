@@ -47,6 +47,8 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
   if (config.game().has_synthetic()) {
     return config.game().synthetic().parameters();
   }
+  // All peers have the same layout, so the first one's newest checkpoint says
+  // the size.
   const auto newest =
       CheckpointStore(run.PeerPath(1) + "/checkpoints", 1).LoadNewest();
   if (!newest.ok()) {
@@ -112,6 +114,8 @@ RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
           .step_time =
               [&steps, &key](int rank, uint64_t call) {
                 const auto r = static_cast<uint64_t>(rank);
+                // A rehearsal may have more peers than the measured run, whose
+                // ranks are then used again.
                 const auto& own = steps.by_rank[r % steps.by_rank.size()];
                 // The n-th step of a rank draws its time by a key: candidates
                 // are compared on the same times, and a rehearsal repeats.
@@ -212,6 +216,7 @@ class Record {
     for (const FleetPeer& peer : fleet.peers) {
       PeerProgress& p = progress_.peers.emplace_back();
       p.id = progress_.peers.size();
+      // Heartbeats have the next round; people ask for the last.
       p.round = std::min(config_.rounds(),
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
       p.rounds_per_second =
@@ -231,6 +236,7 @@ class Record {
     consensus_round_ = fleet.consensus_round;
     consensus_->Add(
         ConsensusLine({consensus_round_, *fleet.consensus_distance}));
+    // The picture may lack a sample; a rehearsal does not end for that.
     consensus_->Flush().IgnoreError();
   }
   void End() {

@@ -92,6 +92,8 @@ std::string ScenarioFileOf(const MeasuredNetwork& network) {
   for (size_t i = 0; i < n; ++i) {
     absl::StrAppend(&text, "# host-", i, " is ", network.names[i], "\n");
   }
+  // Hosts of a scenario are named by number; the lines above say which peer
+  // each is.
   absl::StrAppend(&text, "name: \"measured\"\nhosts: ", n, "\n");
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j) {

@@ -152,6 +152,8 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
   const std::string samples = folder.NewestSamples();
   if (!samples.empty()) absl::PrintF("samples  %s\n", samples);
   absl::PrintF("curves   %s\n", folder.CurvesPath());
+  // The hint is a command that works as it stands: the folder's own
+  // configuration has the name and every change of --set.
   if (!s.finished) {
     absl::PrintF("go on    gossamer train --resume --config %s --runs %s\n",
                  folder.ConfigPath(),
