@@ -19,8 +19,8 @@ namespace {
 
 // So many are enough for a median beside jitter.
 constexpr int kPings = 20;
-// What answers may be late by, beyond the links' own delay: the machine may be
-// busy.
+// Answers may be late by this much beyond the links' own delay, since the
+// machine may be busy.
 constexpr absl::Duration kPatience = absl::Seconds(3);
 // A link shows its full rate only when it has a queue, so the meter sends more
 // than the rate.

@@ -34,8 +34,8 @@ double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
 uint64_t Total(const Rounds& rounds, uint64_t RoundMetrics::*counter) {
   uint64_t total = 0, last = 0;
   for (const RoundMetrics& m : rounds) {
-    // A value below the last one tells of a new process.  One that has already
-    // overtaken it goes unnoticed, and the total is then too small.
+    // A value below the last one tells of a new process.  A new process whose
+    // first value is above it goes unnoticed, and the total is then too small.
     total += m.*counter >= last ? m.*counter - last : m.*counter;
     last = m.*counter;
   }
