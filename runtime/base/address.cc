@@ -12,18 +12,21 @@ namespace gossamer {
 namespace {
 
 bool IsOneLoopback(absl::string_view address) {
+  // gRPC writes the ends of a connection with a scheme.
   if (absl::StartsWith(address, "unix:")) return true;
   absl::ConsumePrefix(&address, "dns:///");
   absl::ConsumePrefix(&address, "ipv4:");
   absl::ConsumePrefix(&address, "ipv6:");
   if (absl::StartsWith(address, "[::1]:")) return true;
   const absl::string_view host = address.substr(0, address.rfind(':'));
+  // The host has to be an address by its form: "127.evil.example" is a name.
   return host == "localhost" ||
          (absl::StartsWith(host, "127.") &&
           host.find_first_not_of("0123456789.") == host.npos);
 }
 
 bool IsAddress(absl::string_view address) {
+  // An IPv6 address has colons of its own; the last one comes before the port.
   const size_t colon = address.rfind(':');
   uint32_t port = 0;
   return colon != address.npos && colon > 0 &&

@@ -10,6 +10,8 @@ namespace gossamer {
 
 void KeepFreedMemory() {
 #if defined(__GLIBC__)
+  // Setting one of the two turns off glibc's own adjustment of both, so both
+  // are set.
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc accepts
 #endif

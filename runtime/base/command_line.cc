@@ -158,9 +158,12 @@ CLI::Option* Declare(CLI::App& app, const std::string& name, Target& target,
     using Traits = TargetTraits<Target>;
     CLI::Option* const option = app.add_option(
         name,
+        // The texts are read here and not by CLI11, so that every program
+        // refuses the same values with the same words.
         [name, rules, &target](const CLI::results_t& texts) {
           const absl::Status assigned = Assign(name, rules, texts, target);
           if (!assigned.ok()) {
+            // CLI11 takes errors as exceptions; Command::Parse() catches them.
             throw CLI::ValidationError(std::string(assigned.message()));
           }
           return true;
@@ -236,6 +239,7 @@ void Command::AddOption(const std::string& name, OptionTarget target,
 
 Command& Command::AddCommand(CommandSpec spec) noexcept {
   auto impl = std::make_unique<Impl>();
+  // A program with subcommands has nothing to do by itself.
   impl_->app->require_subcommand(1);
   impl->app = impl_->app->add_subcommand(spec.name, spec.about);
   impl->Describe(spec);
@@ -278,6 +282,7 @@ int Command::Run(int argc, const char* const* argv) {
 
 const Command& Command::Chosen() const {
   for (const std::unique_ptr<Command>& command : impl_->commands) {
+    // The innermost one counts: its name is in the error.
     if (impl_->app->got_subcommand(command->impl_->app)) {
       return command->Chosen();
     }

@@ -11,6 +11,7 @@ namespace {
 
 // The number that POSIX guarantees, used if the system gives none.
 constexpr rlim_t kLeast = 20;
+// RLIM_INFINITY is no number to count by; nothing reaches this one.
 constexpr rlim_t kUnlimited = rlim_t{1} << 30;
 
 rlimit Read() {

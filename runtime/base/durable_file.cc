@@ -18,6 +18,7 @@ absl::Status Failed(const std::string& path, absl::string_view what,
 int OpenFile(const std::string& path, int flags, mode_t mode) {
   int fd = -1;
   do {
+    // Children must not inherit files that are being written.
     fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EINTR);
   return fd;
@@ -27,6 +28,7 @@ absl::Status WriteAll(int fd, const std::string& path, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
+    // A write that takes nothing would be repeated for ever.
     if (n <= 0) return Failed(path, "write", n < 0 ? errno : EIO);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -75,6 +77,7 @@ absl::Status SyncFolder(const std::string& path) {
   const int fd = OpenFile(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, 0);
   if (fd < 0) return Failed(path, "open folder", errno);
   const absl::Status status = Sync(fd, path);
+  // A folder that was read cannot lose anything at its close.
   ::close(fd);
   return status;
 }

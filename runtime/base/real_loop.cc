@@ -52,12 +52,14 @@ void RealLoop::WakeLocked() {
 
 void RealLoop::SetPoller(LoopPoller* poller) {
   MutexLock lock(&mu_);
+  // A loop waits in one place only.
   assert(poller == nullptr || poller_ == nullptr);
   poller_ = poller;
 }
 
 EventLoop::TimerId RealLoop::RunAt(absl::Time when, Callback fn) {
   const uint64_t id = next_timer_++;
+  // The id orders timers of one time by their registration.
   timers_.emplace(std::pair(when, id), std::move(fn));
   timer_times_.emplace(id, when);
   return TimerId{id};
@@ -122,10 +124,14 @@ bool RealLoop::RunPosted() {
   {
     // The callbacks run without the lock: they post further ones.
     MutexLock lock(&mu_);
+    // A batch is taken at once: callbacks that post others cannot keep timers
+    // and I/O waiting.
     batch.swap(posted_);
   }
   for (Callback& fn : batch) {
     if (stopped()) break;
+    // An object that the callback owns is destroyed when it has run, not with
+    // the batch.
     Callback once = std::move(fn);
     std::move(once)();
   }
@@ -172,6 +178,7 @@ void RealLoop::WaitForWork(absl::Duration limit) {
     MutexLock lock(&mu_);
     waiting_ = false;
   }
+  // The event runs outside the lock and after the wait: it may post.
   if (event) std::move(event)();
 }
 
@@ -190,6 +197,8 @@ ThreadCompute::~ThreadCompute() {
 void ThreadCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
   {
     MutexLock lock(&mu_);
+    // One thread takes the jobs in order, so two of them never touch the
+    // parameters at once.
     jobs_.push_back({std::move(work), std::move(done)});
   }
   wake_.Signal();

@@ -29,6 +29,7 @@ namespace {
 
 using nlohmann::json;
 
+// The length is the file's claim; no model has as many tensors.
 constexpr uint64_t kMaxHeader = 16 << 20;
 constexpr size_t kMaxDimensions = 8;
 constexpr absl::string_view kMetadata = "__metadata__";
@@ -51,6 +52,7 @@ std::string Quoted(absl::string_view name) {
 // Returns the number of bytes of a tensor of this shape, if it fits 62 bits.
 std::optional<uint64_t> ByteSize(const std::vector<int64_t>& shape,
                                  uint64_t element) {
+  // The product of dimensions that each fit may overflow 64 bits.
   unsigned __int128 n = element;
   for (int64_t d : shape) {
     n *= static_cast<uint64_t>(d);
@@ -65,6 +67,7 @@ std::optional<json> ParseHeader(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   bool good = true;
   const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
+    // Deep nesting would use up the parser's stack.
     if (depth > 3) good = false;
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
@@ -89,6 +92,8 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const json& value) {
   if (!IsName(name)) {
     return Bad(absl::StrCat(Quoted(name), " has no name in printable ASCII"));
   }
+  // Unknown keys are refused: a reader that passes over what it does not know
+  // may misread what it does.
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value.contains("shape") || !value.contains("data_offsets")) {
     return Bad(absl::StrCat(Quoted(name),
@@ -140,6 +145,7 @@ absl::Status ParseMetadata(const json& value,
 // could hide data, and overlaps would make two tensors of the same bytes.
 absl::Status CheckCover(std::vector<Entry>& entries, uint64_t size) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    // Tensors without bytes begin where another one does, and come before it.
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   uint64_t end = 0;
@@ -242,10 +248,13 @@ absl::Status WriteSafetensors(const std::string& path,
   if (status.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
     status = SystemError(path, "cannot rename onto");
   }
+  // The space of a half-written file is given back.
   if (!status.ok()) std::remove(aside.c_str());
   return status;
 }
 
+// The bytes are those of WriteSafetensors(), for a state that travels instead
+// of being saved.
 absl::StatusOr<std::string> FormatSafetensors(const SafetensorsView& tensors) {
   GOSSAMER_ASSIGN_OR_RETURN(const std::string header, MakeHeader(tensors));
   std::string file;
@@ -298,6 +307,7 @@ absl::StatusOr<Safetensors> ParseSafetensors(std::span<const std::byte> file) {
     }
     FloatTensor& tensor = result.floats[entry.name];
     tensor.shape = std::move(entry.shape);
+    // The bytes are at hand by now, so the memory is in proportion to the file.
     tensor.values.resize(bytes.size() / sizeof(float));
     if (!bytes.empty()) {
       std::memcpy(tensor.values.data(), bytes.data(), bytes.size());

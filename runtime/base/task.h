@@ -67,7 +67,7 @@ template <typename T>
 class Task {
  public:
   struct promise_type {
-    // Not an aggregate: GCC would initialise `result` from the coroutine's
+    // This is no aggregate: GCC would initialise `result` from the coroutine's
     // first parameter if that is a Pending<T>.
     promise_type() = default;
     Pending<T> result;

@@ -27,11 +27,16 @@ class Taker : public StateVisitor {
 
  private:
   bool Take(std::string_view name) {
+    // Names are keys of JSON in a safetensors header, which keeps
+    // "__metadata__" for itself.
     const bool readable = !name.empty() && name.find("__") != 0 &&
                           std::all_of(name.begin(), name.end(), [](char c) {
                             return c >= ' ' && c <= '~';
                           });
+    // Two states of one name would silently share one value after a restore.
     if (readable && names_.insert(std::string(name)).second) return true;
+    // The first error is the one to report; visiting goes on, since a visitor
+    // cannot stop its host.
     if (status_.ok()) {
       status_ = absl::InvalidArgumentError(absl::StrCat(
           "checkpoint: the name \"", absl::CHexEscape(std::string(name)),
@@ -52,6 +57,7 @@ class Giver : public StateVisitor {
   void Floats(std::string_view name, std::span<float> values) override {
     const auto* saved = Find(from_.floats, name);
     if (saved == nullptr) return;
+    // The vector stays as long as the object has it: spans point into it.
     if (saved->size() != values.size()) {
       return Fail(absl::StrCat("\"", std::string(name), "\" has ",
                                saved->size(), " floats, this program's has ",
@@ -86,6 +92,7 @@ class Giver : public StateVisitor {
       Fail(absl::StrCat("\"", std::string(name), "\" is not in it"));
       return nullptr;
     }
+    // The count finds states that nobody asked for (Finish).
     ++given_;
     return &found->second;
   }
@@ -106,6 +113,8 @@ class Giver : public StateVisitor {
 SafetensorsView ViewOf(const Checkpoint& checkpoint) {
   SafetensorsView view;
   for (const auto& [name, values] : checkpoint.floats) {
+    // The view refers to the checkpoint's own memory: gigabytes are not copied
+    // to be written.
     view.floats.push_back(
         {name, {static_cast<int64_t>(values.size())}, values});
   }

@@ -16,11 +16,14 @@ namespace {
 
 constexpr char kState[] = "state.safetensors";
 constexpr char kManifest[] = "manifest.textproto";
+// These three endings are never read as checkpoints; the next save clears them
+// away.
 constexpr char kAside[] = ".partial";
 constexpr char kReplaced[] = ".replaced";
 constexpr char kRemoving[] = ".removing";
 constexpr char kRound[] = "round-";
 constexpr char kSetAside[] = "set-aside-round-";
+// A damaged file must not be read into memory whatever its size.
 constexpr uint64_t kMostManifest = 16 << 20;
 
 absl::Status Damaged(const std::string& path, std::string_view what) {
@@ -32,6 +35,8 @@ absl::Status Damaged(const std::string& path, std::string_view what) {
 // Returns whether a checkpoint that could not be read may be whole all the
 // same.
 bool MayBeWhole(const absl::Status& status) {
+  // An error of the disk may pass; damage, a missing file and another version
+  // do not.
   return !absl::IsDataLoss(status) && !absl::IsNotFound(status) &&
          !absl::IsFailedPrecondition(status);
 }
@@ -75,6 +80,7 @@ absl::Status CheckpointStore::RemovePaths(
   std::vector<std::string> nameless;
   for (const std::string& path : paths) {
     if (!files_.Exists(path)) continue;
+    // All names go before the first file does: one sync is enough for them.
     nameless.push_back(path + kRemoving);
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(nameless.back()));
     GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, nameless.back()));
@@ -90,6 +96,8 @@ absl::Status CheckpointStore::RemovePaths(
 
 absl::Status CheckpointStore::Save(const Checkpoint& checkpoint) {
   const uint64_t round = checkpoint.id.round;
+  // A kill at any moment from here on leaves either this unread name or the
+  // whole checkpoint.
   const std::string aside = PathOf(round) + kAside;
   GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(folder_));
   GOSSAMER_RETURN_IF_ERROR(files_.Remove(aside));
@@ -114,6 +122,8 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
   }
   std::vector<uint64_t> old;
   for (size_t i = 0; i + keep_ < rounds.size(); ++i) {
+    // The checkpoint that was just saved stays, whatever its place in the order
+    // is.
     if (rounds[i] != saved) old.push_back(rounds[i]);
   }
   GOSSAMER_RETURN_IF_ERROR(Remove(old));
@@ -125,6 +135,8 @@ absl::Status CheckpointStore::RemoveOld(uint64_t saved) {
     if (absl::EndsWith(name, kAside) || absl::EndsWith(name, kRemoving)) {
       GOSSAMER_RETURN_IF_ERROR(files_.Remove(path));
     } else if (absl::EndsWith(name, kReplaced)) {
+      // A folder that was replaced is whole, and loses its name first like any
+      // other.
       replaced.push_back(path);
     }
   }
@@ -136,6 +148,8 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   GOSSAMER_RETURN_IF_ERROR(files_.MakeFolder(path));
   const std::string state = absl::StrCat(path, "/", kState);
   SafetensorsView view = ViewOf(checkpoint);
+  // Other readers of safetensors see these; the manifest is what this program
+  // believes.
   view.metadata["run"] = checkpoint.id.run_id;
   view.metadata["peer"] = absl::StrCat(checkpoint.id.peer_id);
   view.metadata["round"] = absl::StrCat(checkpoint.id.round);
@@ -143,6 +157,7 @@ absl::Status CheckpointStore::WriteAside(const Checkpoint& checkpoint,
   wire::CheckpointManifest manifest = ManifestOf(checkpoint);
   wire::CheckpointFile& file = *manifest.add_files();
   file.set_name(kState);
+  // The file is read back for its hash, so an error of the disk may show here.
   GOSSAMER_ASSIGN_OR_RETURN(*file.mutable_sha256(), files_.Sha256(state));
   GOSSAMER_ASSIGN_OR_RETURN(const uint64_t size, files_.Size(state));
   file.set_size(size);
@@ -160,9 +175,12 @@ absl::Status CheckpointStore::Publish(const std::string& aside,
   const bool replaces = files_.Exists(path);
   if (replaces) {
     GOSSAMER_RETURN_IF_ERROR(files_.Remove(old));
+    // A folder cannot be renamed over one that is not empty, so the old one
+    // steps aside.  Stored() finds it if the process ends here.
     GOSSAMER_RETURN_IF_ERROR(files_.Rename(path, old));
   }
   if (absl::Status status = files_.Rename(aside, path); !status.ok()) {
+    // The checkpoint before comes back: a failed save changes nothing.
     if (replaces) files_.Rename(old, path).IgnoreError();
     return status;
   }
@@ -180,12 +198,15 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointStore::Folders(
     absl::string_view number = name;
     uint64_t round = 0;
     absl::ConsumeSuffix(&number, kReplaced);
+    // "round-07" is no name that this program writes; taken for round 7, it
+    // would be looked for under another.
     if (absl::ConsumePrefix(&number, prefix) &&
         absl::SimpleAtoi(number, &round) && absl::StrCat(round) == number) {
       rounds.push_back(round);
     }
   }
   std::sort(rounds.begin(), rounds.end());
+  // A round and its replaced folder may both be there.
   rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
   return rounds;
 }
@@ -195,6 +216,8 @@ std::vector<uint64_t> CheckpointStore::Rounds() const {
   const auto folders = Folders();
   if (!folders.ok()) return whole;
   for (uint64_t round : *folders) {
+    // Reads every state to its end: a fleet resumes from a round only if all
+    // peers are sure of theirs.
     if (Verify(round).ok() || SeededBug("unverified")) whole.push_back(round);
   }
   return whole;
@@ -242,6 +265,7 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::ReadManifest(
     return absl::Status(manifest.status().code(),
                         absl::StrCat(path, ": ", manifest.status().message()));
   }
+  // A folder that was renamed by hand would otherwise pass for another round.
   if (manifest->round() != round || manifest->files_size() != 1 ||
       manifest->files(0).name() != kState) {
     return Damaged(path, "a manifest of something else");
@@ -255,6 +279,8 @@ absl::StatusOr<wire::CheckpointManifest> CheckpointStore::Verify(
                             ReadManifest(round, which));
   const wire::CheckpointFile& file = manifest.files(0);
   const std::string path = absl::StrCat(Stored(round, which), "/", kState);
+  // The size is compared first: it costs nothing, and finds a file that was cut
+  // short.
   const absl::StatusOr<uint64_t> size = files_.Size(path);
   if (absl::IsNotFound(size.status())) {
     return Damaged(path, std::string(size.status().message()));
@@ -305,6 +331,8 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
   uint64_t newest = 0;
   for (auto later = rounds.rbegin();
        later != rounds.rend() && *later > round && newest == 0; ++later) {
+    // Only the newest that is worth keeping is kept: a person wants at most
+    // that one back.
     if (MayBeWhole(Verify(*later).status())) newest = *later;
   }
   // The newest goes last: if the disk fails meanwhile, it is still there.
@@ -332,6 +360,7 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
        entries.value_or(std::vector<std::string>())) {
     if (!absl::StartsWith(other, kSetAside)) continue;
     before.push_back(absl::StrCat(folder_, "/", other));
+    // The one that was set aside just now stays.
     if (before.back() == aside) before.pop_back();
   }
   RemovePaths(before).IgnoreError();
@@ -340,6 +369,8 @@ absl::StatusOr<uint64_t> CheckpointStore::SetAsideAfter(uint64_t round) {
 
 absl::Status CheckpointStore::CheckPutBack(uint64_t round) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<uint64_t> rounds, Folders());
+  // A peer goes on from its newest checkpoint, and later ones would be set
+  // aside when it is reached.
   if (!rounds.empty() && rounds.back() >= round) {
     return absl::FailedPreconditionError(absl::StrCat(
         PathAside(round), ": it would not be the newest, for ",

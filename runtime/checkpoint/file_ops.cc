@@ -41,6 +41,7 @@ absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   unsigned int size = 0;
   bool good = hash != nullptr &&
               EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr) == 1;
+  // A state is hashed in blocks: it may be larger than the memory that is free.
   std::vector<unsigned char> buffer(1 << 20);
   while (good) {
     const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get());
@@ -59,6 +60,8 @@ class System : public FileOps {
  public:
   absl::Status MakeFolder(const std::string& path) override {
     std::error_code error;
+    // The folders that do not exist yet, whose names in their parents have to
+    // be synced as well.
     std::vector<std::filesystem::path> made;
     for (std::filesystem::path p = path;
          !p.empty() && !std::filesystem::exists(p, error);
@@ -113,6 +116,8 @@ class System : public FileOps {
     std::vector<std::string> names;
     std::error_code error;
     for (std::filesystem::directory_iterator it(folder, error), end;
+         // Without the error argument the iterator would throw if the disk
+         // fails.
          !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
     }

@@ -50,6 +50,8 @@ CheckpointId IdOf(const wire::CheckpointManifest& manifest) {
 
 std::string FormatManifest(const wire::CheckpointManifest& manifest) {
   std::string text;
+  // The checksum line comes after the printed text and covers all of it, byte
+  // for byte.
   google::protobuf::TextFormat::PrintToString(manifest, &text);
   const std::string checksum = ChecksumOf(text);
   return absl::StrCat(text, kChecksum, "\"", checksum, "\"\n");
@@ -64,6 +66,8 @@ absl::StatusOr<wire::CheckpointManifest> ParseManifest(
   if (!parser.ParseFromString(text, &manifest)) {
     return absl::DataLossError("not a manifest");
   }
+  // The version comes before the checksum: another version may compute it
+  // otherwise.
   if (manifest.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "version ", manifest.version(), ", this program reads ", kVersion));

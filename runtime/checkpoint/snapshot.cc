@@ -31,6 +31,7 @@ void Sort(std::vector<float>& low, std::vector<float>& high) {
 std::vector<std::byte> EncodeSnapshot(const Checkpoint& state) {
   SafetensorsView view = ViewOf(state);
   for (const auto& [name, count] : state.counters) {
+    // Counters are few and small: text in the header is enough.
     view.metadata[name] = absl::StrCat(count);
   }
   // The names passed TakeCheckpoint, so formatting cannot fail.
@@ -44,6 +45,8 @@ absl::StatusOr<Checkpoint> DecodeSnapshot(std::span<const std::byte> bytes) {
   GOSSAMER_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensors(bytes));
   Checkpoint state;
   for (auto& [name, tensor] : file.floats) {
+    // A member with spoilt parameters does not offer them, so such a value is
+    // damage or a lie.
     if (!std::ranges::all_of(tensor.values,
                              [](float v) { return std::isfinite(v); })) {
       return Damaged(absl::StrCat("has a \"", name, "\" that is not finite"));
@@ -72,6 +75,7 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
   const auto same_name = [](const auto& a, const auto& b) {
     return a.first == b.first;
   };
+  // Maps are ordered, so equal names stand at equal places.
   const bool same =
       std::ranges::equal(state.floats, like.floats,
                          [](const auto& a, const auto& b) {
@@ -87,6 +91,7 @@ absl::Status CheckShape(const Checkpoint& state, const Checkpoint& like) {
 absl::Status StateMiddle::Add(Checkpoint state) {
   if (given_ == 0) {
     low_ = std::move(state);
+    // Of two states no counter is in the middle: the first one's are taken.
     first_counters_ = low_.counters;
     given_ = 1;
     return absl::OkStatus();
@@ -94,6 +99,8 @@ absl::Status StateMiddle::Add(Checkpoint state) {
   GOSSAMER_RETURN_IF_ERROR(CheckShape(state, low_));
   if (++given_ == 2) {
     high_ = std::move(state);
+    // Two states are kept as the smaller and the larger of each value, so a
+    // third one is only clamped between them: the median needs no third vector.
     for (auto& [name, values] : high_.floats) {
       Sort(low_.floats.at(name), values);
     }
@@ -115,6 +122,7 @@ absl::Status StateMiddle::Add(Checkpoint state) {
     low = std::clamp(count, low, high_.counters.at(name));
   }
   for (auto& [name, bytes] : state.bytes) {
+    // Bytes have no order: two that agree outvote the first.
     if (bytes == high_.bytes.at(name)) low_.bytes.at(name) = std::move(bytes);
   }
   return absl::OkStatus();
@@ -127,6 +135,8 @@ Checkpoint StateMiddle::Take() {
   for (auto& [name, low] : low_.floats) {
     if (given_ == 1 || (given_ == 3 && !SeededBug("sum-of-states"))) break;
     const std::vector<float>& high = high_.floats.at(name);
+    // The values are halved before they are added, so the sum of two large ones
+    // does not overflow.
     const float part = SeededBug("sum-of-states") ? 1 : 0.5f;
     for (size_t i = 0; i < low.size(); ++i) {
       low[i] = part * low[i] + part * high[i];

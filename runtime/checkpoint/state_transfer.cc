@@ -23,12 +23,16 @@ constexpr size_t kHashBytes = 32;
 constexpr size_t kAskBytes = 1, kOfferBytes = 17 + kHashBytes;
 constexpr size_t kGetBytes = 13, kChunkBytes = 17;
 
-// Chunks asked for at a time.  The most are what 0.65 Gbit/s hold at 200 ms.
+// The chunks that are asked for at a time.  The most are what a link of 0.65
+// Gbit/s holds at 200 ms.
 constexpr size_t kFewestUnderWay = 4, kMostUnderWay = 64;
-// Chunks that take longer than this many times the fastest wait for each other,
-// and those of training wait, too.
+// Chunks that take longer than this many times the fastest, and the jitter,
+// wait for each other in a queue on the way, and payloads of the training wait
+// with them.
 constexpr int kQueueing = 2;
 constexpr absl::Duration kChunkJitter = absl::Milliseconds(20);
+// A chunk that is lost comes no more by itself; a second is more than a chunk
+// takes on a link that is worth using.
 constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // A member has a state to offer between two of its steps, which may be long.
 constexpr absl::Duration kToOffer = absl::Minutes(1);
@@ -37,12 +41,17 @@ constexpr absl::Duration kToOffer = absl::Minutes(1);
 // keep the joiner out for ever.
 constexpr absl::Duration kToGive = absl::Minutes(1);
 constexpr double kLeastBytesPerSecond = 256 << 10;
+// A donor that keeps forgetting what it has offered would hold the joiner up
+// for ever.
 constexpr int kMostOffers = 4;
-// A snapshot that nobody reads from, and a member that gives no chunk.
+// The time after which a snapshot that nobody reads from, and a member that
+// gives no chunk, are given up.
 constexpr absl::Duration kForget = absl::Seconds(30);
-// The longest that one joiner may read it for.
+// The longest time for which a snapshot is read: the fleet has moved on by
+// then.
 constexpr absl::Duration kTooOld = absl::Minutes(10);
-// Of the whole limit: what follows needs some of it.
+// The part of the whole limit within which a large state has to come: other
+// states, and the admission, need the rest.
 constexpr double kWellWithin = 0.8;
 
 std::vector<std::byte> Head(Kind kind, size_t size) {
@@ -68,10 +77,12 @@ bool Is(std::span<const std::byte> head, Kind kind, size_t size) {
 
 void StateDonor::Serve(std::set<PeerId> joiners) {
   joiners_ = std::move(joiners);
+  // The service has admitted those, or given them up.
   std::erase_if(asking_, [this](PeerId p) { return !joiners_.contains(p); });
 }
 
 void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
+  // The service names the joiners: no other peer makes this one copy gigabytes.
   if (!joiners_.contains(peer)) return;
   const std::span<const std::byte> head = frame.head.bytes();
   if (Is(head, Kind::kAsk, kAskBytes)) {
@@ -86,6 +97,7 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   const auto chunk = Get<uint32_t>(head, 9);
   const std::span<const std::byte> all = snapshot_->bytes.bytes();
   if (chunk >= ChunksOf(all.size())) return;
+  // Reading keeps the snapshot (Tick).
   snapshot_->used = now;
   const size_t at = chunk * kStateChunkBytes;
   const std::span<const std::byte> bytes =
@@ -94,6 +106,8 @@ void StateDonor::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   Put(std::span(answer), 1, snapshot_->number);
   Put(std::span(answer), 9, chunk);
   Put(std::span(answer), 13, Crc32c(bytes));
+  // The chunk refers to the snapshot, which lives as long as a chunk is under
+  // way.
   send_(peer,
         FrameOf(
             std::move(answer),
@@ -132,8 +146,10 @@ void StateCollector::SetDonors(const std::vector<PeerId>& donors,
                                absl::Time now) {
   now_ = now;
   donors_ = donors;
+  // The limit counts from the first donors, not from each new list of them.
   begun_ = std::min(begun_, now);
   if (verifying_) return;
+  // The service no longer names it: it has gone, or has become a joiner itself.
   if (download_ && std::ranges::find(donors, download_->from) == donors.end()) {
     Fail(absl::UnavailableError("it is gone"), now);
   }
@@ -156,7 +172,7 @@ void StateCollector::Begin(absl::Time now) {
   Ask(now);
 }
 
-// For the whole, or for the first chunks that are missing.
+// Asks for a state, or again for the first chunks of it that are missing.
 void StateCollector::Ask(absl::Time now) {
   Download& d = *download_;
   d.asked = now;
@@ -164,6 +180,8 @@ void StateCollector::Ask(absl::Time now) {
     send_(d.from, FrameOf(Head(Kind::kAsk, kAskBytes)));
     return;
   }
+  // The chunks under way count as lost; one that still comes is taken all the
+  // same.
   d.under_way.clear();
   d.window = kFewestUnderWay;
   d.next = 0;
@@ -184,6 +202,8 @@ void StateCollector::AskForChunks(absl::Time now) {
 
 void StateCollector::OnFrame(PeerId peer, const Frame& frame, absl::Time now) {
   now_ = now;
+  // One donor gives at a time: that takes memory for one download, and a slow
+  // way is not shared by several.
   if (!download_ || verifying_ || peer != download_->from) return;
   const std::span<const std::byte> head = frame.head.bytes();
   if (Is(head, Kind::kOffer, kOfferBytes)) {
@@ -200,6 +220,7 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
   const auto number = Get<uint64_t>(head, 1);
   const auto size = Get<uint64_t>(head, 9);
   if (number == d.snapshot) return absl::OkStatus();
+  // The size is the donor's claim, and memory is allocated by it.
   if (size == 0 || size > most_) {
     return absl::DataLossError(absl::StrCat("its state of ", size,
                                             " bytes cannot be: at most ", most_,
@@ -211,6 +232,8 @@ absl::Status StateCollector::OnOffer(std::span<const std::byte> head,
         absl::StrCat("it has offered ", d.offers, " states and given none"));
   }
   if (d.snapshot == 0) d.begun = now;
+  // Another snapshot is another moment of training: chunks of two do not go
+  // together.
   d.snapshot = number;
   d.hash.assign(reinterpret_cast<const char*>(head.data() + 17), kHashBytes);
   d.size = size;
@@ -227,6 +250,7 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
   const std::span<const std::byte> head = frame.head.bytes();
   const std::span<const std::byte> body = frame.body.bytes();
   const auto chunk = Get<uint32_t>(head, 9);
+  // A chunk of an earlier offer, or one that came twice, is dropped.
   if (Get<uint64_t>(head, 1) != d.snapshot || chunk >= d.have.size() ||
       d.have[chunk]) {
     return;
@@ -247,6 +271,8 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
   if (asked != d.under_way.end()) {
     const absl::Duration took = now - asked->second;
     d.under_way.erase(asked);
+    // The window follows the delay like TCP Vegas: one more chunk while none
+    // waits in a queue, one less as soon as they do.
     d.fastest = std::min(d.fastest, took);
     d.window = took <= kQueueing * d.fastest + kChunkJitter
                    ? std::min(d.window + 1, kMostUnderWay)
@@ -257,10 +283,12 @@ void StateCollector::OnChunk(const Frame& frame, absl::Time now) {
 
 void StateCollector::Complete() {
   const auto whole = std::make_shared<Whole>();
+  // The bytes leave this object for the compute engine, and still count.
   verified_ = held();
   whole->bytes = std::move(download_->bytes);
   whole->hash = download_->hash;
   whole->check = check_;
+  // The median is computed there, too: each takes a pass over all parameters.
   whole->middle = std::move(middle_);
   verifying_ = true;
   compute_([whole] { whole->Verify(); },
@@ -284,11 +312,14 @@ void StateCollector::OnVerified(Whole& whole) {
   verifying_ = false;
   middle_ = std::move(whole.middle);
   given_ = middle_.given();
+  // The state is not counted, and the next donor is asked.
   if (!whole.status.ok()) {
     Fail(whole.status, now_);
     return;
   }
   if (given_ == StateMiddle::kMost) enough_ = true;
+  // Each donor gives once: a second state of one member would outvote an honest
+  // one.
   over_.insert(download_->from);
   Begin(now_);
 }
@@ -317,6 +348,8 @@ absl::Duration StateCollector::LimitOf(const Download& d,
 
 void StateCollector::Tick(absl::Time now) {
   now_ = now;
+  // A peer that has one state need not miss its admission for the sake of
+  // three.
   if (given() > 0 && now - begun_ > limit_ / 2) {
     enough_ = true;
     if (!verifying_) download_.reset();

@@ -1,14 +1,14 @@
-// How a peer that joins gets its first parameters from members.
+// The way of first parameters from members to a peer that joins.
 //
-// It asks; a member freezes its state between two steps and offers it;
-// the joiner gets it chunk by chunk, as many at a time as the way to it holds,
-// each with a checksum, the whole with a SHA-256.  A connection that is lost
-// for less than half a minute loses nothing but chunks under way, which are
-// asked for again.  It averages over the members that gave all of theirs, one
-// after the other, so that it begins near the fleet's mean and holds one state
-// and one sum at most.  A member holds one snapshot, for as long as somebody
-// reads it.  Pure: frames in, frames out, and what takes long handed out; knows
-// nothing of what a state is made of.
+// It asks; a member freezes its state between two steps and offers it; the
+// joiner gets it chunk by chunk, as many at a time as the way to it holds, each
+// with a checksum, the whole with a SHA-256.  A connection that is lost for
+// less than half a minute loses nothing but chunks under way, which are asked
+// for again.  It takes the median of three members' states, or the average of
+// two, one member after the other, so that it begins near the fleet's mean and
+// holds one download and two states at most (snapshot.h).  A member holds one
+// snapshot, for as long as a joiner reads it.  Pure: frames in, frames out, and
+// what takes long handed out; knows nothing of what a state is made of.
 
 #ifndef GOSSAMER_RUNTIME_CHECKPOINT_STATE_TRANSFER_H_
 #define GOSSAMER_RUNTIME_CHECKPOINT_STATE_TRANSFER_H_
@@ -43,15 +43,15 @@ class StateDonor {
  public:
   explicit StateDonor(SendState send) : send_(std::move(send)) {}
 
-  // Only these are answered.
+  // Sets the joiners; no other peer is answered.
   void Serve(std::set<PeerId> joiners);
   void OnFrame(PeerId peer, const Frame& frame, absl::Time now);
-  // Somebody asks and there is no snapshot for them: take one as soon as no
-  // step is under way.
+  // A joiner asks and there is no snapshot for it: take one as soon as no step
+  // is under way.
   bool wanted() const { return !asking_.empty() && !snapshot_ && !preparing_; }
   // One is being made: none is wanted until it is offered.
   void Prepare() { preparing_ = true; }
-  // None can be made: none is wanted until somebody asks again.
+  // None can be made: none is wanted until a joiner asks again.
   void Refuse() { asking_.clear(); }
   // `bytes` as EncodeSnapshot makes them; `hash` of them.
   void Offer(std::vector<std::byte> bytes, std::string hash, absl::Time now);
@@ -111,13 +111,13 @@ class StateCollector {
   int given() const { return given_; }
   // Bytes of the state that it gets and of the middle.
   size_t held() const;
-  // The middle of those given; once, when done().
+  // Returns the middle of the states that were given; called once, when done().
   Checkpoint Take();
-  // Why members were given up, for people.
+  // Returns the reasons for which members were given up, for people.
   std::vector<std::string> TakeFailures() { return std::move(failures_); }
 
  private:
-  // From one member.
+  // The state that comes from one member.
   struct Download {
     PeerId from;
     uint64_t snapshot = 0;  // 0: nothing offered yet
@@ -135,7 +135,7 @@ class StateCollector {
     absl::Time progress;
     absl::Time asked;
   };
-  // All of a state, to be looked at apart from the loop.
+  // A whole state, to be checked apart from the loop.
   struct Whole {
     std::vector<std::byte> bytes;
     std::string hash;
@@ -166,7 +166,7 @@ class StateCollector {
   std::optional<Download> download_;
   bool verifying_ = false;  // it is whole, and the middle is where it is
   size_t verified_ = 0;     // bytes of both
-  absl::Time now_;          // as last told
+  absl::Time now_;          // of the last call
   int given_ = 0;
   StateMiddle middle_;
   std::vector<std::string> failures_;

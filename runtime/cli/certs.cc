@@ -101,7 +101,7 @@ std::string ToLine(const Certificate& c, bool revoked, absl::Time now) {
                                          : "");
 }
 
-// How long --for or --days says.
+// Returns the validity that --for or --days gives.
 absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
   if (o.valid.empty()) return absl::Hours(24) * o.days;
   absl::StatusOr<absl::Duration> valid = ParsePositiveDuration(o.valid);
@@ -110,9 +110,10 @@ absl::StatusOr<absl::Duration> ValidityOf(const Options& o) {
       absl::StrCat("--for ", valid.status().message()));
 }
 
-// The identity that --id or --role names.
+// Returns the identity that --id or --role names.
 absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   Identity identity{.run = run, .peer = {}};
+  // One of the two is needed, and no more: a certificate has one identity.
   if (o.id.has_value() == !o.role.empty()) {
     return absl::InvalidArgumentError(
         "say whose with --id, a peer's number, or with --role");
@@ -127,7 +128,7 @@ absl::StatusOr<Identity> Whom(const Options& o, const std::string& run) {
   return identity;
 }
 
-// The flag that names `identity`.
+// Returns the flag that names `identity`.
 std::string FlagOf(const Identity& identity) {
   switch (identity.role) {
     case Role::kTopology:
@@ -179,6 +180,8 @@ absl::Status Issue(const Options& o) {
     wanted.emplace_back(std::move(identity), o.out);
   }
   GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration valid, ValidityOf(o));
+  // A failure leaves the folders before it done, and the same command may be
+  // given again: to issue is also to renew.
   for (const auto& [identity, folder] : wanted) {
     GOSSAMER_ASSIGN_OR_RETURN(
         const Certificate issued,
@@ -222,6 +225,8 @@ absl::Status Sign(const Options& o) {
         FlagOf(asked)));
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Identity whom, Whom(o, authority.run()));
+  // The request came from another machine: it is signed only if the person at
+  // the authority names the same identity.
   if (whom != asked) {
     return absl::InvalidArgumentError(
         absl::StrCat(o.request, " asks for ", ToUri(asked),
@@ -249,7 +254,12 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   std::vector<std::string> serials;
   int ended = 0;
   for (const AuthorityFolder::Issued& i : issued) {
+    // All of them are taken, not only the newest: a renewal leaves the earlier
+    // certificate valid until it ends, and its copy may be the one that was
+    // stolen.
     if (i.certificate.identity != whom || i.revoked) continue;
+    // A machine whose clock is behind may believe a certificate for this much
+    // longer.
     if (i.certificate.until + kClockSkew <= now) {
       ++ended;
     } else {
@@ -265,7 +275,8 @@ absl::StatusOr<std::vector<std::string>> SerialsOf(
   return serials;
 }
 
-// --serial, as lists have it.  A slip of the hand must not look like success.
+// Returns --serial in the form that lists have.  A slip of the hand must not
+// look like success.
 absl::StatusOr<std::string> NamedSerial(const Options& o,
                                         const AuthorityFolder& authority) {
   std::string serial = absl::AsciiStrToLower(o.serial);
@@ -298,7 +309,10 @@ absl::Status Revoke(const Options& o) {
                        " that still holds"));
     }
   }
+  // The authority's own list comes first: copies are made of it.
   GOSSAMER_RETURN_IF_ERROR(authority.Revoke(serials, absl::Now()));
+  // If a folder fails, the list is already in force at the authority; the
+  // command may be given again, or the file be copied by hand.
   for (const std::string& folder : o.publish) {
     GOSSAMER_RETURN_IF_ERROR(authority.Publish(folder));
   }
@@ -323,7 +337,8 @@ absl::Status Show(const Options& o) {
     if (!pem.ok()) return absl::InvalidArgumentError(pem.status().message());
     GOSSAMER_ASSIGN_OR_RETURN(Certificate own, ReadCertificate(*pem));
     list.push_back({.certificate = std::move(own)});
-    // Whatever else is wrong with the folder is said as well.
+    // The whole folder is checked as a program would: a certificate that is
+    // shown may still be of no use.
     GOSSAMER_RETURN_IF_ERROR(CertificateFolder::Open(o.certs).status());
   }
   Json json = Json::array();
@@ -355,7 +370,7 @@ void AddWhom(Command& command, Options& options) {
                     {.choices = {"topology", "operator"}});
 }
 
-// What issue and sign put into a certificate.
+// Adds the options for the contents of a certificate, of issue and sign.
 void AddTerms(Command& command, Options& options) {
   command.AddOption("--name", &options.names,
                     "host or address that it also stands for; may be given "
@@ -377,6 +392,7 @@ void AddCerts(Command& program) {
        .about = "Make, issue and revoke the certificates of a run",
        .footer = kExamples});
   const OptionRules needed{.required = true, .value_name = "DIR"};
+  // Each subcommand has options of its own, which live as long as its command.
   auto o = std::make_shared<Options>();
   Command& init = Add(certs, "init", "Make the authority of a run", o, Init);
   init.AddOption("--ca", &o->ca, "folder to make", needed);

@@ -63,6 +63,7 @@ struct Options {
 };
 
 CheckpointStore StoreOf(const RunFolder& run, uint64_t peer) {
+  // The number of checkpoints to keep matters to saves alone.
   return CheckpointStore(run.PeerPath(peer) + "/checkpoints", 1);
 }
 
@@ -78,6 +79,8 @@ absl::StatusOr<std::vector<PeerCheckpoint>> ListAll(const RunFolder& run) {
     for (StoredCheckpoint& stored : list) {
       all.push_back({peer, std::move(stored)});
     }
+    // Both kinds are listed: a person who looks for lost rounds finds them only
+    // here.
     GOSSAMER_ASSIGN_OR_RETURN(list, store.ListSetAside());
     for (StoredCheckpoint& stored : list) {
       all.push_back({peer, std::move(stored), /*set_aside=*/true});
@@ -106,6 +109,8 @@ void PrintTable(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
   } else {
     absl::PrintF("there is no round that all peers have\n");
   }
+  // The hint comes with the table: nothing else reads checkpoints that were set
+  // aside.
   if (any_aside) {
     absl::PrintF(
         "gossamer checkpoint restore --run %s: back to what was set "
@@ -141,6 +146,8 @@ int Judge(const RunFolder& run, const std::vector<PeerCheckpoint>& all) {
     of_the_run += !aside;
     (aside ? damaged_aside : damaged) += !c.whole.ok();
   }
+  // A damaged checkpoint that was set aside harms no run, so it does not change
+  // the exit code.
   if (damaged_aside > 0) {
     std::cerr << "gossamer checkpoint: of those set aside, which no fleet goes "
                  "on from by itself, "
@@ -167,7 +174,8 @@ int RunList(const Options& options, bool verify) {
   return verify ? Judge(run, *all) : kOk;
 }
 
-// Of one round, or nobody knows which of them the others have.
+// Returns the round to restore.  It has to be one: peers that went back to
+// different rounds would not go on together.
 absl::StatusOr<uint64_t> RoundToRestore(
     const Options& options, const std::vector<PeerCheckpoint>& all) {
   std::set<uint64_t> rounds;
@@ -197,7 +205,8 @@ absl::Status Restore(const Options& options) {
     GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).CheckPutBack(round));
     peers.push_back(peer);
   }
-  // Where the disk fails in between, the same command goes on.
+  // All are checked before the first is put back.  If the disk fails in
+  // between, the same command goes on.
   for (const uint64_t peer : peers) {
     GOSSAMER_RETURN_IF_ERROR(StoreOf(run, peer).PutBack(round));
   }
@@ -207,6 +216,8 @@ absl::Status Restore(const Options& options) {
 int RunRestore(const Options& options) {
   const absl::Status status = Restore(options);
   if (!status.ok()) return Complain("checkpoint", status);
+  // The list is shown afterwards, since what matters is what --resume will
+  // find.
   return RunList(options, /*verify=*/false);
 }
 

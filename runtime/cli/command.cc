@@ -10,6 +10,8 @@ namespace gossamer {
 
 int Complain(const std::string& command, const absl::Status& status) {
   std::cerr << "gossamer " << command << ": " << status.message() << "\n";
+  // Scripts tell by the code whether trying again may help, so a command gives
+  // kInvalidArgument only for what the person has written.
   return absl::IsInvalidArgument(status) ? kUsage : kFailed;
 }
 
@@ -17,6 +19,7 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
                                        const std::string& flag) {
   if (!config.game().has_gan()) return "";
   const DataConfig& data = config.game().gan().data();
+  // This data set is drawn from a formula: there are no files.
   if (data.name() == "gaussian-mixture") return "";
   const std::string folder = flag.empty() ? data.path() : flag;
   const std::string advice =
@@ -35,6 +38,7 @@ absl::StatusOr<std::string> DataFolder(const RunConfig& config,
         absl::StrCat("--data ", folder, ": no such folder for the ",
                      data.name(), " files; ", advice));
   }
+  // Peers are started with other working folders.
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 

@@ -71,6 +71,8 @@ std::string Quoted(const std::string& word) {
   return plain ? word : absl::StrCat("'", word, "'");
 }
 
+// The report holds the command that makes it again, so options with their
+// default values are left out only where they are empty.
 std::string CommandOf(const CompareOptions& o) {
   std::vector<std::string> words = {"gossamer", "compare", "--config",
                                     o.config};
@@ -103,6 +105,8 @@ std::vector<std::pair<std::string, std::string>> DifferencesFrom(
     const PlannedRun& first, const ComparePlan& plan) {
   std::vector<std::pair<std::string, std::string>> differences;
   for (const PlannedRun& run : plan.runs) {
+    // Only the algorithm differs among the rest: networks and seeds are columns
+    // of their own.
     if (run.game != first.game || run.network != first.network ||
         run.config.seed() != first.config.seed() ||
         run.algorithm == first.algorithm) {
@@ -138,6 +142,7 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
         std::ranges::find(plan.runs, comparison.game, &PlannedRun::game);
     game.configuration = ToTextProto(first->config);
     game.comparison = std::move(comparison);
+    // Runs come game by game.  A report of one game keeps the plain names.
     const bool alone = plan.runs[0].game == plan.runs.back().game;
     const std::string& name = game.comparison.game;
     game.curves = {
@@ -164,6 +169,7 @@ absl::StatusOr<Report> MakeReport(const CompareOptions& options,
 int RunCompare(const CompareOptions& options) {
   absl::StatusOr<ComparePlan> plan = MakeComparePlan(options);
   if (!plan.ok()) {
+    // A plan that cannot be is a wrong command line, whatever the cause's code.
     return Complain("compare",
                     absl::InvalidArgumentError(plan.status().message()));
   }
@@ -171,6 +177,7 @@ int RunCompare(const CompareOptions& options) {
     std::cerr << "compare: " << left_out.game << " without "
               << left_out.algorithm << ": " << left_out.why << "\n";
   }
+  // Everything was checked: from here on only a run itself can fail.
   const auto runs = RunAll(*plan);
   if (!runs.ok()) return Complain("compare", runs.status());
   const absl::StatusOr<Report> report = MakeReport(options, *plan, *runs);

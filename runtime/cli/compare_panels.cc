@@ -14,6 +14,7 @@ std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs) {
   Panel by_time{
       .title = "", .x_label = "seconds", .log_y = true, .markers = true};
   Panel by_bytes{.title = "",
+                 // The first peer has the scores; its traffic is theirs.
                  .x_label = "MB sent by the first peer",
                  .log_y = true,
                  .log_x = true,
@@ -27,6 +28,7 @@ std::vector<Panel> ComparisonPanels(const std::vector<ComparedRun>& runs) {
     Series rounds{label, {}}, times{label, {}}, bytes{label, {}},
         distance{label, {}};
     for (const ScorePoint& p : run.scores) {
+      // All runs of a game have one kind of score.
       score = run.summary.score_name;
       rounds.points.emplace_back(static_cast<double>(p.round), p.score);
       times.points.emplace_back(p.seconds, p.score);

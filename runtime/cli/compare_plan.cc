@@ -28,7 +28,7 @@ struct Network {
   std::string scenario;  // file; empty: loopback
 };
 
-// Fit for a folder and a run's name.
+// Returns `text` in the characters that a folder's and a run's name may have.
 std::string FileName(std::string text) {
   for (char& c : text) {
     const bool fits = absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
@@ -44,6 +44,8 @@ absl::StatusOr<std::string> ScenarioOf(const std::string& folder,
   const std::string name = FileName(absl::StrCat("rtt-", rtt, "-", rate));
   const std::string text = absl::StrCat("name: \"", name, "\"\nlink { rtt: \"",
                                         rtt, "\" rate: \"", rate, "\" }\n");
+  // The text is parsed under the flags' names, so that an error names what the
+  // person has written.
   GOSSAMER_RETURN_IF_ERROR(ParseScenario(text, "--rtt, --rate", 2).status());
   const std::string path =
       absl::StrCat(folder, "/networks/", name, ".textproto");
@@ -76,6 +78,8 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
     GOSSAMER_ASSIGN_OR_RETURN(std::string file,
                               ScenarioOf(folder, rtt, options.rate));
     const bool limited = options.rate != "unlimited";
+    // The name stands in tables and folders; without a rate it is the round
+    // trip alone.
     networks.push_back({limited ? absl::StrCat(rtt, " ", options.rate) : rtt,
                         std::move(file)});
   }
@@ -92,6 +96,7 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
   }
   for (size_t i = 0; i < networks.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
+      // Their runs would share a folder.
       if (FileName(networks[i].name) != FileName(networks[j].name)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("two networks are called \"", networks[i].name, "\""));
@@ -100,21 +105,25 @@ absl::StatusOr<std::vector<Network>> NetworksOf(const CompareOptions& options,
   return networks;
 }
 
-// All that the numbers of a run stand for, so also how it was evaluated, and on
-// which data.
+// Keeps all that the numbers of a run stand for, so also how it was evaluated,
+// and on which data.
 RunConfig Compared(RunConfig config) {
   config.clear_name();
+  // How often a run saves and what it is called does not change its numbers.
   config.clear_checkpoint();
   return config;
 }
 
-// What the run in a folder has that the one asked for has not; a line each.
+// Returns the differences between the run in a folder and the one that is asked
+// for, a line each.
 absl::StatusOr<std::string> DifferenceFrom(const RunFolder& folder,
                                            const PlannedRun& run,
                                            const std::string& data) {
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   RunConfig now = run.config;
   if (!data.empty()) {
+    // The kept configuration has the absolute path of the data, as gossamer
+    // train writes it.
     now.mutable_game()->mutable_gan()->mutable_data()->set_path(data);
   }
   std::string lines;
@@ -129,6 +138,8 @@ absl::Status CheckFolder(const PlannedRun& run, const std::string& data) {
   if (!folder.Exists()) return absl::OkStatus();
   GOSSAMER_ASSIGN_OR_RETURN(const std::string difference,
                             DifferenceFrom(folder, run, data));
+  // A finished or resumable run of the same configuration is used; another one
+  // is never overwritten.
   if (difference.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(run.folder, " holds a run that is not the one asked for:\n",
@@ -144,7 +155,8 @@ struct ComparedGame {
   std::string folder;  // of its runs
 };
 
-// Says what is missing before the first run does.
+// Returns the conditions of a run, and says what is missing before the first
+// run does.
 absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
                                          const Network& network,
                                          RunConfig config) {
@@ -160,7 +172,8 @@ absl::StatusOr<std::string> ConditionsOf(const CompareOptions& options,
   return RehearsalConditions(scenario, steps.source, rehearsal.memory_rate);
 }
 
-// A file that has been loaded before, without what is implied.
+// Returns what a file, which has been loaded before, and --set say, without
+// what is implied.
 absl::StatusOr<RunConfig> GivenBy(const std::string& path,
                                   const std::vector<std::string>& set) {
   std::ifstream file(path);
@@ -194,6 +207,7 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
     }
     GOSSAMER_ASSIGN_OR_RETURN(game.data, DataFolder(game.base, options.data));
     for (const ComparedGame& other : games) {
+      // The name is the folder and the label of a game's runs.
       if (other.base.name() != game.base.name()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(other.file, " and ", file, " are both called \"",
@@ -204,7 +218,8 @@ absl::StatusOr<std::vector<ComparedGame>> GamesOf(
   return games;
 }
 
-// How every configuration of a variant differs from its file's.
+// Returns the changes that a variant makes to its file, in order: --set, the
+// seed, then the variant's own, of which the last word counts.
 std::vector<std::string> ChangesOf(const CompareOptions& options,
                                    const Variant& variant, uint64_t seed) {
   std::vector<std::string> changes = options.set;
@@ -213,7 +228,7 @@ std::vector<std::string> ChangesOf(const CompareOptions& options,
   return changes;
 }
 
-// What is run and in which conditions; kInvalidArgument if it cannot be.
+// Describes a run and its conditions; kInvalidArgument if it cannot be.
 absl::StatusOr<PlannedRun> DescribeRun(const CompareOptions& options,
                                        const ComparedGame& game,
                                        const Network& network,
@@ -231,7 +246,7 @@ absl::StatusOr<PlannedRun> DescribeRun(const CompareOptions& options,
   return run;
 }
 
-// Where it is kept, and the command that leaves it there.
+// Completes a run with its folder and the command that fills it.
 absl::Status PlaceRun(const CompareOptions& options, const ComparedGame& game,
                       const Network& network, const Variant& variant,
                       PlannedRun& run) {
@@ -266,14 +281,15 @@ absl::Status PlaceRun(const CompareOptions& options, const ComparedGame& game,
   return CheckFolder(run, game.data);
 }
 
-// Once, of several networks and seeds that refuse it alike.
+// Notes a method that is left out, once for all networks and seeds that refuse
+// it alike.
 void LeaveOut(LeftOut left_out, ComparePlan& plan) {
   if (std::ranges::find(plan.left_out, left_out) == plan.left_out.end()) {
     plan.left_out.push_back(std::move(left_out));
   }
 }
 
-// Runs of a game, or who is left out of it.
+// Adds the runs of a game; methods of "all" that cannot train it are left out.
 absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
                      ComparePlan& plan) {
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -295,6 +311,7 @@ absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
           const std::string why(run.status().message());
           refused =
               absl::InvalidArgumentError(absl::StrCat(variant.name, ": ", why));
+          // A method that was named must be able to train.
           if (!all) return refused;
           LeaveOut({game.base.name(), variant.name, why}, plan);
           continue;
@@ -305,6 +322,8 @@ absl::Status AddRuns(const CompareOptions& options, const ComparedGame& game,
       }
     }
   }
+  // A game that no method can train is an error of the command, with the last
+  // reason.
   return plan.runs.size() == before ? refused : absl::OkStatus();
 }
 
@@ -315,6 +334,7 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const CompareOptions& options) {
     return absl::InvalidArgumentError("--step-time is of --rehearse");
   }
   const std::set<uint64_t> seeds(options.seeds.begin(), options.seeds.end());
+  // Two runs of one seed would share a folder, and count as two draws.
   if (seeds.size() != options.seeds.size()) {
     return absl::InvalidArgumentError("--seeds: one is named twice");
   }

@@ -1,5 +1,5 @@
-// What gossamer compare runs: every algorithm on every game, in every network,
-// with every seed.
+// The runs of gossamer compare: every algorithm on every game, in every
+// network, with every seed.
 //
 // Checks everything before the first run; starts nothing.
 
@@ -32,7 +32,8 @@ struct CompareOptions : TrainingOptions {
   std::vector<std::string> scenarios;
   std::vector<std::string> rtts;
   std::string rate = "unlimited";
-  // In virtual time instead of the lab; no privileges, no networks to train.
+  // The runs are rehearsed in virtual time instead of the lab; that needs no
+  // privileges and trains no networks.
   bool rehearse = false;
   std::string step_time;  // of it; empty: the configuration's
   std::optional<double> target;

@@ -25,6 +25,8 @@ absl::StatusOr<RunSummary> Finished(const PlannedRun& run) {
   std::stringstream text;
   text << file.rdbuf();
   GOSSAMER_ASSIGN_OR_RETURN(RunSummary summary, ParseSummary(text.str()));
+  // A kept result must be of this very configuration: its folder's name alone
+  // says little.
   if (!summary.finished ||
       summary.configuration_hash != ConfigurationHash(run.config)) {
     return absl::NotFoundError("not finished, or of another configuration");
@@ -54,8 +56,11 @@ absl::Status RunOne(const PlannedRun& run, SignalWaiter& signals) {
   ProcessSpec spec{.name = run.folder,
                    .argv = {SiblingProgram("gossamer")},
                    .log = "",
+                   // Results of the run on stdout would mix with those of the
+                   // comparison.
                    .silent = true};
   spec.argv.insert(spec.argv.end(), run.arguments.begin(), run.arguments.end());
+  // The plan has checked that a folder that is there holds this run.
   spec.argv.push_back(ResumeRound(run) > 0 ? "--resume" : "--overwrite");
   const absl::StatusOr<ProcessExit> exit = RunPassingSignals(spec, signals);
   if (absl::IsAborted(exit.status())) {
@@ -72,6 +77,7 @@ std::vector<ScorePoint> ScoresOf(const std::string& folder) {
   const auto logs = RunFolder(folder).ReadLogs();
   if (!logs.ok() || logs->empty()) return {};
   std::vector<ScorePoint> scores;
+  // The first peer evaluates.
   const std::vector<RoundMetrics>& rounds = (*logs)[0].rounds;
   const std::vector<Elapsed> elapsed = ElapsedOf(rounds);
   for (size_t i = 0; i < rounds.size(); ++i) {
@@ -93,6 +99,7 @@ ComparedRun Result(const PlannedRun& run, RunSummary summary) {
           .algorithm = run.algorithm,
           .seed = config.seed(),
           .folder = run.folder,
+          // Every step of every peer takes one batch of its own shard.
           .images = summary.steps * batch * config.peers(),
           .summary = summary,
           .scores = ScoresOf(run.folder)};
@@ -136,6 +143,8 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const PlannedRun& run = plan.runs[i];
     const std::string title = Title(plan, i, made > 0 ? seconds / made : 0);
+    // The runs that are kept take no time, so the mean for the time left is of
+    // those that were made here alone.
     absl::StatusOr<RunSummary> summary = Finished(run);
     if (summary.ok()) {
       std::cerr << title << ": kept, it has finished\n";
@@ -143,6 +152,8 @@ absl::StatusOr<std::vector<ComparedRun>> RunAll(const ComparePlan& plan) {
       std::cerr << title << Beginning(run) << "\n";
       const absl::Time start = SteadyNow();
       GOSSAMER_RETURN_IF_ERROR(RunOne(run, signals));
+      // The command ended well; a run that was stopped from elsewhere has not
+      // finished all the same.
       summary = Finished(run);
       if (!summary.ok()) {
         return absl::AbortedError(absl::StrCat(

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Values = std::vector<double> ComparedSetting::*;
 
+// The names are keys of report.json, which other programs read.
 constexpr std::pair<const char*, Values> kMeasures[] = {
     {"images", &ComparedSetting::images},
     {"score", &ComparedSetting::last_score},
@@ -43,9 +44,12 @@ ComparedSetting& SettingOf(const ComparedRun& run, Comparison& comparison) {
 void Add(const ComparedRun& run, std::optional<double> target,
          ComparedSetting& setting) {
   const RunSummary& s = run.summary;
+  // A run of no rounds has no times, either.
   const double rounds = static_cast<double>(std::max<uint64_t>(1, s.rounds));
   setting.seeds.push_back(run.seed);
   setting.images.push_back(static_cast<double>(run.images));
+  // A run without a value is left out of the mean, which is then of fewer
+  // seeds; the report marks such a cell.
   if (s.last_score) setting.last_score.push_back(s.last_score->value);
   if (s.best_score) setting.best_score.push_back(s.best_score->value);
   if (s.consensus_distance) {
@@ -56,9 +60,11 @@ void Add(const ComparedRun& run, std::optional<double> target,
   setting.training_seconds.push_back(s.training_seconds);
   setting.computing.push_back(s.seconds_computing / rounds);
   setting.waiting.push_back(s.seconds_waiting / rounds);
+  // Zero means that no exchange was timed, and a mean with it would flatter.
   if (s.exchange_seconds > 0) setting.exchange.push_back(s.exchange_seconds);
   if (!target) return;
   for (const ScorePoint& p : run.scores) {
+    // The first time that counts: scores are noisy and may rise again.
     if (p.score > *target) continue;
     setting.seconds_to_target.push_back(p.seconds);
     setting.bytes_to_target.push_back(p.bytes);
@@ -86,6 +92,8 @@ std::optional<double> TargetOf(const std::vector<ComparedRun>& runs,
   }
   if (best.empty()) return std::nullopt;
   std::ranges::sort(best);
+  // The worst run sets the target, so that every run has a time; one that
+  // learnt nothing must not set it.
   return std::min(best.back(), 2 * best[best.size() / 2]);
 }
 
@@ -97,6 +105,8 @@ std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   Spread s;
   for (double v : values) s.mean += v / n;
   if (values.size() == 1) return s;
+  // n - 1 and not n: the seeds are a few of many, and their mean is taken from
+  // the same values.
   for (double v : values) s.deviation += (v - s.mean) * (v - s.mean) / (n - 1);
   s.deviation = std::sqrt(s.deviation);
   return s;
@@ -114,6 +124,7 @@ std::vector<Comparison> Compare(const std::vector<ComparedRun>& runs,
     return added;
   };
   for (const ComparedRun& run : runs) {
+    // All runs are looked at before any is counted: a target is of all of them.
     Comparison& comparison = of(run);
     if (run.summary.best_score) {
       comparison.score_name = run.summary.score_name;

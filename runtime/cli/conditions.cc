@@ -19,6 +19,8 @@ std::string TextOf(const Json& conditions) { return conditions.dump(2) + "\n"; }
 // Returns the values by their paths, such as "/scenario/links/0/delay_ms".
 std::map<std::string, std::string> ValuesOf(const std::string& text) {
   std::map<std::string, std::string> values;
+  // A folder of an older program may have no conditions, or others: that is a
+  // difference, not an error.
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return values;
   const Json flat = json.flatten();
@@ -50,7 +52,7 @@ std::string ConditionsDifference(const std::string& before,
                                  const std::string& now) {
   const auto old_values = ValuesOf(before);
   const auto new_values = ValuesOf(now);
-  // All paths of both texts, in order.
+  // The map holds all paths of both texts, in order.
   std::map<std::string, std::string> all = old_values;
   all.insert(new_values.begin(), new_values.end());
   const auto of = [](const auto& values, const std::string& path) {

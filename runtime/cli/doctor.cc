@@ -42,6 +42,7 @@ int RunDoctor(const Options& options) {
   }
   json["level"] = ToString(worst);
   if (options.json) {
+    // Names from /proc need not be UTF-8.
     std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace)
               << "\n";
   } else {
@@ -53,6 +54,8 @@ int RunDoctor(const Options& options) {
     std::cout << (worst == CheckLevel::kFail ? "not fit: see fail above\n"
                                              : "fit to train\n");
   }
+  // Warnings leave the exit code alone: a script may run doctor before
+  // training.
   return worst == CheckLevel::kFail ? kFailed : kOk;
 }
 

@@ -32,6 +32,7 @@ struct FleetClient::Stub {
           return (rpc.*method)(context, request, &response);
         });
     if (status.ok()) return response;
+    // The codes of gRPC and of absl are the same numbers.
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                         absl::StrCat("topology service at ", addresses, ": ",
                                      status.error_message()));
@@ -44,12 +45,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& address,
     std::shared_ptr<const CertificateFolder> certificates, int most_answered) {
   grpc::ChannelArguments arguments;
+  // A service that is not what it seems must not fill this machine's memory.
   arguments.SetMaxReceiveMessageSize(most_answered);
+  // Bit 0 alone: no compression.
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  // Else a message may be inflated before it is refused.
+  // Otherwise a message may be inflated before it is refused.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // A proxy for the web has no part in a fleet's control plane.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A connection of its own shows the certificates of this client.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(
       address, TlsCredentials(std::move(certificates)).Channel(Role::kTopology),
@@ -101,7 +105,7 @@ FleetProgress ProgressOf(const wire::FleetStatus& status, uint64_t rounds,
   for (const wire::PeerStatus& peer : status.peers()) {
     PeerProgress& p = progress.peers.emplace_back();
     p.id = peer.peer_id();
-    // Heartbeats tell the next round, people ask for the last.
+    // Heartbeats have the next round; people ask for the last.
     p.round = std::min(peer.round() > 0 ? peer.round() - 1 : 0, rounds);
     p.rounds_per_second = peer.rounds_per_second();
     p.generator_loss = peer.generator_loss();

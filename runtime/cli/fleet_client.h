@@ -20,7 +20,7 @@ namespace gossamer {
 
 class FleetClient {
  public:
-  // `addresses` is host:port[,host:port...] of the service's replicas.  With
+  // `addresses` is host:port[,host:port...] of the service's instances.  With
   // `certificates` both ends prove their identity.  It connects at the first
   // call.  An answer over `most_answered` bytes (MaxAnswerBytes) is refused
   // unread.

@@ -43,6 +43,7 @@ struct Child {
   // The terminal sends Ctrl-C to its whole process group; only the parent is to
   // receive it.
   ::setpgid(0, 0);
+  // The kernel kills the child when its parent's thread ends, in whatever way.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before the line above took effect.
   if (::getppid() != child.parent) ::_exit(127);
@@ -54,6 +55,7 @@ struct Child {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Several processes must not read from one terminal.
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   if (child.silent) ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
@@ -62,16 +64,20 @@ struct Child {
     ::dup2(child.log, STDERR_FILENO);
   }
   ::execve(child.argv[0], child.argv.data(), child.env.data());
+  // The code is the shell's for a program that cannot be run.
   ::_exit(127);
 }
 
-// fork(), with the child in that process namespace.
+// Forks with the child in the process namespace `processes`, or the own one if
+// it is negative.
 absl::StatusOr<pid_t> ForkInto(int processes, Child& child) {
   child.parent = ::getpid();
   int own = -1;
   if (processes >= 0) {
     // A parent outside the namespace has no number within it.
     child.parent = 0;
+    // setns() is for children of this thread alone; the thread itself stays
+    // where it is.
     own = ::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (own < 0 || ::setns(processes, CLONE_NEWPID) != 0) {
       const int error = errno;
@@ -130,10 +136,12 @@ absl::StatusOr<pid_t> Fork(const ProcessSpec& spec) {
               .silent = spec.silent,
               .parent = 0};
   if (!spec.log.empty()) {
+    // The log is appended to: a resumed run keeps the lines of the time before.
     child.log = ::open(spec.log.c_str(),
                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (child.log < 0) return absl::ErrnoToStatus(errno, spec.log);
   }
+  // All memory is ready: after fork() nothing may be allocated.
   child.argv.push_back(nullptr);
   absl::StatusOr<pid_t> pid = ForkInto(spec.place.processes, child);
   if (child.log >= 0) ::close(child.log);
@@ -161,6 +169,8 @@ std::string ProcessExit::Describe() const {
 SignalWaiter::SignalWaiter() {
   ::sigemptyset(&signals_);
   for (int s : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&signals_, s);
+  // Blocked signals wait for sigtimedwait(), and threads that start later
+  // inherit the mask.
   ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
 
@@ -189,6 +199,8 @@ std::vector<ProcessExit> ProcessGroup::Reap() {
   std::vector<ProcessExit> exits;
   for (auto it = running_.begin(); it != running_.end();) {
     int status = 0;
+    // Each process is asked for by itself: another part of the program may have
+    // children, too.
     if (::waitpid(it->first, &status, WNOHANG) != it->first) {
       ++it;
       continue;
@@ -211,12 +223,14 @@ void ProcessGroup::Signal(int signal) {
 }
 
 std::string ProcessGroup::Kill(absl::Duration since) {
+  // A process that has ended by itself was not killed.
   Reap();
   Signal(SIGKILL);
   std::vector<std::string> killed;
   for (const auto& [pid, process] : std::exchange(running_, {})) {
     int status = 0;
     ::waitpid(pid, &status, 0);
+    // A process may end by itself between the two lines.
     if (ExitOf(status).signal == SIGKILL) killed.push_back(process.name);
   }
   if (killed.empty()) return "";
@@ -226,7 +240,7 @@ std::string ProcessGroup::Kill(absl::Duration since) {
 }
 
 std::string ProcessGroup::End(SignalWaiter& signals, absl::Duration grace) {
-  // The time is measured from the request, so that the message tells how long
+  // The time is measured from the request, so that the message says how long
   // the process was given.
   const absl::Time asked = SteadyNow();
   Signal(SIGTERM);
@@ -238,6 +252,7 @@ bool ProcessGroup::WaitAll(SignalWaiter& signals, absl::Duration timeout) {
   const absl::Time end = SteadyNow() + timeout;
   for (Reap(); !running_.empty(); Reap()) {
     if (SteadyNow() >= end) return false;
+    // SIGCHLD ends the wait early.
     signals.Wait(absl::Milliseconds(50));
   }
   return true;
@@ -251,6 +266,7 @@ absl::StatusOr<int> RunToEnd(const std::vector<std::string>& argv) {
     if (errno != EINTR) return absl::ErrnoToStatus(errno, argv[0]);
   }
   const ProcessExit exit = ExitOf(status);
+  // A shell reports it so.
   return exit.signal != 0 ? 128 + exit.signal : exit.code;
 }
 
@@ -269,6 +285,7 @@ absl::StatusOr<ProcessExit> RunPassingSignals(const ProcessSpec& spec,
     }
     const std::vector<ProcessExit> exits = process.Reap();
     if (exits.empty()) continue;
+    // The child's own code says nothing more: it was asked to end.
     if (stopping) return absl::AbortedError("stopped by a signal");
     return exits[0];
   }

@@ -53,6 +53,7 @@ struct Answer {
   // Returns the rounds in which the squared distance falls to a tenth; infinite
   // if it never does.
   double RoundsToTenth() const {
+    // One round is enough; the logarithm would be of zero.
     if (contraction.factor < 1e-12) return 1;
     if (contraction.factor > 1 - 1e-12) return INFINITY;
     return std::log(0.1) / std::log(contraction.factor);
@@ -65,7 +66,11 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
       MakeSchedule(options.spec, options.peers, options.seed));
   const MixingMatrix w = MatrixOfRound(*schedule, options.round);
   GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
+  // A matrix of one round says little of a schedule that changes: the gap is
+  // then that of the expected contraction.
   const bool changes = options.spec.schedule != "fixed";
+  // The peers of a changing schedule are drawn on a circle: no shape suits the
+  // edges of all rounds.
   Answer answer{.layout = LayOut(changes ? "ring" : options.spec.graph, w),
                 .report = Analyze(w),
                 .contraction = ExpectedContraction(*schedule)};
@@ -134,6 +139,7 @@ void PrintJson(const Options& options, const Answer& a) {
                {"contraction", a.contraction.factor},
                {"contraction_standard_error", a.contraction.standard_error},
                {"contraction_estimated", a.contraction.estimated}};
+  // JSON has no infinity.
   json["rounds_to_tenth"] = std::isfinite(tenth) ? Json(tenth) : Json();
   json["picture"] = options.out.empty() ? Json() : Json(options.out);
   std::cout << json.dump(2) << "\n";

@@ -28,6 +28,7 @@
 namespace gossamer {
 namespace {
 
+// The time between asking commands to end and killing them.
 constexpr absl::Duration kGrace = absl::Seconds(10);
 
 constexpr char kExamples[] = R"(examples:
@@ -95,6 +96,8 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
   std::optional<uint32_t> hosts;
   if (options.hosts) hosts = static_cast<uint32_t>(*options.hosts);
   if (!options.train.config.empty()) {
+    // The file is read here for its number of peers alone; PrepareTraining()
+    // reads it for the run.
     absl::StatusOr<RunConfig> config =
         LoadRunConfig(options.train.config, options.train.set);
     if (!config.ok()) {
@@ -105,6 +108,7 @@ absl::StatusOr<Scenario> LoadNetwork(const Options& options) {
           absl::StrCat("--hosts ", *hosts, ": the fleet has ", config->peers(),
                        " peers; leave it out, or --set peers=", *hosts));
     }
+    // A fleet needs one host a peer, and no more are made.
     hosts = config->peers();
   }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, hosts);
@@ -131,6 +135,7 @@ ProcessPlace PlaceOf(const Lab& lab, size_t rank) {
   return {.network = lab.Network(rank), .processes = lab.Processes()};
 }
 
+// A run's folder is its name in --runs, so the path of --out is taken apart.
 void PlaceRun(Options& options) {
   if (options.out.empty()) return;
   const std::filesystem::path out =
@@ -143,6 +148,8 @@ int RunRehearsal(Options options, const Scenario& scenario,
                  SignalWaiter& signals) {
   PlaceRun(options);
   StepTimes steps;
+  // The configuration is changed after it is loaded and before its folder is
+  // made, so the folder has the one that was rehearsed.
   options.train.adapt = [&](RunConfig& config) -> absl::Status {
     GOSSAMER_ASSIGN_OR_RETURN(steps,
                               PrepareRehearsal(options.rehearsal, config));
@@ -164,9 +171,13 @@ int RunTraining(Options options, const Scenario& scenario, Lab& lab,
   spec->conditions = LabConditions(scenario);
   absl::StrAppend(&spec->title, "  in ", scenario.name);
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    // Ranks and hosts go in one order; the topology service is on the first
+    // host.
     spec->hosts.push_back({lab.Address(rank), PlaceOf(lab, rank)});
   }
   const std::string folder = spec->run_folder;
+  // The network's totals are written also after a failure, beside the logs that
+  // it explains.
   const int code = Train("lab", *std::move(spec), options.train, signals);
   const SwitchReport& report = lab.Stop();
   std::error_code error;
@@ -195,6 +206,7 @@ absl::StatusOr<ProcessSpec> CommandOn(const Options& options, const Lab& lab,
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   spec.log = absl::StrCat(options.out, "/rank-", rank, ".log");
+  // Logs are appended to, and this one is of a new run.
   std::filesystem::remove(spec.log, error);
   return spec;
 }
@@ -217,6 +229,7 @@ absl::StatusOr<std::vector<ProcessExit>> WaitForCommands(
       }
     }
     if (signal && *signal != SIGCHLD) {
+      // This is the second signal.
       if (asked != absl::InfiniteFuture()) break;
       std::cerr << "gossamer lab: asking the commands to end; a second signal "
                    "ends them at once\n";
@@ -260,6 +273,8 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
                 SignalWaiter& signals) {
   std::vector<std::unique_ptr<ProcessGroup>> commands;
   for (size_t rank = 0; rank < lab.hosts(); ++rank) {
+    // A group per host tells whose exit it is, and one that never started
+    // leaves those before it to the destructors, which end them.
     commands.push_back(std::make_unique<ProcessGroup>());
     absl::StatusOr<ProcessSpec> spec = CommandOn(options, lab, rank);
     const absl::Status started =
@@ -268,6 +283,7 @@ int RunCommands(const Options& options, const Scenario& scenario, Lab& lab,
   }
   const auto exits = WaitForCommands(commands, signals);
   commands.clear();  // kills the remaining ones
+  // The counts are final once the switch has stopped.
   const SwitchReport& report = lab.Stop();
   if (!exits.ok()) return Complain("lab", exits.status());
   PrintExits(*exits, scenario, report, options.train.json);
@@ -297,6 +313,7 @@ absl::Status WithTheWayOut(const absl::Status& no_lab, const Options& options) {
 }
 
 int RunLab(const Options& options) {
+  // Signals are blocked before the lab starts its threads.
   SignalWaiter signals;
   if (const absl::Status wrong = CheckOptions(options); !wrong.ok()) {
     return Complain("lab", wrong);
@@ -308,6 +325,7 @@ int RunLab(const Options& options) {
                                      : ScenarioText(*scenario));
     return kOk;
   }
+  // A rehearsal needs no lab, and so no privileges.
   if (options.rehearse) return RunRehearsal(options, *scenario, signals);
   if (options.check) {
     // The check measures a link while it is up.

@@ -17,11 +17,16 @@
 namespace gossamer {
 namespace {
 
+// So many are enough for a median beside jitter.
 constexpr int kPings = 20;
+// Answers may be late by this much beyond the links' own delay, since the
+// machine may be busy.
 constexpr absl::Duration kPatience = absl::Seconds(3);
 // A link shows its full rate only when it has a queue, so the meter sends more
 // than the rate.
 constexpr double kOverdrive = 1.2;
+// The bytes of a measurement: some forty packets on a slow link, bounded by
+// time on a fast one.
 constexpr double kPacketsForRate = 40 * 1500;
 
 struct PairResult {
@@ -31,6 +36,8 @@ struct PairResult {
   RoundTrips trips;
   double rate_there, rate_back;  // measured, bytes a second; 0: not measured
 
+  // A link adds a delay between 0 and its jitter to each packet, so a round
+  // trip takes longer by half of both on average.
   double RttError() const { return trips.median_ms - asked_rtt_ms - jitter_ms; }
 };
 
@@ -40,6 +47,7 @@ std::optional<double> RateError(double measured, uint64_t asked) {
   return measured / static_cast<double>(asked) - 1;
 }
 
+// A link without a limit has no rate to compare with.
 double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
                    size_t to) {
   const LinkSpec& link = scenario.links[from][to];
@@ -48,6 +56,8 @@ double MeasureRate(LinkMeter& meter, const Scenario& scenario, size_t from,
   const double seconds = std::clamp(kPacketsForRate / rate, 0.5, 5.0);
   return meter.MeasureRate(
       from, to, kOverdrive * rate, absl::Seconds(seconds),
+      // Packets that are still in the link's queue count, so the meter waits
+      // for the last one.
       kPatience + absl::Nanoseconds(link.delay + link.jitter));
 }
 
@@ -86,6 +96,7 @@ void PrintPair(const PairResult& r, const Scenario& scenario) {
       t.median_ms, r.RttError(), t.most_ms - r.asked_rtt_ms, t.answered, t.sent,
       RateCell(r.rate_there, scenario.links[r.from][r.to].bytes_per_second),
       RateCell(r.rate_back, scenario.links[r.to][r.from].bytes_per_second));
+  // People watch the lines come.
   std::fflush(stdout);
 }
 
@@ -155,6 +166,7 @@ absl::Status CheckLab(const Lab& lab, const Scenario& scenario,
   std::vector<PairResult> results;
   for (size_t i = 0; i < lab.hosts(); ++i) {
     for (size_t j = i + 1; j < lab.hosts(); ++j) {
+      // A pair takes up to seconds, so a signal is looked for between two.
       if (signals.Wait(absl::ZeroDuration())) {
         return absl::AbortedError("stopped by a signal");
       }

@@ -10,6 +10,9 @@ namespace gossamer {
 std::string NetworkText(const SwitchReport& report) {
   const LinkCounters total = report.Total();
   std::string text = absl::StrFormat(
+      // Lateness is the lab's own error: how much later than the links demand
+      // the switch delivered.  A run whose figures are to be believed has
+      // little of it.
       "network  %s in %d packets; %d lost, %d in outages, %d from full "
       "queues\n"
       "         late by %.0f us on average, 99 %% within %.0f us, %.1f ms at "
@@ -22,6 +25,8 @@ std::string NetworkText(const SwitchReport& report) {
     absl::StrAppend(&text, "         warning: ", report.refused,
                     " packets found no room on this machine\n");
   }
+  // The switch asks for real-time priority and goes on without it, so a report
+  // says whether it had it.
   if (!report.real_time) {
     absl::StrAppend(&text,
                     "         warning: without CAP_SYS_NICE other work on this "
@@ -43,6 +48,7 @@ nlohmann::ordered_json NetworkJson(const SwitchReport& report, size_t hosts) {
   for (size_t i = 0; i < hosts; ++i) {
     for (size_t j = 0; j < hosts; ++j) {
       const LinkCounters& link = report.links[i][j];
+      // Most pairs of a sparse graph never speak.
       if (link.carried + link.queue_full + link.outage + link.lost == 0) {
         continue;
       }

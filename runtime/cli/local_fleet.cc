@@ -19,9 +19,13 @@ namespace gossamer {
 namespace {
 
 constexpr absl::Duration kStartLimit = absl::Seconds(30);
+// This is often enough for a display, and seldom beside the heartbeats of the
+// peers.
 constexpr absl::Duration kPollEvery = absl::Milliseconds(500);
 // The time between asking processes to end and killing them.
 constexpr absl::Duration kGrace = absl::Seconds(10);
+// The last lines of a failed process's log are shown with its name: few enough
+// for a screen.
 constexpr int kTailLines = 15;
 
 // Returns the port in a port file; nothing while there is no file.
@@ -63,6 +67,8 @@ absl::Status LocalFleet::Run() {
   GOSSAMER_RETURN_IF_ERROR(StartTopology());
   GOSSAMER_RETURN_IF_ERROR(StartPeers());
   absl::Time next_poll = SteadyNow() + kPollEvery;
+  // One loop serves exits, signals and the display: a signal or a child's end
+  // wakes it at once.
   for (bool done = false;;) {
     const std::optional<int> signal =
         signals_.Wait(std::max(absl::ZeroDuration(), next_poll - SteadyNow()));
@@ -75,6 +81,7 @@ absl::Status LocalFleet::Run() {
     Poll();
     next_poll = SteadyNow() + kPollEvery;
   }
+  // The service outlives the peers: they report their end to it.
   const std::string killed = EndTopology();
   ShowEnd();
   if (killed.empty()) return absl::OkStatus();
@@ -154,6 +161,7 @@ absl::Status LocalFleet::StartTopology() {
 absl::Status LocalFleet::StartPeers() {
   for (uint32_t rank = 0; rank < spec_.config.peers(); ++rank) {
     const FleetHost& host = HostOf(rank);
+    // Every process takes a free port, so fleets on one machine do not meet.
     ProcessSpec peer = ProcessOn(
         host, absl::StrCat("peer ", rank + 1), absl::StrCat("peer-", rank + 1),
         {SiblingProgram("gossamer-peer"), "--topology", address_, "--config",
@@ -171,6 +179,7 @@ absl::Status LocalFleet::StartPeers() {
     }
     GOSSAMER_RETURN_IF_ERROR(peers_.Start(peer));
   }
+  // From here on there is a round to agree on (HandleSignal).
   client_ = std::make_unique<FleetClient>(
       address_, nullptr,
       MaxAnswerBytes(static_cast<int>(spec_.config.peers())));
@@ -179,6 +188,8 @@ absl::Status LocalFleet::StartPeers() {
 
 absl::Status LocalFleet::HandleExits(bool& done) {
   for (const ProcessExit& exit : peers_.Reap()) {
+    // The first failure ends the fleet: the others cannot finish without that
+    // peer, or could only after a long wait.
     if (!exit.ok()) return DescribeFailure(exit);
   }
   done = peers_.running() == 0;
@@ -213,6 +224,8 @@ absl::Status LocalFleet::HandleSignal(int signal) {
 void LocalFleet::Poll() {
   // The request is repeated until the service has answered it.
   if (stops_ > 0 && !stop_sent_) {
+    // The deadline is short: this loop also has to see exits and a second
+    // signal.
     stop_sent_ = client_->Stop(spec_.config.name(), absl::Seconds(2)).ok();
   }
   const auto status = client_->GetStatus(spec_.config.name(), absl::Seconds(2));

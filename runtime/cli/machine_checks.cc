@@ -32,6 +32,7 @@
 namespace gossamer {
 namespace {
 
+// Loading libtorch from a cold disk takes seconds.
 constexpr absl::Duration kProgramLimit = absl::Seconds(30);
 constexpr char kEmojiFont[] =
     "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf";
@@ -73,6 +74,8 @@ CheckResult Cores() {
                 .why = "every local peer computes on a thread of its own"};
   cpu_set_t set;
   CPU_ZERO(&set);
+  // The cores that this process may use, which in a container are fewer than
+  // the machine's.
   const int usable =
       ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   r.found = absl::StrCat(usable, " usable");
@@ -95,6 +98,7 @@ CheckResult Memory() {
                 .why =
                     "a quickstart peer takes up to 400 MB, an edge of a "
                     "large model two copies of it"};
+  // MemAvailable, not MemFree: the kernel gives back what caches hold.
   const double free = Kilobytes(Field("/proc/meminfo", "MemAvailable"));
   const double all = Kilobytes(Field("/proc/meminfo", "MemTotal"));
   r.found = absl::StrCat(HumanBytes(free), " free of ", HumanBytes(all));
@@ -110,6 +114,8 @@ CheckResult Disk(const std::string& runs) {
                 .why = "logs, pictures and checkpoints are written there"};
   std::filesystem::path path = std::filesystem::absolute(runs);
   std::error_code error;
+  // The folder need not be there yet: its file system is that of the nearest
+  // folder above.
   while (!std::filesystem::exists(path, error) && path.has_relative_path()) {
     path = path.parent_path();
   }
@@ -120,6 +126,7 @@ CheckResult Disk(const std::string& runs) {
     r.advice = "choose another place with --runs";
     return r;
   }
+  // f_bavail leaves out the blocks that only root may use.
   const double free =
       static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
   r.found = absl::StrCat(HumanBytes(free), " free at ", path.string());
@@ -138,6 +145,8 @@ CheckResult Disk(const std::string& runs) {
 // needs all of its libraries.
 CheckResult Program(const std::string& name, const std::string& why) {
   CheckResult r{.name = name, .why = why};
+  // The programs of one build lie in one folder and fit together; one found by
+  // PATH might be of another version.
   const std::string path = SiblingProgram(name);
   if (::access(path.c_str(), X_OK) != 0) {
     r.level = CheckLevel::kFail;
@@ -147,6 +156,7 @@ CheckResult Program(const std::string& name, const std::string& why) {
   }
   SignalWaiter signals;
   ProcessGroup group;
+  // --help is answered only if every shared library is found.
   absl::Status started =
       group.Start({name, {path, "--help"}, /*log=*/"/dev/null"});
   const absl::Time end = SteadyNow() + kProgramLimit;
@@ -223,6 +233,8 @@ CheckResult Clock() {
                     "logs of several machines are compared by time; "
                     "training itself does not depend on it"};
   timex info = {};
+  // The kernel knows whether a time service has set its clock lately, whichever
+  // service that is.
   const int state = ::adjtimex(&info);
   if (state >= 0 && (info.status & STA_UNSYNC) == 0) {
     r.found = "kept by a time service";
@@ -248,6 +260,8 @@ CheckResult OpenFiles() {
 }
 
 CheckResult Versions() {
+  // Two machines whose lines differ are the first thing to look at when peers
+  // refuse each other.
   CheckResult r{.name = "versions", .why = "peers of a run must fit together"};
   utsname kernel = {};
   ::uname(&kernel);

@@ -41,6 +41,7 @@ struct Options : ServiceQuestion {
 };
 
 void ShowTurn(const wire::LinkSurveyStatus& status, absl::Time began) {
+  // Turns take about as long as each other: each measures a pair of every peer.
   const absl::Duration taken = SteadyNow() - began;
   std::string left;
   if (status.turn() > 0) {
@@ -60,6 +61,8 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
                                                const std::string& run) {
   const absl::Time began = SteadyNow();
   GOSSAMER_ASSIGN_OR_RETURN(wire::LinkSurveyStatus status,
+                            // A survey that another operator has begun goes on,
+                            // and this command waits for its end.
                             client.MeasureLinks(run, /*start=*/true));
   uint32_t shown = 0;
   ShowTurn(status, began);
@@ -70,6 +73,7 @@ absl::StatusOr<MeasuredNetwork> MeasureNetwork(FleetClient& client,
     absl::SleepFor(kLookEvery);
     GOSSAMER_ASSIGN_OR_RETURN(status,
                               client.MeasureLinks(run, /*start=*/false));
+    // Each turn has one line, not each look.
     if (status.turn() != shown && status.turn() < status.turns()) {
       shown = status.turn();
       ShowTurn(status, began);

@@ -53,6 +53,8 @@ Json ToJson(const CatalogueEntry& m) {
 void PrintAll() {
   std::string_view kind;
   for (const CatalogueEntry& m : Catalogue()) {
+    // The catalogue lists one kind after the other, so a new kind begins a new
+    // heading.
     if (m.kind != kind) {
       std::cout << (kind.empty() ? "" : "\n") << Text(m.kind) << "\n";
       kind = m.kind;
@@ -107,6 +109,8 @@ int RunMethods(const Options& options) {
   if (options.json) {
     Json one = ToJson(*entry);
     one["page"] = Text(MethodPage(entry->page));
+    // This is a list as well, so a program reads the answer to a name as it
+    // reads that to none.
     std::cout << Json::array({one}).dump(2) << "\n";
   } else {
     PrintOne(*entry);

@@ -31,6 +31,8 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
   std::vector<std::string> files;
   uint64_t id = 0;
   if (choice.of == "mean") {
+    // The mean is of one round that all peers have: of different rounds it
+    // would be no model of the fleet.
     GOSSAMER_ASSIGN_OR_RETURN(files, folder.StateFiles());
   } else if (absl::SimpleAtoi(choice.of, &id)) {
     GOSSAMER_ASSIGN_OR_RETURN(std::string file, folder.StateFile(id));
@@ -40,10 +42,13 @@ absl::StatusOr<std::vector<std::string>> ModelsCommand(
         "--of ", choice.of, ": neither mean nor the id of a peer"));
   }
   const GanConfig& gan = config.game().gan();
+  // The networks are of another program, so that this one starts without
+  // libtorch.
   std::vector<std::string> argv = {SiblingProgram("gossamer-models"),
                                    subcommand, "--parameters"};
   argv.insert(argv.end(), files.begin(), files.end());
   for (const auto& [flag, value] :
+       // A file of parameters has no networks: their shapes follow from these.
        {std::pair<const char*, std::string>{"--model", gan.model()},
         {"--width", absl::StrCat(gan.width())},
         {"--latent", absl::StrCat(gan.latent())},

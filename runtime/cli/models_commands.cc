@@ -34,6 +34,8 @@ NetworkSpec NetworkOf(const GanSpec& spec) {
   return {.model = spec.model,
           .width = spec.width,
           .latent = spec.latent,
+          // A gradient penalty is of single examples, which batch normalisation
+          // would mix (Gulrajani and others, 2017).
           .discriminator_batch_norm = spec.loss != "wgan-gp"};
 }
 
@@ -62,6 +64,8 @@ absl::Status AddGenerator(const std::string& path, bool raw,
   GOSSAMER_ASSIGN_OR_RETURN(const Safetensors file, ReadSafetensors(path));
   const auto ema = file.floats.find("ema");
   const auto both = file.floats.find("parameters");
+  // The moving average is of the generator alone, so its size is checked
+  // exactly; the parameters are of both players, the generator first.
   const bool use_ema =
       !raw && ema != file.floats.end() && !ema->second.values.empty();
   if (!use_ema && both == file.floats.end()) {
@@ -76,6 +80,7 @@ absl::Status AddGenerator(const std::string& path, bool raw,
         path, " has ", values.size(), " parameters and the generator ",
         sum.size(), "; are --model, --width and --latent those of the run?"));
   }
+  // Sums are in double: the mean of equal files must be that file.
   for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
   return absl::OkStatus();
 }
@@ -128,6 +133,7 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
         LoadTorchScriptFeatures(spec.inception, spec.inception_size));
   }
   Comparison c;
+  // All held-out images count: the score depends on their number.
   GOSSAMER_ASSIGN_OR_RETURN(
       const std::vector<float> real,
       evaluator.HeldOut(std::numeric_limits<int64_t>::max()));
@@ -142,10 +148,14 @@ absl::StatusOr<Comparison> Extract(const EvaluateSpec& spec,
 
 absl::StatusOr<nlohmann::ordered_json> ImageScores(const EvaluateSpec& spec,
                                                    const Comparison& c) {
+  // The prefix keeps scores by the fixed random features from being taken for
+  // those of the literature, which are by Inception's.
   const std::string proxy = spec.inception.empty() ? "proxy-" : "";
   nlohmann::ordered_json scores;
   GOSSAMER_ASSIGN_OR_RETURN(scores[proxy + "fid"],
                             FrechetDistance(c.real.features, c.fake.features));
+  // The usual numbers of the literature, so that scores compare (KID: Binkowski
+  // and others, 2018; inception score: Salimans and others, 2016).
   constexpr int kSubsets = 100, kSubsetSize = 1000, kSplits = 10;
   GOSSAMER_ASSIGN_OR_RETURN(
       scores[proxy + "kid"],
@@ -185,9 +195,11 @@ absl::Status RenderEmojiTo(const std::string& folder, const EmojiSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
   }
+  // A folder that is being made has no stamp.
   std::filesystem::remove(stamp_path, error);
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const auto progress = [&](int done, int of) {
+    // A line that is written over is of use on a terminal only.
     if (terminal) std::fprintf(stderr, "\rdrawing: %d of %d classes", done, of);
   };
   absl::StatusOr<ImageData> data = RenderEmoji(spec, progress);
@@ -226,6 +238,7 @@ absl::Status Export(const ExportSpec& spec) {
       const std::vector<float> generator,
       LoadGenerator(spec.files, tensors.parameter_count()));
   SafetensorsView view;
+  // Loaders of other programs look for this key.
   view.metadata = {{"format", "pt"},
                    {"model", spec.gan.model},
                    {"width", absl::StrCat(spec.gan.width)},

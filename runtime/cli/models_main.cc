@@ -66,6 +66,7 @@ Background BackgroundOf(const std::string& name) {
 
 int Render(Flags& f) {
   f.emoji.background = BackgroundOf(f.background);
+  // The layout of CIFAR-10's files: five batches to train, one to test.
   f.emoji.held_out_per_class = f.emoji.train_per_class / 5;
   return Report(RenderEmojiTo(f.folder, f.emoji));
 }
@@ -144,6 +145,7 @@ int Run(int argc, char** argv) {
   Command program({.name = "gossamer-models",
                    .about = "Makes data, draws samples and scores generators.",
                    .footer = kExamples});
+  // The commands refer to it, and run within program.Run().
   Flags f;
   AddRender(program, f);
   AddSample(program, f);

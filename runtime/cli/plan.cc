@@ -39,6 +39,8 @@ constexpr absl::Duration kShowEvery = absl::Seconds(5);
 // `auto` chooses by what peers report once a second of virtual time, so the
 // earlier half of a rehearsal has three such seconds.
 constexpr absl::Duration kEnough = absl::Seconds(6);
+// These bound very long and very short steps: too few rounds show no choice of
+// `auto`, many more show nothing new.
 constexpr double kLeastRounds = 100;
 constexpr double kMostRounds = 1000;
 
@@ -114,12 +116,14 @@ absl::Status Invalid(const absl::Status& status) {
 uint64_t RoundsFor(const StepTimes& steps) {
   absl::Duration sum;
   for (const absl::Duration step : steps.by_rank[0]) sum += step;
+  // The rounds take kEnough of virtual time by the first rank's steps.
   const double rounds = absl::FDivDuration(
       kEnough * static_cast<double>(steps.by_rank[0].size()), sum);
   return static_cast<uint64_t>(std::clamp(rounds, kLeastRounds, kMostRounds));
 }
 
-// The configuration that a rehearsal of `changes` has, before it is prepared.
+// Returns the configuration of a rehearsal with `changes`, before it is
+// prepared.
 absl::StatusOr<RunConfig> LoadChanged(const Options& options,
                                       const std::vector<std::string>& changes) {
   std::vector<std::string> set = options.set;
@@ -132,7 +136,7 @@ absl::StatusOr<RunConfig> LoadChanged(const Options& options,
   return config;
 }
 
-// A configuration of the base's size and step times.
+// Gives `config` the base's size, and as many rounds.
 absl::Status Shorten(const Plan& plan, RunConfig& config) {
   config.set_rounds(plan.result.rounds);
   RehearseOptions as_base;
@@ -150,6 +154,8 @@ absl::Status AddCandidate(const Options& options, PlanCandidate candidate,
     return absl::InvalidArgumentError(
         absl::StrCat(candidate.name, ": ", status.message()));
   }
+  // Two names may stand for one configuration, such as the one of the file: it
+  // is rehearsed once.
   const uint64_t hash = ConfigurationHash(*config);
   for (Rehearsed& before : plan.candidates) {
     if (ConfigurationHash(before.config) != hash) continue;
@@ -163,6 +169,8 @@ absl::Status AddCandidate(const Options& options, PlanCandidate candidate,
 
 void SetSites(const RunConfig& base, const std::string& sites, Plan& plan) {
   const absl::StatusOr<Sites> parsed = Sites::Parse(sites);
+  // Sites that cannot be are refused with the configuration; here they only
+  // split bytes.
   if (!parsed.ok()) return;
   plan.site_of = parsed->Of(FoundingMembers(static_cast<int>(base.peers())));
 }
@@ -171,6 +179,8 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
   Plan plan;
   PlanResult& result = plan.result;
   GOSSAMER_ASSIGN_OR_RETURN(RunConfig base, LoadChanged(options, {}));
+  // The question comes before PrepareRehearsal() puts the synthetic game in
+  // place of networks.
   result.stand_in = base.game().has_gan() || options.rehearsal.parameters;
   GOSSAMER_ASSIGN_OR_RETURN(plan.steps,
                             PrepareRehearsal(options.rehearsal, base));
@@ -192,6 +202,7 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
       return absl::InvalidArgumentError(
           absl::StrCat("--candidate ", added.message()));
     }
+    // The scenario has hosts for the largest candidate.
     peers = std::max(peers, plan.candidates.back().config.peers());
   }
   absl::StatusOr<Scenario> scenario = LoadScenario(options.scenario, peers);
@@ -203,6 +214,8 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
   }
   SetSites(base, sites, plan);
   for (const Rehearsed& given : plan.candidates) {
+    // A candidate that a person has given must be able to run; one of the usual
+    // list is left out with the reason.
     const absl::Status status = CheckRehearsal(given.config, plan.scenario);
     if (status.ok()) continue;
     return absl::InvalidArgumentError(
@@ -229,10 +242,13 @@ absl::StatusOr<Plan> MakePlan(const Options& options) {
   return plan;
 }
 
-// Waiting over time, of the later half of every peer's rounds.
+// Returns the share of the time that peers wait, in the later half of every
+// peer's rounds.
 double WaitingShare(const std::vector<std::vector<RoundMetrics>>& by_rank) {
   double waiting = 0, time = 0;
   for (const std::vector<RoundMetrics>& rounds : by_rank) {
+    // The earlier half has connections being made, and `auto` before its
+    // choice.
     const size_t half = rounds.size() / 2;
     if (rounds.size() < 2) continue;
     for (size_t k = half + 1; k < rounds.size(); ++k) {
@@ -257,6 +273,8 @@ absl::StatusOr<PlanFigures> Figures(const Plan& plan, const RunConfig& config,
     for (size_t j = 0; j < peers; ++j) {
       const auto bytes = static_cast<double>(rehearsed.bytes[i][j]);
       sent += bytes;
+      // A candidate may have more peers than the base, whose sites are not
+      // known.
       const bool known = i < plan.site_of.size() && j < plan.site_of.size();
       if (known && plan.site_of[i] != plan.site_of[j]) far += bytes;
     }
@@ -287,9 +305,9 @@ double AvailableBytes() {
   return std::numeric_limits<double>::infinity();
 }
 
-// As many rehearsals at once as there are processors and memory for: a peer
-// keeps some twelve vectors, and two of every other peer where a schedule's
-// edges change.
+// Returns the number of rehearsals at once for which there are processors and
+// memory: a peer keeps some twelve vectors, and two of every other peer where a
+// schedule's edges change.
 size_t JobsFor(const Plan& plan) {
   double most = 0;
   for (const Rehearsed& r : plan.candidates) {
@@ -311,7 +329,7 @@ class Progress {
 
   void AddRound() { ++done_rounds_; }
   void AddCandidate() { ++done_; }
-  // A line every few seconds; none of what ends sooner.
+  // Prints a line every few seconds, and none for what ends sooner.
   void Show() {
     const absl::Time now = SteadyNow();
     if (now - shown_ < kShowEvery) return;
@@ -343,6 +361,8 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
   SignalWaiter signals;  // before the threads
   Progress progress(plan.candidates.size(), plan.result.rounds);
   std::atomic<size_t> next = 0, ended = 0;
+  // The threads look at it after each round of a rehearsal, so Ctrl-C takes
+  // effect within a moment.
   std::atomic<bool> stopped = false;
   const auto work = [&] {
     for (size_t i = next++; i < plan.candidates.size() && !stopped;
@@ -352,12 +372,17 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
         return !stopped;
       };
       Rehearsed& own = plan.candidates[i];
+      // A candidate that fails is left out of the table with its reason; it
+      // does not end the others.
       own.figures = Figures(plan, own.config, go_on, memory_rate);
       progress.AddCandidate();
     }
     ++ended;
   };
   std::vector<std::jthread> threads;
+  // Each thread takes the next candidate that nobody has: rehearsals differ
+  // much in length.  No lock is needed: every thread writes the figures of its
+  // own candidates only.
   jobs = std::min(jobs, plan.candidates.size());
   for (size_t i = 0; i < jobs; ++i) threads.emplace_back(work);
   while (ended < jobs) {
@@ -365,6 +390,7 @@ absl::Status RehearseAll(Plan& plan, size_t jobs, double memory_rate) {
     if (signal && *signal != SIGCHLD) stopped = true;
     progress.Show();
   }
+  // The threads end before their results are read.
   threads.clear();
   return stopped ? absl::AbortedError("stopped by a signal") : absl::OkStatus();
 }
@@ -384,6 +410,7 @@ void FillResult(Plan& plan) {
   }
   for (const size_t i : RankFigures(figures, *PlanGoalOf(result.goal))) {
     const Rehearsed& r = *rehearsed[i];
+    // Rows are ranked, so the first one that is no baseline is recommended.
     if (!r.candidate.baseline && !result.recommended) {
       result.recommended = result.rows.size();
     }

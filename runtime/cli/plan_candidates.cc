@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kBaseline = "cp-oadam";
 constexpr std::string_view kGossip = "dp-oadam";
 
+// The codecs that a plan tries by itself: floats, two widths of innovations,
+// and the choice by measuring.
 constexpr std::array<std::string_view, 4> kCodecs = {"dense-f32", "innov-int8",
                                                      "innov-int4", "auto"};
 constexpr std::array<std::string_view, 3> kOverlaps = {"0", "1", "auto"};
@@ -50,6 +52,7 @@ bool TorusFits(uint32_t peers) {
 std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
   std::vector<Mixing> mixings = {Graph("ring")};
   if (TorusFits(peers)) mixings.push_back(Graph("torus"));
+  // With two peers every schedule has the same single edge.
   if (peers > 2) {
     mixings.push_back(Schedule("permuted-ring"));
     mixings.push_back(Schedule("random-matching"));
@@ -62,8 +65,8 @@ std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
   return mixings;
 }
 
-// Whether `text` goes on with a field of the configuration and "=".  Options of
-// codecs have no dots, and no names of whole configurations.
+// Returns whether `text` goes on with a field of the configuration and "=".
+// Options of codecs have no dots, and no names of whole configurations.
 bool FieldFollows(std::string_view text) {
   const size_t end = text.find('=');
   if (end == std::string_view::npos) return false;
@@ -76,7 +79,7 @@ bool FieldFollows(std::string_view text) {
           RunConfig::descriptor()->FindFieldByName(std::string(name)));
 }
 
-// Smaller is better.
+// Returns a number that is smaller for a better candidate.
 double Badness(const PlanFigures& figures, PlanGoal goal) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   switch (goal) {
@@ -94,15 +97,17 @@ double Badness(const PlanFigures& figures, PlanGoal goal) {
   return kNone;
 }
 
-// Those of `left` that `goal` does not tell from the best one.
+// Returns those of `left` that are as good as the best one by `goal`.
 std::vector<size_t> AlikeBest(std::span<const PlanFigures> figures,
                               const std::vector<size_t>& left, PlanGoal goal) {
   const auto badness = [&](size_t i) {
     const double value = Badness(figures[i], goal);
+    // A candidate without this figure is last, not first.
     return std::isnan(value) ? std::numeric_limits<double>::infinity() : value;
   };
   double best = std::numeric_limits<double>::infinity();
   for (const size_t i : left) best = std::min(best, badness(i));
+  // A share may be 0, of which a relative margin would be none.
   const double most =
       goal == PlanGoal::kWaiting ? best + kPlanAlike : best * (1 + kPlanAlike);
   std::vector<size_t> alike;
@@ -142,8 +147,11 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
       }
     }
   }
+  // The configuration itself is the centralized one to compare with.
   if (centralized) return candidates;
   candidates.push_back(
+      // The baseline shows what the network costs a training that averages over
+      // all peers in every step.
       {.name = std::string(kBaseline),
        .changes = {absl::StrCat("algorithm=", std::string(kBaseline)),
                    "step.optimizer=oadam", "mixing.graph=complete",
@@ -173,6 +181,7 @@ std::string SitesOfRegions(const Scenario& scenario, int peers) {
   const int count = std::min(peers, static_cast<int>(scenario.hosts.size()));
   for (int rank = 0; rank < count; ++rank) {
     const std::string& region = scenario.hosts[rank].region;
+    // A host without a region may be anywhere.
     if (region.empty()) return "";
     if (ids[region].empty()) order.push_back(region);
     ids[region].push_back(rank + 1);
@@ -212,6 +221,8 @@ std::vector<size_t> RankFigures(std::span<const PlanFigures> figures,
          {goal, PlanGoal::kRounds, PlanGoal::kConsensus, PlanGoal::kBytes}) {
       alike = AlikeBest(figures, alike, next);
     }
+    // The best is taken and the rest ranked anew: "alike" is no order, since it
+    // does not carry over from one pair to the next.
     ranked.push_back(alike.front());
     std::erase(left, alike.front());
   }

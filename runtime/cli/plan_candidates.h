@@ -1,5 +1,5 @@
-// Which compositions `gossamer plan` rehearses: what each changes in the
-// configuration, and in which order they do best.
+// The compositions that `gossamer plan` rehearses: the changes of each to the
+// configuration, and the order in which they do best.
 //
 // Pure; knows nothing of how a composition is rehearsed.
 

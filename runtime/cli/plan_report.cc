@@ -13,10 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Rows of a table for people, besides those with a mark.
+// The rows of a table for people, beside those with a mark.
 constexpr size_t kShown = 20;
 
-// As a shell takes it for one word.
+// Returns `word` in the form that a shell takes for one word.
 std::string Quoted(const std::string& word) {
   const bool plain = word.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -65,6 +65,7 @@ std::string PlanText(const PlanResult& result) {
       result.network, result.hosts.size(), result.parameters,
       result.stand_in ? " of a synthetic game in place of the networks" : "",
       result.step_times, result.rounds);
+  // The heading "candidate" is as wide.
   size_t width = 9;
   bool far = false, score = false;
   for (const PlanResult::Row& row : result.rows) {
@@ -74,6 +75,7 @@ std::string PlanText(const PlanResult& result) {
   }
   absl::StrAppendFormat(&out, "\n   %-*s %9s %8s %10s %11s", width, "candidate",
                         "rounds/s", "waiting", "exchange", "sent/round");
+  // Columns that no row has are left out.
   if (far) absl::StrAppendFormat(&out, " %11s", "far/round");
   absl::StrAppendFormat(&out, " %10s", "consensus");
   if (score) absl::StrAppendFormat(&out, " %10s", "score");
@@ -81,6 +83,9 @@ std::string PlanText(const PlanResult& result) {
   for (size_t i = 0; i < result.rows.size(); ++i) {
     const PlanResult::Row& row = result.rows[i];
     const PlanFigures& f = row.figures;
+    // Rows come in order, the best first.  Those with a mark are always shown:
+    // a person compares the recommended one with what is configured, and both
+    // with the centralized baseline.
     if (i >= kShown && Mark(result, i).empty()) continue;
     absl::StrAppendFormat(
         &out, "%-2s %-*s %9.3f %7.1f%% %7.1f ms %11s", Mark(result, i), width,

@@ -45,7 +45,7 @@ struct PlanResult {
 
 std::string PlanText(const PlanResult& result);
 
-// With the keys of --help.
+// Returns the plan with the keys of --help.
 nlohmann::ordered_json PlanJson(const PlanResult& result);
 
 }  // namespace gossamer

@@ -25,11 +25,14 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Milliseconds(200);
 // Events between two looks at the clock.
 constexpr int kEventsPerLook = 64;
-// Of virtual time, so that a rehearsal leaves the same files on every machine;
-// as often as peers tell the service.
+// The virtual time between two samples.  It is virtual so that a rehearsal
+// leaves the same files on every machine, and as long as the time between two
+// heartbeats.
 constexpr absl::Duration kSampleEvery = absl::Seconds(1);
-// Of a measured run, its beginning: connections, caches, first allocations.
+// The first part of a measured run, one in so many rounds, is left out:
+// connections, caches, first allocations.
 constexpr size_t kWarmUpShare = 10;
+// The distance takes a pass over all peers' parameters, so it is sampled.
 constexpr uint64_t kConsensusSamples = 20;
 
 absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
@@ -39,9 +42,13 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
         absl::StrCat("--steps-of: ", loaded.status().message()));
   }
   const RunConfig& config = *loaded;
+  // A synthetic game says its size; networks are as large as what they have
+  // saved.
   if (config.game().has_synthetic()) {
     return config.game().synthetic().parameters();
   }
+  // All peers have the same layout, so the first one's newest checkpoint says
+  // the size.
   const auto newest =
       CheckpointStore(run.PeerPath(1) + "/checkpoints", 1).LoadNewest();
   if (!newest.ok()) {
@@ -54,7 +61,8 @@ absl::StatusOr<uint64_t> ParametersOf(const RunFolder& run) {
   return newest->floats.at(std::string(kParametersName)).size();
 }
 
-// Seconds of the optimizer's and the gradient's work by step, of every rank.
+// Returns the times of a run's steps, optimizer and gradient together, of every
+// rank.
 absl::StatusOr<StepTimes> Measured(const RunFolder& run) {
   GOSSAMER_ASSIGN_OR_RETURN(const auto logs, run.ReadLogs());
   StepTimes times{.source = absl::StrCat("measured in ", run.path()),
@@ -64,6 +72,7 @@ absl::StatusOr<StepTimes> Measured(const RunFolder& run) {
     std::vector<absl::Duration> own;
     for (size_t i = 1 + log.rounds.size() / kWarmUpShare; i < log.rounds.size();
          ++i) {
+      // A round has several steps, or none if all were skipped.
       const uint64_t steps = log.rounds[i].steps - log.rounds[i - 1].steps;
       if (steps == 0) continue;
       own.push_back(absl::Seconds(log.rounds[i].seconds_computing) / steps);
@@ -96,7 +105,7 @@ bool Loses(const Scenario& scenario) {
   return false;
 }
 
-// A rehearsal's spec but for its sinks.  `steps` and `key` outlive it.
+// Returns a rehearsal's spec but for its sinks.  `steps` and `key` outlive it.
 RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
                      const StepTimes& steps, double memory_rate,
                      const RngKey& key) {
@@ -105,10 +114,16 @@ RehearsalSpec SpecOf(const RunConfig& config, const Scenario& scenario,
           .step_time =
               [&steps, &key](int rank, uint64_t call) {
                 const auto r = static_cast<uint64_t>(rank);
+                // A rehearsal may have more peers than the measured run, whose
+                // ranks are then used again.
                 const auto& own = steps.by_rank[r % steps.by_rank.size()];
+                // The n-th step of a rank draws its time by a key: candidates
+                // are compared on the same times, and a rehearsal repeats.
                 return own[key.Fold(r).Bits(call) % own.size()];
               },
           .bytes_per_second = steps.whole
+                                  // Measured steps have the optimizer's and
+                                  // codecs' bytes in them.
                                   ? std::numeric_limits<double>::infinity()
                                   : 1e9 * memory_rate,
           .sink = nullptr};
@@ -201,6 +216,7 @@ class Record {
     for (const FleetPeer& peer : fleet.peers) {
       PeerProgress& p = progress_.peers.emplace_back();
       p.id = progress_.peers.size();
+      // Heartbeats have the next round; people ask for the last.
       p.round = std::min(config_.rounds(),
                          peer.report.round > 0 ? peer.report.round - 1 : 0);
       p.rounds_per_second =
@@ -220,6 +236,7 @@ class Record {
     consensus_round_ = fleet.consensus_round;
     consensus_->Add(
         ConsensusLine({consensus_round_, *fleet.consensus_distance}));
+    // The picture may lack a sample; a rehearsal does not end for that.
     consensus_->Flush().IgnoreError();
   }
   void End() {
@@ -267,6 +284,7 @@ absl::StatusOr<StepTimes> PrepareRehearsal(const RehearseOptions& options,
   }
   if (parameters) {
     config.mutable_game()->mutable_synthetic()->set_parameters(*parameters);
+    // The time of a step comes from StepTimes alone, and must not count twice.
     config.mutable_game()->mutable_synthetic()->set_step_time("0");
   }
   GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(config));
@@ -323,6 +341,7 @@ absl::StatusOr<RehearsedRounds> RehearseRounds(
     if (sinks[0].round() == seen) continue;
     seen = sinks[0].round();
     if (!go_on(seen)) return absl::AbortedError("stopped by a signal");
+    // Bytes are counted as a difference between two moments.
     if (before.empty() && seen >= half) {
       before = BytesSoFar(*rehearsal, sinks.size());
       result.counted = config.rounds() - seen;
@@ -364,6 +383,8 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
   bool stopping = false;
   while (!rehearsal->done()) {
     int events = 0;
+    // The clock of this machine is looked at seldom: a look costs more than
+    // many events.
     GOSSAMER_RETURN_IF_ERROR(rehearsal->Run([&] {
       return rehearsal->elapsed() >= sample ||
              (++events > kEventsPerLook && SteadyNow() >= look);
@@ -381,6 +402,7 @@ absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
     if (std::exchange(stopping, true)) {
       return absl::AbortedError("stopped at once by a second signal");
     }
+    // The first signal stops the fleet at an agreed round, as in a real run.
     rehearsal->Stop();
   }
   record.End();

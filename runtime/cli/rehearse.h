@@ -1,5 +1,5 @@
-// A lab without a lab: a training predicted in virtual time, as a run's folder
-// or as its rounds.
+// A lab without a lab: a training that is predicted in virtual time, as a run's
+// folder or as its rounds.
 //
 // Knows where step times come from (a flag, the configuration, another run);
 // nothing of what happens in a round.
@@ -31,7 +31,7 @@ struct RehearseOptions {
   double memory_rate = 15;  // GB/s
 };
 
-// How long gradients take.
+// The times that gradients take.
 struct StepTimes {
   std::string source;  // for people: "40ms", "measured in runs/a"
   // Of ranks, which repeat: those of a measured run in any order.
@@ -68,9 +68,9 @@ absl::StatusOr<RehearsedRounds> RehearseRounds(
     const RunConfig& config, const Scenario& scenario, const StepTimes& steps,
     double memory_rate, absl::FunctionRef<bool(uint64_t round)> go_on);
 
-// Writes what gossamer lab does of a run but for checkpoints and samples. Shows
-// progress on stderr.  kAborted after a second signal; a first one ends the run
-// at an agreed round.
+// Writes the files of a run in gossamer lab, but for checkpoints and samples.
+// Shows progress on stderr. kAborted after a second signal; a first one ends
+// the run at an agreed round.
 absl::Status Rehearse(const RunConfig& config, const Scenario& scenario,
                       const StepTimes& steps, const RehearseOptions& options,
                       const RunFolder& folder, SignalWaiter& signals);

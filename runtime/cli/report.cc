@@ -38,6 +38,8 @@ figcaption{color:#556;font-size:.9rem}
 pre{background:#f6f6f8;padding:.8rem;overflow-x:auto;font-size:.85rem}
 )";
 
+// Names come from configurations and folders, and people send the page around:
+// a browser must not take one for markup.
 std::string Escape(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
@@ -77,6 +79,7 @@ std::vector<Column> Columns(const Comparison& comparison) {
        &ComparedSetting::consensus_distance},
   };
   columns.insert(columns.end(), std::begin(rest), std::end(rest));
+  // Closed-form games have no images, and no column of zeros.
   const bool sees_images =
       std::ranges::any_of(comparison.settings, [](const ComparedSetting& s) {
         return std::ranges::count(s.images, 0) < std::ssize(s.images);
@@ -102,6 +105,7 @@ std::optional<double> Best(const Column& column, const Comparison& comparison,
                                                  : spread->mean > *best);
     if (better) best = spread->mean;
   }
+  // A single setting is not the best of anything.
   if (rivals < 2 || column.better == Column::kNeither) return std::nullopt;
   return best;
 }
@@ -123,6 +127,8 @@ std::string Cell(const Column& column, const ComparedSetting& setting,
     absl::StrAppend(&text, " <small>&plusmn; ",
                     Number(column, spread->deviation), "</small>");
   }
+  // A mean over fewer seeds than the others is marked as such: those that are
+  // missing may be the worse ones.
   if (values.size() < setting.seeds.size()) {
     absl::StrAppend(&text, " <small>(", values.size(), " of ",
                     setting.seeds.size(), ")</small>");
@@ -160,6 +166,7 @@ std::string Pictures(const std::string& heading,
     const std::string png((std::istreambuf_iterator<char>(file)),
                           std::istreambuf_iterator<char>());
     if (png.empty()) continue;
+    // Pictures are in the page, which people send around as one file.
     absl::StrAppend(&html, "<figure><img alt=\"", Escape(p.caption),
                     "\" src=\"data:image/png;base64,", absl::Base64Escape(png),
                     "\"><figcaption>", Escape(p.caption),

@@ -37,6 +37,7 @@ std::vector<uint64_t> Numbered(const std::string& folder,
     const std::string name = it->path().filename().string();
     absl::string_view number = name;
     uint64_t n = 0;
+    // Other names, such as those that a save in progress has, are passed over.
     if (absl::ConsumePrefix(&number, prefix) &&
         absl::ConsumeSuffix(&number, suffix) && absl::SimpleAtoi(number, &n)) {
       numbers.push_back(n);
@@ -47,6 +48,7 @@ std::vector<uint64_t> Numbered(const std::string& folder,
 }
 
 CheckpointStore StoreOf(const RunFolder& run, uint64_t id) {
+  // The number of checkpoints to keep matters to saves alone.
   return CheckpointStore(run.PeerPath(id) + "/checkpoints", 1);
 }
 
@@ -84,6 +86,8 @@ absl::StatusOr<RunConfig> RunFolder::LoadConfig() const {
     return absl::NotFoundError(absl::StrCat(
         path_, ": not a run's folder (it has no config.textproto)"));
   }
+  // A folder of an older program counts peers from 0: reading it would mix
+  // peers up.
   GOSSAMER_RETURN_IF_ERROR(CheckPeerFolders(path_));
   return LoadRunConfig(ConfigPath());
 }
@@ -100,6 +104,8 @@ absl::StatusOr<std::vector<PeerLog>> RunFolder::ReadLogs() const {
   std::vector<PeerLog> logs;
   for (const uint64_t id : PeerIds()) {
     auto rounds = ReadMetrics(PeerPath(id) + "/metrics.jsonl");
+    // A peer that has not begun yet, or runs on another machine, has no log
+    // here.
     if (absl::IsNotFound(rounds.status())) continue;
     if (!rounds.ok()) return rounds.status();
     logs.push_back({absl::StrCat("peer ", id), *std::move(rounds)});
@@ -128,6 +134,7 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
   std::vector<Sample> samples;
   std::ifstream file(ConsensusPath());
   for (std::string line; std::getline(file, line);) {
+    // The last line of a run that was killed may be cut off.
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("round") ||
         !json["round"].is_number_unsigned() ||
@@ -136,8 +143,10 @@ std::vector<Sample> RunFolder::ReadConsensus() const {
       continue;
     }
     const Sample sample = {json["round"], json["consensus_distance"]};
+    // A run that went back to a checkpoint logs some rounds again: the later
+    // line counts.
     while (!samples.empty() && samples.back().round >= sample.round) {
-      samples.pop_back();  // of a life before the last resume
+      samples.pop_back();  // of the time before the last resume
     }
     samples.push_back(sample);
   }
@@ -164,6 +173,8 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
     const RunConfig& config) const {
   GOSSAMER_ASSIGN_OR_RETURN(const std::vector<PeerLog> logs, ReadLogs());
   std::vector<std::vector<RoundMetrics>> rounds;
+  // Everything comes from the files: the command that asks need not be the one
+  // that trained.
   for (const PeerLog& log : logs) rounds.push_back(log.rounds);
   const std::vector<Sample> consensus = ReadConsensus();
   RunSummary summary = Summarize(rounds);
@@ -171,6 +182,7 @@ absl::StatusOr<RunSummary> RunFolder::WriteResults(
   summary.algorithm = config.algorithm();
   summary.peers = config.peers();
   summary.configuration_hash = ConfigurationHash(config);
+  // All peers have logs here, and the slowest has come to the end.
   summary.finished =
       logs.size() == config.peers() && summary.rounds >= config.rounds();
   if (!consensus.empty()) summary.consensus_distance = consensus.back();
@@ -207,12 +219,14 @@ absl::StatusOr<std::string> RunFolder::StateFile(uint64_t id) const {
 uint64_t RunFolder::NewestCommonRound(int peers) const {
   std::map<uint64_t, int> count;
   const std::vector<uint64_t> ids = PeerIds();
+  // Peers on other machines have their checkpoints there.
   if (static_cast<int>(ids.size()) < peers) return 0;
   for (const uint64_t id : ids) {
     for (uint64_t round : StoreOf(*this, id).Rounds()) ++count[round];
   }
   uint64_t newest = 0;
   for (const auto& [round, n] : count) {
+    // The map is in the order of rounds, so the last that fits is the newest.
     if (n == static_cast<int>(ids.size())) newest = round;
   }
   return newest;

@@ -1,4 +1,4 @@
-// What lies where in runs/<name>/, and how to read it.
+// The files of runs/<name>/, and how to read them.
 //
 //   config.textproto            resolved
 //   conditions.json             place, network and step times (conditions.h)
@@ -39,7 +39,7 @@ class RunFolder {
   std::string LogPath(const std::string& process) const {
     return path_ + "/logs/" + process + ".log";
   }
-  // True if it looks like a run's.
+  // Returns whether the folder looks like a run's.
   bool Exists() const;
 
   // Makes the folders and writes the configuration and the run's conditions.
@@ -48,7 +48,7 @@ class RunFolder {
   // kFailedPrecondition: an older gossamer made the folder, see
   // CheckPeerFolders().
   absl::StatusOr<RunConfig> LoadConfig() const;
-  // Empty if the run has not said any.
+  // Returns "" if the run has no conditions.
   std::string ReadConditions() const;
 
   // Ids of the peers with a folder of their own, ascending.
@@ -57,7 +57,7 @@ class RunFolder {
 
   // Rounds logged so far, of all peers; a peer without a log is left out.
   absl::StatusOr<std::vector<PeerLog>> ReadLogs() const;
-  // Of all peers together.
+  // Returns the counts of all peers together.
   absl::StatusOr<EventCounts> ReadEvents() const;
   std::vector<Sample> ReadConsensus() const;
   // The newest sample grid; "" if there is none.
@@ -66,9 +66,10 @@ class RunFolder {
   // Writes summary.json and curves.png from the logs.
   absl::StatusOr<RunSummary> WriteResults(const RunConfig& config) const;
 
-  // The state.safetensors of one peer's newest whole checkpoint.
+  // Returns the path of the state.safetensors of one peer's newest whole
+  // checkpoint.
   absl::StatusOr<std::string> StateFile(uint64_t id) const;
-  // Those of all peers at the newest round that all have.
+  // Returns the state files of all peers at the newest round that all have.
   // kFailedPrecondition: there is no such round.
   absl::StatusOr<std::vector<std::string>> StateFiles() const;
   // The newest round of which every one of `peers` peers has a whole

@@ -37,6 +37,9 @@ int RunSample(const Options& options) {
   }
   const absl::StatusOr<int> code = RunToEnd(*argv);
   if (!code.ok()) return Complain("sample", code.status());
+  // gossamer-models writes to the same stderr and has given its reason there.
+  // Its code is not passed on: kUsage would blame this command line for a wrong
+  // one that ModelsCommand() has made.
   return *code == 0 ? kOk : kFailed;
 }
 

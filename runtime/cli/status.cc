@@ -75,6 +75,8 @@ Json ToJson(const wire::FleetStatus& s) {
   json["joins"] = s.joins();
   json["leaves"] = s.leaves();
   json["service_events"] = Json::object();
+  // Every kind has a number, also zero, so that a script may compare without
+  // asking whether the key is there.
   for (const EventInfo& event : kServiceEvents) {
     const auto count = s.service_events().find(std::string(event.name));
     json["service_events"][std::string(event.name)] =
@@ -129,7 +131,9 @@ int RunStatus(const Options& options) {
       status->joins(), status->leaves());
   for (const wire::PeerStatus& p : status->peers()) {
     const bool well = p.suspected_by() == 0 && p.spoilt() == 0;
+    // Only peers that a person may have to look after get a line.
     if (p.standing() == "member" && well) continue;
+    // Texts come from the service, and a terminal would obey escapes in them.
     std::cout << absl::StrFormat(
         "peer %d: %s, suspected by %d, removed %d times, spoilt %d times\n",
         p.peer_id(), PlainText(p.standing()), p.suspected_by(), p.removals(),
@@ -160,6 +164,7 @@ int RunStop(const Options& options) {
 }
 
 void Add(Command& program, CommandSpec spec, int (*run)(const Options&)) {
+  // Each of the two commands has options of its own, which live in its `run`.
   auto options = std::make_shared<Options>();
   spec.run = [options, run] { return run(*options); };
   Command& command = program.AddCommand(std::move(spec));

@@ -14,6 +14,7 @@ namespace gossamer {
 namespace {
 
 constexpr double kMillisPerSecond = 1e3;
+// These lie within the bounds of a scenario (scenario_check.cc).
 constexpr double kMostMillis = 60'000;
 constexpr double kLeastMbit = 1e-3;
 constexpr double kMostMbit = 1e6;
@@ -24,6 +25,7 @@ constexpr double kPayloadShare = 1448.0 / 1500.0;
 
 double MbitOf(double bytes_per_second) {
   const double mbit = 8e-6 * bytes_per_second / kPayloadShare;
+  // A rate beyond what a scenario takes is no limit.
   if (mbit <= 0 || mbit > kMostMbit) return 0;
   return std::max(mbit, kLeastMbit);
 }
@@ -40,6 +42,7 @@ absl::StatusOr<MeasuredNetwork> NetworkOf(
   const auto cells = static_cast<int64_t>(n) * n;
   const std::set<uint64_t> members(status.member_id().begin(),
                                    status.member_id().end());
+  // The answer is checked before any of it is used as an index.
   if (n < 2 || n > static_cast<int>(kMostSurveyed) ||
       members.size() != static_cast<size_t>(n) ||
       status.rtt_seconds_size() != cells ||
@@ -89,6 +92,8 @@ std::string ScenarioFileOf(const MeasuredNetwork& network) {
   for (size_t i = 0; i < n; ++i) {
     absl::StrAppend(&text, "# host-", i, " is ", network.names[i], "\n");
   }
+  // Hosts of a scenario are named by number; the lines above say which peer
+  // each is.
   absl::StrAppend(&text, "name: \"measured\"\nhosts: ", n, "\n");
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j) {

@@ -43,6 +43,8 @@ int64_t Largest(const std::string& name) {
 bool MayUse(absl::string_view congestion) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
+  // Asking is the surest test: allowed lists, modules and privileges all play a
+  // part.
   const bool may =
       ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
                    static_cast<socklen_t>(congestion.size())) == 0;

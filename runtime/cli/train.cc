@@ -35,6 +35,8 @@ samples, curves (paths or null) and summary (as in summary.json).)";
 
 // Checks that the existing run is the one that is asked for.
 absl::Status CheckSameRun(const RunFolder& folder, const RunConfig& config) {
+  // ConfigurationHash leaves out the name, evaluation, checkpoints and the data
+  // folder: these may change between two starts.
   GOSSAMER_ASSIGN_OR_RETURN(const RunConfig before, folder.LoadConfig());
   if (ConfigurationHash(before) == ConfigurationHash(config)) {
     return absl::OkStatus();
@@ -61,6 +63,7 @@ absl::Status PrepareFolder(const RunFolder& folder, const RunConfig& config,
                      " is there and is not a run's folder; "
                      "choose another --name or --runs"));
   }
+  // Checkpoints fit one configuration; a changed one is another run.
   if (options.resume) return CheckSameRun(folder, config);
   if (!options.overwrite) {
     if (!folder.Exists()) return absl::OkStatus();
@@ -85,6 +88,7 @@ absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options) {
   spec.config = *std::move(loaded);
   if (!options.name.empty()) {
     spec.config.set_name(options.name);
+    // A name has rules of its own, as a folder and in certificates.
     GOSSAMER_RETURN_IF_ERROR(ValidateRunConfig(spec.config));
   }
   if (options.adapt) GOSSAMER_RETURN_IF_ERROR(options.adapt(spec.config));
@@ -148,6 +152,8 @@ void PrintResults(const RunFolder& folder, const RunConfig& config,
   const std::string samples = folder.NewestSamples();
   if (!samples.empty()) absl::PrintF("samples  %s\n", samples);
   absl::PrintF("curves   %s\n", folder.CurvesPath());
+  // The hint is a command that works as it stands: the folder's own
+  // configuration has the name and every change of --set.
   if (!s.finished) {
     absl::PrintF("go on    gossamer train --resume --config %s --runs %s\n",
                  folder.ConfigPath(),
@@ -203,6 +209,8 @@ int Train(const std::string& command, FleetSpec spec,
                                            "starting from the beginning")
                              : absl::StrCat("going on from round ", round));
   }
+  // A setting that the method does not read is no error, but a person who set
+  // it expects an effect.
   if (const auto unused = FindUnused(config); !unused.empty()) {
     display.Print(absl::StrCat("note: ", config.algorithm(),
                                " makes no use of ",

@@ -30,13 +30,13 @@ struct TrainOptions : TrainingOptions {
 // --overwrite empties.
 absl::StatusOr<FleetSpec> PrepareTraining(const TrainOptions& options);
 
-// Writes and prints what came of a training that ended with `status`.  The exit
-// code.
+// Writes and prints the results of a training that ended with `status`.  The
+// exit code.
 int ShowResults(const std::string& command, const absl::Status& status,
                 const RunFolder& folder, const RunConfig& config, bool json);
 
-// Trains, shows progress, and prints what came of it.  `command` is for
-// messages.  The exit code.
+// Trains, shows progress, and prints the results.  `command` is for messages.
+// The exit code.
 int Train(const std::string& command, FleetSpec spec,
           const TrainOptions& options, SignalWaiter& signals);
 

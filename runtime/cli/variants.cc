@@ -17,7 +17,8 @@
 namespace gossamer {
 namespace {
 
-// Of methods that gossamer-datalens trains by, and no fleet of peers.
+// The kind of methods that gossamer-datalens trains by, which no fleet of peers
+// does.
 constexpr std::string_view kPrivacy = "privacy";
 
 bool Sets(const std::vector<std::string>& changes, const std::string& field) {
@@ -26,7 +27,7 @@ bool Sets(const std::vector<std::string>& changes, const std::string& field) {
   });
 }
 
-// The one that `own` names last, or the file's.
+// Returns the codec that `own` names last, or the file's.
 std::string CodecOf(const std::vector<std::string>& own,
                     const RunConfig& given) {
   constexpr std::string_view kField = "mixing.codec=";
@@ -36,8 +37,9 @@ std::string CodecOf(const std::vector<std::string>& own,
   return given.mixing().codec();
 }
 
-// The defaults of `method`, which is not the file's, in place of settings that
-// the file has chosen for its own.  Empty values: the method's default.
+// Adds the defaults of `method`, which is not the file's, in place of settings
+// that the file has chosen for its own.  An empty value stands for the method's
+// default.
 void AddImplied(const Method& method, const RunConfig& given,
                 const std::vector<std::string>& own,
                 std::vector<std::string>& changes) {
@@ -47,6 +49,7 @@ void AddImplied(const Method& method, const RunConfig& given,
   if (file == nullptr || file->defaults.optimizer != usual.optimizer) {
     changes.push_back("step.optimizer=");
   }
+  // The file's schedule may be one that the method refuses.
   if (!Sets(own, "mixing.schedule")) {
     changes.push_back("mixing.schedule=");
     changes.push_back("mixing.sites=");  // of a schedule that is gone
@@ -70,6 +73,7 @@ void AddImplied(const Method& method, const RunConfig& given,
   if (usual.graph != kRing.graph || usual.schedule != kRing.schedule) {
     changes.push_back("mixing.graph=");
   }
+  // An exact mean needs no further mixing.
   if (method.centralized()) changes.push_back("mixing.mixing_rounds=1");
 }
 
@@ -86,6 +90,7 @@ Variant MakeVariant(const std::string& name, const std::string& algorithm,
       !given.mixing().has_all_reduce()) {
     variant.changes.push_back("mixing.all_reduce=auto");
   }
+  // The name's own changes come last, so they win over all that is implied.
   variant.changes.insert(variant.changes.end(), own.begin(), own.end());
   return variant;
 }
@@ -131,6 +136,8 @@ absl::StatusOr<Variant> VariantOfEntry(const std::string& name,
       absl::StrSplit(name, absl::MaxSplits(':', 1));
   const CatalogueEntry* const entry = FindInCatalogue(parts[0]);
   if (entry == nullptr) return NotInCatalogue(parts[0]);
+  // Options behind a colon are a codec's; an entry without a codec has nowhere
+  // to put them.
   if (parts.size() > 1 && std::ranges::none_of(entry->settings, SetsCodec)) {
     return absl::InvalidArgumentError(
         absl::StrCat(parts[0], " has no options; compare ", parts[0],
@@ -189,6 +196,7 @@ std::vector<std::string> UsualAlgorithms() {
   for (const Method* method : Methods()) {
     if (method->help.compared > 0) usual.push_back(method);
   }
+  // A comparison has an order of its own (MethodHelp::compared).
   std::ranges::sort(usual, {},
                     [](const Method* m) { return m->help.compared; });
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// The variants that gossamer compare sets side by side: algorithms and methods by name, and
-// what each changes in a file's configuration.
+// The variants that gossamer compare sets side by side: algorithms and methods
+// by name, and the changes of each to a file's configuration.
 //
 // Knows nothing of networks, seeds or folders.
 
@@ -23,7 +23,7 @@ struct Variant {
   std::vector<std::string> changes;  // as of --set, in order
 };
 
-// Those that are compared where none is named.
+// The algorithms that are compared if none is named.
 std::vector<std::string> UsualAlgorithms();
 
 // `given` is what the file and --set say, unresolved.  An entry of the

@@ -1,4 +1,4 @@
-// The file of what a peer process decides by the clock.
+// The file of the decisions that a peer process makes by the clock.
 
 #include <algorithm>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What even an empty file takes.
+// The disk space that even an empty file takes.
 constexpr uint64_t kLeastOfAFile = 4096;
 
 struct EarlierDecisions {
@@ -31,7 +31,8 @@ struct EarlierDecisions {
   }
 };
 
-// Of processes that resumed, except this one, whose file is `own`.
+// Returns the files of processes that resumed, except this one's, `own`.  Their
+// names have the times at which they began.
 std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
                                                    const fs::path& own) {
   std::vector<EarlierDecisions> found;
@@ -55,7 +56,9 @@ std::vector<EarlierDecisions> FindEarlierDecisions(const std::string& folder,
   return found;
 }
 
-// Removes the oldest of `files` until those left take `limit`; what it removed.
+// Removes the oldest of `files` until those left take `limit`, and returns
+// those removed.  The first process's decisions.log is not among them: the run
+// can be replayed from its beginning by it.
 std::vector<std::string> KeepUnder(uint64_t limit,
                                    const std::vector<EarlierDecisions>& files) {
   uint64_t bytes = 0;
@@ -88,6 +91,7 @@ absl::Status PeerProcess::OpenDecisions(const std::string& folder) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--replay ", options_.replay, ": ", decisions.status().message()));
     }
+    // A replay keeps no log of its own: it would be the one that it repeats.
     decisions_ = *std::move(decisions);
     return absl::OkStatus();
   }

@@ -42,7 +42,7 @@ seconds is the first.
 Exit status: 0 trained to the end or stopped in good order; 1 failed; 2 the
 command line or the configuration cannot be used.)";
 
-// Before any thread starts, so that all inherit it.
+// Blocks the signals before any thread starts, so that all threads inherit it.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -56,6 +56,8 @@ sigset_t BlockSignals() {
 void HandleSignals(PeerProcess* process, sigset_t signals) {
   std::thread([process, signals] {
     int signal = 0;
+    // A handler could do almost nothing safely; a thread that waits may post to
+    // the loop.
     sigwait(&signals, &signal);
     SignalEcho echo;
     echo.Is(signal, SteadyNow());
@@ -67,6 +69,8 @@ void HandleSignals(PeerProcess* process, sigset_t signals) {
     do {
       sigwait(&signals, &signal);
     } while (echo.Is(signal, SteadyNow()));
+    // The second signal ends the process without its destructors, which may
+    // wait for the very work that hangs.
     _exit(128 + signal);
   }).detach();
 }
@@ -135,6 +139,7 @@ absl::Status OpenDoorOf(PeerProcessOptions& options,
       options.certificates,
       OpenDoor({.certificates = folder, .insecure = options.insecure},
                IsLoopback(options.listen) ? options.topology : options.listen));
+  // Without certificates there is no identity to agree with.
   if (options.certificates == nullptr) return absl::OkStatus();
   const Identity& identity = options.certificates->identity();
   if (identity.role != Role::kPeer || identity.run != options.config.name()) {
@@ -144,6 +149,7 @@ absl::Status OpenDoorOf(PeerProcessOptions& options,
                      "run \"",
                      options.config.name(), "\""));
   }
+  // The certificate says whose it is; the flag may repeat it, and not differ.
   if (options.id == 0) options.id = identity.peer.value;
   if (options.id == identity.peer.value) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -167,6 +173,7 @@ int Run(PeerProcessOptions options, const std::string& config,
   }
   const absl::Status opened = OpenDoorOf(options, certificates);
   if (!opened.ok()) return Fail(opened, 2);
+  // The threads of PeerProcess start below.
   const sigset_t signals = BlockSignals();
   PeerProcess process(std::move(options));
   HandleSignals(&process, signals);
@@ -194,9 +201,9 @@ int Main(int argc, char** argv) {
 }  // namespace gossamer
 
 int main(int argc, char** argv) {
-  // gRPC's own lines, which say worse what the log says; the user's setting
-  // stands.
+  // gRPC's own lines say less than the log; a setting of the user stays.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Both settings are the process's, and are made before the first thread.
   gossamer::KeepFreedMemory();
   gossamer::RaiseDescriptorLimit();
   return gossamer::Main(argc, argv);

@@ -22,17 +22,19 @@
 namespace gossamer {
 namespace {
 
-// After the end, until the last acknowledgements have left this machine.
+// The time after the end in which the last acknowledgements leave this machine.
 constexpr absl::Duration kLinger = absl::Milliseconds(500);
 constexpr absl::Duration kFinishLimit = absl::Seconds(2);
-// Also where no time is left: that a peer has ended takes one answer.
+// The least time for the last report, also if no time is left: one answer is
+// enough to say that a peer has ended.
 constexpr absl::Duration kLeastFinish = absl::Milliseconds(200);
-// Of a call to the topology service.
+// The limit of one call to the topology service.
 constexpr absl::Duration kCallLimit = absl::Seconds(2);
-// Of the time to leave: a checkpoint and the last words.
+// The part of the time to leave that a checkpoint and the last report need.
 constexpr absl::Duration kLastWords = absl::Seconds(2);
 
-// Differs between any two lives; never used where a run must be repeatable.
+// Returns an id that differs between any two incarnations; never used in
+// anything that a run must repeat.
 uint64_t RandomId() {
   std::random_device device;
   return (uint64_t{device()} << 32 | device()) | 1;
@@ -56,8 +58,8 @@ absl::Status PeerProcess::Run() {
     LookAtDoor();
     main_ = Main();
   });
-  // Not a part of Main(): what it returns is looked at from outside, so that
-  // everything it used can be destroyed on this thread afterwards.
+  // The end is looked at from outside of Main(): everything that the coroutine
+  // used can then be destroyed on this thread.
   std::function<void()> poll = [this, &poll, &result] {
     if (!main_.done()) {
       loop_.RunAt(loop_.Now() + absl::Milliseconds(50), [&poll] { poll(); });
@@ -65,6 +67,8 @@ absl::Status PeerProcess::Run() {
     }
     result = main_.value();
     main_ = {};
+    // The parts go in the reverse order of their making: each may use those
+    // made before it until it is gone.
     peer_.reset();
     client_ = nullptr;
     membership_.reset();
@@ -103,15 +107,20 @@ void PeerProcess::RequestLeave() {
   });
 }
 
-// All that can fail without the network, before the first byte is sent.
+// Makes everything that can fail without the network, before the first byte is
+// sent.
 absl::Status PeerProcess::Prepare() {
   GOSSAMER_RETURN_IF_ERROR(MakeGameFor(
       id_ == 0 ? 0 : static_cast<int>((id_ - 1) % options_.config.peers())));
+  // This codec is made only to be checked; MakePeer() makes the one that is
+  // used.
   GOSSAMER_RETURN_IF_ERROR(
       Codec::Create(options_.config.mixing().codec(), game_->layout())
           .status());
   GOSSAMER_RETURN_IF_ERROR(
       MakeGradients(options_.config, game_->layout()).status());
+  // The hello of a transport names its peer, so a peer without an id cannot
+  // listen before the service has given it one.
   if (id_ != 0) return Listen();
   if (absl::EndsWith(options_.listen, ":0") && options_.advertise.empty()) {
     return absl::InvalidArgumentError(
@@ -147,8 +156,12 @@ absl::Status PeerProcess::Listen() {
   options.max_body_bytes = limits.body;
   options.max_queued_bytes = limits.queued;
   options.max_bytes_in_flight = limits.in_flight;
+  // Delays between attempts need not repeat, and peers that start together must
+  // not have the same.
   options.seed = boot_id_;
   options.on_problem = [this](PeerId peer, const absl::Status& why) {
+    // Lines about members are worth more than those about anybody else who
+    // knocks.
     const bool member = membership_ && membership_->view().RankOf(peer);
     const std::string line = problems_.LineOf(peer, member, why, loop_.Now());
     if (!line.empty()) Log(line);
@@ -164,8 +177,8 @@ absl::Status PeerProcess::Listen() {
   return absl::OkStatus();
 }
 
-// The newest of those that are whole, as many as the service takes: more than
-// it goes through to find one that all have.
+// Returns the rounds of the newest whole checkpoints, as many as the service
+// takes, which is more than it goes through to find one that all peers have.
 absl::StatusOr<std::vector<uint64_t>> PeerProcess::WholeCheckpoints() const {
   std::vector<uint64_t> rounds;
   if (!options_.resume || id_ == 0) return rounds;
@@ -198,9 +211,12 @@ TopologyClientOptions PeerProcess::Registration() const {
   if (o.address.empty()) {
     const std::string host =
         options_.listen.substr(0, options_.listen.rfind(':'));
+    // With port 0 in --listen the system has chosen one.
     o.address = port_ != 0 ? absl::StrCat(host, ":", port_) : options_.listen;
   }
   if (options_.certificates != nullptr) {
+    // A view is believed by its signature, not by the connection that it came
+    // over.
     o.check_view = [own = options_.certificates](const wire::ViewMessage& v) {
       return CheckView(*own, v);
     };
@@ -238,6 +254,8 @@ Task<absl::Status> PeerProcess::Register() {
   absl::StatusOr<std::vector<uint64_t>> rounds = WholeCheckpoints();
   GOSSAMER_CO_RETURN_IF_ERROR(rounds.status());
   registration.checkpoint_rounds = *std::move(rounds);
+  // An answer may be as large as the view of the largest fleet that this one
+  // can grow to.
   auto client = std::make_unique<TopologyClient>(
       std::move(registration), &loop_,
       MakeGrpcTopologyCalls(
@@ -247,6 +265,7 @@ Task<absl::Status> PeerProcess::Register() {
   client_ = client.get();
   membership_ = std::move(client);
   ListenToService();
+  // The signal came before there was a client.
   if (stop_requested_) client_->RequestStop();
   client_->Start();
   const absl::StatusOr<PeerSpec> spec = PeerSpecOf(options_.config);
@@ -267,6 +286,7 @@ Task<absl::Status> PeerProcess::Register() {
         absl::FormatDuration(spec->liveness_limit),
         "; is gossamer-topology running there?"));
   }
+  // The service has given an id to a peer that asked without one.
   id_ = client_->peer_id().value;
   Log(absl::StrCat("registered as peer ", id_, " (", client_->registered(),
                    " of ", client_->expected(), ")"));
@@ -293,15 +313,17 @@ absl::Status PeerProcess::MakePeer() {
                  },
                  static_cast<LogLimit>(1e6 * options_.log_limit)));
   counting_ = std::make_unique<CountingSink>(sink_.get(), &events_);
-  door_problem_.clear();  // to be told again, where it is kept
+  door_problem_.clear();  // reported again, now that there is a file
   GOSSAMER_RETURN_IF_ERROR(OpenDecisions(folder));
   checkpoints_ = std::make_unique<CheckpointStore>(
       folder + "/checkpoints",
       static_cast<int>(options_.config.checkpoint().keep()));
   spec.self = {id_};
+  // The level is the second of the start, the nonce is random (PROTOCOL.md 5).
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
   spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
+  // One peer's pictures are enough, and one folder has one writer.
   if (id_ == 1) spec.samples_folder = samples;
   const uint64_t seed = spec.seed;
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -329,11 +351,14 @@ absl::Status PeerProcess::MakePeer() {
 }
 
 Task<absl::Status> PeerProcess::Main() {
+  // Register() sets the id.
   const bool assigned = id_ == 0;
   Task<absl::Status> registered = Register();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await registered.result());
   if (client_->registered() == 0) co_return absl::OkStatus();
   if (assigned) {
+    // The game made before stands for no peer's data: only its layout was
+    // needed to register.
     GOSSAMER_CO_RETURN_IF_ERROR(
         MakeGameFor(static_cast<int>((id_ - 1) % options_.config.peers())));
     GOSSAMER_CO_RETURN_IF_ERROR(Listen());
@@ -343,8 +368,8 @@ Task<absl::Status> PeerProcess::Main() {
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
-  // Apart from the linger twice as much is for the process to end, on a machine
-  // that is busy; and as much again where nobody is there to be told.
+  // Beside the linger twice as much is left for the process to end on a machine
+  // that is busy, and as much again if the service does not answer.
   const int lingers = client_->reachable() ? 3 : 4;
   const absl::Duration left =
       leave_by_ + kLastWords - lingers * kLinger - loop_.Now();
@@ -357,6 +382,7 @@ Task<absl::Status> PeerProcess::Main() {
 
 Task<absl::Status> PeerProcess::Train() {
   GOSSAMER_CO_RETURN_IF_ERROR(MakePeer());
+  // The signal came before there was a peer.
   if (leave_by_ != absl::InfiniteFuture()) peer_->Leave(leave_by_);
   Task<absl::Status> run = peer_->Run();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await run.result());

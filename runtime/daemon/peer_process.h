@@ -1,5 +1,5 @@
 // A peer as a process: the parts of peer.h with real threads, sockets and
-// files, from what the command line says to an exit status.
+// files, from the command line's options to an exit status.
 //
 // Knows nothing of how its command line is spelled.
 
@@ -32,7 +32,7 @@
 
 namespace gossamer {
 
-// Seconds: what the clouds leave a machine at the least.
+// Seconds: the least that the clouds leave a machine.
 inline constexpr double kLeastToLeave = 10;
 
 struct PeerProcessOptions {
@@ -58,7 +58,7 @@ class PeerProcess {
   explicit PeerProcess(PeerProcessOptions options);
   ~PeerProcess();
 
-  // Trains; returns when the run has ended.  On the calling thread.
+  // Trains on the calling thread; returns when the run has ended.
   absl::Status Run();
   // Asks the fleet to stop at an agreed round.  Any thread.
   void RequestStop();
@@ -78,8 +78,8 @@ class PeerProcess {
   TopologyClientOptions Registration() const;
   void ListenToService();
   absl::Status MakePeer();
-  // Asked to stop or leave, of which nobody needs to know before the service
-  // knows of this peer.
+  // Returns whether this process was asked to stop or leave: before the service
+  // knows of this peer, nobody else has to learn it.
   bool ToEnd() const {
     return stop_requested_ || leave_by_ != absl::InfiniteFuture();
   }
@@ -87,14 +87,14 @@ class PeerProcess {
   absl::Status OpenDecisions(const std::string& folder);
   // Log and events (peer_telling.cc).
   //
-  // That fewer connections have room than there may be.
+  // Warns if fewer connections have room than there may be.
   void WarnOfRoom(size_t room) const;
-  // Into events.jsonl, once there is one.
+  // Writes into events.jsonl, once there is one.
   void Tell(EventKind kind, const std::string& detail, uint64_t times = 1);
-  // Whom or what this peer did not believe, for events.jsonl.
+  // Reports a refusal by this peer in events.jsonl.
   void NoteRefused(EventKind kind, PeerId from, const absl::Status& why);
-  // Tells of files that cannot be read again, and each minute of a door that
-  // has no lock.
+  // Reports files that cannot be read again, and each minute that nothing is
+  // encrypted.
   void LookAtDoor();
   // A line for the log of this process.
   void Log(const std::string& line) const;

@@ -1,4 +1,4 @@
-// What a process tells people: lines of its log, and events.
+// The reports of a process: lines of its log, and events.
 
 #include <algorithm>
 #include <cstdio>
@@ -11,7 +11,8 @@
 
 namespace gossamer {
 
-// Who cannot be let in is hung up on, and tries again.
+// Warns if fewer connections have room than there may be: those that do not fit
+// are shut down, and are tried again.
 void PeerProcess::WarnOfRoom(size_t room) const {
   const RunConfig& config = options_.config;
   const std::string shortage = DescribeShortage(
@@ -26,12 +27,14 @@ void PeerProcess::LookAtDoor() {
   const absl::Time now = loop_.Now();
   if (options_.certificates != nullptr) {
     const std::string problem = options_.certificates->Problem();
+    // The folder is looked at each second; the same problem is reported once.
     if (!problem.empty() && problem != door_problem_) {
       Tell("trust_unread", problem);
       Log(problem);
     }
     door_problem_ = problem;
-    // Once there is a file that keeps it: it is said once a day.
+    // The question comes only once there is a file that keeps the event: it is
+    // reported once a day.
     const std::string expiry =
         sink_ == nullptr ? "" : options_.certificates->TakeExpiryWarning();
     if (!expiry.empty()) {
@@ -46,12 +49,13 @@ void PeerProcess::LookAtDoor() {
   loop_.RunAt(now + absl::Seconds(1), [this] { LookAtDoor(); });
 }
 
-// Sparingly: a view that is refused comes again with every answer, and who was
-// revoked dials as often as it likes.
+// A refused view comes again with every answer, and a revoked peer dials as
+// often as it likes, so refusals are reported sparingly.
 void PeerProcess::NoteRefused(EventKind kind, PeerId from,
                               const absl::Status& why) {
   if (sink_ == nullptr) return;
-  // What is kept grows with the members, not with what others say to be.
+  // The map grows with the members, not with the ids that unauthenticated
+  // others claim.
   if (!membership_->view().RankOf(from)) from = {};
   Refusals& refusals = refusals_[{kind.name(), from}];
   const uint64_t news = refusals.told.Due(++refusals.seen);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kSerialBits = 127;  // positive, and of 16 bytes
 constexpr long kVersion3 = 2;     // as X.509 counts
+// A peer dials and is dialled, so one certificate has both uses.
 constexpr char kConnections[] = "serverAuth,clientAuth";
 constexpr char kSignatures[] = "codeSigning";
 
@@ -21,16 +22,21 @@ openssl::TimePtr ToAsn1(absl::Time time) {
 
 bool AddExtension(X509* x509, X509* issuer, int nid, const std::string& value) {
   X509V3_CTX context;
+  // A subject key identifier is a hash of the key in `x509`, and an authority's
+  // repeats that of `issuer`, so both are filled in before.
   X509V3_set_ctx(&context, issuer, x509, nullptr, nullptr, 0);
   X509_EXTENSION* extension =
       X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str());
   const bool added =
       extension != nullptr && X509_add_ext(x509, extension, -1) == 1;
+  // X509_add_ext() has copied it.
   X509_EXTENSION_free(extension);
   return added;
 }
 
-// Version, serial number, names, days and key; `issuer` may be `x509` itself.
+// Sets version, serial number, names, days and key.  The serial is random: an
+// authority that was copied to two machines still gives no number twice.
+// `issuer` may be `x509` itself.
 bool Fill(X509* x509, X509* issuer, EVP_PKEY* key, const std::string& subject,
           absl::Time from, absl::Time until) {
   const openssl::BignumPtr serial(BN_new());
@@ -64,12 +70,15 @@ absl::StatusOr<KeyPair> ToKeyPair(X509* x509, EVP_PKEY* key) {
   return pair;
 }
 
-// As OpenSSL's extensions are written; kInvalidArgument where a name would be
-// read as something else.
+// Returns the alternative names in the form of OpenSSL's configuration;
+// kInvalidArgument for a name that would be read as something else there, such
+// as one with a comma.
 absl::StatusOr<std::string> AlternativeNames(
     const Identity& identity, const std::vector<std::string>& names) {
   std::string text = absl::StrCat("critical,URI:", ToUri(identity));
   for (const std::string& name : names) {
+    // TLS libraries compare addresses as bytes and host names as text, so each
+    // has a kind of its own.
     const ASN1_OCTET_STRING* address = a2i_IPADDRESS(name.c_str());
     const bool is_address = address != nullptr;
     ASN1_OCTET_STRING_free(const_cast<ASN1_OCTET_STRING*>(address));
@@ -93,11 +102,15 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
                                       absl::Duration valid) {
   const openssl::KeyPtr key = openssl::MakeP256();
   const openssl::CertificatePtr x509(X509_new());
+  // A common name has at most 64 characters (RFC 5280, ub-common-name); the
+  // run's own name is in the URI.
   if (!key || !x509 ||
       !Fill(x509.get(), x509.get(), key.get(),
             absl::StrCat("gossamer run ", run).substr(0, 64), now - kClockSkew,
             now + valid) ||
       !AddExtension(x509.get(), x509.get(), NID_basic_constraints,
+                    // There is no intermediate authority below this one: names
+                    // cannot be constrained to peers.
                     "critical,CA:TRUE,pathlen:0") ||
       !AddExtension(x509.get(), x509.get(), NID_key_usage,
                     "critical,keyCertSign,cRLSign") ||
@@ -115,7 +128,7 @@ absl::StatusOr<KeyPair> MakeAuthority(const std::string& run, absl::Time now,
 
 namespace {
 
-// A certificate for the public half of `key`.
+// Returns a certificate for the public half of `key`.
 absl::StatusOr<openssl::CertificatePtr> Certify(
     const KeyPair& authority, EVP_PKEY* key, const Identity& identity,
     const std::vector<std::string>& names, absl::Time now,
@@ -128,6 +141,8 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
   if (!issuer || !issuer_key) {
     return absl::InvalidArgumentError("the authority cannot be read");
   }
+  // A certificate that outlived its authority would be refused all the same,
+  // with a less clear reason.
   const absl::Time until =
       std::min(now + valid, openssl::ToTime(X509_get0_notAfter(issuer.get())));
   if (until <= now) {
@@ -144,6 +159,8 @@ absl::StatusOr<openssl::CertificatePtr> Certify(
       !AddExtension(x509.get(), issuer.get(), NID_key_usage,
                     "critical,digitalSignature") ||
       !AddExtension(x509.get(), issuer.get(), NID_ext_key_usage,
+                    // The use follows from the kind of the key: a signer never
+                    // passes for an end of a connection.
                     openssl::IsEd25519(key) ? kSignatures : kConnections) ||
       !AddExtension(x509.get(), issuer.get(), NID_subject_key_identifier,
                     "hash") ||
@@ -187,6 +204,8 @@ absl::StatusOr<std::string> IssueFor(const KeyPair& authority,
                                      const Identity& identity,
                                      const std::vector<std::string>& names,
                                      absl::Time now, absl::Duration valid) {
+  // The authority never sees the private half, which stays on the machine of
+  // the request.
   const openssl::KeyPtr read = openssl::ReadPublicKeyDer(key);
   if (!read) return absl::InvalidArgumentError("that is no public key");
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -205,6 +224,7 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
   if (!issuer || !key) {
     return absl::InvalidArgumentError("the authority cannot be read");
   }
+  // Lists only grow: what was revoked before is in the new one.
   std::vector<std::string> all = serials;
   if (!crl.empty()) {
     GOSSAMER_ASSIGN_OR_RETURN(const Trust trust,
@@ -212,8 +232,11 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
     for (std::string& serial : trust.Revoked()) all.push_back(serial);
   }
   std::sort(all.begin(), all.end());
+  // A certificate may be revoked twice by people who do not know of each other.
   all.erase(std::unique(all.begin(), all.end()), all.end());
   const openssl::CrlPtr list(X509_CRL_new());
+  // A machine whose clock is a little behind must not take the list for one of
+  // the future.
   const openssl::TimePtr today = ToAsn1(now - kClockSkew);
   if (!list || X509_CRL_set_version(list.get(), 1) != 1 ||
       X509_CRL_set_issuer_name(list.get(),
@@ -226,6 +249,8 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
   }
   for (const std::string& serial : all) {
     BIGNUM* number = nullptr;
+    // OpenSSL reads as many digits as it can; a serial number is all digits or
+    // none of one.
     const int digits = BN_hex2bn(&number, serial.c_str());
     const openssl::BignumPtr owned(number);
     const openssl::IntegerPtr integer(
@@ -240,6 +265,7 @@ absl::StatusOr<std::string> Revoke(const KeyPair& authority,
           absl::StrCat("\"", serial, "\" is no serial number"));
     }
   }
+  // OpenSSL looks serial numbers up by binary search.
   X509_CRL_sort(list.get());
   if (X509_CRL_sign(list.get(), key.get(), EVP_sha256()) == 0) {
     return openssl::Error("cannot sign a list of revoked certificates");

@@ -16,7 +16,8 @@
 
 namespace gossamer {
 
-// Clocks are thought to differ by less.
+// The largest difference between the clocks of two machines that certificates
+// allow for.
 inline constexpr absl::Duration kClockSkew = absl::Hours(1);
 
 // Both PEM.

@@ -13,8 +13,8 @@
 namespace gossamer {
 namespace {
 
-// Of other programs, each of which holds the lock while it signs a list and
-// writes a file.
+// The time that this program waits for others, each of which holds the lock
+// while it signs a list and writes a file.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 std::string AuthorityFile(const std::string& path) { return path + "/ca.pem"; }
@@ -24,13 +24,15 @@ std::string IssuedFile(const std::string& path, const std::string& serial) {
   return absl::StrCat(path, "/issued/", serial, ".pem");
 }
 
-// Whether an answer may be written to `out`: beside the key that it is for, or
-// in place of an earlier one of `identity`.
+// Returns OK if an answer may be written to `out`: beside the key that it is
+// for, or in place of an earlier one of `identity`.
 absl::Status CheckAnswer(const std::string& out, const Identity& identity,
                          const std::string& certificate) {
   const std::string key = out + "/key.pem";
   if (std::filesystem::exists(key)) {
     const absl::StatusOr<std::string> pem = ReadPemFile(key);
+    // A certificate beside a foreign key would make the folder useless until
+    // people find out why.
     if (pem.ok() && KeyFits(certificate, *pem)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         key, " is not the key of the request; choose another folder"));
@@ -57,6 +59,8 @@ absl::Status AuthorityFolder::Init(const std::string& path,
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl,
                             gossamer::Revoke(pair, "", {}, now));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(path + "/issued"));
+  // The certificate comes last: with it the folder is one of an authority
+  // (Open).
   GOSSAMER_RETURN_IF_ERROR(WriteFile(SecretFile(path), pair.key, kSecret));
   GOSSAMER_RETURN_IF_ERROR(WriteFile(CrlFile(path), crl, kPublic));
   return WriteFile(AuthorityFile(path), pair.certificate, kPublic);
@@ -83,6 +87,8 @@ absl::StatusOr<AuthorityFolder> AuthorityFolder::Open(const std::string& path) {
   return AuthorityFolder(path, std::move(pair), *std::move(own));
 }
 
+// The copy is kept before the folder is written: a certificate that is out can
+// always be revoked by its serial.
 absl::StatusOr<Certificate> AuthorityFolder::Keep(
     const std::string& certificate) const {
   GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, ReadCertificate(certificate));
@@ -109,6 +115,7 @@ absl::StatusOr<Certificate> AuthorityFolder::Issue(
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(out + "/cert.pem", pair.certificate, kPublic));
   if (identity.role != Role::kTopology) return issued;
+  // Only the service signs views, with a key that makes no connections.
   GOSSAMER_ASSIGN_OR_RETURN(const KeyPair signer,
                             IssueSigner(pair_, identity, now, valid));
   GOSSAMER_RETURN_IF_ERROR(Keep(signer.certificate).status());
@@ -136,6 +143,8 @@ absl::StatusOr<Certificate> AuthorityFolder::Sign(
     GOSSAMER_ASSIGN_OR_RETURN(
         signer, IssueFor(pair_, request.signer_key, identity, {}, now, valid));
   }
+  // The folder is checked before anything is kept: a refusal leaves no
+  // certificate behind.
   GOSSAMER_RETURN_IF_ERROR(CheckAnswer(out, identity, certificate));
   GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, Keep(certificate));
   if (!signer.empty()) {
@@ -145,7 +154,7 @@ absl::StatusOr<Certificate> AuthorityFolder::Sign(
   if (!signer.empty()) {
     GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/signer.pem", signer, kPublic));
   }
-  // Last: with it the folder is whole.
+  // The certificate comes last: with it the folder is whole.
   GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/cert.pem", certificate, kPublic));
   return issued;
 }
@@ -168,6 +177,7 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
       return absl::InvalidArgumentError(
           absl::StrCat(entry.path().string(), ": ", read.status().message()));
     }
+    // Revoked ones are listed, too: people ask for them.
     list.push_back({.certificate = *read,
                     .revoked = std::binary_search(
                         revoked.begin(), revoked.end(), read->serial)});
@@ -185,6 +195,8 @@ absl::StatusOr<std::vector<AuthorityFolder::Issued>> AuthorityFolder::List()
 
 absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
                                      absl::Time now) const {
+  // The list is read and written under one lock: of two revocations at once
+  // neither is lost.
   GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));
   GOSSAMER_ASSIGN_OR_RETURN(const std::string longer,
@@ -200,7 +212,8 @@ absl::Status AuthorityFolder::Revoke(const std::vector<std::string>& serials,
   return WriteFile(CrlFile(path_), longer, kPublic);
 }
 
-// Under the lock, so that an older list does not replace a newer one there.
+// The copy is made under the lock, so that an older list does not replace a
+// newer one there.
 absl::Status AuthorityFolder::Publish(const std::string& folder) const {
   GOSSAMER_ASSIGN_OR_RETURN(const FileLock lock, Lock());
   GOSSAMER_ASSIGN_OR_RETURN(const std::string crl, ReadCrlFile(CrlFile(path_)));

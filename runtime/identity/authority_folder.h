@@ -56,10 +56,10 @@ class AuthorityFolder {
     Certificate certificate;
     bool revoked = false;
   };
-  // By identity, then age.
+  // Returns all certificates, by identity, then by age.
   absl::StatusOr<std::vector<Issued>> List() const;
-  // Adds to crl.pem, of which every folder that is to know needs a copy.  Two
-  // revocations at once both count.  kFailedPrecondition, and nothing is
+  // Adds to crl.pem; every folder that is to know the list needs a copy of it.
+  // Two revocations at once both count. kFailedPrecondition, and nothing is
   // changed, if the list would be longer than programs read.
   absl::Status Revoke(const std::vector<std::string>& serials,
                       absl::Time now) const;
@@ -73,8 +73,8 @@ class AuthorityFolder {
   absl::StatusOr<Certificate> Keep(const std::string& certificate) const;
   // The authority's own part of the folder `out`.
   absl::Status WriteTrust(const std::string& out) const;
-  // Held while crl.pem is read and written again.  kUnavailable if another
-  // program has it for seconds.
+  // Takes the lock that is held while crl.pem is read and written again.
+  // kUnavailable if another program has it for seconds.
   absl::StatusOr<FileLock> Lock() const;
 
   std::string path_;

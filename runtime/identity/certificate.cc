@@ -23,6 +23,8 @@ std::string SerialOf(const ASN1_INTEGER* serial) {
   char* hex = number ? BN_bn2hex(number.get()) : nullptr;
   std::string text = hex == nullptr ? "" : hex;
   OPENSSL_free(hex);
+  // Serials have one form everywhere: they are compared as text, and name
+  // files.
   return absl::AsciiStrToLower(text);
 }
 
@@ -32,6 +34,8 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
   const unsigned char* b = ASN1_STRING_get0_data(address);
   std::string result = text == nullptr ? "" : text;
   OPENSSL_free(text);
+  // Only IPv4 has a form of its own here; an IPv6 address stays in OpenSSL's,
+  // byte by byte in hexadecimal.
   if (size != 4) return result;
   return absl::StrCat(b[0], ".", b[1], ".", b[2], ".", b[3]);
 }
@@ -51,6 +55,8 @@ absl::StatusOr<Certificate> Read(X509* x509) {
       GOSSAMER_ASSIGN_OR_RETURN(
           read.identity,
           ParseIdentity(openssl::TextOf(name->d.uniformResourceIdentifier)));
+      // A second identity is as bad as none: it would be undecided for whom the
+      // certificate speaks.
       ++identities;
     } else if (name->type == GEN_DNS) {
       read.names.emplace_back(openssl::TextOf(name->d.dNSName));
@@ -79,6 +85,8 @@ absl::StatusOr<openssl::CertificatePtr> ReadPem(absl::string_view pem) {
 }
 
 std::string Message(absl::string_view context, absl::string_view bytes) {
+  // The zero byte ends the context, so that no other split of the same bytes is
+  // a message.
   return absl::StrCat("gossamer ", context, absl::string_view("\0", 1), bytes);
 }
 
@@ -128,6 +136,8 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
     if (!impl->crl) {
       return absl::InvalidArgumentError("no list of revoked certificates");
     }
+    // OpenSSL would find out at each check only; here a wrong file is refused
+    // as it is read.
     if (X509_CRL_verify(impl->crl.get(), X509_get0_pubkey(root.get())) != 1) {
       ERR_clear_error();
       return absl::InvalidArgumentError(
@@ -137,6 +147,8 @@ absl::StatusOr<Trust> Trust::Create(absl::string_view authority,
     if (X509_STORE_add_crl(impl->store.get(), impl->crl.get()) != 1) {
       return openssl::Error("cannot keep the list of revoked certificates");
     }
+    // With a list the store refuses revoked certificates, and all once the list
+    // has ended.
     X509_STORE_set_flags(impl->store.get(), X509_V_FLAG_CRL_CHECK);
   }
   return Trust(std::move(impl));
@@ -151,19 +163,25 @@ absl::StatusOr<Certificate> Trust::Check(absl::string_view pem,
   if (!x509.ok()) return refuse(x509.status().message());
   const absl::StatusOr<Certificate> read = Read(x509->get());
   if (!read.ok()) return refuse(read.status().message());
+  // The authority is trusted as an issuer, so its own certificate would pass
+  // the chain.
   if (read->identity.role == Role::kAuthority) {
     return refuse("an authority's certificate is only to issue others with");
   }
+  // The check is of the chain, the days and the list.  That the other end holds
+  // the key is TLS's part, or that of CheckSignature().
   const openssl::StoreContextPtr context(X509_STORE_CTX_new());
   if (!context || X509_STORE_CTX_init(context.get(), impl_->store.get(),
                                       x509->get(), nullptr) != 1) {
     return openssl::Error("cannot check a certificate");
   }
+  // The time is the caller's: tests and folders have clocks of their own.
   X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
   const bool valid = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
+  // From here on only the reason is looked for, in words that say what to do.
   if (valid) return read;
-  // With it end all its certificates, and its list of revoked ones.
+  // All its certificates end with it, and its list of revoked ones.
   if (now > impl_->until) {
     return refuse(absl::StrCat(
         "the authority itself expired at ", DateOf(impl_->until),
@@ -243,6 +261,7 @@ absl::Status CheckSignature(absl::string_view certificate,
   const openssl::CertificatePtr x509 = openssl::ReadCertificatePem(certificate);
   const openssl::DigestPtr digest(EVP_MD_CTX_new());
   const std::string message = Message(context, bytes);
+  // EVP_DigestVerify() checks the length of the signature, too.
   const bool signed_by_it =
       x509 && openssl::IsEd25519(X509_get0_pubkey(x509.get())) && digest &&
       EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr,

@@ -18,9 +18,11 @@
 
 namespace gossamer {
 
-// Of a certificate or key in PEM; those of this program have some 1 KiB.
+// The most bytes of a certificate or key in PEM; those of this program have
+// some 1 KiB.
 inline constexpr size_t kMaxPemBytes = 64 << 10;
-// Of a list of revoked certificates: some 22,000 of them.
+// The most bytes of a list of revoked certificates, which has room for some
+// 22,000 of them.
 inline constexpr size_t kMaxCrlBytes = 1 << 20;
 
 struct Certificate {
@@ -36,7 +38,7 @@ struct Certificate {
 // or it does not have exactly one identity.
 absl::StatusOr<Certificate> ReadCertificate(absl::string_view pem);
 
-// Whether `key` is the private key of `certificate`, both PEM.
+// Returns whether `key` is the private key of `certificate`, both PEM.
 bool KeyFits(absl::string_view certificate, absl::string_view key);
 
 // An authority and the certificates that it has revoked.  Any thread.

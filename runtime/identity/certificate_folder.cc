@@ -21,8 +21,8 @@ constexpr absl::Duration kSoon = absl::Hours(7 * 24);
 constexpr int kPartOfValidity = 10;
 constexpr absl::Duration kWarnAgain = absl::Hours(24);
 
-// False for a clock that has gone back: it must not silence a warning for
-// years.
+// Returns false for a clock that has gone back: it must not silence a warning
+// for years.
 bool Within(absl::Time now, absl::Time since, absl::Duration duration) {
   return now >= since && now - since < duration;
 }
@@ -39,6 +39,8 @@ absl::StatusOr<std::string> ReadAtMost(const std::string& path, size_t most) {
   }
   std::string text;
   std::array<char, 4096> block;
+  // The size is bounded while reading: another program may still be writing the
+  // file.
   while (file.read(block.data(), block.size()), file.gcount() > 0) {
     text.append(block.data(), static_cast<size_t>(file.gcount()));
     if (text.size() > most) {
@@ -74,9 +76,12 @@ struct Own {
   Certificate read;
 };
 
-// A certificate of this program and its key, which nobody else may read.
+// Reads a certificate of this program, and checks that its key fits and that
+// nobody else may read it.
 absl::StatusOr<Own> ReadOwn(const std::string& certificate_path,
                             const std::string& key_path) {
+  // Errors are kInvalidArgument, whatever they were: the command line has named
+  // a folder that is of no use.
   if (const absl::Status s = CheckPrivate(key_path); !s.ok()) {
     return absl::InvalidArgumentError(s.message());
   }
@@ -130,6 +135,8 @@ CertificateFolder::Stamps CertificateFolder::StampsOf(const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
     const std::string& path, Clock clock) {
+  // The stamps are taken before the files are read: a change in between is
+  // noticed at the next check.
   const Stamps stamps = StampsOf(path);
   const absl::StatusOr<TrustFiles> files = ReadTrustFiles(path);
   if (!files.ok()) return absl::InvalidArgumentError(files.status().message());
@@ -142,6 +149,8 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
       ReadOwn(folder->certificate_path(), folder->key_path());
   if (!own.ok()) return own.status();
   folder->identity_ = own->read.identity;
+  // The program checks itself as others will: an expired or revoked certificate
+  // ends its start with the reason.
   absl::Status valid = folder->Check(own->pem).status();
   if (!valid.ok()) return Wrong(folder->certificate_path(), valid.message());
   if (folder->identity_.role != Role::kTopology) return folder;
@@ -149,8 +158,7 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
   own = ReadOwn(folder->signer_path(), folder->signer_key_path());
   if (!own.ok()) return own.status();
   if (own->read.identity != folder->identity_) {
-    return Wrong(folder->signer_path(),
-                 "names another identity than cert.pem");
+    return Wrong(folder->signer_path(), "names another identity than cert.pem");
   }
   valid = folder->CheckSigner(own->pem).status();
   if (!valid.ok()) return Wrong(folder->signer_path(), valid.message());
@@ -158,10 +166,11 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> CertificateFolder::Open(
 }
 
 // A file that is being copied, has gone or is damaged must not let a revoked
-// certificate in again: what was read last stays.
+// certificate in again: the contents that were read last stay.
 void CertificateFolder::ReadAgain() const {
   const Stamps now = StampsOf(path_);
   if (now == stamps_) {
+    // The damaged files have been put back as they were.
     if (std::exchange(unread_, false)) problem_.clear();
     return;
   }
@@ -178,6 +187,8 @@ void CertificateFolder::ReadAgain() const {
   problem_.clear();
   const std::vector<std::string> before = trust_.Revoked();
   const std::vector<std::string> after = trust->Revoked();
+  // Another authority has a list of its own, which need not contain the old
+  // one's.
   if (files->authority == authority_ &&
       !std::includes(after.begin(), after.end(), before.begin(),
                      before.end())) {
@@ -209,6 +220,7 @@ absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
   ReadAgain();
   GOSSAMER_ASSIGN_OR_RETURN(Certificate certificate,
                             trust_.Check(pem, clock_()));
+  // Each key does its own work only: a signer that leaks opens no connections.
   if (certificate.only_signs != signs) {
     return absl::UnauthenticatedError(absl::StrCat(
         "the certificate of ", Describe(certificate.identity),
@@ -226,6 +238,8 @@ absl::StatusOr<Certificate> CertificateFolder::Check(absl::string_view pem,
 std::string CertificateFolder::ExpiryOf(const std::string& path,
                                         absl::Time now) const {
   const absl::StatusOr<std::string> pem = ReadPemFile(path);
+  // A file that cannot be read is no expiry; whoever needs it says what is
+  // wrong.
   if (!pem.ok()) return "";
   const absl::StatusOr<Certificate> own = ReadCertificate(*pem);
   if (!own.ok()) return "";
@@ -254,6 +268,7 @@ std::string CertificateFolder::TakeExpiryWarning() const {
   if (text.empty() && identity_.role == Role::kTopology) {
     text = ExpiryOf(signer_path(), now);
   }
+  // Another text is news, even within a day.
   if (text == warned_of_ && Within(now, warned_, kWarnAgain)) return "";
   warned_of_ = text;
   warned_ = now;
@@ -263,6 +278,8 @@ std::string CertificateFolder::TakeExpiryWarning() const {
 absl::StatusOr<CertificateFolder::Signature> CertificateFolder::Sign(
     absl::string_view context, absl::string_view bytes) const {
   Signature signature;
+  // The files are read at each signature: a renewed signer counts at once, and
+  // views are seldom.
   GOSSAMER_ASSIGN_OR_RETURN(const std::string key,
                             ReadPemFile(signer_key_path()));
   GOSSAMER_ASSIGN_OR_RETURN(signature.certificate, ReadPemFile(signer_path()));
@@ -289,6 +306,8 @@ absl::StatusOr<std::shared_ptr<CertificateFolder>> OpenDoor(
     return absl::InvalidArgumentError(
         absl::StrCat("--certs: ", folder.status().message()));
   }
+  // Only programs of this machine reach a loopback address, so a start at home
+  // needs no certificates.  Every other address needs a decision by a person.
   if (exposure.insecure || IsLoopback(address)) return nullptr;
   return absl::InvalidArgumentError(absl::StrCat(
       address,

@@ -1,4 +1,5 @@
-// A folder with what a program shows to others and believes of them:
+// A folder with the certificates that a program shows to others and believes of
+// them:
 //
 //   ca.pem    the run's authority
 //   cert.pem  this program's certificate
@@ -36,7 +37,7 @@ class CertificateFolder {
  public:
   using Clock = std::function<absl::Time()>;
 
-  // `clock` tells the time of day.  kInvalidArgument names the file that is
+  // `clock` gives the time of day. kInvalidArgument names the file that is
   // missing, open to others, of another authority, expired or not of `identity`
   // and says what to do.
   static absl::StatusOr<std::shared_ptr<CertificateFolder>> Open(
@@ -71,8 +72,8 @@ class CertificateFolder {
 
   // A warning, and what to do, if one of this program's own certificates, as
   // the files are now, has ended, or has less than a week and less than a tenth
-  // of its validity left.  Empty: neither, or the same was returned within a
-  // day.  To be called again and again.
+  // of its validity left.  Returns "" if neither holds, or if the same was
+  // returned within a day.  Called again and again.
   std::string TakeExpiryWarning() const ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Signature {
@@ -121,7 +122,7 @@ class CertificateFolder {
   mutable absl::Time warned_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
-// How a program is told to treat connections from beyond this machine.
+// The command line's word on connections from beyond this machine.
 struct Exposure {
   std::string certificates;  // folder; empty: none
   bool insecure = false;

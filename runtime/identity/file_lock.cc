@@ -24,6 +24,8 @@ constexpr absl::Duration kPollEvery = absl::Milliseconds(2);
 // block the others without a word.
 absl::StatusOr<FileLock> FileLock::Take(const std::string& file,
                                         absl::Duration patience) {
+  // The file stays after use: removing it would let two holders lock two files
+  // of one name.
   FileLock lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kSecret));
   if (lock.file_ < 0) {
     return absl::UnavailableError(
@@ -53,6 +55,7 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 }
 
 FileLock::~FileLock() {
+  // Closing releases the lock.
   if (file_ >= 0) ::close(file_);
 }
 

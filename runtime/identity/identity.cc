@@ -20,6 +20,8 @@ constexpr size_t kMaxNameBytes = 100;
 }  // namespace
 
 bool IsRunName(absl::string_view name) {
+  // A run's name becomes a folder and a part of a URI, so it has no slash, no
+  // dot or dash in front and nothing to escape.
   return !name.empty() && name.size() <= kMaxNameBytes && name[0] != '.' &&
          name[0] != '-' &&
          name.find_first_not_of(
@@ -60,6 +62,8 @@ absl::StatusOr<Identity> ParseIdentity(absl::string_view uri) {
       absl::StrCat("\"", absl::CEscape(uri.substr(0, 2 * kMaxNameBytes)),
                    "\" is no identity; one is gossamer://RUN/3, "
                    "gossamer://RUN/topology or gossamer://RUN/operator"));
+  // Each step refuses with the same words: what is wrong with a foreign URI is
+  // not worth a sentence each.
   absl::string_view rest = uri;
   if (!absl::ConsumePrefix(&rest, kScheme)) return refusal;
   const size_t slash = rest.find('/');

@@ -28,13 +28,14 @@ struct Identity {
 };
 
 std::string ToUri(const Identity& identity);
-// As people say it: "peer 3", "the topology service", "an operator".
+// Returns the identity in people's words: "peer 3", "the topology service", "an
+// operator".
 std::string Describe(const Identity& identity);
 
 // kInvalidArgument if it is not exactly what ToUri() writes.
 absl::StatusOr<Identity> ParseIdentity(absl::string_view uri);
 
-// What a run's configuration takes for a name.
+// True for a name that a run's configuration takes.
 bool IsRunName(absl::string_view name);
 
 }  // namespace gossamer

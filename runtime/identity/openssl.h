@@ -65,7 +65,7 @@ inline BioPtr Reader(absl::string_view text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Of PEM under a pass phrase: OpenSSL would ask the terminal for another one.
+// The pass phrase of PEM under one: without it OpenSSL would ask the terminal.
 inline char kNoPassPhrase[] = "";
 
 // Null if `pem` holds none.
@@ -95,7 +95,7 @@ inline RequestPtr ReadRequestPem(BIO* reader) {
   return read;
 }
 
-// What `write` writes to a BIO; empty if it fails.
+// The text that `write` writes to a BIO; empty if it fails.
 template <typename F>
 std::string ToPem(F write) {
   const BioPtr out(BIO_new(BIO_s_mem()));

@@ -14,6 +14,8 @@ absl::StatusOr<std::string> ReadKey(const std::string& path) {
   const absl::Status secret = CheckPrivate(path);
   const absl::StatusOr<std::string> key =
       secret.ok() ? ReadPemFile(path) : secret;
+  // Only a missing key needs other words: with --same-key the folder named on
+  // the command line is the wrong one.
   if (!absl::IsNotFound(key.status())) return key;
   return absl::InvalidArgumentError(absl::StrCat(
       path,
@@ -44,6 +46,7 @@ absl::StatusOr<RequestKeys> MakeKeysIn(const std::string& folder, Role role) {
   }
   GOSSAMER_ASSIGN_OR_RETURN(RequestKeys keys, MakeRequestKeys(role));
   GOSSAMER_RETURN_IF_ERROR(MakeFolder(folder));
+  // key.pem comes last: a folder that has it has both keys.
   if (!keys.signer_key.empty()) {
     GOSSAMER_RETURN_IF_ERROR(
         WriteFile(folder + "/signer-key.pem", keys.signer_key, kSecret));
@@ -64,6 +67,8 @@ absl::StatusOr<SigningRequest> WriteRequest(const std::string& folder,
   GOSSAMER_ASSIGN_OR_RETURN(const std::string pem,
                             WriteSigningRequest(identity, keys));
   GOSSAMER_RETURN_IF_ERROR(WriteFile(folder + "/request.pem", pem, kPublic));
+  // The request is read back as the authority will read it: the caller shows
+  // people what travels.
   return ReadSigningRequest(pem);
 }
 

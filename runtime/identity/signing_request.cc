@@ -35,6 +35,7 @@ absl::StatusOr<std::string> WriteOne(const Identity& identity,
     X509_EXTENSION_free(names);
     return openssl::Error("cannot name an identity");
   }
+  // Ed25519 hashes by itself (RFC 8032).
   const EVP_MD* const digest = signs ? nullptr : EVP_sha256();
   std::string pem;
   if (request && X509_REQ_set_pubkey(request.get(), key.get()) == 1 &&
@@ -47,7 +48,7 @@ absl::StatusOr<std::string> WriteOne(const Identity& identity,
   return pem;
 }
 
-// The one identity among the names that `request` asks for.
+// Returns the one identity among the names that `request` asks for.
 absl::StatusOr<Identity> IdentityOf(X509_REQ* request) {
   const openssl::ExtensionsPtr extensions(X509_REQ_get_extensions(request));
   const openssl::NamesPtr names(
@@ -58,6 +59,8 @@ absl::StatusOr<Identity> IdentityOf(X509_REQ* request) {
   const int count = names ? sk_GENERAL_NAME_num(names.get()) : 0;
   const GENERAL_NAME* const name =
       count == 1 ? sk_GENERAL_NAME_value(names.get(), 0) : nullptr;
+  // Names of hosts are the authority's to give: a request cannot smuggle them
+  // in.
   if (name == nullptr || name->type != GEN_URI) {
     return Wrong(absl::StrCat(
         "a request with ", count,
@@ -106,6 +109,8 @@ absl::StatusOr<One> ReadOne(BIO* reader, bool signs) {
   ERR_clear_error();
   GOSSAMER_RETURN_IF_ERROR(identity.status());
   one.identity = *std::move(identity);
+  // The key is taken out of the request, and nothing else: the certificate is
+  // made anew from it.
   one.key = openssl::PublicKeyDer(key.get());
   if (one.key.empty()) return openssl::Error("cannot write a public key");
   return one;
@@ -138,6 +143,7 @@ absl::StatusOr<std::string> WriteSigningRequest(const Identity& identity,
 }
 
 absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
+  // The text comes from another machine, so its size is looked at first.
   if (pem.size() > kMaxSigningRequestBytes) {
     return Wrong(absl::StrCat("a request of ", pem.size(),
                               " bytes, of which none has more than ",
@@ -155,6 +161,8 @@ absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
     }
     request.signer_key = std::move(second.key);
   }
+  // People have compared the digest of what was read; a request behind it would
+  // go unseen.
   if (openssl::ReadRequestPem(reader.get())) {
     return Wrong("a file with one request too many");
   }
@@ -163,6 +171,8 @@ absl::StatusOr<SigningRequest> ReadSigningRequest(absl::string_view pem) {
 
 std::string KeyDigest(const SigningRequest& request) {
   return absl::BytesToHexString(
+      // Both keys are in the digest: comparing one number covers all that the
+      // authority will sign.
       openssl::Sha256(request.key + request.signer_key));
 }
 

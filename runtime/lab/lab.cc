@@ -11,6 +11,7 @@
 namespace gossamer {
 namespace {
 
+// The address is far from those of the hosts, which count from 10.77.0.1.
 constexpr char kOwnAddress[] = "10.77.255.254";
 constexpr uint64_t kMostBurst = 65'536;
 
@@ -24,6 +25,7 @@ uint32_t HostOrder(const std::string& address) {
 // any other.
 std::vector<std::vector<LinkSpec>> WithOwnHost(const Scenario& scenario) {
   std::vector<std::vector<LinkSpec>> links = scenario.links;
+  // A LinkSpec by default has no delay and no limit.
   for (std::vector<LinkSpec>& row : links) row.emplace_back();
   links.emplace_back(links.size() + 1);
   return links;
@@ -36,8 +38,11 @@ uint32_t BurstBytes(const std::vector<LinkSpec>& links, size_t self,
   uint64_t burst = kMostBurst;
   for (size_t i = 0; i < links.size(); ++i) {
     if (i == self) continue;
+    // A piece that is lost would lose all of its packets at once.
     if (links[i].loss > 0) return mtu;
     if (links[i].bytes_per_second > 0) {
+      // A piece is at most a millisecond of the slowest link: later packets
+      // wait behind it for as long.
       burst = std::min(burst, links[i].bytes_per_second / 1000);
     }
   }
@@ -62,9 +67,12 @@ absl::StatusOr<std::unique_ptr<Lab>> Lab::Start(const Scenario& scenario) {
   }
   lab->packet_switch_ =
       std::make_unique<PacketSwitch>(std::move(ports), links, scenario.seed);
+  // The links' time begins before the first process can send.
   GOSSAMER_RETURN_IF_ERROR(lab->packet_switch_->Start());
   GOSSAMER_ASSIGN_OR_RETURN(ScopedNetwork here,
                             ScopedNetwork::Enter(lab->networks_.back().get()));
+  // From here on this thread reaches the lab, and the machine's own network no
+  // more.
   lab->here_.emplace(std::move(here));
   return lab;
 }
@@ -83,6 +91,7 @@ absl::Status Lab::AddHost(const Scenario& scenario, size_t index,
            .mtu = scenario.mtu,
            .burst_bytes = BurstBytes(links[index], index, scenario.mtu)}));
   devices_.push_back(std::move(device));
+  // The settings are of this host's namespace: the machine's own stay.
   return scenario.stock_tcp ? absl::OkStatus() : TuneTcp();
 }
 

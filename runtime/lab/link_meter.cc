@@ -24,6 +24,8 @@ constexpr absl::Duration kBetweenPings = absl::Milliseconds(5);
 // The payload of one IP packet of the usual MTU; a smaller MTU only splits it.
 constexpr size_t kPayload = 1472;
 constexpr size_t kOverhead = 28;  // IP and UDP
+// So many datagrams go in one system call: a call for each would limit the
+// rate.
 constexpr int kMessages = 32;
 
 sockaddr_in AddressOf(uint32_t address) {
@@ -35,6 +37,8 @@ sockaddr_in AddressOf(uint32_t address) {
 }
 
 absl::StatusOr<FileDescriptor> SocketAt(int network, uint32_t address) {
+  // A socket stays in the namespace in which it was made, so one thread can
+  // measure between any two hosts.
   GOSSAMER_ASSIGN_OR_RETURN(const ScopedNetwork there,
                             ScopedNetwork::Enter(network));
   FileDescriptor fd(
@@ -102,6 +106,8 @@ absl::StatusOr<LinkMeter> LinkMeter::Make(const Lab& lab) {
 
 RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
                                         absl::Duration limit) {
+  // One thread is both ends: the clock is one, and no other thread's delay is
+  // measured.
   const int here = sockets_[from].get(), there = sockets_[to].get();
   // The measurement is of the network, not of this machine's other work.
   const ScopedUrgency urgency(kMeterUrgency);
@@ -122,6 +128,7 @@ RoundTrips LinkMeter::MeasureRoundTrips(size_t from, size_t to, int count,
     if (result.sent == count && sent.empty()) break;
     WaitFor(here, there, (result.sent < count ? next : end) - SteadyNow());
     uint64_t id = 0;
+    // The far end answers at once, before the near end looks at its clock.
     while (ReceivePing(there, id)) SendPing(there, addresses_[from], id);
     while (ReceivePing(here, id)) {
       const auto mine = sent.find(id);
@@ -194,6 +201,7 @@ double LinkMeter::MeasureRate(size_t from, size_t to, double bytes_per_second,
     WaitFor(there, there,
             sending ? absl::Microseconds(200) : absl::Milliseconds(20));
   }
+  // A single burst has no time in it.
   if (last <= first) return 0;
   // The first datagrams only start the clock.
   return static_cast<double>(received - in_first) * kBytes /

@@ -12,13 +12,18 @@ LinkModel::LinkModel(LinkSpec spec, RngKey key)
 
 uint64_t LinkModel::Backlog(Nanos now) const {
   if (now >= free_at_) return 0;
+  // Nanoseconds times bytes a second exceed 64 bits.
   const auto waiting = static_cast<unsigned __int128>(free_at_ - now);
   return static_cast<uint64_t>(waiting * spec_.bytes_per_second /
                                kNanosPerSecond);
 }
 
+// Returns when the last bit of the packet is on the wire.  The remainder of the
+// division carries over to the next packet, so that rounding never changes the
+// rate.
 Nanos LinkModel::Serialize(Nanos now, uint64_t bytes) {
   if (spec_.bytes_per_second == 0) return now;
+  // The wire has been idle, so the remainder of earlier packets means nothing.
   if (now > free_at_) {
     free_at_ = now;
     remainder_ = 0;
@@ -49,7 +54,11 @@ LinkModel::Decision LinkModel::Send(Nanos now, uint64_t bytes) {
   }
   // A packet occupies the wire even if an outage or a loss then drops it.
   const Nanos departure = Serialize(now_, bytes);
+  // The outage counts at the moment at which the packet would enter the wire,
+  // not at its sending.
   if (DownAt(departure)) return {Fate::kOutage, 0};
+  // Draws are by index, not by time: a run whose packets are late by chance
+  // still loses the same ones.
   const uint64_t index = sent_++;
   if (spec_.loss > 0 && loss_key_.Uniform(index) < spec_.loss) {
     return {Fate::kLost, 0};

@@ -20,6 +20,8 @@
 namespace gossamer {
 namespace {
 
+// The limit is longer than the kernel needs to end all processes of a
+// namespace.
 constexpr absl::Duration kMostWait = absl::Seconds(10);
 constexpr char kOwnNetwork[] = "/proc/thread-self/ns/net";
 
@@ -55,16 +57,19 @@ void ReturnTo(int ns, int type) {
 // makes only calls that are safe after fork().
 [[noreturn]] void BeInit(int lifeline) {
   ::setpgid(0, 0);  // Ctrl-C must not reach it
+  // The kernel sends this when the thread that made the lab ends; the pipe
+  // below closes when the process does.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "gossamer-lab");
   ::signal(SIGCHLD, SIG_IGN);  // orphans leave no zombies
-  // Descriptors that it inherited would stay open as long as it lives.
+  // Descriptors that it inherited would stay open until it ends.
   ::dup2(lifeline, STDIN_FILENO);
   ::close_range(1, ~0u, 0);
   char byte;
   // The read returns when no process holds the other end any more.
   while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
   }
+  // The kernel kills all processes of the namespace with its first one.
   ::_exit(0);
 }
 
@@ -89,6 +94,7 @@ absl::StatusOr<FileDescriptor> MakeNetwork() {
 
 absl::StatusOr<ScopedNetwork> ScopedNetwork::Enter(int network) {
   GOSSAMER_ASSIGN_OR_RETURN(FileDescriptor own, Open(kOwnNetwork));
+  // Only the calling thread goes there.
   if (::setns(network, CLONE_NEWNET) != 0) {
     return Failure(errno, "cannot enter a network namespace");
   }
@@ -116,6 +122,7 @@ absl::StatusOr<ProcessNamespace> ProcessNamespace::Make() {
   const int error = errno;
   ReturnTo(own.get(), CLONE_NEWPID);
   if (init < 0) return absl::ErrnoToStatus(error, "fork");
+  // The descriptor keeps the namespace open for children to come.
   absl::StatusOr<FileDescriptor> fd =
       Open(absl::StrCat("/proc/", init, "/ns/pid"));
   ProcessNamespace made(init, std::move(write_end),

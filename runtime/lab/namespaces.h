@@ -34,9 +34,9 @@ class FileDescriptor {
   int fd_;
 };
 
-// Makes a network without devices but `lo`, which is down.  It lives as long as
+// Makes a network without devices but `lo`, which is down.  It lasts as long as
 // its descriptor, a process in it or a device's descriptor.  The calling thread
-// stays in its own network.  kPermissionDenied says what is needed.
+// stays in its own network. kPermissionDenied says what is needed.
 absl::StatusOr<FileDescriptor> MakeNetwork();
 
 // While this lives, the calling thread and the threads that it starts are in

@@ -18,6 +18,7 @@ constexpr uint8_t kNoSplit = 0;
 // Returns the bytes of the IP and TCP headers; 0 if the packet has none.
 size_t HeaderBytes(std::span<const uint8_t> ip) {
   const size_t ip_bytes = 4u * (ip[0] & 0x0f);
+  // Only TCP hands over pieces of several packets (SetOffload).
   if (ip_bytes < kLeastIp || ip[9] != kTcp ||
       ip.size() < ip_bytes + kLeastTcp) {
     return 0;
@@ -30,6 +31,8 @@ size_t HeaderBytes(std::span<const uint8_t> ip) {
 std::optional<PacketInfo> InspectFrame(std::span<const uint8_t> frame) {
   if (frame.size() < kFrameHeader + kLeastIp) return std::nullopt;
   const std::span<const uint8_t> ip = frame.subspan(kFrameHeader);
+  // The switch carries IPv4 alone; a device may still say something by IPv6
+  // before it is turned off.
   if (ip[0] >> 4 != 4) return std::nullopt;
   PacketInfo info = {
       .destination = static_cast<uint32_t>(ip[16]) << 24 |
@@ -43,6 +46,7 @@ std::optional<PacketInfo> InspectFrame(std::span<const uint8_t> frame) {
   const size_t headers = HeaderBytes(ip);
   if (headers == 0 || headers >= ip.size()) return std::nullopt;
   const size_t payload = ip.size() - headers;
+  // On a wire every packet of the piece would have headers of its own.
   const size_t segments = (payload + piece - 1) / piece;
   info.wire_bytes = payload + segments * headers;
   return info;

@@ -28,6 +28,7 @@ constexpr size_t kMostFlyingBytes = size_t{2} << 30;
 constexpr Nanos kLongestWait = kNanosPerSecond;
 constexpr uint32_t kStopEvent = ~0u;
 
+// The clock is the one by which epoll's waits count.
 Nanos Monotonic() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -77,6 +78,7 @@ PacketSwitch::PacketSwitch(std::vector<Port> ports,
     port_of_[ports_[i].address] = static_cast<uint32_t>(i);
     std::vector<LinkModel>& row = models_.emplace_back();
     for (size_t j = 0; j < ports_.size(); ++j) {
+      // Each direction draws its losses and its jitter by a key of its own.
       row.emplace_back(links[i][j], key.Fold(i).Fold(j));
     }
   }
@@ -116,7 +118,11 @@ Nanos PacketSwitch::Now() const { return Monotonic() - began_; }
 
 void PacketSwitch::Run() {
   ::pthread_setname_np(::pthread_self(), "lab-switch");
+  // Without the priority the lab works, and packets are late while the machine
+  // is busy.
   report_.real_time = BecomeUrgent(kSwitchUrgency);
+  // Packets that are due go first: being late is the one error that this thread
+  // can make.
   while (running_) {
     DeliverDue();
     WaitForWork();
@@ -132,6 +138,8 @@ void PacketSwitch::WaitForWork() {
   const timespec limit = {.tv_sec = wait / kNanosPerSecond,
                           .tv_nsec = wait % kNanosPerSecond};
   epoll_event events[kMostEvents];
+  // epoll_wait() would count in whole milliseconds, which is longer than some
+  // links.
   const int count =
       ::epoll_pwait2(epoll_.get(), events, kMostEvents, &limit, nullptr);
   for (int i = 0; i < count; ++i) {
@@ -159,6 +167,7 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
       InspectFrame(std::span(buffer_).first(size));
   const auto found = info ? port_of_.find(info->destination) : port_of_.end();
   if (found == port_of_.end() || found->second == from) {
+    // Neighbour discovery and broadcasts end here as well.
     ++report_.unroutable;
     return;
   }
@@ -189,6 +198,8 @@ void PacketSwitch::Accept(uint32_t from, size_t size) {
   ++counters.carried;
   counters.bytes += info->wire_bytes;
   auto frame = std::make_unique_for_overwrite<uint8_t[]>(size);
+  // The frame waits as long as its link demands, and the buffer is needed for
+  // the next one.
   ::memcpy(frame.get(), buffer_.data(), size);
   flights_.push_back({decision.when, order_++, to, static_cast<uint32_t>(size),
                       std::move(frame)});
@@ -206,6 +217,7 @@ void PacketSwitch::DeliverDue() {
     flights_.pop_back();
     flying_bytes_ -= flight.size;
     CountLateness(late);
+    // A receiver whose queue is full loses the packet, as a network card does.
     if (::write(ports_[flight.to].device, flight.frame.get(), flight.size) <
         0) {
       ++report_.refused;
@@ -215,6 +227,7 @@ void PacketSwitch::DeliverDue() {
 
 void PacketSwitch::CountLateness(Nanos late) {
   const auto micros = static_cast<uint64_t>(late / 1000);
+  // Powers of two are enough for a percentile, and take no memory that grows.
   ++lateness_[std::min<size_t>(std::bit_width(micros), kBuckets - 1)];
   ++deliveries_;
   const double exact = 1e-3 * static_cast<double>(late);
@@ -231,7 +244,7 @@ void PacketSwitch::FinishReport() {
   for (size_t i = 0; i < kBuckets; ++i) {
     seen += lateness_[i];
     if (seen * 100 < deliveries_ * 99) continue;
-    // The upper end of the bucket.
+    // The upper end of the bucket stands for all in it.
     report_.p99_late_us =
         std::min(std::exp2(static_cast<double>(i)), report_.worst_late_us);
     return;

@@ -23,6 +23,8 @@ constexpr double kAnySeconds = 1e9;  // the ranges have been checked
 // Returns where `field` was set, or else where the message around it was.
 std::string OriginOf(std::string field, std::string_view file,
                      const FieldOrigins& origins) {
+  // A field that is missing has no place of its own: the message around it is
+  // named.
   for (;;) {
     const auto origin = origins.find(field);
     if (origin != origins.end()) return origin->second;
@@ -92,6 +94,8 @@ void ApplyValues(const Config& config, LinkSpec& spec) {
 void ApplyLink(const LinkConfig& link, LinkSpec& spec) {
   if (link.has_rtt()) spec.delay = *ParseNanos(link.rtt(), kAnySeconds) / 2;
   ApplyValues(link, spec);
+  // Outages replace those of a more general link as a whole: two lists would
+  // overlap.
   if (link.outage_size() == 0) return;
   spec.outages.clear();
   for (const OutageConfig& o : link.outage()) {
@@ -158,6 +162,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   ScenarioConfig config;
   FieldOrigins origins;
   GOSSAMER_RETURN_IF_ERROR(ParseTextProto(text, file, config, origins));
+  // Hosts are checked before any is made: their number is the file's claim.
   GOSSAMER_RETURN_IF_ERROR(Join(FindHostProblems(config), file, origins));
   const uint32_t wanted = hosts.value_or(kHostsUnlessTold);
   if (wanted < 1 || wanted > kMostLabHosts) {
@@ -179,6 +184,8 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text,
   scenario.mtu = config.mtu();
   scenario.stock_tcp = config.tcp() == "stock";
   ResolveLinks(config, scenario);
+  // The links are resolved for all hosts of the file first, so a name of a host
+  // that is left out is no error.
   if (hosts) KeepFirst(*hosts, scenario);
   return scenario;
 }
@@ -201,6 +208,7 @@ absl::StatusOr<Scenario> LoadScenario(const std::string& path,
   return ParseScenario(text, path, hosts);
 }
 
+// One byte is enough: kMostLabHosts is below 254.
 std::string LabAddress(size_t rank) {
   return absl::StrCat("10.77.0.", rank + 1);
 }

@@ -89,6 +89,8 @@ void Checker::CheckEnds(const LinkConfig& link, const std::string& at) {
            "needs to know which way is which: give a and b that differ, or one "
            "host as a");
   }
+  // A link holds for both directions, so the order of its ends makes no other
+  // pair.
   const auto ends = std::minmax(link.a(), link.b());
   const auto [it, fresh] = seen_.emplace(ends, 0);
   if (!fresh) {
@@ -162,6 +164,7 @@ void Checker::CheckOutages(const LinkConfig& link, const std::string& at) {
     }
     windows.emplace_back(*from, *to);
   }
+  // The windows are sorted by their beginnings, so only neighbours can overlap.
   std::sort(windows.begin(), windows.end());
   for (size_t i = 1; i < windows.size(); ++i) {
     if (windows[i].first >= windows[i - 1].second) continue;
@@ -174,6 +177,7 @@ void Checker::CheckOutages(const LinkConfig& link, const std::string& at) {
 void Checker::CheckLink(int index) {
   const LinkConfig& link = config_.link(index);
   const std::string at = absl::StrCat("link[", index, "]");
+  // All checks run, so that a person sees every error of a file at once.
   CheckEnds(link, at);
   CheckDelays(link, at);
   CheckValues(link, at);
@@ -224,6 +228,7 @@ std::vector<ScenarioProblem> FindHostProblems(const ScenarioConfig& config) {
              (config.hosts() < 2 || config.hosts() > kMostLabHosts)) {
     problems.push_back({"hosts", TooMany(config.hosts())});
   }
+  // A sum of wrong numbers would only repeat the error.
   if (problems.empty() && config.region_size() > 0 &&
       (total < 2 || total > kMostLabHosts)) {
     problems.push_back({"region", TooMany(total)});

@@ -27,6 +27,8 @@ std::string RateNumber(uint64_t bytes_per_second) {
 std::string Matrix(const std::string& title, const Scenario& scenario,
                    const Value& value) {
   const size_t n = scenario.hosts.size();
+  // The widest cell sets the width of all, so that columns stand below their
+  // numbers.
   size_t name_width = 0, width = 6;
   for (size_t i = 0; i < n; ++i) {
     name_width = std::max(name_width, scenario.hosts[i].name.size());

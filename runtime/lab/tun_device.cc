@@ -25,6 +25,8 @@ constexpr char kNetmask[] = "255.255.0.0";
 constexpr int kDeviceQueue = 20'000;
 
 absl::StatusOr<FileDescriptor> OpenTun(const std::string& path) {
+  // The switch reads until nothing is left; a blocking read would stop all
+  // other links.
   FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() >= 0) return fd;
   return absl::FailedPreconditionError(absl::StrCat(
@@ -35,6 +37,7 @@ absl::StatusOr<FileDescriptor> OpenTun(const std::string& path) {
 
 ifreq Request() {
   ifreq request = {};
+  // One name serves all hosts: each device is in a network of its own.
   ::strncpy(request.ifr_name, kName, sizeof(request.ifr_name) - 1);
   return request;
 }
@@ -80,6 +83,7 @@ absl::Status LimitBursts(int index, uint32_t bytes) {
                 NLMSG_LENGTH(sizeof(ifinfomsg)) + RTA_LENGTH(sizeof(uint32_t)));
   request.header.nlmsg_len = sizeof(request);
   request.header.nlmsg_type = RTM_NEWLINK;
+  // Without the acknowledgement an error would go unnoticed.
   request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
   request.info.ifi_index = index;
   request.attribute.rta_type = IFLA_GSO_MAX_SIZE;
@@ -110,6 +114,8 @@ absl::Status WriteSetting(const std::string& name, const std::string& value) {
 }
 
 absl::Status SetOffload(int device, bool bursts) {
+  // Checksums are left out: nothing can damage a packet between two
+  // descriptors.
   const unsigned long features =
       TUN_F_CSUM | (bursts ? static_cast<unsigned long>(TUN_F_TSO4) : 0ul);
   if (::ioctl(device, TUNSETOFFLOAD, features) == 0) return absl::OkStatus();
@@ -136,6 +142,8 @@ absl::Status Configure(const TunSpec& spec, int socket) {
     GOSSAMER_RETURN_IF_ERROR(
         LimitBursts(request.ifr_ifindex, spec.burst_bytes));
   }
+  // The device comes up last, with its address and size: the kernel sends as
+  // soon as it is up.
   return BringUp(socket, Request());
 }
 
@@ -144,6 +152,8 @@ absl::Status Configure(const TunSpec& spec, int socket) {
 absl::StatusOr<FileDescriptor> MakeTunDevice(const TunSpec& spec) {
   GOSSAMER_ASSIGN_OR_RETURN(FileDescriptor device, OpenTun(spec.path));
   ifreq request = Request();
+  // IFF_VNET_HDR puts a virtio_net_hdr before each packet, which says how a
+  // piece is to be split.
   request.ifr_flags = static_cast<short>(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR);
   GOSSAMER_RETURN_IF_ERROR(
       Control(device.get(), TUNSETIFF, &request, "TUNSETIFF"));

@@ -64,6 +64,7 @@ absl::StatusOr<uint64_t> ParseRate(std::string_view text) {
                   "a link without any rate carries nothing: write unlimited, "
                   "or an outage");
   }
+  // The comparison is false for NaN.
   if (!(*rate >= 125 && *rate <= 125e9)) {
     return Refuse(text, "it must lie between 1kbit and 1000gbit");
   }

@@ -16,8 +16,11 @@ bool Schedule(int policy, int priority) {
 }  // namespace
 
 bool BecomeUrgent(int urgency) {
+  // By default the kernel may end a wait up to 50 µs late, to save wake-ups.
   ::prctl(PR_SET_TIMERSLACK, 1);  // nanosecond
   if (Schedule(SCHED_RR, urgency)) return true;
+  // The nice value is the next best, and needs a privilege as well; a refusal
+  // leaves the thread as it is.
   ::setpriority(PRIO_PROCESS, 0, -20);
   return false;
 }

@@ -5,7 +5,10 @@
 namespace gossamer {
 namespace {
 
+// The suspicion time grows up to eightfold while this peer itself is late.
 constexpr int kMostLateness = 7;
+// Ticks in time until the patience falls by one step, a suspicion time in all:
+// a machine that was late once may be again.
 constexpr int kTicksToRecover = 8;
 constexpr size_t kWitnesses = 2;  // asked at a time
 
@@ -15,12 +18,14 @@ void FailureDetector::Watch(const std::set<PeerId>& peers, absl::Time now) {
   std::erase_if(watched_,
                 [&](const auto& w) { return !peers.contains(w.first); });
   for (const PeerId peer : peers) {
+    // A peer that is watched already keeps its silence.
     watched_.try_emplace(peer, Watched{.heard = now});
   }
 }
 
 void FailureDetector::Heard(PeerId peer, absl::Time now) {
   const auto it = watched_.find(peer);
+  // A word of the peer also ends what others have vouched for.
   if (it == watched_.end() || it->second.heard >= now) return;
   it->second = {.heard = now};
 }
@@ -34,6 +39,7 @@ std::vector<PeerId> FailureDetector::Witnesses(
     const std::vector<PeerId>& silent) {
   std::vector<PeerId> answering;
   for (const auto& [peer, watched] : watched_) {
+    // A silent peer is no witness: it would probably not answer.
     if (!std::ranges::binary_search(silent, peer)) answering.push_back(peer);
   }
   const size_t some = std::min(kWitnesses, answering.size());
@@ -55,6 +61,7 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
                                   ? absl::ZeroDuration()
                                   : now - last_tick_ - period();
   last_tick_ = now;
+  // A tick that comes a whole period late shows that this peer did not run.
   if (late > period()) {
     // Frames that came meanwhile have not been read yet, so the time of the
     // delay does not count as silence.
@@ -71,6 +78,7 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
   suspected_.clear();
   for (const auto& [peer, watched] : watched_) {
     const absl::Duration silence = now - watched.heard;
+    // An edge with traffic is never probed: any frame counts as heard.
     if (silence > suspect_after_ / 4) probes.direct.push_back(peer);
     if (silence > (patience() + (watched.vouched ? 1 : 0)) * suspect_after_) {
       suspected_.push_back(peer);
@@ -78,6 +86,8 @@ FailureDetector::Probes FailureDetector::Tick(absl::Time now) {
   }
   for (const PeerId peer : probes.direct) {
     Watched& silent = watched_.at(peer);
+    // Others are asked once the direct probe has had time, and again only after
+    // as long.
     if (silent.vouched || now - silent.heard <= suspect_after_ / 2 ||
         now - silent.asked < suspect_after_ / 4) {
       continue;

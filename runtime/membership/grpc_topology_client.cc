@@ -56,6 +56,8 @@ class GrpcTopologyCalls final : public TopologyCalls {
                   }),
         thread_(loop) {}
   ~GrpcTopologyCalls() override {
+    // Callbacks that are on the loop already find this gone; Cancel() then ends
+    // the blocking call, so that the thread can be joined.
     alive_.reset();
     replicas_.Cancel();
   }
@@ -96,6 +98,8 @@ class GrpcTopologyCalls final : public TopologyCalls {
       answered_ = answered_ || status.ok();
       return status;
     }
+    // The next call makes a new connection, which shows the certificate that is
+    // in the folder then.
     replicas_.Forget();
     if (!std::exchange(answered_, false)) return status;
     return {grpc::StatusCode::UNAVAILABLE,

@@ -123,6 +123,8 @@ void TopologyClient::Finish(absl::Duration limit, EventLoop::Callback done) {
   // The status is set before the timer: End() runs `done` in every case, once.
   finished_ = true;
   on_finished_ = std::move(done);
+  // A peer that is not registered has nothing to report.  `done` still comes
+  // later, on the loop.
   if (phase_ != Phase::kRegistered) {
     loop_->Post([weak = std::weak_ptr<bool>(alive_), this] {
       if (weak.lock()) End();
@@ -147,6 +149,8 @@ void TopologyClient::End() {
 }
 
 void TopologyClient::Send() {
+  // One call is under way at a time: answers cannot overtake each other, and a
+  // change meanwhile goes out with the next one.
   if (in_flight_) {
     send_again_ = true;
     return;
@@ -176,6 +180,7 @@ void TopologyClient::SendRegister() {
   request.set_boot_id(BootId());
   request.set_address(options_.address);
   request.set_has_parameters(trained_);
+  // A service with an old disk learns from these that a run is under way.
   request.set_trains(view_.epoch != 0);
   request.set_layout_fingerprint(options_.layout_fingerprint);
   request.set_configuration_hash(options_.configuration_hash);
@@ -199,11 +204,13 @@ void TopologyClient::SendRegister() {
 void TopologyClient::OnRegistered(const absl::Status& status,
                                   const wire::RegisterResponse& response) {
   in_flight_ = false;
+  // The client may have ended meanwhile.
   if (phase_ != Phase::kRegistering) return;
   if (!status.ok()) {
     IsFinal(status) ? Refused(status) : Retry(status);
     return;
   }
+  // Both sides have named their versions; the service has chosen one.
   const uint32_t version = response.protocol_version();
   if (version != 0 && !kControlVersions.Contains(version)) {
     Refused(absl::FailedPreconditionError(
@@ -216,6 +223,8 @@ void TopologyClient::OnRegistered(const absl::Status& status,
   registered_ = response.registered();
   expected_ = response.expected();
   registered_generation_ = response.service_generation();
+  // The interval is bounded, whatever the answer says: a peer that called
+  // without pause, or never, would be of no use.
   heartbeat_ = std::clamp(absl::Seconds(response.heartbeat_seconds()),
                           kShortestInterval, kLongestInterval);
   phase_ = Phase::kRegistered;
@@ -240,6 +249,8 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
                                  const wire::HeartbeatResponse& response,
                                  bool finished) {
   in_flight_ = false;
+  // The peer has asked to register anew while this heartbeat was under way; its
+  // answer is of the earlier incarnation.
   if (phase_ == Phase::kRegistering && std::exchange(send_again_, false)) {
     Send();
   }
@@ -265,10 +276,13 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
     IsFinal(status) ? Refused(status) : Retry(status);
     return;
   }
+  // The service knows that this peer has finished: nothing else is worth a
+  // heartbeat.
   if (finished) {
     End();
     return;
   }
+  // An answer that cannot be is treated as none: the last view stays.
   const absl::Status sound = CheckAnswer(response);
   if (!sound.ok()) return Retry(sound);
   SetReachable(absl::OkStatus());
@@ -284,6 +298,8 @@ void TopologyClient::OnHeartbeat(const absl::Status& status,
 void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   registered_ = response.registered();
   expected_ = response.expected();
+  // 0 stands for a value that the service does not know; the last one stays
+  // then.
   if (response.fleet_round() > 0) fleet_round_ = response.fleet_round();
   if (response.second_round() > 0) second_round_ = response.second_round();
   if (response.fleet_busy_seconds() > 0) {
@@ -295,6 +311,7 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
   donors_ = Members(response.donor_id(), response.donor_address(), kMaxDonors);
   joiners_ =
       Members(response.joiner_id(), response.joiner_address(), kMaxJoiners);
+  // A task that was answered already may be in the answer still.
   survey_.reset();
   if (response.survey_number() > measured_number_ &&
       response.survey_peer() != 0 &&
@@ -316,11 +333,15 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
     }
     // A refused view changes nothing: the last one stays, as without a service.
     if (!view.ok() && on_view_refused_) on_view_refused_(view.status());
+    // An answer that was delayed, or comes from a service with an old disk,
+    // must not bring an earlier view back.
     if (view.ok() && view->run_id == options_.run_id &&
         view->NewerThan(view_) &&
         (view->RankOf(options_.peer_id) ||
          view->DepartureOf(options_.peer_id))) {
       view_ = *std::move(view);
+      // The view is kept as received, with its signature: only the service can
+      // make another.
       view_told_ = response.view();
     }
   }
@@ -328,6 +349,8 @@ void TopologyClient::Learn(const wire::HeartbeatResponse& response) {
 }
 
 absl::Duration TopologyClient::Interval() const {
+  // Each of these waits for the next answer: a view, an eviction, a departure,
+  // the agreement on the end.
   const bool eager = view_.epoch == 0 || !suspected_.empty() || leaving_ ||
                      (stop_.round != 0 && !stop_.committed);
   return eager ? std::min(heartbeat_, kEagerInterval) : heartbeat_;
@@ -347,6 +370,7 @@ void TopologyClient::Retry(const absl::Status& why) {
 
 void TopologyClient::SetReachable(const absl::Status& status) {
   if (status.ok()) failures_ = 0;
+  // The owner hears of changes only, not of every attempt.
   if (reachable_ == status.ok()) return;
   reachable_ = status.ok();
   // The fleet goes on meanwhile.  A peer that lags must not be held to the
@@ -374,6 +398,7 @@ void TopologyClient::Refused(const absl::Status& why) {
   End();
   if (over) return;
   refused_ = why;
+  // The round that has begun is completed: neighbours count on it.
   if (view_.epoch != 0) stop_ = {.round = begun_ + 1, .committed = true};
   if (on_refused_) on_refused_(why);
   observers_.Notify();

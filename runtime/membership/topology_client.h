@@ -1,9 +1,9 @@
 // A peer's membership as the topology service reports it.
 //
-// The client registers, then sends heartbeats as long as it lives; everything
-// happens on the loop.  The service may go away at any time: the last view
-// stays valid, and the client retries, ever more slowly.  Knows nothing of the
-// contents of rounds, of the peer's neighbours, or of how its calls travel.
+// The client registers, then sends heartbeats until it ends; everything happens
+// on the loop.  The service may go away at any time: the last view stays valid,
+// and the client retries, ever more slowly.  Knows nothing of the contents of
+// rounds, of the peer's neighbours, or of how its calls travel.
 
 #ifndef GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
 #define GOSSAMER_RUNTIME_MEMBERSHIP_TOPOLOGY_CLIENT_H_
@@ -46,7 +46,7 @@ struct TopologyClientOptions {
   std::string service;  // host:port, for messages
   std::string run_id;
   PeerId peer_id;  // 0: the service assigns one
-  // Not 0; differs between any two incarnations of a peer.
+  // A number above 0 that differs between any two incarnations of a peer.
   uint64_t boot_id = 0;
   std::string address;  // host:port that neighbours dial
   uint64_t layout_fingerprint = 0;

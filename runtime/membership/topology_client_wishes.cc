@@ -27,6 +27,7 @@ void TopologyClient::BeginRound(uint64_t round) {
 }
 
 void TopologyClient::AcknowledgeStop(uint64_t round) {
+  // The round loop calls this at every boundary before the stop.
   if (acknowledged_stop_ == round) return;
   acknowledged_stop_ = round;
   SendSoon();
@@ -50,6 +51,8 @@ void TopologyClient::SetReady() {
 }
 
 void TopologyClient::Suspect(const std::vector<PeerId>& peers) {
+  // The list comes with every tick; only news are worth a heartbeat of their
+  // own.
   if (peers == suspected_) return;
   suspected_ = peers;
   SendSoon();
@@ -60,6 +63,8 @@ void TopologyClient::Report(const PeerReport& report) {
       report.sketch.empty() ||
       (!report_.sketch.empty() && std::countr_zero(report.sketch_round) <
                                       std::countr_zero(report_.sketch_round));
+  // A round with more trailing zero bits is a multiple of a larger power of
+  // two, and more peers sketch it.
   std::vector<double> sketch = std::move(report_.sketch);
   const uint64_t sketch_round = report_.sketch_round;
   report_ = report;
@@ -70,6 +75,8 @@ void TopologyClient::Report(const PeerReport& report) {
 
 void TopologyClient::TellMeasured(uint64_t number,
                                   std::optional<LinkMeasurement> measured) {
+  // The number answers a task once: an answer of the service that still has it
+  // begins nothing.
   measured_number_ = number;
   measured_ = measured;
   survey_.reset();
@@ -105,6 +112,8 @@ wire::HeartbeatRequest TopologyClient::MakeHeartbeat() const {
   request.set_request_stop(stop_requested_);
   request.set_finished(finished_);
   for (const PeerId peer : suspected_) {
+    // The service refuses a longer list.  The first ones are as good as any:
+    // the next heartbeat has the others, once these are evicted.
     if (request.suspected_size() < kMaxSuspected) {
       request.add_suspected(peer.value);
     }

@@ -10,12 +10,15 @@
 namespace gossamer {
 namespace {
 
+// A signature names its purpose, so that one of a view passes for nothing else
+// that the key signs.
 constexpr char kContext[] = "view 1";
 
 // Returns the bytes that are signed.  The fields are in the order of their
 // numbers and there are no maps, so they are deterministic.  Fields that a
 // newer service has added are kept and signed too.
 std::string SignedPart(wire::ViewMessage view) {
+  // These two fields are the signature's own.
   view.clear_signature();
   view.clear_certificate();
   std::string bytes;
@@ -46,11 +49,15 @@ absl::Status CheckView(const CertificateFolder& own,
   }
   GOSSAMER_ASSIGN_OR_RETURN(const Certificate signer,
                             own.CheckSigner(view.certificate()));
+  // Every peer has a certificate of this authority; one of them must not hand
+  // out views.
   if (signer.identity.role != Role::kTopology) {
     return absl::UnauthenticatedError(
         absl::StrCat("a view signed by ", Describe(signer.identity),
                      "; only the topology service may"));
   }
+  // The run of the signer's certificate is checked with it; here the run that
+  // the view itself names.
   if (view.run_id() != own.identity().run) {
     return absl::UnauthenticatedError("a view of another run");
   }

@@ -20,10 +20,10 @@ namespace gossamer {
 
 class ConnectionProblems {
  public:
-  // One in so long is told of a member, and one of all others together.
+  // The time between two lines about one member, and about all others together.
   static constexpr absl::Duration kApart = absl::Seconds(10);
 
-  // The line, or nothing if it is not to be told.
+  // The line, or nothing if one came lately.
   std::string LineOf(PeerId peer, bool member, const absl::Status& why,
                      absl::Time now) {
     Throttle& told =
@@ -34,8 +34,8 @@ class ConnectionProblems {
                         told.seen(), " so far)");
   }
 
-  // One end does not want the other, or cannot make out what it says; not one
-  // that has gone, is not there yet, or a neighbour that is silent.
+  // True if one end does not want the other, or cannot read what it says; false
+  // for a peer that has gone, is not there yet, or is silent.
   static bool IsRefusal(PeerId peer, const absl::Status& why) {
     return absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why) ||
            absl::IsResourceExhausted(why) || absl::IsDataLoss(why) ||

@@ -6,12 +6,18 @@
 namespace gossamer {
 namespace {
 
+// Fewer arrivals say little of their deviation.
 constexpr size_t kFirstExchanges = 8;
+// A history of this length holds a slow moment, and forgets it after as many
+// exchanges.
 constexpr size_t kHistory = 32;
 // A process waits for tens of milliseconds now and then where more of them run
 // than there are cores.
 constexpr absl::Duration kLeast = absl::Milliseconds(50);
+// An edge may need this many times what half of the edges need; beyond it the
+// other end is slow, and mixes in its own rounds.
 constexpr int kTimesSlower = 4;
+// The wait of a fleet that begins: first steps compile and warm up.
 constexpr absl::Duration kFirstOfFleet = absl::Seconds(30);
 
 absl::Duration Median(std::vector<absl::Duration> v) {
@@ -24,6 +30,7 @@ absl::Duration Median(std::vector<absl::Duration> v) {
 void DeadlineEstimator::Record(absl::Duration arrival) {
   heard_.push_back(arrival);
   if (heard_.size() > kHistory) heard_.pop_front();
+  // Both lists have it: the one that came is also what is known.
   RecordMissing(arrival);
 }
 
@@ -52,10 +59,14 @@ absl::Duration DeadlineEstimator::Limit(
       break;
   }
   if (arrivals_.size() >= kFirstExchanges) {
+    // The cap follows the other edges, so that one slow edge cannot teach its
+    // own deadline upwards, round by round.
     const absl::Duration learnt = Learnt(round);
     if (!possible) return learnt;
     return std::min(learnt, std::max(kLeast, kTimesSlower * *possible));
   }
+  // The arrivals of other edges stand in until this edge has enough of its own;
+  // a longer arrival of its own counts at once.
   const absl::Duration first = peer.ForNewEdge(round);
   if (arrivals_.empty()) return first;
   const absl::Duration longest = *std::ranges::max_element(arrivals_);
@@ -76,6 +87,7 @@ absl::Duration DeadlineEstimator::Learnt(absl::Duration round) const {
 }
 
 absl::Duration DeadlineEstimator::Most(absl::Duration round) const {
+  // The fastest arrival is the way itself, which no waiting shortens.
   const absl::Duration most = std::max(absl::Seconds(1), round / 2);
   return heard_.empty() ? most : most + *std::ranges::min_element(heard_);
 }

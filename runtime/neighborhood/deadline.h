@@ -1,5 +1,5 @@
-// How long a round waits for an edge, learnt from the edge itself (PROTOCOL.md
-// 10), and for the first exchanges of a new one from the others.
+// The time that a round waits for an edge, learnt from the edge itself
+// (PROTOCOL.md 10), and for the first exchanges of a new edge from the others.
 //
 // Pure; knows nothing of clocks or edges.
 
@@ -32,16 +32,16 @@ class DeadlineEstimator {
   // The median of the last arrivals; nullopt before the first.
   std::optional<absl::Duration> Typical() const;
 
-  // How long after its emission to wait for an exchange, given the length of
-  // a round; infinite without a deadline.
-  // `possible`: in which exchanges can be had at all, as far as others tell.
-  // Fixed: at least that, as far as it may count.
-  // Adaptive: of the last arrivals the median plus the larger of 4·MAD and a
-  // quarter of a round; at least 50 ms, at most the larger of a second and half
-  // a round, plus the transfer (the fastest that arrived), and at most four
-  // times `possible`: who needs more is slow, and not waited for.  Of the first
-  // 8 exchanges: what `peer`, the arrivals of all edges of this peer, says of
-  // them, or the longest of them so far within the same bound.
+  // Returns the time after its emission for which an exchange is waited for,
+  // given the length of a round; infinite without a deadline.  `possible`: the
+  // time in which exchanges can be had at all, by the other edges.  Fixed: at
+  // least that, as far as it may count.  Adaptive: of the last arrivals the
+  // median plus the larger of 4·MAD and a quarter of a round; at least 50 ms,
+  // at most the larger of a second and half a round, plus the transfer (the
+  // fastest that arrived), and at most four times `possible`: a peer that needs
+  // more is slow, and not waited for.  Of the first 8 exchanges: what `peer`,
+  // the arrivals of all edges of this peer, says of them, or the longest of
+  // them so far within the same bound.
   absl::Duration Limit(absl::Duration round, const DeadlineEstimator& peer,
                        std::optional<absl::Duration> possible = {}) const;
 

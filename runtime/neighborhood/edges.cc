@@ -46,6 +46,7 @@ Edges::Edges(const NeighborhoodOptions& options, EventLoop* loop,
       pacing_(pacing),
       cache_(std::make_shared<SnapshotCache>()),
       epoch_(options_.epoch) {
+  // From here on frames may come; there is no edge yet, and hellos are kept.
   transport_->SetListener(this);
 }
 
@@ -69,9 +70,12 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   EdgeOptions o = EdgeOptionsOf(options_, peer);
   o.epoch = epoch_;
   if (const auto last = last_epochs_.find(peer); last != last_epochs_.end()) {
+    // An edge that was given up may have frames on their way: the epoch of a
+    // later edge to the same peer is above its own (PROTOCOL.md 5).
     o.epoch = EpochAbove(std::max(last->second, epoch_), epoch_);
   }
   o.frontier = added.frontier;
+  // With a codec of the other kind at hand this end may yield (PROTOCOL.md 8).
   o.yields = added.other_codec != nullptr;
   std::unique_ptr<Edge> edge;
   if (added.saved != nullptr) {
@@ -84,7 +88,9 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
   // peer that waits for the first of this one.
   edge->Pass(passed_);
   edge->set_overlap(overlap_);
+  // At a replay the other end may be further ahead than it was in the run.
   edge->set_insist(pacing_->replays());
+  // Observers come before the first correction: they keep sums over all.
   for (const auto& of : observers_of_) edge->add_observer(of(peer));
   return edge;
 }
@@ -92,6 +98,8 @@ absl::StatusOr<std::unique_ptr<Edge>> Edges::MakeEdge(const NewEdge& added) {
 absl::Status Edges::Add(NewEdge added) {
   const PeerId peer = added.peer;
   Entry* const there = Find(peer);
+  // Its part of common state has been given back; only another incarnation of
+  // the edge may mix.
   if (there != nullptr && there->edge->ended()) {
     Drop(peer);
   } else if (there != nullptr) {
@@ -103,6 +111,7 @@ absl::Status Edges::Add(NewEdge added) {
   }
   GOSSAMER_ASSIGN_OR_RETURN(std::unique_ptr<Edge> edge, MakeEdge(added));
   EdgePace pace = pacing_->MakePace(/*upper=*/peer < options_.self);
+  // Both are on the heap: moving the pace into the entry leaves them in place.
   edge->add_observer(pace.damping.get());
   edge->add_observer(pace.turns.get());
   Entry& kept =
@@ -115,6 +124,7 @@ absl::Status Edges::Add(NewEdge added) {
                                .begins = RoundOf(added.frontier),
                                .newcomer = added.newcomer})
           .first->second;
+  // The peer of an edge that goes on from its record alone has no address.
   if (!added.absent) transport_->Connect(peer, added.address);
   TakeConnections(kept);
   return absl::OkStatus();
@@ -123,10 +133,13 @@ absl::Status Edges::Add(NewEdge added) {
 // A connection whose hello is refused ends.
 void Edges::TakeConnections(Entry& entry) {
   const PeerId peer = entry.edge->other();
+  // The loop is over a copy: refusing a connection closes it, which may change
+  // the map.
   const std::map<ConnectionId, Payload> open = connections_[peer];
   for (const auto& [connection, hello] : open) {
     entry.edge->ConnectionUp(connection);
     if (hello.empty()) continue;
+    // The hello is consumed: the edge keeps what it needs of it.
     connections_[peer][connection] = {};
     const absl::Status heard =
         entry.edge->OnFrame(connection, hello.bytes(), Payload());
@@ -139,8 +152,8 @@ void Edges::TakeConnections(Entry& entry) {
   Send(entry);
 }
 
-// The two have not met, so nothing is lost; a new connection brings the
-// other end's hello again.
+// Neither end knows the other's epoch, so nothing is lost; a new connection
+// brings the other end's hello again.
 void Edges::TakeOtherCodec(const Entry& entry) {
   const PeerId peer = entry.edge->other();
   const ExchangeId decided = entry.edge->decided();
@@ -161,8 +174,10 @@ void Edges::TakeOtherCodec(const Entry& entry) {
 void Edges::Drop(PeerId peer) {
   const auto it = entries_.find(peer);
   if (it == entries_.end()) return;
+  // The epoch is kept for the next edge to this peer (MakeEdge).
   last_epochs_[peer] = it->second.edge->state().epoch;
   clipped_of_gone_ += it->second.edge->side().clipping().clipped;
+  // Observers give back what the edge has added before it is destroyed.
   it->second.edge->End();
   entries_.erase(it);
   transport_->Disconnect(peer);
@@ -171,10 +186,14 @@ void Edges::Drop(PeerId peer) {
 
 void Edges::BeginIncarnation() {
   while (!entries_.empty()) Drop(entries_.begin()->first);
+  // The incarnation that begins may take part in rounds that this one had
+  // passed.
   passed_ = 0;
   for (const auto& [peer, epoch] : last_epochs_) {
     epoch_ = std::max(epoch_, epoch);
   }
+  // Other ends may remember any epoch of this incarnation: all edges to come
+  // begin above the largest.
   if (SeededBug("same-epochs")) return last_epochs_.clear();
   epoch_ = EpochAbove(epoch_, options_.epoch);
 }
@@ -186,6 +205,8 @@ void Edges::SetOverlap(int h) {
 
 void Edges::SetPartners(const std::set<PeerId>& partners) {
   for (auto& [peer, entry] : entries_) {
+    // Waiters look again: an edge that the newest view has no use for is not
+    // waited for unless it is connected.
     entry.passing = !partners.contains(peer);
   }
   Changed();
@@ -198,6 +219,8 @@ void Edges::Rest(PeerId peer, ExchangeId id, bool gone) {
   entry->gone = gone;
   entry->busy = loop_->Now();
   entry->edge->Pass(id);
+  // The other end may wait for a round that this end skips from now on: it
+  // learns so at once, since no emission will say it.
   entry->edge->Announce();
   Flush(*entry);
   Changed();
@@ -211,6 +234,7 @@ void Edges::ForgetRested() {
   for (auto& [peer, entry] : entries_) {
     if (!entry.resting) continue;
     if (!entry.edge->settled()) {
+      // The minute begins when nothing is owed any more.
       entry.busy = now;
     } else if (entry.gone) {
       entry.edge->End();
@@ -230,18 +254,24 @@ void Edges::Send(Entry& entry) {
 }
 
 void Edges::Flush(Entry& entry) {
+  // An acknowledgement is owed to the newest state: while the queue is full it
+  // waits, and later ones take it along.
   if (!transport_->Idle(entry.edge->other())) return;
   entry.edge->Flush();
   Send(entry);
 }
 
 void Edges::FlushAll() {
+  // The watch calls this a few times a second, which is often enough for
+  // minutes.
   ReopenClosed();
   for (auto& [peer, entry] : entries_) Flush(entry);
 }
 
 void Edges::BeginRecord(ExchangeId cut) {
   for (auto& [peer, entry] : entries_) {
+    // All ids below the cut are decided here before the record begins
+    // (PROTOCOL.md 6).
     entry.edge->Pass(cut);
     entry.edge->BeginRecord(cut);
     entry.edge->Announce();  // the others seal their records by it
@@ -305,12 +335,14 @@ std::optional<Clipping> Edges::TakeClipping() {
 }
 
 void Edges::OnUp(PeerId peer, ConnectionId connection) {
+  // A new connection is a sign of life, also of a peer without an edge.
   if (on_heard_) on_heard_(peer);
   connections_[peer].try_emplace(connection);
   if (Entry* const entry = Find(peer); entry != nullptr) {
     entry->edge->ConnectionUp(connection);
     Send(*entry);
     // The notice is about the connection before this one.
+    // The reason of a refusal cannot go out on the connection that it closes.
     std::string& why = entry->refusals.untold;
     if (!why.empty() && transport_->Send(peer, Channel::kNotice,
                                          {EncodeNotice(why), Payload()})) {
@@ -329,6 +361,8 @@ void Edges::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
     if (entry != nullptr) OnNotice(*entry, frame);
     return;
   }
+  // Frames of other channels need no edge: probes and states come from any
+  // member.
   if (channel != Channel::kEdge) {
     const auto handler = on_frame_.find(channel);
     if (handler != on_frame_.end()) handler->second(peer, std::move(frame));
@@ -337,18 +371,24 @@ void Edges::OnFrame(PeerId peer, ConnectionId connection, Channel channel,
   }
   if (entry != nullptr)
     return OnEdgeFrame(*entry, connection, std::move(frame));
+  // A frame of a peer without an edge: it is the other end's hello, if that end
+  // knows the view first.
   const auto open = connections_[peer].find(connection);
   if (open != connections_[peer].end()) open->second = std::move(frame.head);
 }
 
 void Edges::OnEdgeFrame(Entry& entry, ConnectionId connection, Frame frame) {
+  // The transit counts whatever the frame holds: it tells how fast the way is.
   pacing_->Received(entry.pace, frame.transit);
   const absl::Status status = entry.edge->OnFrame(
       connection, frame.head.bytes(), std::move(frame.body));
   if (absl::IsAborted(status)) return TakeOtherCodec(entry);
   if (!status.ok()) return Refuse(entry, connection, status);
+  // An edge at rest is kept for as long as its other end still speaks.
   if (entry.resting) entry.busy = loop_->Now();
   ReportLost(entry);
+  // Arrivals are noted at once, not at the boundary: the deadline is about the
+  // way, not about this peer's steps.
   pacing_->Heard(entry.pace, *entry.edge);
   // In a replay the other end may have to wait for the acknowledgement of what
   // this end skipped, which comes with the next boundary, while that waits for
@@ -366,6 +406,8 @@ void Edges::OnDown(PeerId peer, ConnectionId connection,
     if (open->second.empty()) connections_.erase(open);
   }
   if (Entry* const entry = Find(peer); entry != nullptr) {
+    // The end goes on with an older connection if one is open (PROTOCOL.md
+    // 4.6).
     entry->edge->ConnectionDown(connection);
     ReportLost(*entry);
     Send(*entry);
@@ -388,6 +430,7 @@ void Edges::Refuse(Entry& entry, ConnectionId connection,
   transport_->Close(peer, connection, why);
   Refusals& refusals = entry.refusals;
   refusals.untold = std::string(why.message());
+  // Another run or layout does not change by trying again.
   if (++refusals.violations >= kMaxViolations ||
       why.code() == absl::StatusCode::kFailedPrecondition) {
     refusals.closed_for =
@@ -418,6 +461,7 @@ void Edges::ReopenClosed() {
   for (auto& [peer, entry] : entries_) {
     if (now < entry.refusals.closed_until) continue;
     entry.refusals.closed_until = absl::InfiniteFuture();
+    // One more violation closes it again, for twice as long.
     entry.refusals.violations = kMaxViolations - 1;
     transport_->Connect(peer, entry.address);
   }

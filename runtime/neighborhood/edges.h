@@ -36,7 +36,8 @@ struct NewEdge {
   const SavedEdge* saved = nullptr;  // or goes on from this
   std::shared_ptr<const Codec> codec = nullptr;
   std::shared_ptr<const Codec> other_codec = nullptr;  // EdgeOptions::yields
-  // It may learn of the view later: not waited for until the two have met.
+  // It may learn of the view later, and is not waited for until both ends know
+  // each other's epoch.
   bool newcomer = false;
   bool absent = false;  // no member: `saved` completes what it holds
 };
@@ -63,7 +64,7 @@ class Edges final : public TransportListener {
     Throttle downs = {};                   // the same, of connections
   };
 
-  // All outlive it; `x` is stable for life.  Becomes the transport's listener.
+  // All outlive it; `x` stays where it is.  Becomes the transport's listener.
   Edges(const NeighborhoodOptions& options, EventLoop* loop,
         Transport* transport, std::span<float> x, Pacing* pacing);
 
@@ -83,14 +84,14 @@ class Edges final : public TransportListener {
   Entry* Find(PeerId peer);
   bool Connected(PeerId peer) const;
 
-  // As Neighborhood says of them.
+  // As in Neighborhood.
   absl::Status Add(NewEdge added);
   void Drop(PeerId peer);
   void Rest(PeerId peer, ExchangeId id, bool gone);
   void BeginIncarnation();
   void SetOverlap(int h);
   void SetPartners(const std::set<PeerId>& partners);
-  // Those that have rested for long are given up.
+  // Gives up the edges that have rested for long.
   void ForgetRested();
   // Exchanges below `id` are skips, on edges of no row that are added later.
   void SetPassed(ExchangeId id) { passed_ = id; }

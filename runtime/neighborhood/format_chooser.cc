@@ -7,13 +7,18 @@
 namespace gossamer {
 namespace {
 
-// The part of the busy time that a payload may take on its way, by what it
-// would change.
+// The parts of the busy time that a payload may take on its way.  The part is
+// largest for the present format and smallest for a wider one, so that a rate
+// between two formats does not swing between them.
 constexpr double kShareToStay = 0.9, kShareToNarrow = 0.8, kShareToWiden = 0.7;
+// Payloads whose rates are known before a first choice.
 constexpr size_t kTransitsToChoose = 8;
+// Payloads before a wider format is tried; twice as many after each time that
+// it had to be taken back.
 constexpr size_t kTransitsToWiden = 16, kMostTransitsToWiden = 1024;
-// Of the rates seen, the one that counts.  A receiver that is late to look
-// takes what has queued up meanwhile for a fast link.
+// The quantile of the rates seen that counts.  A receiver that is late to look
+// takes what has queued up meanwhile for a fast link, so the upper ones are
+// worth little.
 constexpr double kQuantile = 0.25;
 
 }  // namespace
@@ -24,6 +29,7 @@ void FormatChooser::Record(const Transit& transit) {
   if (transit.took <= absl::ZeroDuration() || transit.bytes < kLeastBytes) {
     return;
   }
+  // A payload that fits into the buffers on the way would seem infinitely fast.
   ++recorded_;
   bytes_per_second_.Add(static_cast<double>(transit.bytes) /
                         absl::ToDoubleSeconds(transit.took));
@@ -38,6 +44,8 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
       absl::ToDoubleSeconds(busy) * bytes_per_second_.Quantile(kQuantile);
   const WireFormat before = chosen_.value_or(codec.format());
   const size_t size_before = codec.EncodedSize(before);
+  // The choices go from wide to narrow; the narrowest is taken even if the link
+  // does not carry it.
   WireFormat fits = choices.back();
   for (const WireFormat f : choices) {
     const size_t size = codec.EncodedSize(f);
@@ -55,6 +63,7 @@ std::optional<WireFormat> FormatChooser::Choose(const Codec& codec,
       patience_ = std::min(2 * patience_, kMostTransitsToWiden);
     }
     widened_ = widens;
+    // Rates that were measured with another size say little about this one.
     recorded_ = 0;
     bytes_per_second_.Clear();
   }

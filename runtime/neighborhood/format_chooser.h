@@ -27,7 +27,7 @@ class FormatChooser {
   // into buffers on the way.
   static constexpr size_t kLeastBytes = 16 << 10;
 
-  // How a payload came in.
+  // The transit of a payload that came in.
   void Record(const Transit& transit);
 
   // One of the codec's choices; nullopt if it leaves none, or before enough is

@@ -1,6 +1,6 @@
-// How large a frame between peers may be, and how much of them may wait: from
-// the size of what they train, so that no other peer can make this one hold
-// more than its part of a run ever needs.
+// The limits of frames between peers, of one and of all that wait: they follow
+// from the size of the model, so that no other peer can make this one hold more
+// than its part of a run ever needs.
 //
 // Knows nothing of transports, codecs or collectives.
 

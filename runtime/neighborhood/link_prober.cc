@@ -21,8 +21,10 @@ constexpr size_t kHeadBytes = kChecked + sizeof(uint32_t);
 constexpr int kPings = 8;
 // The first one finds a connection that has been idle and sends slowly.
 constexpr int kLoads = 3;
-// What a broken connection has lost is sent again.
+// A frame that a broken connection has lost is sent again after this time.
 constexpr absl::Duration kAgain = absl::Seconds(4);
+// The connection is being made: the service asked both ends at about the same
+// time.
 constexpr absl::Duration kNoConnection = absl::Milliseconds(100);
 
 }  // namespace
@@ -88,11 +90,14 @@ void LinkProber::Ask(PeerId witness, PeerId target) {
 void LinkProber::OnAsk(PeerId asker, PeerId target) {
   std::erase_if(promised_,
                 [&](const Errand& e) { return e.until < loop_->Now(); });
+  // The bound holds however many ask: a peer's promises cannot grow by others'
+  // frames.
   if (asker == target || promised_.size() >= kMostErrands) return;
   // One answer does for all who wait for it.
   const bool asked = std::ranges::any_of(promised_, [&](const Errand& e) {
     return e.target == target && e.other != asker;
   });
+  // Only a question that could be passed on is promised an answer.
   if (asked || SendHead(target, {.kind = Kind::kPing})) {
     Remember(promised_, target, asker);
   }
@@ -114,6 +119,8 @@ void LinkProber::OnTold(PeerId witness, PeerId target) {
   const size_t answered = std::erase_if(asked_, [&](const Errand& e) {
     return e.target == target && e.other == witness && e.until >= loop_->Now();
   });
+  // An answer that nobody asked for says nothing: a witness may not vouch for
+  // whom it likes.
   if (answered > 0) on_told_(target);
 }
 
@@ -132,12 +139,14 @@ void LinkProber::SendNext() {
   loop_->Cancel(again_);
   ++number_;
   sent_ = loop_->Now();
+  // The latency comes first: loads fill the queues that pings would wait in.
   const bool load = answered_ >= kPings;
   Frame frame{
       .head =
           Encode({.kind = load ? Kind::kLoad : Kind::kPing, .number = number_}),
       .body = load ? Payload::FromVector(std::vector<std::byte>(kLoadBytes))
                    : Payload()};
+  // One frame is under way at a time, so answers need no order.
   const bool sent = send_(peer_, std::move(frame));
   again_ = loop_->RunAt(sent_ + (sent ? kAgain : kNoConnection),
                         [this] { SendNext(); });
@@ -162,6 +171,8 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
       OnTold(peer, PeerId{head->number});
       return;
     case Kind::kPong:
+      // A pong answers whoever asked about this peer, whichever ping it belongs
+      // to.
       TellAskers(peer);
       [[fallthrough]];
     case Kind::kLoaded:
@@ -170,8 +181,11 @@ void LinkProber::OnFrame(PeerId peer, const Frame& frame) {
 }
 
 void LinkProber::OnAnswer(const Head& head) {
+  // An honest answer has the kind of its question; another one is no
+  // measurement.
   if ((head.kind == Kind::kLoaded) != (answered_ >= kPings)) return;
   if (head.kind == Kind::kPong) {
+    // The least of several is the way; the others waited behind payloads.
     const double rtt = absl::ToDoubleSeconds(loop_->Now() - sent_);
     rtt_ = std::min(rtt_.value_or(rtt), rtt);
   } else if (head.transit.took > absl::ZeroDuration()) {
@@ -194,6 +208,8 @@ void LinkProber::End() {
   if (answered_ > kPings) {
     measured = {.rtt_seconds = *rtt_, .bytes_per_second = rate_};
   }
+  // The member is cleared before the call: `done` may begin another
+  // measurement.
   std::exchange(done_, nullptr)(measured);
 }
 

@@ -1,6 +1,7 @@
-// A sign of life of another peer, straight or through a third one, and how far
-// and how wide the way to it is, measured while both train: small frames there
-// and back, then large ones whose receiver says how fast they came.
+// Asks for a sign of life of another peer, straight or through a third one, and
+// measures how far and how wide the way to it is, measured while both train:
+// small frames there and back, then large ones whose receiver says how fast
+// they came.
 //
 // Knows nothing of connections, channels or of why somebody wants to know.
 
@@ -49,7 +50,7 @@ class LinkProber {
   void SetOnTold(std::function<void(PeerId target)> on_told) {
     on_told_ = std::move(on_told);
   }
-  // Tells `done` once; nullopt if the other did not answer enough within
+  // Calls `done` once, with nullopt if the other did not answer enough within
   // kLimit.  One at a time: another one ends the one before.
   void Measure(PeerId peer, Done done);
   // Frames of others' measurements are answered, those of this one counted;
@@ -64,7 +65,7 @@ class LinkProber {
     uint64_t number = 0;   // of kAsk and kTold: the target
     Transit transit = {};  // of kLoaded: how the load came in
   };
-  // Whether `target` answers, asked by or of `other`.
+  // A question whether `target` answers, asked by `other` or of `other`.
   struct Errand {
     PeerId target;
     PeerId other;
@@ -78,7 +79,7 @@ class LinkProber {
   void OnAsk(PeerId asker, PeerId target);
   void OnTold(PeerId witness, PeerId target);
   void TellAskers(PeerId target);
-  // Adds it, or begins its time anew.
+  // Adds an errand, or begins its time anew.
   void Remember(std::vector<Errand>& errands, PeerId target, PeerId other);
   void SendNext();
   void OnAnswer(const Head& head);
@@ -89,7 +90,7 @@ class LinkProber {
   std::function<void(PeerId)> on_told_ = [](PeerId) {};
   std::vector<Errand> asked_;     // of others
   std::vector<Errand> promised_;  // to others
-  // Of the measurement under way.
+  // The measurement under way.
   PeerId peer_{0};
   Done done_;
   uint64_t number_ = 0;  // of the frame that is to be answered

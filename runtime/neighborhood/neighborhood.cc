@@ -7,7 +7,8 @@
 namespace gossamer {
 namespace {
 
-// Of the last 16 exchanges of an edge whose ends are out of step.
+// Exchanges of an edge's last 16 that mixed nothing: from this number on its
+// ends count as out of step.
 constexpr int kMissed = 2;
 
 }  // namespace
@@ -45,9 +46,13 @@ void Neighborhood::PreparePacing() {
 
 void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
                         bool finite) {
+  // Emissions are frequent enough for the minute of an edge at rest, so it
+  // needs no timer.
   edges_.ForgetRested();
+  // Deadlines of all edges are compared before any edge is asked for its own.
   PreparePacing();
   const ExchangeId passed = MakeExchangeId(RoundOf(id) + 1);
+  // An edge that is added while this round is under way takes no part in it.
   edges_.SetPassed(passed);
   for (auto& [peer, entry] : edges_.entries()) {
     const auto it = std::find_if(
@@ -70,6 +75,8 @@ void Neighborhood::Emit(std::span<const RowEntry> row, ExchangeId id,
     pacing_.Emitted(entry.pace, *entry.edge, id, paid);
     edges_.Send(entry);
   }
+  // Skips and acknowledgements go after all payloads: these are what the others
+  // wait for.
   for (auto& [peer, entry] : edges_.entries()) edges_.Flush(entry);
   transport_->Flush();
 }
@@ -85,6 +92,7 @@ void Neighborhood::Complete(ExchangeId limit) {
   // Each edge's correction is added by itself, sorted by neighbour: rounding
   // errors at the two ends then cancel, and a run can be replayed
   // (PROTOCOL.md 7.2).
+  // Boundaries are counted: decisions.log names them.
   pacing_.BeginBoundary();
   for (auto& [peer, entry] : edges_.entries()) {
     entry.edge->Complete(pacing_.Limit(peer, limit));
@@ -96,6 +104,7 @@ void Neighborhood::Complete(ExchangeId limit) {
 bool Neighborhood::CanEmit(std::span<const RowEntry> row, ExchangeId id) const {
   return std::all_of(row.begin(), row.end(), [&](const RowEntry& r) {
     const Edges::Entry* entry = edges_.Find(r.peer);
+    // A neighbour without an edge is not waited for: it has been dropped.
     return entry == nullptr || pacing_.CanEmit(*entry->edge, id);
   });
 }
@@ -108,6 +117,10 @@ bool Neighborhood::CanComplete(ExchangeId limit) const {
 }
 
 bool Neighborhood::Waits(const Edges::Entry& entry) {
+  // The three clauses of PROTOCOL.md 10: only an edge is waited for whose other
+  // end is sure to answer, a newcomer's only once both ends know each other's
+  // epoch, and one that the newest view has no use for only while it is
+  // connected.
   return !entry.resting && entry.edge->ExpectsAnswer() &&
          (!entry.newcomer || entry.edge->acquainted()) &&
          (!entry.passing || entry.edge->state().ready);
@@ -123,6 +136,8 @@ void Neighborhood::UpdateOverdue(std::span<const RowEntry> row, ExchangeId id,
     Edges::Entry* const entry = edges_.Find(r.peer);
     if (entry == nullptr) continue;
     if (entry->edge->heard() > id) {
+      // The exchange was heard, whether or not it was waited for: the edge is
+      // in time again.
       pacing_.InTime(entry->pace);
     } else if (HoldsUp(*entry, id) &&
                loop_->Now() >= pacing_.DeadlineOf(entry->pace, id, round)) {
@@ -143,6 +158,8 @@ bool Neighborhood::Arrived(std::span<const RowEntry> row, ExchangeId id,
     waiting = waiting || HoldsUp(*entry, id);
   }
   if (waiting) return false;
+  // Nobody of this row is waited for.  If no neighbour at all has reached the
+  // round, this peer would run ahead: it stays until the first deadline.
   return !any || !Alone(id) || loop_->Now() >= FirstDeadline(row, id, round);
 }
 
@@ -154,6 +171,8 @@ absl::Time Neighborhood::NextDeadline(std::span<const RowEntry> row,
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry != nullptr && HoldsUp(*entry, id)) waited.push_back(r);
   }
+  // With nobody to wait for, the first deadline of the row ends the wait of a
+  // peer that is alone.
   return FirstDeadline(waited.empty() ? row : waited, id, round);
 }
 
@@ -180,9 +199,10 @@ bool Neighborhood::Acquainted(std::span<const RowEntry> row) const {
   for (const RowEntry& r : row) {
     const Edges::Entry* entry = edges_.Find(r.peer);
     if (entry == nullptr || entry->resting) continue;
+    // The other end may have dropped its edge and never say hello again.
     if (entry->passing && !entry->edge->state().ready) continue;
     any = true;
-    // A peer that did not answer when it was waited for may never be met.
+    // A peer that did not answer when it was waited for may never say hello.
     const bool known = entry->pace.overdue || entry->edge->acquainted();
     met = met || known;
     all = all && (entry->newcomer || known);
@@ -194,6 +214,7 @@ RoundsSeen Neighborhood::LookAround() const {
   RoundsSeen seen;
   for (const auto& [peer, entry] : edges_.entries()) {
     const uint64_t round = RoundOf(entry.edge->heard());
+    // A peer at its end has passed all rounds: its frontier is no round.
     if (entry.resting || !entry.edge->acquainted() || round >= kMaxRound) {
       continue;
     }
@@ -208,6 +229,7 @@ RoundsSeen Neighborhood::LookAround() const {
     }
     std::set<uint64_t> rounds;  // phases of a round count once
     for (const auto& payload : entry.edge->state().theirs) {
+      // This peer's own decision has been made: going there is no use.
       if (payload.id < entry.edge->decided()) continue;
       rounds.insert(RoundOf(payload.id));
     }

@@ -36,7 +36,7 @@ class Neighborhood {
   using EventHandler = Edges::EventHandler;
   using NewEdge = gossamer::NewEdge;
 
-  // All outlive it; `x` is stable for life.  Becomes the transport's listener.
+  // All outlive it; `x` stays where it is.  Becomes the transport's listener.
   Neighborhood(NeighborhoodOptions options, EventLoop* loop,
                Transport* transport, std::span<float> x);
 
@@ -45,7 +45,7 @@ class Neighborhood {
     edges_.SetOnChange(std::move(f));
   }
   void SetOnEvent(EventHandler f) { edges_.SetOnEvent(std::move(f)); }
-  // Something of this peer has come.
+  // Called when something of this peer has come.
   void SetOnHeard(std::function<void(PeerId)> f) {
     edges_.SetOnHeard(std::move(f));
   }
@@ -53,13 +53,13 @@ class Neighborhood {
   void SetOnFrame(Channel channel, FrameHandler f) {
     edges_.SetOnFrame(channel, std::move(f));
   }
-  // A connection has come up.
+  // Called when a connection has come up.
   void SetOnUp(std::function<void(PeerId)> f) { edges_.SetOnUp(std::move(f)); }
   // Observers of the corrections of an edge, from its first one on; asked once
-  // for each edge that is added.  Before any edge is.
+  // for each edge that is added.  Called before any edge is added.
   void AddObservers(Edges::ObserverOf f) { edges_.AddObservers(std::move(f)); }
-  // Outlives this.  At a replay, what may be emitted and completed follows it
-  // instead of the clock.
+  // Outlives this.  At a replay it says instead of the clock what may be
+  // emitted and completed.
   void SetDecisions(Decisions* decisions);
 
   // Keeps an edge; one that is there stays as it is, rests no longer, and gets
@@ -88,8 +88,8 @@ class Neighborhood {
   // From here on, on all edges: h, and the step size that would be stable if
   // nothing were late over the one in use (damping.h).
   void SetOverlap(int h, double stable);
-  // How long a round is without waiting: of this peer, for deadlines, and of
-  // the slowest, for the choice of formats.
+  // Sets the length of a round without waiting: of this peer, for deadlines,
+  // and of the slowest, for the choice of formats.
   void SetBusy(absl::Duration own, absl::Duration slowest) {
     pacing_.SetBusy(own, slowest);
   }
@@ -119,7 +119,8 @@ class Neighborhood {
   // deadline: it would run far ahead of the others.
   bool Arrived(std::span<const RowEntry> row, ExchangeId id,
                absl::Duration round) const;
-  // When Arrived() may change by itself, after an UpdateOverdue().
+  // Returns the time at which Arrived() may change by itself, after an
+  // UpdateOverdue().
   absl::Time NextDeadline(std::span<const RowEntry> row, ExchangeId id,
                           absl::Duration round) const;
   // Every edge of `row` knows the other end, or is overdue.
@@ -128,11 +129,11 @@ class Neighborhood {
   bool Alone(ExchangeId id) const;
   // Its `heard` and `waiting`; without neighbours that have ended.
   RoundsSeen LookAround() const;
-  // Those of `row` that have not answered exchange `id`.
+  // Returns the peers of `row` that have not answered exchange `id`.
   std::vector<PeerId> Missing(std::span<const RowEntry> row,
                               ExchangeId id) const;
 
-  // A fleet cut: all ids below are decided here and the others are told.
+  // A fleet cut: all ids below are decided here, and the other ends learn it.
   void BeginRecord(ExchangeId cut) { edges_.BeginRecord(cut); }
   bool Sealed() const { return edges_.Sealed(); }
   // Sealed records by neighbour; unsealed ones are left out.
@@ -148,7 +149,8 @@ class Neighborhood {
   uint64_t corrections() const { return edges_.corrections(); }
   uint64_t skipped() const { return pacing_.skipped(); }
   uint64_t late() const { return pacing_.late(); }
-  // Of all edges; nullopt without a clip radius; the longest D since the last.
+  // Returns the clipping of all edges, with the longest D since the last call;
+  // nullopt without a clip radius.
   std::optional<Clipping> TakeClipping() { return edges_.TakeClipping(); }
   // The longest that an exchange took, of those that ended since the last call.
   absl::Duration TakeExchangeTime() { return pacing_.TakeExchangeTime(); }
@@ -161,7 +163,7 @@ class Neighborhood {
   static bool Waits(const Edges::Entry& entry);
   // The edge has not heard `id`, and the round is held up by it.
   static bool HoldsUp(const Edges::Entry& entry, ExchangeId id);
-  // Of the edges of `row`, overdue ones included.
+  // Returns the first deadline of the edges of `row`, overdue ones included.
   absl::Time FirstDeadline(std::span<const RowEntry> row, ExchangeId id,
                            absl::Duration round) const;
   void PreparePacing();

@@ -10,7 +10,8 @@
 namespace gossamer {
 namespace {
 
-// Emissions whose answers are still of interest to the deadline.
+// Emissions whose answers are still of interest to the deadline: a peer that is
+// silent for good would make the list grow for ever.
 constexpr size_t kMaxPendingArrivals = 64;
 
 }  // namespace
@@ -36,6 +37,7 @@ void Pacing::SetBusy(absl::Duration own, absl::Duration slowest) {
 // edges do not keep is the mistake, not the edges.  A deadline that is learnt
 // has the rounds, too, behind which an exchange hides.
 void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
+  // Without deadlines nothing is compared, and the rounds stay cheap.
   if (!has_deadlines()) return;
   possible_.reset();
   std::vector<absl::Duration> typical;
@@ -43,6 +45,7 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
     if (const auto t = pace->deadline.Typical()) typical.push_back(*t);
   }
   if (typical.empty()) return;
+  // The lower middle: of two edges the faster one counts.
   const auto middle =
       typical.begin() + static_cast<ptrdiff_t>((typical.size() - 1) / 2);
   std::nth_element(typical.begin(), middle, typical.end());
@@ -53,9 +56,12 @@ void Pacing::Prepare(const std::vector<const EdgePace*>& paces) {
 
 Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
                               ExchangeId id, float coefficient, bool finite) {
+  // The wish is about what this end receives; the format that it sends is the
+  // other end's wish.
   if (const auto wish = pace.formats.Choose(codec, slowest_)) {
     edge.set_wish(*wish);
   }
+  // The log's skips are repeated at a replay; in a run there are none in it.
   const bool pays = finite && !decisions_->Skips(edge.other(), id) &&
                     !(pace.overdue && SeededBug("stay-apart"));
   if (const auto format = decisions_->Format(edge.other(), id)) {
@@ -69,8 +75,10 @@ Pacing::Emission Pacing::Plan(EdgePace& pace, Edge& edge, const Codec& codec,
           .pays = pays && !LetsPass(pace, edge, id)};
 }
 
-// Turns meet by themselves where all wait for all.
+// Without deadlines every payload is waited for, so turns need no help.
 bool Pacing::LetsPass(EdgePace& pace, const Edge& edge, ExchangeId id) const {
+  // A turn may only be let pass if there is one: with room, and before the
+  // other end has decided.
   return has_deadlines() && !replays() && edge.HasRoom() &&
          edge.heard() <= id && !SeededBug("keep-turns") &&
          pace.turns->LetPass(id);
@@ -95,9 +103,12 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
                      bool paid) {
   if (!paid) {
     ++skipped_;
+    // Every skip of the row is kept, whatever its reason: at a replay the
+    // reason may not be there.
     decisions_->TellSkip(edge.other(), id);
   }
   const absl::Time now = loop_->Now();
+  // Skips count, too: their answers tell how long the other end takes.
   pace.emitted.emplace(id, now);
   if (pace.emitted.size() > kMaxPendingArrivals) {
     // It has taken at least so long.  A peer that was behind found all answers
@@ -109,6 +120,7 @@ void Pacing::Emitted(EdgePace& pace, const Edge& edge, ExchangeId id,
     }
     pace.emitted.erase(pace.emitted.begin());
   }
+  // The other end may have been ahead: its answer was here before the emission.
   Heard(pace, edge);
 }
 
@@ -118,6 +130,7 @@ void Pacing::Heard(EdgePace& pace, const Edge& edge) {
   while (it != pace.emitted.end() && it->first < heard) {
     const absl::Duration took = loop_->Now() - it->second;
     pace.deadline.Record(took);
+    // New edges learn from this sum of all (Limit).
     arrivals_.Record(took);
     exchange_time_ = std::max(exchange_time_, took);
     // With a fixed deadline, answers within it are waited for again.
@@ -129,12 +142,15 @@ void Pacing::Heard(EdgePace& pace, const Edge& edge) {
 }
 
 ExchangeId Pacing::Limit(PeerId peer, ExchangeId limit) const {
+  // A run has no such lines, and completes all that is due.
   return decisions_->Done(peer, boundary_).value_or(limit);
 }
 
 void Pacing::Completed(EdgePace& pace, const Edge& edge, ExchangeId limit) {
   pace.damping->Completed(limit);
   const bool behind = edge.IncompleteBelow(limit);
+  // A line is written only where a boundary did not complete all that was due,
+  // and once afterwards, so a clean run's log is empty.
   if (behind || pace.behind) {
     decisions_->TellDone(edge.other(), boundary_, edge.done());
   }
@@ -146,6 +162,7 @@ bool Pacing::CanEmit(const Edge& edge, ExchangeId id) const {
 }
 
 bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
+  // The question comes before BeginBoundary(): it is about the next one.
   const auto done = decisions_->Done(edge.other(), boundary_ + 1);
   return done ? edge.heard() >= *done : !edge.UnheardBelow(limit);
 }
@@ -153,6 +170,7 @@ bool Pacing::CanComplete(const Edge& edge, ExchangeId limit) const {
 absl::Time Pacing::DeadlineOf(const EdgePace& pace, ExchangeId id,
                               absl::Duration round) const {
   const auto it = pace.emitted.find(id);
+  // An exchange that is no longer in the list was emitted long ago.
   const absl::Time from =
       it == pace.emitted.end() ? absl::InfinitePast() : it->second;
   const absl::Duration limit = pace.deadline.Limit(round, arrivals_, possible_);

@@ -1,5 +1,5 @@
-// How fast an edge goes: when its exchange is overdue, with which coefficient
-// and format it is emitted, and whether it has a payload at all.
+// The pace of an edge: when its exchange is overdue, with which coefficient and
+// format it is emitted, and whether it has a payload at all.
 //
 // One interface for the policies of time: deadlines, damping, payload turns,
 // formats, and what a replay repeats of them.  Knows nothing of frames,
@@ -55,14 +55,15 @@ class Pacing {
   // `loop` outlives it.
   Pacing(DeadlinePolicy policy, EventLoop* loop, Report report);
 
-  // Outlives this.  What may be emitted and completed at a replay follows it
-  // instead of the clock.
+  // Outlives this.  At a replay it says instead of the clock what may be
+  // emitted and completed.
   void SetDecisions(Decisions* decisions) { decisions_ = decisions; }
   bool replays() const { return decisions_->replays(); }
   // From here on: h, and the step size that would be stable if nothing were
   // late over the one in use (damping.h).
   void SetOverlap(int h, double stable);
-  // How long a round is without waiting: of this peer, and of the slowest.
+  // Sets the length of a round without waiting: of this peer, and of the
+  // slowest.
   void SetBusy(absl::Duration own, absl::Duration slowest);
 
   EdgePace MakePace(bool upper) const { return {policy_, upper}; }
@@ -89,7 +90,8 @@ class Pacing {
 
   // A boundary: BeginBoundary, then Limit and Completed on each edge.
   void BeginBoundary() { ++boundary_; }
-  // Below which exchanges with `peer` are completed, of those below `limit`.
+  // Returns the id below which exchanges with `peer` are completed, at most
+  // `limit`.
   ExchangeId Limit(PeerId peer, ExchangeId limit) const;
   void Completed(EdgePace& pace, const Edge& edge, ExchangeId limit);
 

@@ -6,15 +6,15 @@ namespace gossamer {
 
 void PayloadTurns::OnExchange(ExchangeId id, const EdgeMessage* mine,
                               const EdgeMessage* theirs) {
-  // An exchange under way when a turn went by tells of the turns before.
+  // An exchange that was under way when a turn went by is of the turns before.
   if (id < since_) return;
   const bool met = mine != nullptr && theirs != nullptr;
   mine_ = !met && (mine_ || mine != nullptr);
   theirs_ = !met && (theirs_ || theirs != nullptr);
 }
 
-// By a coin: whoever lets every such turn go by may keep missing the turns of
-// an end that has its own rhythm.
+// A coin decides: an end that lets every such turn go by may keep missing the
+// turns of an end that has its own rhythm.
 bool PayloadTurns::LetPass(ExchangeId id) {
   if (!upper_ || !mine_ || !theirs_) return false;
   if (RngKey(id).Bits(0) % 2 != 0) return false;

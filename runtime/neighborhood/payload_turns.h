@@ -1,10 +1,10 @@
 // Lets payloads meet on an edge that has no room for one in every exchange
 // (PROTOCOL.md 12).
 //
-// Where an exchange takes longer than its window allows, as with a deadline
-// below the latency, an end has room for a payload in every second round, say.
-// If the other end's turns are the rounds between, every payload meets a skip
-// and the edge mixes nothing for as long as rounds keep their length.  So once
+// If an exchange takes longer than its window allows, as with a deadline below
+// the latency, an end has room for a payload in every second round, say.  If
+// the other end's turns are the rounds between, every payload meets a skip and
+// the edge mixes nothing for as long as rounds keep their length.  So once
 // payloads of both have met skips, the upper end lets turns go by, half of
 // them: its turns come a round later then, until they meet the other's.
 //
@@ -30,14 +30,15 @@ class PayloadTurns final : public CorrectionObserver {
   void OnCorrection(ExchangeId, const EdgeMessage&, const EdgeMessage&, float,
                     std::span<const float>) override {}
 
-  // Asked where exchange `id` could have a payload of this end, and the other
-  // end's part is not known: it is to be a skip.  A function of what was asked
-  // and told before.
+  // Asked if exchange `id` could have a payload of this end and the other end's
+  // part is not known.  True: the exchange becomes a skip.  The answer depends
+  // on earlier questions and exchanges alone.
   bool LetPass(ExchangeId id);
 
  private:
   const bool upper_;
-  // Since the last correction, or turn that went by: a payload met a skip.
+  // Set if a payload met a skip since the last correction, or turn that went
+  // by.
   bool mine_ = false, theirs_ = false;
   ExchangeId since_ = 0;
 };

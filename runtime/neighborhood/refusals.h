@@ -22,7 +22,7 @@ struct Refusals {
   int violations = 0;
   absl::Time closed_until = absl::InfiniteFuture();  // if it is closed
   absl::Duration closed_for = {};                    // the last time
-  // Why, as long as the other end has not been told.
+  // The reason, until it has been sent to the other end.
   std::string untold = {};
   // By the other end, as it says.
   uint64_t heard = 0;

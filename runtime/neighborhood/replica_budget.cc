@@ -11,8 +11,9 @@ namespace {
 // The replica of what this end has sent and the difference D.
 constexpr uint64_t kVectorsPerEdge = 2;
 
-// The most edges that a peer may come to use.
+// Returns the most edges that a peer may come to use.
 int MaxDegree(const MixingSchedule& schedule) {
+  // A random schedule may pair any two sooner or later.
   if (!schedule.fixed()) return schedule.size() - 1;
   size_t most = 0;
   for (int rank = 0; rank < schedule.size(); ++rank) {
@@ -28,6 +29,7 @@ ReplicaBudget::ReplicaBudget(uint64_t bytes, size_t parameters,
     : peers_(schedule.size()), reach_(schedule.size()) {
   const uint64_t edge = kVectorsPerEdge * sizeof(float) * parameters;
   if (bytes == 0 || edge == 0) return;
+  // Each edge costs the same: bytes become a number of edges.
   const uint64_t edges = bytes / edge;
   if (edges >= static_cast<uint64_t>(MaxDegree(schedule))) return;
   // Twice `reach_` ranks lie no farther away than that.
@@ -36,6 +38,8 @@ ReplicaBudget::ReplicaBudget(uint64_t bytes, size_t parameters,
 
 bool ReplicaBudget::Covers(int a, int b) const {
   if (SeededBug("replicas-everywhere")) return true;
+  // Ranks are compared around the circle, so that every peer has as many near
+  // ranks and the memory is the same for all.
   const int apart = std::abs(a - b);
   return std::min(apart, peers_ - apart) <= reach_;
 }

@@ -1,8 +1,9 @@
-// Which edges keep replicas when memory does not do for all.
+// The choice of the edges that keep replicas when memory does not suffice for
+// all.
 //
 // A peer on a random schedule meets everybody sooner or later, and an edge of a
-// codec with replicas holds two vectors as long as the parameters.  Where that
-// is too much, the edges between near ranks keep replicas and the others do
+// codec with replicas holds two vectors as long as the parameters.  If that is
+// too much, the edges between near ranks keep replicas and the others do
 // without.  Knows nothing of codecs, edges or bytes on the wire.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_REPLICA_BUDGET_H_

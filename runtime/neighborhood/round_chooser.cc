@@ -5,12 +5,15 @@
 namespace gossamer {
 namespace {
 
+// A lead that stays equal for so many rounds is the other's pace, not a
+// moment's delay.
 constexpr size_t kSteadyRounds = 16;
 constexpr uint64_t kJitter = 1;  // of a lead, over so many rounds
-// Than this peer; nobody is.
+// No peer of a fleet is really this many times faster than another.
 constexpr uint64_t kTimesFaster = 16;
 
-// Neighbours' rounds from this peer's next one.
+// The distance in rounds, from this peer's next one, up to which neighbours are
+// not far ahead: without missed deadlines they never are (PROTOCOL.md 11).
 uint64_t MostApart(int overlap) { return static_cast<uint64_t>(overlap) + 2; }
 
 }  // namespace
@@ -19,9 +22,10 @@ void RoundChooser::Answered(uint64_t round) {
   answered_ = {answered_[1], Answer{round, made_}};
 }
 
-// Where two are, one is believed; of the others' last reports, too, and that
-// they went on since, but not by the rounds that this peer has passed over:
-// else each jump that one peer brings about would vouch for the next.
+// A round is believed if two peers have reached it, also by the service's word
+// and with the rounds that they made since.  Rounds that this peer has passed
+// over do not count as made: otherwise each jump that one peer brings about
+// would vouch for the next.
 uint64_t RoundChooser::Believed(uint64_t round, int overlap, uint64_t since,
                                 const RoundsSeen& seen) {
   ++made_;
@@ -59,13 +63,15 @@ std::optional<uint64_t> RoundChooser::Steady(uint64_t next, int overlap,
   return furthest + 1;
 }
 
-// Of as many neighbours the newest payloads.
+// Returns the round, up to the target, for which most neighbours' payloads
+// wait; of equal ones the latest.
 uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
                             const RoundsSeen& seen) {
   uint64_t best = target;
   size_t most = 0;
   for (auto at = std::ranges::lower_bound(seen.waiting, next);
        at != seen.waiting.end() && *at <= target;) {
+    // Later rounds win a tie: they are nearer to the target.
     const auto end = std::upper_bound(at, seen.waiting.end(), *at);
     const auto count = static_cast<size_t>(end - at);
     if (count >= most) {
@@ -80,18 +86,23 @@ uint64_t RoundChooser::Meet(uint64_t next, uint64_t target,
 uint64_t RoundChooser::Next(uint64_t round, int overlap,
                             const RoundsSeen& seen) {
   const uint64_t next = round + 1;
+  // Without neighbours that have been heard there is nowhere to go.
   if (seen.heard.empty()) return next;
   // The service's word is up to two heartbeats old: the others' reports and its
   // answer.  Meanwhile they went on, as this peer did.
   const uint64_t then = answered_[0] ? answered_[0]->round : round;
   const uint64_t since = round - std::min(round, then);
   const uint64_t believed = Believed(round, overlap, since, seen);
+  // With fixed neighbours most of them have to be there.  With random partners
+  // a peer has few at a time, and two witnesses do.
   uint64_t target = seen.heard[seen.heard.size() / 2];
   if (!seen.fixed && seen.heard.size() >= 2) {
     target = seen.heard[seen.heard.size() - 2];
   }
   const auto steady = Steady(next, overlap, seen);
   if (steady) target = std::max(target, *steady);
+  // The service bounds a jump by the fleet's largest round and the rounds made
+  // since its answer.
   if (seen.fleet) target = std::min(target, *seen.fleet + since);
   if (target > believed) {
     target = seen.heard.size() < 2 ? 0 : seen.heard[seen.heard.size() - 2];
@@ -104,7 +115,9 @@ uint64_t RoundChooser::Next(uint64_t round, int overlap,
   target = std::min(target, seen.last);
   if (target <= next) return next;
   const bool far = target > next + MostApart(overlap);
+  // A lead that is neither large nor steady goes away by itself.
   if (!far && !steady) return next;
+  // After a jump the distances are others.
   leads_.clear();
   alone_ = 0;
   return far ? Meet(next, target, seen) : target;

@@ -1,10 +1,10 @@
 // The choice of the round that a peer takes next: the one after, or its
 // neighbours', if it was left behind (PROTOCOL.md 11).
 //
-// Far behind, a peer would meet each payload of a faster one only when it gets
-// to that round, and the edge would starve.  Nobody may be dragged along by one
-// peer that runs away, or says so: one alone is followed no faster than were it
-// 16 times as fast as this peer.  Pure; knows nothing of edges, views or
+// Far behind, a peer would use each payload of a faster one only when it gets
+// to that round, and the edge would starve.  No peer may be dragged along by
+// one that runs away, or says so: one peer alone is followed as if it were at
+// most 16 times as fast as this one.  Pure; knows nothing of edges, views or
 // clocks.
 
 #ifndef GOSSAMER_RUNTIME_NEIGHBORHOOD_ROUND_CHOOSER_H_
@@ -21,7 +21,8 @@ namespace gossamer {
 // Rounds of the others that a peer knows at the end of its own.
 struct RoundsSeen {
   std::vector<uint64_t> heard = {};  // by neighbours, ascending
-  // Of these, by neighbours with whom some of the last rounds mixed nothing.
+  // The rounds among these of neighbours with whom some of the last rounds
+  // mixed nothing.
   std::vector<uint64_t> missing = {};
   // Rounds that this peer has not decided and payloads have come for, one entry
   // a neighbour, ascending.
@@ -47,16 +48,18 @@ class RoundChooser {
   // to be, or one round beyond the furthest neighbour if it has been equally
   // far ahead for 16 rounds: it goes at this peer's speed, neither runs away
   // nor waits, and finds this peer there.  On the way, it is where payloads of
-  // most neighbours wait: who has no room for another one mixes nothing with a
-  // peer that passes them over each time.
+  // most neighbours wait: an end without room for another payload mixes nothing
+  // with a peer that passes its payloads over each time.
   //
   // Nearer, the furthest counts of those whose payloads this peer misses, even
-  // if only a part of a round lies between: nobody waits for who is behind, and
-  // an edge whose ends are apart mixes in every second or third round.  Among
-  // fixed neighbours only: others may be ahead of one they do not meet.
+  // if only a part of a round lies between: no peer waits for one that is
+  // behind, and an edge whose ends are apart mixes in every second or third
+  // round.  Among fixed neighbours only: others may be ahead of one they do not
+  // meet.
   //
-  // Where one peer alone seems to be it goes only after a sixteenth of the lead
-  // in rounds of its own, since the number costs whoever says it nothing.
+  // A round that one peer alone seems to have reached is followed only after a
+  // sixteenth of the lead in rounds of its own: a false number costs its sender
+  // nothing.
   uint64_t Next(uint64_t round, int overlap, const RoundsSeen& seen);
 
  private:

@@ -11,9 +11,12 @@
 namespace gossamer {
 namespace {
 
-// Of the largest step size that is stable, as much is used.
+// The part of the largest stable step size that is used where old snapshots
+// make the codec's own γ too large (PROTOCOL.md 9): the bound is that of a
+// linear system, which a training is not.
 constexpr double kMargin = 2.0 / 3;
-// And of what is late, whose age is taken as the worst that was seen.
+// The same for corrections that come late (PROTOCOL.md 12).  Their age is taken
+// as the worst that an edge has seen lately, which is a margin itself.
 constexpr double kDampedMargin = 0.9;
 
 }  // namespace
@@ -24,6 +27,8 @@ absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
         absl::StrCat("peer ", spec.self.value, " is not in view ", view.epoch,
                      " of run '", view.run_id, "'"));
   }
+  // Clipping protects against liars only among enough honest partners.  A peer
+  // that trains is not stopped by a fleet that shrinks.
   if (!first || spec.min_partners == 0) return absl::OkStatus();
   GOSSAMER_ASSIGN_OR_RETURN(const auto schedule, view.MakeSchedule());
   const int partners = FewestPartners(*schedule);
@@ -39,7 +44,12 @@ AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
 bool AdoptedView::Due(const View& newest) const {
+  // Views are ordered by generation and epoch: a service that begins with
+  // another store counts epochs anew.
   if (!newest.NewerThan(view_)) return false;
+  // A view is adopted at its own round, the same at all members, so that both
+  // ends of an edge take one row of W.  A replay keeps its first view: its log
+  // has the changes of h, and ends where members change.
   if (in_fleet() && (parts_.state->round() < newest.from_round ||
                      parts_.decisions->replays())) {
     return false;
@@ -54,6 +64,8 @@ absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
   const bool first = !in_fleet();
   GOSSAMER_RETURN_IF_ERROR(CheckView(newest, spec_, first));
   GOSSAMER_ASSIGN_OR_RETURN(schedule_, newest.MakeSchedule());
+  // A view with other options of the same members can be repeated; one with
+  // other members cannot (decisions.h).
   const bool others = !first && newest.members != view_.members;
   if (others) parts_.decisions->TellMembers(parts_.state->round());
   view_ = newest;
@@ -61,6 +73,8 @@ absl::Status AdoptedView::Adopt(const SavedEdges& saved) {
   parts_.drop_members(view_);
   GOSSAMER_RETURN_IF_ERROR(AdoptOverlap(view_.overlap_steps));
   if (first) {
+    // The service says where an incarnation begins; a round that this peer
+    // counted before belongs to an earlier one.
     parts_.state->set_round(view_.resume_round != 0
                                 ? view_.resume_round
                                 : std::max<uint64_t>(1, view_.from_round));
@@ -82,21 +96,27 @@ void AdoptedView::ReportOverlap(int before) {
 absl::Status AdoptedView::AdoptOverlap(int overlap) {
   const int before = overlap_;
   overlap_ = spec_.overlap_steps;
+  // Only a chosen overlap is kept in the log: one of the configuration is the
+  // same at a replay.
   if (overlap_ == kAutoOverlap) {
     overlap_ = std::clamp(overlap, 1, kMaxOverlap);
     parts_.decisions->TellOverlap(parts_.state->round(), overlap_);
     ReportOverlap(before);
   }
+  // The service chooses h by the tempo of rounds in this view; rounds of
+  // another overlap would mislead it.
   parts_.reporter->ForgetTempo();
   GOSSAMER_ASSIGN_OR_RETURN(gamma_, StepSize());
   if (spec_.chebyshev) {
     if (!schedule_->fixed()) {
+      // The weights follow from the eigenvalues of one matrix.
       return absl::InvalidArgumentError(
           "chebyshev gossip needs a fixed schedule");
     }
     omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
                               spec_.mixing_rounds);
   }
+  // Damping lowers this ratio for the age that it sees (damping.h).
   parts_.neighborhood->SetOverlap(
       overlap_, kDampedMargin * StableStepSize(*schedule_, /*age=*/0) / gamma_);
   return absl::OkStatus();
@@ -106,8 +126,12 @@ absl::StatusOr<float> AdoptedView::StepSize() const {
   const float wanted =
       spec_.gamma > 0 ? static_cast<float>(spec_.gamma) : parts_.codec->gamma();
   const int age = overlap_ - 1;
+  // With h ≤ 1 a correction acts on the x that its exchange began with: the
+  // codec's γ is stable there.
   if (spec_.centralized || age < 1) return wanted;
   const double bound = StableStepSize(*schedule_, age);
+  // A γ of the configuration is refused instead of lowered: a person has set
+  // it, and would read results as if it held.
   if (spec_.gamma == 0) {
     return std::min(wanted, static_cast<float>(bound * kMargin));
   }

@@ -46,7 +46,7 @@ class AdoptedView {
     // checkpoint.
     std::function<absl::Status(bool first, const SavedEdges& saved)> connect;
   };
-  // All outlive it.
+  // All of them outlive this object.
   AdoptedView(const PeerSpec& spec, Parts parts);
 
   // Takes up the newest view that is known, if it has begun by this round.

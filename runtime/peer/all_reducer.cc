@@ -17,10 +17,13 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
     GOSSAMER_ASSIGN_OR_RETURN(
         exact_, GradientCompressor::Create(GradientCompressor::kExact, layout));
   }
+  // Alone a peer sends nothing: what a compressor left out would only come
+  // late.
   if (compressor == nullptr || members.size() == 1) compressor = exact_.get();
   const std::string first_name =
       name == kAuto ? std::string(AllReduce::Names().front()) : name;
   const int size = static_cast<int>(members.size());
+  // This operation is only checked: Make() may then rely on it.
   GOSSAMER_RETURN_IF_ERROR(
       AllReduce::Create(first_name, rank, size, compressor->Form(first, size))
           .status());
@@ -34,6 +37,8 @@ absl::Status AllReducer::SetMembers(const std::string& name, int rank,
   rank_ = rank;
   members_ = std::move(members);
   compressor_ = compressor;
+  // The first view begins the operations.  A later one of the same members
+  // leaves those under way as they are.
   if (!next_) {
     first_ = operation_ = first;
     if (name_ == kAuto) {
@@ -63,6 +68,8 @@ std::string AllReducer::ScheduleOf(uint64_t operation) const {
 AllReduce AllReducer::Make(uint64_t operation) const {
   const int size = static_cast<int>(members_.size());
   AllReduceForm form = compressor_->Form(operation, size);
+  // The times of the trial travel behind the gradient, as floats of their own:
+  // the mean of all members' is the same at all, and so is the choice.
   form.floats += seconds_.size();
   return *AllReduce::Create(ScheduleOf(operation), rank_, size,
                             std::move(form));
@@ -72,6 +79,9 @@ GradientTurn AllReducer::TurnOf(uint64_t operation) const {
   return {operation, rank_, static_cast<int>(members_.size())};
 }
 
+// This runs on the compute engine.  Frames that come meanwhile change only
+// operations: the current one is done, and the next one keeps what it gets
+// until Start().
 void AllReducer::Begin(uint64_t operation, std::span<const float> gradient) {
   const AllReduceForm form =
       compressor_->Form(operation, static_cast<int>(members_.size()));
@@ -79,6 +89,7 @@ void AllReducer::Begin(uint64_t operation, std::span<const float> gradient) {
   std::ranges::copy(seconds_,
                     vector_.begin() + static_cast<ptrdiff_t>(form.floats));
   compressor_->Begin(TurnOf(operation), gradient);
+  // With a leader the contribution depends on its word, which may not be here.
   contributed_ = form.leader < 0;
   payload_ = contributed_ ? compressor_->Contribute(
                                 {}, std::span(vector_).first(form.floats))
@@ -89,15 +100,18 @@ void AllReducer::Begin(uint64_t operation, std::span<const float> gradient) {
 void AllReducer::Start(uint64_t operation) {
   operation_ = operation;
   schedule_ = ScheduleOf(operation_);
+  // One earlier operation is enough: this one can only be started once every
+  // member has contributed to the one before it.
   previous_ = std::move(current_);
   current_ = std::move(next_);
   next_ = Make(operation_ + 1);
+  // The word is empty if LeadAhead() has sent it already.
   if (!word_.empty()) current_->Lead(std::exchange(word_, Payload()));
   Contribute();
   SendOutgoing(*current_, operation_);
 }
 
-// Once the leader's word is here, if there is one.
+// A contribution may go once the leader's word is here, if there is one.
 void AllReducer::Contribute() {
   if (!current_->led() || current_->started()) return;
   if (!contributed_) {
@@ -112,12 +126,14 @@ void AllReducer::Contribute() {
 std::span<const float> AllReducer::Mean() {
   const auto mean = compressor_->Finish(
       std::span(vector_).first(vector_.size() - seconds_.size()));
+  // This is still the compute engine; the loop sends the word.
   word_ = compressor_->LeadAhead(TurnOf(operation_));
   return mean;
 }
 
 void AllReducer::LeadAhead() {
   if (word_.empty()) return;
+  // Begin() of that operation must not ask for the word again.
   led_ = operation_ + 1;
   next_->Lead(std::exchange(word_, Payload()));
   SendOutgoing(*next_, operation_ + 1);
@@ -132,6 +148,8 @@ std::string AllReducer::Awaited() const {
 
 void AllReducer::Finish(double seconds) {
   if (seconds_.empty() || operation_ >= first_ + trial_operations()) return;
+  // The last operation's own time cannot travel any more: it only carries the
+  // times of those before.
   const uint64_t k = operation_ - first_;
   if (k + 1 == trial_operations()) {
     Choose();
@@ -146,6 +164,8 @@ void AllReducer::Finish(double seconds) {
 // carries the times of all before it.
 void AllReducer::Choose() {
   const std::vector<std::string_view> names = AllReduce::Names();
+  // The tie goes to the first name, at all members alike; so does a mean that
+  // is not a number.
   double least = 0;
   for (size_t i = 0; i < names.size(); ++i) {
     const double mean = vector_[vector_.size() - seconds_.size() + i];
@@ -182,6 +202,7 @@ void AllReducer::Part() {
 
 void AllReducer::SendFarewell(PeerId peer) {
   if (peer == members_[static_cast<size_t>(rank_)]) return;
+  // A farewell names the first operation that this member has no part in.
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   const CollectiveHead head{.operation = upcoming, .step = kFarewell};
   transport_->Send(
@@ -210,12 +231,15 @@ absl::Status AllReducer::OnFrame(PeerId peer, const Frame& frame) {
       DecodeCollectiveHead(frame.head.bytes(), frame.body.size()));
   if (head.step == kFarewell) {
     parted_.insert(peer);
+    // A farewell is repeated on every connection; the smallest number of all
+    // members holds.
     ended_at_ = std::min(ended_at_, head.operation);
     return absl::OkStatus();
   }
   const int rank = static_cast<int>(it - members_.begin());
   const uint64_t upcoming = current_ ? operation_ + 1 : operation_;
   if (current_ && head.operation == operation_) {
+    // The message may have been the leader's word.
     GOSSAMER_RETURN_IF_ERROR(current_->OnMessage(rank, head.step, frame.body));
     Contribute();
     SendOutgoing(*current_, operation_);
@@ -229,6 +253,8 @@ void AllReducer::OnUp(PeerId peer) {
   const auto it = std::find(members_.begin(), members_.end(), peer);
   if (it == members_.end()) return;
   const int rank = static_cast<int>(it - members_.begin());
+  // A broken connection may have lost any message.  The other end ignores those
+  // that it has.
   const auto resend = [&](const std::optional<AllReduce>& op,
                           uint64_t operation) {
     if (!op) return;

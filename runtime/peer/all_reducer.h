@@ -62,13 +62,13 @@ class AllReducer {
   }
   void Start(uint64_t operation);
   bool done() const { return current_ && current_->done(); }
-  // Of what is done; valid until the next Begin.
+  // The mean of an operation that is done; valid until the next Begin.
   std::span<const float> Mean();
   // A member has parted before this operation: it will not be done.
   bool Abandoned(uint64_t operation) const { return operation >= ended_at_; }
   // After Mean: what the next operation can begin with goes out.
   void LeadAhead();
-  // Whose message a started operation waits for, as "peer 3".
+  // The peer whose message a started operation waits for, as "peer 3".
   std::string Awaited() const;
   // An operation that will not be done has changed what the compressor keeps.
   bool spoilt() const {
@@ -77,9 +77,9 @@ class AllReducer {
   // The operation is done and took so long here.
   void Finish(double seconds);
 
-  // The last operation is done here: all are told, on every new connection
-  // again.  Members that have not said so of theirs may still need what this
-  // one has sent.
+  // The last operation is done here: all members learn it, on every new
+  // connection again.  Members that have not said so of theirs may still need
+  // what this one has sent.
   void Part();
   std::vector<PeerId> Remaining() const;
 
@@ -118,8 +118,8 @@ class AllReducer {
   uint64_t first_ = 0;
   std::string schedule_, chosen_;
   std::optional<size_t> preferred_;
-  // By schedule, in the order of AllReduce::Names(): the least of this peer;
-  // sent along with every operation of the trial.
+  // The least time of this peer by schedule, in the order of
+  // AllReduce::Names(); every operation of the trial carries them.
   std::vector<float> seconds_;
   std::map<std::string, double> tried_;
   std::vector<float> vector_;  // what is contributed, then seconds_

@@ -13,11 +13,15 @@
 namespace gossamer {
 namespace {
 
-// How long the end waits for members that are not connected: without this
-// peer's part of the last mean another one would end with nothing.
+// The time that the end waits for members that are not connected: without this
+// peer's part of the last mean another one would end with nothing.  It is
+// longer than for gossip, where a peer ends with parameters of its own whether
+// or not a last correction comes.
 constexpr absl::Duration kPartLimit = absl::Minutes(2);
 
-// Whether `a` is the mean of as many equal vectors `b` as there are peers.
+// Returns whether `a` is, up to rounding, the mean of vectors that all equal
+// `b`: then no peer has moved.  The sums of all-reduce are of floats, whose
+// relative error is about 1e-7 an addition; 1e-12 bounds its square.
 bool SameUpToRounding(std::span<const float> a, std::span<const float> b) {
   double difference = 0, squares = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -48,8 +52,11 @@ absl::Status CentralizedTrainer::OnView(bool /*first*/,
   std::vector<PeerId> ids;
   for (const Member& m : parts_.views->view().members) {
     ids.push_back(m.id);
+    // A schedule may have any two ranks exchange, and `auto` tries them all.
     if (m.id != spec_.self) parts_.transport->Connect(m.id, m.address);
   }
+  // A replay takes the schedule that was chosen by time: another order of
+  // additions would change bits.
   if (const auto index = parts_.decisions->all_reduce()) {
     all_reducer_.Prefer(*index);
   }
@@ -71,6 +78,8 @@ Task<absl::Status> CentralizedTrainer::Round() {
 }
 
 void CentralizedTrainer::BeginGradient() {
+  // A gradient that the compressor would keep in its memory is looked at first:
+  // what is not finite would never leave it.
   const uint64_t step = parts_.state->steps();
   absl::StatusOr<Losses> losses =
       parts_.step->Gradient(step, parts_.runner->KeyOf(parts_.views->rank()));
@@ -85,12 +94,15 @@ void CentralizedTrainer::BeginGradient() {
   parts_.runner->NoteStep(losses);
 }
 
-// The same bits everywhere: all skip the step, or none does.
+// The mean has the same bits everywhere, so all skip the step, or none does.
 bool CentralizedTrainer::ApplyMean() {
   const std::span<const float> mean = all_reducer_.Mean();
+  // Every peer that has failed contributes zeros, so a mean of exact zeros says
+  // that none had a gradient.  One peer's failure alone ends nothing.
   const bool nobody =
       parts_.health->CannotStep() && HostKernels().squared_norm(mean) == 0;
   if (HostKernels().all_finite(mean)) {
+    // The mean is the same at all peers, and so is what they do with it.
     parts_.step->Apply(parts_.state->steps(), parts_.state->round(), mean);
   } else {
     parts_.runner->NoteStep(
@@ -108,6 +120,7 @@ absl::StatusOr<bool> CentralizedTrainer::TakeMean() {
         "rates and go on from a checkpoint"));
   }
   const std::span<float> x = parts_.state->parameters();
+  // The comparison is made before x is overwritten.
   const bool nobody = parts_.health->CannotStep() && SameUpToRounding(mean, x);
   std::ranges::copy(mean, x.begin());
   return !nobody;
@@ -123,6 +136,8 @@ Task<absl::Status> CentralizedTrainer::AverageGradients() {
   bool steps = true;
   co_await parts_.runner->Run([this, &steps] { steps = ApplyMean(); });
   if (!steps) co_return NobodySteps();
+  // The next operation's leader sends its word while the others still apply the
+  // mean: a round trip less.
   all_reducer_.LeadAhead();
   parts_.state->set_steps(parts_.state->steps() + 1);
   parts_.reporter->metrics().seconds_computing +=
@@ -132,6 +147,8 @@ Task<absl::Status> CentralizedTrainer::AverageGradients() {
 
 Task<absl::Status> CentralizedTrainer::AverageParameters() {
   const absl::Time started = parts_.loop->Now();
+  // Until the mean has come x is this peer's alone: no checkpoint may have it
+  // (AtBoundary).
   averaging_ = true;
   co_await parts_.runner->Run([this] {
     parts_.runner->LocalSteps(parts_.views->rank());
@@ -153,6 +170,8 @@ Task<absl::Status> CentralizedTrainer::AverageParameters() {
 
 Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
   const absl::Time computed = parts_.loop->Now();
+  // Start() sends, and the transport belongs to the loop; Begin(), which only
+  // computes, ran on the compute engine.
   all_reducer_.Start(Operation());
   const bool reduced = co_await parts_.waiter->Until(
       [this] {
@@ -160,6 +179,7 @@ Task<absl::Status> CentralizedTrainer::AwaitMean(absl::Time started) {
                parts_.lifecycle->hurries();
       },
       parts_.loop->Now() + spec_.liveness_limit);
+  // The mean comes before the stop: one that is complete is applied by all.
   if (reduced && !all_reducer_.done()) co_return EndRounds();
   if (!reduced) co_return NotReduced();
   const absl::Time received = parts_.loop->Now();
@@ -176,11 +196,13 @@ absl::Status CentralizedTrainer::EndRounds() {
   if (!parts_.stop->EndedBehind()) {
     return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
+  // The log says it, so that a replay stops there, too.
   parts_.decisions->TellStop(parts_.state->round());
   return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kStopped);
 }
 
 void CentralizedTrainer::FinishReduce(double seconds) {
+  // The choice is made within Finish() of the trial's last operation.
   const bool choosing = all_reducer_.chosen().empty();
   all_reducer_.Finish(seconds);
   if (!choosing || all_reducer_.chosen().empty()) return;

@@ -47,7 +47,7 @@ class CentralizedTrainer final : public Trainer {
     LocalStep* step = nullptr;
     GradientCompressor* gradients = nullptr;  // null: floats
   };
-  // All outlive it.
+  // All of them outlive this object.
   CentralizedTrainer(const PeerSpec& spec, Parts parts);
 
   absl::Status OnView(bool first, const SavedEdges& saved) override;
@@ -82,7 +82,7 @@ class CentralizedTrainer final : public Trainer {
   // Sends this peer's share and waits for the mean, or ends the rounds if it
   // will not come because the run ends before this round.
   Task<absl::Status> AwaitMean(absl::Time started);
-  // On the compute engine.
+  // Runs on the compute engine.
   void BeginGradient();
   // The same; false: no peer steps.
   bool ApplyMean();

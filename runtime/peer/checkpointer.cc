@@ -16,10 +16,13 @@ namespace gossamer {
 namespace {
 
 // A running peer does not wait longer than this many rounds for the edges of a
-// checkpoint; unsealed ones are left out (PROTOCOL.md 6).
+// checkpoint; unsealed ones are left out (PROTOCOL.md 6).  A neighbour that is
+// gone would keep the checkpoint from the disk for ever.
 constexpr uint64_t kMaxSealingRounds = 64;
 
 // The round and the checkpoint at which a first view has a peer begin.
+// Two views that begin at the same place are one for Resume(): it reads files
+// again only if this changes.
 struct Beginning {
   uint64_t resumed = 0;  // from the checkpoint of this round; 0: from none
   uint64_t round = 0;
@@ -30,6 +33,7 @@ struct Beginning {
   friend bool operator==(const Beginning&, const Beginning&) = default;
 };
 
+// The result of one visit to the compute engine.
 struct Found {
   absl::StatusOr<std::vector<StoredCheckpoint>> list;
   absl::StatusOr<Checkpoint> saved;  // that of the round to resume from
@@ -48,6 +52,7 @@ std::string Whose(const CheckpointId& id) {
 }
 
 absl::Status CheckOwn(const CheckpointId& saved, CheckpointId own) {
+  // Only the round may differ.
   own.round = saved.round;
   if (saved == own) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -67,6 +72,8 @@ absl::StatusOr<SavedEdges> TakeEdges(Checkpoint& saved) {
     }
     GOSSAMER_ASSIGN_OR_RETURN(SavedEdge edge, DecodeSavedEdge(it->second));
     edges.emplace(PeerId{peer}, std::move(edge));
+    // RestoreCheckpoint() refuses names that the state does not ask for, and
+    // edges are no part of it.
     it = saved.bytes.erase(it);
   }
   return edges;
@@ -94,6 +101,8 @@ CheckpointId Checkpointer::OwnId() const {
 
 void Checkpointer::BeginIfDue() {
   const uint64_t round = state_->round();
+  // `round` is the next one, so the first checkpoint comes after
+  // `checkpoint_every` rounds.  That of the end is BeginLast()'s.
   if (store_ == nullptr || spec_.checkpoint_every == 0 ||
       round > spec_.rounds || (round - 1) % spec_.checkpoint_every != 0) {
     return;
@@ -118,11 +127,14 @@ void Checkpointer::ReportSkipped() {
 }
 
 void Checkpointer::BeginLast(bool own) {
+  // Without a checkpoint of its own the peer still ends its part of the cut.
   if (store_ != nullptr && own) return Take();
   neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
 }
 
 void Checkpointer::Take() {
+  // Records begin whether or not there is something to save: neighbours seal
+  // theirs by this end's word.
   neighborhood_->BeginRecord(MakeExchangeId(state_->round()));
   if (!state_->Sound()) {
     reporter_->Report("checkpoint_failed",
@@ -130,6 +142,7 @@ void Checkpointer::Take() {
                       "before stay");
     return;
   }
+  // The copy lets training go on while the checkpoint waits for its edges.
   absl::StatusOr<Checkpoint> taken = TakeCheckpoint(
       OwnId(), [this](StateVisitor& v) { state_->VisitState(v); });
   if (!taken.ok()) {
@@ -144,6 +157,7 @@ Task<bool> Checkpointer::Save(bool now) {
   if (!taken_) co_return false;
   const bool late = state_->round() > taken_->id.round + kMaxSealingRounds;
   if (!neighborhood_->Sealed() && !late && !now) co_return false;
+  // Records that are not sealed are not among these.
   for (const auto& [peer, edge] : neighborhood_->TakeRecords()) {
     taken_->bytes[absl::StrCat(kEdgePrefix, peer.value)] =
         EncodeSavedEdge(edge);
@@ -164,12 +178,16 @@ Task<bool> Checkpointer::Save(bool now) {
 // that takes longer than a lease.
 Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     const View& view, std::function<bool()> hurries) {
+  // `view` is the membership's and changes during each wait.  Files that were
+  // read for a view that no longer holds are read again for the newer one.
   Resumed resumed;
   std::optional<Beginning> begun;
   while (view.epoch != 0 && !view.DepartureOf(spec_.self) && !hurries() &&
          begun != Beginning(view)) {
     begun = Beginning(view);
     resumed.edges = SavedEdges();
+    // There is nothing to read: the condition of the loop ends it, or finds a
+    // newer view.
     if (store_ == nullptr && begun->resumed == 0) continue;
     if (store_ == nullptr) {
       co_return absl::FailedPreconditionError(
@@ -181,6 +199,8 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     ReportDamaged(found->list);
     if (hurries() || begun != Beginning(view)) continue;
     if (begun->resumed != 0) {
+      // The fleet begins where all members said that they have a whole
+      // checkpoint, so one that cannot be read now is an error.
       GOSSAMER_CO_RETURN_IF_ERROR(found->saved.status());
       absl::StatusOr<SavedEdges> edges = Restore(*found->saved);
       GOSSAMER_CO_RETURN_IF_ERROR(edges.status());
@@ -194,6 +214,8 @@ Task<absl::StatusOr<Checkpointer::Resumed>> Checkpointer::Resume(
     absl::StatusOr<uint64_t> aside = 0;
     co_await Compute(compute_,
                      [&] { aside = store_->SetAsideAfter(begun->round); });
+    // Going on with later checkpoints in place would mix two pasts at the next
+    // start.
     GOSSAMER_CO_RETURN_IF_ERROR(aside.status());
     if (*aside == 0) continue;
     reporter_->Report(
@@ -224,6 +246,7 @@ absl::StatusOr<SavedEdges> Checkpointer::Restore(Checkpoint& saved) {
   GOSSAMER_ASSIGN_OR_RETURN(auto edges, TakeEdges(saved));
   GOSSAMER_RETURN_IF_ERROR(RestoreCheckpoint(
       saved, [this](StateVisitor& v) { state_->VisitState(v); }));
+  // The round is the checkpoint's name and no part of its state.
   state_->set_round(saved.id.round);
   reporter_->Report("resumed", absl::StrCat("from round ", state_->round(),
                                             " with ", edges.size(), " edges"));

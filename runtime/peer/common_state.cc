@@ -7,13 +7,15 @@
 namespace gossamer {
 namespace {
 
-// Squared, of what edges have brought: sums are rounded otherwise than what
-// they were added to.
+// The bound is relative and squared.  The sums of edges are added in another
+// order than the state that they are compared with, so a smaller rest is
+// rounding, not an edge without a record.
 constexpr double kRounding = 1e-6;
 
 }  // namespace
 
 void CommonState::OnEdgeEnd(std::span<const float> sum) {
+  // The step reads the common state on the compute engine.
   if (!stepping_) return hooks_->OnEdgeEnd(sum);
   ended_.resize(sum.size());
   HostKernels().axpy(1, sum, ended_);
@@ -28,6 +30,8 @@ void CommonState::EndStep() {
 void CommonState::Restored(const SavedEdges& edges) {
   if (hooks_ == nullptr) return;
   const Kernels& kernels = HostKernels();
+  // All that edges have ever added, less what the edges with a record still
+  // stand for, is owed back.
   std::vector<float> rest = hooks_->Added();
   double squares = kernels.squared_norm(rest);
   for (const auto& [peer, edge] : edges) {

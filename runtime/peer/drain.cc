@@ -11,6 +11,8 @@
 namespace gossamer {
 namespace {
 
+// Frames wake the waiter.  The clock is needed for limits, and for answers that
+// waited for room in a full queue (FlushAll).
 constexpr absl::Duration kSettleLook = absl::Milliseconds(20);
 
 }  // namespace
@@ -21,6 +23,9 @@ Drain::Drain(const PeerSpec& spec, Parts parts)
 // Nobody leaves while a neighbour still needs something of it.
 Task<bool> Drain::Run() {
   bool settled = false;
+  // The trainer's limit counts from the last moment at which every neighbour
+  // that is waited for was connected: one that is slow gets the liveness limit,
+  // one that is gone does not.
   absl::Time connected = parts_.loop->Now();
   const absl::Duration limit =
       std::min(parts_.trainer->DrainLimit(), spec_.liveness_limit);
@@ -34,6 +39,8 @@ Task<bool> Drain::Run() {
       parts_.loop->Now() + spec_.liveness_limit,
       [this] { return parts_.loop->Now() + kSettleLook; });
   if (!settled) {
+    // Exchanges with both payloads are applied all the same: their other ends
+    // have applied them, or will.
     parts_.neighborhood->Complete(MakeExchangeId(parts_.state->round()));
   }
   ReportUnsettled(settled);
@@ -43,6 +50,8 @@ Task<bool> Drain::Run() {
 bool Drain::Settled() {
   Neighborhood& neighborhood = *parts_.neighborhood;
   const bool left = parts_.lifecycle->left();
+  // Own rounds are completed first, in order; only then may everything later be
+  // passed.
   const bool drained = parts_.trainer->Drain();
   if ((left || drained) && !SeededBug("leave-unanswered")) {
     // A neighbour that learns of it late still sends: it gets its answers now.
@@ -60,7 +69,8 @@ bool Drain::Settled() {
           (parts_.lifecycle->hurries() || parts_.trainer->Remaining().empty()));
 }
 
-// Every peer that this one waits for lives, and will say what is missing.
+// Every peer that this one waits for is connected, and will say what is
+// missing.
 bool Drain::MaySettle() const {
   return parts_.neighborhood->MaySettle() &&
          std::ranges::all_of(parts_.trainer->Remaining(), [this](PeerId peer) {
@@ -69,6 +79,8 @@ bool Drain::MaySettle() const {
 }
 
 void Drain::ReportUnsettled(bool settled) {
+  // An edge at rest may have been forgotten at its other end, so silence there
+  // is no news.
   if (!settled && !parts_.neighborhood->Settled(/*resting=*/false)) {
     parts_.reporter->Report("not_settled",
                             "a neighbour did not answer at the end of the run");

@@ -31,7 +31,7 @@ class Drain {
     Trainer* trainer = nullptr;
     Reporter* reporter = nullptr;
   };
-  // All outlive it.
+  // All of them outlive this object.
   Drain(const PeerSpec& spec, Parts parts);
 
   // True: everybody has what they need.

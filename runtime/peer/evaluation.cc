@@ -18,6 +18,7 @@ bool Evaluation::Due() const {
 
 Task<bool> Evaluation::Run() {
   RoundMetrics& metrics = reporter_->metrics();
+  // A score belongs to the round that it was taken in.
   metrics.score.reset();
   metrics.score_name.clear();
   if (!Due()) co_return false;
@@ -36,6 +37,7 @@ Task<bool> Evaluation::Run() {
     metrics.score = *score;
     metrics.score_name = evaluator_->score_name();
   } else {
+    // Training does not depend on a score or a picture: a failure is reported.
     reporter_->Report("score_failed", std::string(score.status().message()));
   }
   if (!drawn.ok() && !absl::IsUnimplemented(drawn)) {

@@ -12,13 +12,15 @@
 namespace gossamer {
 namespace {
 
-// How long a round waits for neighbours that have not been met, where there are
-// deadlines; and while one that has been met waits for this peer.
+// The time that a round of a fleet with deadlines waits for neighbours whose
+// epochs are not known yet; and the time once a known neighbour waits for this
+// peer.
 constexpr absl::Duration kMeetLimit = absl::Seconds(5);
 constexpr absl::Duration kAwaitedLimit = absl::Milliseconds(500);
-// A neighbour that lives may be rounds behind, or wait for others that are, and
-// needs this peer's last payloads: leaving before they are complete there would
-// move the mean.
+// The time that the end of a run waits for neighbours that are not connected.
+// A neighbour may be rounds behind, or wait for others that are, and needs this
+// peer's last payloads: leaving before they are complete there would move the
+// mean.
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 
 }  // namespace
@@ -28,6 +30,7 @@ GossipTrainer::GossipTrainer(const PeerSpec& spec, Parts parts)
       parts_(std::move(parts)),
       neighborhood_(*parts_.neighborhood),
       common_(parts_.step->hooks()) {
+  // A method without common state has no hooks that an observer could call.
   if (common_.extent().size > 0) {
     neighborhood_.AddObservers([this](PeerId) { return &common_; });
   }
@@ -36,6 +39,8 @@ GossipTrainer::GossipTrainer(const PeerSpec& spec, Parts parts)
 absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
   const View& view = parts_.views->view();
   const uint64_t round = parts_.state->round();
+  // Duals and tracked gradients of an earlier incarnation were given back where
+  // its edges ended.
   if (first && view.resume_round == 0) common_.OnNewIncarnation();
   if (first && view.resume_round != 0) {
     common_.Restored(saved);
@@ -45,9 +50,12 @@ absl::Status GossipTrainer::OnView(bool first, const SavedEdges& saved) {
       rows_[r] = parts_.views->RowOf(r);
     }
   }
+  // Edges come before the watch: it watches those that there are.
   GOSSAMER_RETURN_IF_ERROR(
       parts_.edges->Connect(view, parts_.views->schedule(), saved));
   parts_.watch->Refresh();
+  // A replay waits for its peers as long as they take: a suspicion would have
+  // one evicted, by the clock.
   if (!parts_.decisions->replays()) parts_.watch->Start();
   return first ? parts_.edges->GreetOthers(view) : absl::OkStatus();
 }
@@ -58,12 +66,16 @@ void GossipTrainer::OnAnswer() {
 
 Task<absl::Status> GossipTrainer::Round() {
   const uint64_t round = parts_.state->round();
+  // A replay changes h at the rounds at which the run did.
   if (const auto overlap = parts_.decisions->Overlap(round)) {
     GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->AdoptOverlap(*overlap));
   }
   // A view with less overlap makes more due at once.
   Task<absl::Status> due = CompleteDue(round);
   GOSSAMER_CO_RETURN_IF_ERROR(co_await due.result());
+  // The row is kept: a later view may change the rows of later rounds, but this
+  // exchange is due with the partners that it was emitted to.  A reference into
+  // a map stays valid while other rounds are erased.
   const Row& row = rows_[round] = parts_.views->RowOf(round);
   Task<bool> met = Meet(row, MakeExchangeId(round));
   co_await met.result();
@@ -71,6 +83,8 @@ Task<absl::Status> GossipTrainer::Round() {
     Task<absl::Status> overlapped = Overlapped(row);
     co_return co_await overlapped.result();
   }
+  // With h = 0 the two halves come one after the other: x ← W(x − ηg) if the
+  // step comes first, else x ← Wx − ηg.
   for (const bool mix : {!spec_.step_then_mix, spec_.step_then_mix}) {
     Task<absl::Status> half = mix ? Mix(row) : Step();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await half.result());
@@ -98,11 +112,14 @@ Task<absl::Status> GossipTrainer::Mix(const Row& row) {
   for (int phase = 0; phase < spec_.mixing_rounds; ++phase) {
     const ExchangeId id =
         MakeExchangeId(parts_.state->round(), static_cast<uint32_t>(phase));
+    // The weights go into the coefficients that the payloads carry, so that
+    // both ends of an edge correct by the same one.
     const double omega = spec_.chebyshev ? parts_.views->omega()[phase] : 1;
     for (size_t i = 0; i < row.size(); ++i) {
       weighted[i].coefficient = static_cast<float>(omega * row[i].coefficient);
     }
     if (spec_.chebyshev) {
+      // x is copied: the corrections of this phase change it in place.
       const std::span<const float> x = parts_.state->parameters();
       before_.assign(x.begin(), x.end());
     }
@@ -122,6 +139,7 @@ Task<absl::Status> GossipTrainer::Mix(const Row& row) {
 void GossipTrainer::Accelerate(double omega) {
   const std::span<float> x = parts_.state->parameters();
   const Kernels& kernels = HostKernels();
+  // The first ω of a round is 1, so a move of the round before is never added.
   if (omega != 1) kernels.axpy(static_cast<float>(omega - 1), moved_, x);
   moved_.assign(x.begin(), x.end());
   kernels.axpy(-1.0f, before_, moved_);
@@ -129,6 +147,8 @@ void GossipTrainer::Accelerate(double omega) {
 
 Task<absl::Status> GossipTrainer::Emit(std::span<const RowEntry> row,
                                        ExchangeId id) {
+  // In a run a payload without room becomes a skip; a replay waits until there
+  // is room, since it was a payload then.
   Task<absl::Status> room =
       Repeat([=, this] { return neighborhood_.CanEmit(row, id); });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await room.result());
@@ -147,6 +167,8 @@ bool GossipTrainer::Contributes() {
 
 Task<absl::Status> GossipTrainer::Step() {
   const absl::Time started = parts_.loop->Now();
+  // Between these marks the compute engine owns x: no state is offered, and
+  // what edges give back waits.
   parts_.state->BeginStep();
   common_.BeginStep();
   co_await parts_.runner->Run([this] {
@@ -162,6 +184,8 @@ Task<absl::Status> GossipTrainer::Step() {
 }
 
 Task<absl::Status> GossipTrainer::Complete(ExchangeId limit) {
+  // In a run only what has come is completed; a replay waits for as much as was
+  // completed then.
   Task<absl::Status> all =
       Repeat([=, this] { return neighborhood_.CanComplete(limit); });
   GOSSAMER_CO_RETURN_IF_ERROR(co_await all.result());
@@ -179,21 +203,26 @@ Task<absl::Status> GossipTrainer::CompleteDue(uint64_t round) {
     GOSSAMER_CO_RETURN_IF_ERROR(co_await wait.result());
     rows_.erase(rows_.begin());
   }
+  // The first exchanges are not due yet, and the difference would wrap around.
   if (round <= h) co_return absl::OkStatus();
   Task<absl::Status> complete = Complete(MakeExchangeId(round - h + 1));
   co_return co_await complete.result();
 }
 
-// Without deadlines every edge has to be met.  With them, a peer that cannot be
-// reached must not hold up the others: once one of them has begun the round it
-// waits for this peer.
+// Without deadlines both epochs of every edge have to be known.  With them, a
+// peer that cannot be reached must not hold up the others: once one of them has
+// begun the round it waits for this peer.
 Task<bool> GossipTrainer::Meet(std::span<const RowEntry> row, ExchangeId id) {
+  // A first exchange waits until both epochs are known; otherwise timing would
+  // decide whether it is a skip (PROTOCOL.md 9).
   absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
   const bool patient = spec_.deadline.kind == DeadlinePolicy::Kind::kNone;
   if (!patient) limit = std::min(limit, parts_.loop->Now() + kMeetLimit);
   absl::Time awaited = absl::InfiniteFuture();
   co_return co_await parts_.waiter->Until(
       [&] {
+        // This is asked again at each wake-up: the time begins when the first
+        // neighbour is seen in this round.
         if (!patient && !neighborhood_.Alone(id)) {
           awaited = std::min(awaited, parts_.loop->Now() + kAwaitedLimit);
         }
@@ -207,11 +236,14 @@ Task<bool> GossipTrainer::Meet(std::span<const RowEntry> row, ExchangeId id) {
 // `row` stays as it is meanwhile.
 Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
                                         ExchangeId id) {
+  // A replay completes what its log says and waits for that in Complete().
   if (parts_.decisions->replays()) co_return absl::OkStatus();
   const absl::Duration length = parts_.reporter->round_length();
   const absl::Time started = parts_.loop->Now();
   const bool arrived = co_await parts_.waiter->Until(
       [=, this] {
+        // Edges that have become overdue are marked before the question, which
+        // changes nothing itself.
         neighborhood_.UpdateOverdue(row, id, length);
         return neighborhood_.Arrived(row, id, length) ||
                parts_.stop->EndedBehind() || parts_.health->asked_in_vain();
@@ -232,7 +264,7 @@ Task<absl::Status> GossipTrainer::Await(std::span<const RowEntry> row,
       "mixing.deadline to go on without slow peers"));
 }
 
-// At a replay: waits until what was done can be done again.
+// Waits at a replay until what was done can be done again.
 Task<absl::Status> GossipTrainer::Repeat(std::function<bool()> possible) {
   if (!parts_.decisions->replays()) co_return absl::OkStatus();
   const bool can = co_await parts_.waiter->Until(
@@ -245,13 +277,16 @@ Task<absl::Status> GossipTrainer::Repeat(std::function<bool()> possible) {
       " (mixing.liveness_limit): all peers must replay their logs of one run"));
 }
 
-// Without deadlines nobody gets far ahead.
+// Without deadlines no peer gets far ahead of its neighbours.
 uint64_t GossipTrainer::NextRound() {
   const uint64_t round = parts_.state->round();
   if (spec_.deadline.kind == DeadlinePolicy::Kind::kNone) return round + 1;
   const Membership& m = *parts_.membership;
   const StopState stop = m.stop();
+  // A jump over the agreed round would miss the stop.
   const bool stops = stop.round != 0 && round + 1 <= stop.round;
+  // The chooser knows neither views nor the service: all that it judges by is
+  // in `seen`.
   RoundsSeen seen = neighborhood_.LookAround();
   seen.fixed = parts_.views->schedule().fixed();
   seen.pair = parts_.views->view().members.size() <= 2;
@@ -271,8 +306,8 @@ bool GossipTrainer::CompleteAtEnd(ExchangeId limit) {
   return true;
 }
 
-// As each round would have, in order, so that the end of a run is the same bits
-// whatever comes first.
+// The exchanges are completed as each round would have done, in order, so that
+// the end of a run has the same bits whatever comes first.
 bool GossipTrainer::Drain() {
   while (!rows_.empty()) {
     const auto& [round, row] = *rows_.begin();
@@ -282,6 +317,7 @@ bool GossipTrainer::Drain() {
     if (!CompleteAtEnd(MakeExchangeId(round + 1))) return false;
     rows_.erase(rows_.begin());
   }
+  // Exchanges of edges that are in no row any more come last, as at a boundary.
   CompleteAtEnd(MakeExchangeId(parts_.state->round()));
   return true;
 }

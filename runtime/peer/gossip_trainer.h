@@ -54,7 +54,8 @@ class GossipTrainer final : public Trainer {
     // No step is under way any more.
     std::function<void()> after_step;
   };
-  // All outlive it.  Observes the edges that are added from now on.
+  // All of them outlive this object.  Observes the edges that are added from
+  // now on.
   GossipTrainer(const PeerSpec& spec, Parts parts);
 
   absl::Status OnView(bool first, const SavedEdges& saved) override;

@@ -5,7 +5,12 @@
 namespace gossamer {
 namespace {
 
+// A recovery that was followed by more rounds than these was a success: the
+// count of recoveries in a row begins again.
 constexpr uint64_t kHealthyRounds = 1000;
+// A peer gives its parameters up when the steps of so many rounds have all
+// failed.  Sooner would be wrong: mixing alone may bring it back to where
+// gradients are finite.
 constexpr uint64_t kSkippedRounds = 100;
 
 }  // namespace

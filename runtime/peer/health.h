@@ -1,5 +1,5 @@
-// Whether a peer's parameters and steps are worth anything, and how often it
-// may recover from members when they are not.
+// Judges whether a peer's parameters and steps are worth anything, and how
+// often it may recover from members if they are not.
 //
 // Pure.  Knows nothing of how a peer recovers.
 
@@ -25,14 +25,15 @@ class Health {
 
   // Looks at the parameters.
   bool Check();
-  // As last looked at.
+  // The result of the last look.
   bool sound() const { return sound_; }
   // They were not sound when another peer asked for them, and nobody has
   // looked at them since.
   bool asked_in_vain() const { return asked_in_vain_; }
   void AskedInVain();
 
-  // A step has been made or skipped.  On the compute engine, read after it.
+  // A step has been made or skipped.  Called on the compute engine; the loop
+  // reads the count after it.
   void NoteStep(bool made) { skipped_ = made ? 0 : skipped_ + 1; }
   // Steps skipped, one after the other.
   uint64_t skipped() const { return skipped_; }
@@ -49,7 +50,7 @@ class Health {
   absl::Status MayRecover();
   // It takes what members have: whatever was wrong is over.
   void Recover();
-  // Since start, and without many good rounds between.
+  // Recoveries since the start, and those without many good rounds between.
   uint64_t recoveries() const { return recoveries_; }
   uint64_t in_a_row() const { return in_a_row_; }
 

@@ -21,7 +21,7 @@ absl::Status NotInTheFleet(absl::Duration limit) {
 Joiner::Joiner(const PeerSpec& spec, Parts parts)
     : spec_(spec), parts_(std::move(parts)) {}
 
-// A view, or a reason for which none will come.
+// Returns whether there is a view, or a reason for which none will come.
 bool Joiner::Answered() const {
   const Membership& m = *parts_.membership;
   return m.view().epoch != 0 || m.outside() || parts_.lifecycle->hurries() ||
@@ -30,10 +30,14 @@ bool Joiner::Answered() const {
 
 Task<absl::Status> Joiner::Join() {
   Membership* const m = parts_.membership;
+  // One limit holds for all attempts: registering again or collecting again
+  // does not begin the time anew.
   const absl::Time limit = parts_.loop->Now() + spec_.liveness_limit;
   while (!parts_.lifecycle->over()) {
     const bool news = co_await parts_.waiter->Until(
         [this, m] {
+          // Donors are of interest once: with borrowed parameters the peer only
+          // waits to be admitted.
           return Answered() || (!borrowed_ && !m->donors().empty());
         },
         limit);
@@ -42,6 +46,8 @@ Task<absl::Status> Joiner::Join() {
     }
     if (!news) co_return NotInTheFleet(spec_.liveness_limit);
     if (m->view().epoch != 0) {
+      // A view comes before a refusal or a stop: a peer that is a member
+      // follows the fleet's rounds to the stop.
       Task<absl::Status> taken = TakeUp();
       GOSSAMER_CO_RETURN_IF_ERROR(co_await taken.result());
       if (parts_.lifecycle->state() == Lifecycle::State::kTraining) {
@@ -59,7 +65,8 @@ Task<absl::Status> Joiner::Join() {
       co_return NotInTheFleet(spec_.liveness_limit);
     }
     if (m->outside()) {
-      // Given up while it waited: it was frozen, or the service away.
+      // The service gave this peer up while it waited: it was frozen, or the
+      // service away.
       m->Rejoin(/*trained=*/borrowed_ || parts_.state->steps() > 0);
       continue;
     }
@@ -76,6 +83,8 @@ Task<absl::Status> Joiner::TakeUp() {
   if (view.DepartureOf(spec_.self)) {
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
+  // The check comes before files of gigabytes are read for a view that cannot
+  // be.
   GOSSAMER_CO_RETURN_IF_ERROR(CheckView(view, spec_, /*first=*/true));
   const auto hurries = [this] { return parts_.lifecycle->hurries(); };
   Task<absl::StatusOr<Checkpointer::Resumed>> resume =
@@ -83,6 +92,8 @@ Task<absl::Status> Joiner::TakeUp() {
   const absl::StatusOr<Checkpointer::Resumed> resumed =
       co_await resume.result();
   GOSSAMER_CO_RETURN_IF_ERROR(resumed.status());
+  // Reading took time, in which the service may have evicted this peer or let
+  // it go.
   const View& now = parts_.membership->view();
   const bool gone = now.epoch == 0 || now.DepartureOf(spec_.self);
   if (gone || hurries()) {
@@ -91,18 +102,21 @@ Task<absl::Status> Joiner::TakeUp() {
     if (hurries()) borrowed_ = borrowed_ || resumed->state;
     co_return absl::OkStatus();
   }
+  // From here on the parameters are a member's own.
   borrowed_ = false;
   GOSSAMER_CO_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kAdmitted));
   co_return parts_.views->Adopt(resumed->edges);
 }
 
-// From members, the middle of theirs; for as long as no view says that it is
-// not needed.
+// The state comes from members, as the middle of theirs, and is waited for
+// until a view says that it is not needed.
 Task<absl::Status> Joiner::Collect() {
   Task<absl::StatusOr<bool>> collect =
       parts_.sharing->Collect([this] { return Answered(); });
   const absl::StatusOr<bool> collected = co_await collect.result();
+  // An error is one of this peer's own state.  A donor's failure is a report,
+  // and another donor is asked.
   GOSSAMER_CO_RETURN_IF_ERROR(collected.status());
   if (!*collected) co_return absl::OkStatus();
   parts_.decisions->TellMembers(parts_.state->round());
@@ -112,6 +126,8 @@ Task<absl::Status> Joiner::Collect() {
 }
 
 absl::Status Joiner::BeginIncarnation() {
+  // The lifecycle may refuse, so it is asked before anything is given up.  The
+  // log ends before the edges do: what they carried depends on the moment.
   GOSSAMER_RETURN_IF_ERROR(
       parts_.lifecycle->Apply(Lifecycle::Event::kBeganAnew));
   parts_.decisions->TellMembers(parts_.state->round());
@@ -146,7 +162,10 @@ Task<absl::Status> Joiner::Rejoin() {
 
 Task<absl::Status> Joiner::Recover() {
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.health->MayRecover());
+  // Recover() resets it; the report below says which of the two failed.
   const bool sound = parts_.health->sound();
+  // A fleet that stops has no time for a recovery; if the service does not know
+  // this peer at the moment, the next boundary asks again.
   if (parts_.membership->stop().committed || !parts_.membership->BeginAnew()) {
     co_return absl::OkStatus();
   }
@@ -159,8 +178,11 @@ Task<absl::Status> Joiner::Recover() {
                             : "its parameters are not finite, or beyond "
                               "mixing.largest_parameter",
                       parts_.health->in_a_row(), Health::kMostInARow));
+  // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();
   borrowed_ = false;
+  // A peer with steps that is evicted while it waits would register as trained
+  // (Join), and bring the lost parameters back.
   parts_.state->set_steps(0);
   GOSSAMER_CO_RETURN_IF_ERROR(BeginIncarnation());
   Task<absl::Status> join = Join();

@@ -1,5 +1,6 @@
-// How an incarnation of a peer gets into a view: with its checkpoint, with what
-// members give it, or with what it has; and why another incarnation begins.
+// Brings an incarnation of a peer into a view: with its checkpoint, with the
+// state that members give, or with its own; and begins another incarnation if
+// need be.
 //
 // Knows nothing of what a round does or of how states travel.
 
@@ -41,7 +42,7 @@ class Joiner {
     // All that is under way with others is given up.
     std::function<void()> give_up_edges;
   };
-  // All outlive it.
+  // All of them outlive this object.
   Joiner(const PeerSpec& spec, Parts parts);
 
   // Until the first view of this incarnation is adopted, or the lifecycle's

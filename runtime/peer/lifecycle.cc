@@ -8,10 +8,13 @@
 namespace gossamer {
 
 std::span<const Lifecycle::Transition> Lifecycle::Table() {
-  // README.md draws it.
+  // README.md draws the table, and lifecycle_test asks for every pair of state
+  // and event.
   static constexpr Transition kTransitions[] = {
       {State::kJoining, Event::kAdmitted, State::kTraining},
       {State::kJoining, Event::kTimeUp, State::kDeparting},
+      // The fleet may stop, or let this peer go, before any view has admitted
+      // it.
       {State::kJoining, Event::kRoundsOver, State::kDraining},
       {State::kTraining, Event::kBeganAnew, State::kJoining},
       {State::kTraining, Event::kTimeUp, State::kDeparting},
@@ -20,6 +23,8 @@ std::span<const Lifecycle::Transition> Lifecycle::Table() {
       // round in which its time ends.
       {State::kDeparting, Event::kBeganAnew, State::kDeparting},
       {State::kDeparting, Event::kRoundsOver, State::kAbandoning},
+      // kDeparting has no kTimeUp: the time is over once.  Peer::LeaveLate
+      // relies on the refusal.
       {State::kDraining, Event::kTimeUp, State::kAbandoning},
       {State::kDraining, Event::kSettled, State::kEnded},
       {State::kAbandoning, Event::kSettled, State::kEnded},
@@ -46,6 +51,7 @@ absl::Status Lifecycle::Apply(Event event) {
 }
 
 absl::Status Lifecycle::EndRounds(Outcome why) {
+  // The reason is noted only if the transition exists: the first reason stays.
   GOSSAMER_RETURN_IF_ERROR(Apply(Event::kRoundsOver));
   outcome_ = why;
   return absl::OkStatus();

@@ -1,6 +1,6 @@
-// The life of one participant of a run, from the wait for its first view to its
-// end: the states, the one table of transitions between them, and the
-// reason for which its rounds ended.
+// The states of one participant of a run, from the wait for its first view to
+// its end: the one table of transitions between them, and the reason for which
+// its rounds ended.
 //
 // Pure.  Knows nothing of views, neighbours or time.
 
@@ -40,7 +40,7 @@ class Lifecycle {
                                       Event::kTimeUp, Event::kRoundsOver,
                                       Event::kSettled};
 
-  // Why there are no more rounds.
+  // The reason for which there are no more rounds.
   enum class Outcome {
     kNone,      // there are
     kFinished,  // the last round is done

@@ -7,9 +7,12 @@ namespace gossamer {
 void LinkMeasurer::Update() {
   const absl::Time now = loop_->Now();
   const std::optional<SurveyTask> task = membership_->survey();
+  // Each answer of the service repeats the task until its result is reported.
   if (task && task->number != task_) {
     task_ = task->number;
     const PeerId to = task->to.id;
+    // The other end measures its own direction in the same turn and may begin
+    // later: the connection stays for the time of two measurements.
     until_[to] = now + 2 * LinkProber::kLimit;
     transport_->Connect(to, task->to.address);
     prober_->Measure(to, [membership = membership_, number = task_](

@@ -1,8 +1,8 @@
 // Measures ways to other peers as the topology service asks for them, with
 // frames among others, while training goes on.
 //
-// Both ends of a way are told of each other in one turn, and each measures its
-// own direction.  Knows nothing of what the measurements are for.
+// The service names the two ends of a way to each other in one turn, and each
+// measures its own direction.  Knows nothing of what the measurements are for.
 
 #ifndef GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
 #define GOSSAMER_RUNTIME_PEER_LINK_MEASURER_H_
@@ -23,7 +23,8 @@ namespace gossamer {
 
 class LinkMeasurer {
  public:
-  // All outlive it.  `in_use`: something else needs the connection to a peer.
+  // All of them outlive this object.  `in_use`: something else needs the
+  // connection to a peer.
   LinkMeasurer(EventLoop* loop, Transport* transport, Membership* membership,
                LinkProber* prober, std::function<bool(PeerId)> in_use)
       : loop_(loop),

@@ -16,7 +16,8 @@
 namespace gossamer {
 namespace {
 
-// Of edges whose replicas do not fit.
+// Returns the codec of edges whose replicas do not fit into memory: differences
+// need no state, and as many fragments keep payloads about as small.
 std::string ReplicalessOf(const Codec& codec) {
   return absl::StrCat("diff-int8:fragments=", codec.fragments());
 }
@@ -25,6 +26,7 @@ std::string ReplicalessOf(const Codec& codec) {
 std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
                             PeerId self) {
   std::set<PeerId> partners;
+  // One row stands for all rounds.
   if (schedule.fixed()) {
     for (const Neighbor& n :
          schedule.Row(*view.RankOf(self), view.from_round).neighbors) {
@@ -32,6 +34,7 @@ std::set<PeerId> PartnersOf(const View& view, const MixingSchedule& schedule,
     }
     return partners;
   }
+  // A random schedule may pair any two sooner or later.
   for (const Member& m : view.members) {
     if (m.id != self) partners.insert(m.id);
   }
@@ -56,13 +59,16 @@ void MemberEdges::DropMembers(const View& newest) {
         (newest.DepartureOf(peer) && !SeededBug("drop-leavers"))) {
       continue;
     }
-    // Not there before either: an edge that goes on from its record alone.
+    // The peer was not there before either: its edge goes on from a record
+    // alone.
     if (!met_.RankOf(peer) && !met_.DepartureOf(peer)) continue;
     parts_.reporter->Report(
         "member_removed",
         absl::StrFormat("peer %d is in no view any more; what was under way "
                         "with it is given up",
                         peer.value));
+    // The log ends before the edge goes: it must not claim that what follows
+    // can be repeated.
     parts_.decisions->TellMembers(parts_.state->round());
     parts_.neighborhood->Drop(peer);
   }
@@ -108,6 +114,8 @@ absl::Status MemberEdges::Connect(const View& view,
       ConnectPartners(view, schedule, saved, /*newcomers=*/false));
   GOSSAMER_RETURN_IF_ERROR(ConnectSaved(view, saved));
   const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
+  // Edges to members that are in no row of this schedule complete what is under
+  // way and are forgotten later.
   for (const PeerId peer : parts_.neighborhood->Peers()) {
     if (partners.contains(peer)) continue;
     parts_.neighborhood->Rest(peer, MakeExchangeId(parts_.state->round()),
@@ -126,6 +134,7 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
                              parts_.state->layout().size(), schedule);
   const std::set<PeerId> partners = PartnersOf(view, schedule, spec_.self);
   const uint64_t round = parts_.state->round();
+  // An edge that is made before its view begins has no exchanges below it.
   const uint64_t from = newcomers ? std::max(round, view.from_round) : round;
   size_t without = 0;
   for (const Member& m : view.members) {
@@ -133,6 +142,7 @@ absl::Status MemberEdges::ConnectPartners(const View& view,
     const auto it = saved.find(m.id);
     const bool fits = !parts_.codec->needs_replica() ||
                       budget.Covers(rank, *view.RankOf(m.id));
+    // Only edges that are made now: the report comes once.
     if (!fits && !parts_.neighborhood->Has(m.id)) ++without;
     GOSSAMER_RETURN_IF_ERROR(
         AddEdge({.peer = m.id,
@@ -179,8 +189,10 @@ absl::Status MemberEdges::ConnectSaved(const View& view,
 // A member that mixed with the incarnation before, in a view that it has not
 // left yet or until it leaves, would wait for what that incarnation owed it in
 // rounds that this one does not take part in.  This one does not know which
-// they are, so it tells everybody.
+// they are, so it says hello to everybody.
 absl::Status MemberEdges::GreetOthers(const View& view) {
+  // All members of a first view begin at one round, and so do those of a
+  // resumed run: nobody remembers an earlier incarnation.
   const bool together =
       view.from_round <= std::max<uint64_t>(view.resume_round, 1);
   if (together || SeededBug("greet-nobody")) return absl::OkStatus();
@@ -194,6 +206,8 @@ absl::Status MemberEdges::GreetOthers(const View& view) {
     GOSSAMER_RETURN_IF_ERROR(AddEdge(
         {.peer = other.id, .address = other.address, .frontier = frontier},
         /*replica=*/true));
+    // The edge is in no row; it exists to say hello with the new epoch, and is
+    // forgotten after a minute.
     parts_.neighborhood->Rest(other.id, frontier, /*gone=*/false);
   }
   return absl::OkStatus();
@@ -215,6 +229,7 @@ absl::Status MemberEdges::AddEdge(Neighborhood::NewEdge edge, bool replica) {
   if (added.ok() || edge.saved == nullptr || edge.other_codec == nullptr) {
     return added;
   }
+  // The record did not fit the codec that this view would choose.
   std::swap(edge.codec, edge.other_codec);
   return parts_.neighborhood->Add(edge).ok() ? absl::OkStatus() : added;
 }

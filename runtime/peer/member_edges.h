@@ -1,5 +1,6 @@
-// The edges of a peer as members come and go: new members are met at once,
-// removed ones dropped, and edges that are in no row any more rest.
+// The edges of a peer as members come and go: new members get an edge at once,
+// those that a view no longer names lose theirs, and edges that are in no row
+// any more rest.
 //
 // Knows nothing of rounds beyond the next one, or of which view is in use.
 
@@ -34,7 +35,7 @@ class MemberEdges {
     const TrainingState* state = nullptr;
     Reporter* reporter = nullptr;
   };
-  // All outlive it.
+  // All of them outlive this object.
   MemberEdges(const PeerSpec& spec, Parts parts);
 
   // A view is known, long before its round comes.  Without deadlines that round
@@ -63,7 +64,7 @@ class MemberEdges {
   const PeerSpec& spec_;
   const Parts parts_;
   std::shared_ptr<const Codec> replicaless_;  // of edges beyond the budget
-  View met_;  // the newest whose members have been met or dropped
+  View met_;  // the newest whose members have been added or dropped
 };
 
 }  // namespace gossamer

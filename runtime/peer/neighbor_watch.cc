@@ -28,6 +28,8 @@ void NeighborWatch::Start() {
   if (timer_ != EventLoop::TimerId{}) return;
   timer_ = loop_->RunAt(loop_->Now() + detector_.period(), [this] {
     timer_ = {};
+    // The neighbours are looked at before the tick, so a peer whose edge is
+    // gone is not suspected, and a new one counts as heard.
     Refresh();
     Start();
     Tick();
@@ -41,12 +43,15 @@ void NeighborWatch::Tick() {
     prober_->Ask(witness, about);
   }
   for (const PeerId peer : detector_.suspected()) {
+    // Each silence is reported once, not at each tick.
     if (std::ranges::binary_search(suspected_, peer)) continue;
     reporter_->Report("member_suspected",
                       absl::StrFormat("peer %d does not answer", peer.value));
   }
   hooks_.on_tick();
   suspected_ = detector_.suspected();
+  // The list is whole each time: a peer that answers again is cleared by its
+  // absence.
   membership_->Suspect(suspected_);
 }
 

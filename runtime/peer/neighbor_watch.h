@@ -1,5 +1,5 @@
-// Which neighbours are silent: pings them, asks others about them, and names
-// the suspected to the topology service.
+// The watch over silent neighbours: it pings them, asks others about them, and
+// reports the suspected to the topology service.
 //
 // Knows nothing of what becomes of a suspected peer.
 
@@ -24,10 +24,10 @@ class NeighborWatch {
  public:
   struct Hooks {
     std::function<std::set<PeerId>()> watched;  // whose silence counts
-    // Each period, before the service is told of the suspected.
+    // Each period, before the suspected are reported to the service.
     std::function<void()> on_tick;
   };
-  // All outlive it.
+  // All of them outlive this object.
   NeighborWatch(const PeerSpec& spec, EventLoop* loop, LinkProber* prober,
                 Membership* membership, Reporter* reporter, Hooks hooks);
   ~NeighborWatch();
@@ -35,11 +35,11 @@ class NeighborWatch {
   NeighborWatch& operator=(const NeighborWatch&) = delete;
 
   void Heard(PeerId peer) { detector_.Heard(peer, loop_->Now()); }
-  // Looks whom there is to watch, now.
+  // Takes the neighbours that there are now.
   void Refresh() { detector_.Watch(hooks_.watched(), loop_->Now()); }
-  // From now on every period.
+  // Ticks every period from now on.
   void Start();
-  // All suspicions are of an incarnation that is over.
+  // Forgets the suspicions of an incarnation that is over.
   void Forget() { suspected_.clear(); }
 
  private:

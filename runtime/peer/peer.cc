@@ -14,7 +14,9 @@
 namespace gossamer {
 namespace {
 
-// A stop that is committed has so long when a peer's time to leave is over.
+// The time that a committed stop still has when a peer's time to leave is over:
+// its round is agreed, so the peer most likely ends with all others a moment
+// later, and in good order.
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 }  // namespace
@@ -28,6 +30,9 @@ NeighborhoodOptions Peer::OptionsOf(const PeerSpec& spec, const Parts& parts) {
   return {.self = spec.self,
           .run_id = spec.run_id,
           .epoch = spec.epoch,
+          // An edge keeps the window that it is made with, while the overlap of
+          // later views may rise: with `auto` it has room for the largest
+          // (PROTOCOL.md 2).
           .window = spec.overlap_steps == kAutoOverlap
                         ? kMaxOverlap
                         : std::max(1, spec.overlap_steps),
@@ -77,9 +82,9 @@ Peer::Peer(PeerSpec spec, Parts parts)
                   [this] {
                     reporter_.ReportUnauthenticated(/*last=*/false);
                     sharing_.Tick();
-                    // What is owed to a peer whose queue was full goes out
-                    // though nothing else happens here: that peer may be
-                    // waiting for it.
+                    // An answer that found a peer's queue full goes out though
+                    // nothing else happens here: that peer may be waiting for
+                    // it.
                     neighborhood_.FlushAll();
                   }}),
       edges_(spec_, {.transport = parts_.transport,
@@ -145,16 +150,23 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .checkpointer = &checkpointer_,
                       .drain = &drain_,
                       .reporter = &reporter_}) {
+  // No callback runs before this body: the loop has not been entered, so parts
+  // that are constructed later may be captured by earlier ones.
   neighborhood_.SetDecisions(&decisions_);
   WatchWraps();
   ListenToNeighborhood();
   parts_.membership->Observe(this, [this] {
+    // The trainer notes the answer first: the fleet's rounds in it are as old
+    // as this moment, and the next round is bounded by them (PROTOCOL.md 11).
     trainer_->OnAnswer();
     OnMembership();
     waiter_.Notify();
   });
 }
 
+// The trainers share nothing but the interface: one exchanges over edges, the
+// other reduces over all members, and a run never changes from one to the
+// other.
 std::unique_ptr<Trainer> Peer::MakeTrainer() {
   if (spec_.centralized) {
     return std::make_unique<CentralizedTrainer>(
@@ -189,6 +201,8 @@ std::unique_ptr<Trainer> Peer::MakeTrainer() {
                            .stop = &stop_,
                            .reporter = &reporter_,
                            .step = parts_.step,
+                           // The parameters have an owner again: a joiner that
+                           // asked during the step gets a state of this moment.
                            .after_step = [this] { sharing_.OfferIfWanted(); }});
 }
 
@@ -218,6 +232,8 @@ void Peer::ListenToNeighborhood() {
   neighborhood_.SetOnHeard([this](PeerId peer) { watch_.Heard(peer); });
 }
 
+// A member of another version or configuration would have each of its frames
+// refused, which are many in every step: the reports are throttled.
 Neighborhood::FrameHandler Peer::CollectiveFrames() {
   return [this, refused = Throttle(Throttle::kApart)](PeerId peer,
                                                       Frame frame) mutable {
@@ -237,19 +253,26 @@ Peer::~Peer() {
 Task<absl::Status> Peer::Run() {
   Task<absl::Status> rounds = rounds_.Run();
   const absl::Status status = co_await rounds.result();
+  // After an error the timer stays until the peer is destroyed.
   if (lifecycle_.state() == Lifecycle::State::kEnded) CancelLeave();
   co_return status;
 }
 
 void Peer::OnMembership() {
   measurer_.Update();
+  // A centralized fleet has neither edges nor joiners, and a replay ends where
+  // members come or go.
   if (!views_.in_fleet() || spec_.centralized || decisions_.replays()) return;
   sharing_.ServeJoiners();
+  // The members have dropped their ends already.  Without edges the round under
+  // way waits for nobody and ends, and the round loop registers again at its
+  // boundary.
   if (parts_.membership->outside()) return DropEdges();
   edges_.OnView(parts_.membership->view());
 }
 
 void Peer::DropEdges() {
+  // Peers() is a copy: Drop() changes the edges that it was made from.
   for (const PeerId peer : neighborhood_.Peers()) neighborhood_.Drop(peer);
 }
 
@@ -262,6 +285,7 @@ void Peer::ForgetIncarnation() {
 }
 
 void Peer::Leave(absl::Time limit) {
+  // A second signal does not move the limit of the first one.
   if (lifecycle_.hurries() || leave_timer_ != EventLoop::TimerId{}) return;
   if (spec_.centralized) {
     parts_.membership->RequestStop();  // the others cannot go on without it
@@ -272,6 +296,7 @@ void Peer::Leave(absl::Time limit) {
   leave_timer_ = parts_.loop->RunAt(limit, [this, limit] {
     leave_timer_ = {};
     if (!parts_.membership->stop().committed) return LeaveLate();
+    // The stop is sure to come: all members have acknowledged its round.
     leave_timer_ = parts_.loop->RunAt(limit + kStopGrace, [this] {
       leave_timer_ = {};
       LeaveLate();

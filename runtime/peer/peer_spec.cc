@@ -5,13 +5,17 @@
 
 namespace gossamer {
 
-// Numbers first, then parts that do not go together.
+// The configuration's checks say more and come earlier; these hold for whoever
+// makes a Peer, as tests and the rehearsal do.
 absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,
                            const Codec& codec) {
   if (spec.overlap_steps < kAutoOverlap || spec.overlap_steps > kMaxOverlap) {
     return absl::InvalidArgumentError(absl::StrCat(
         "overlap_steps ", spec.overlap_steps, ": must be 0 to ", kMaxOverlap));
   }
+  // A phase has eight bits of an exchange's id (PROTOCOL.md 1).  With overlap
+  // there is one exchange a round: the next could only begin once this one is
+  // complete.
   if (spec.mixing_rounds < 1 || spec.mixing_rounds >= kMaxPhases ||
       (spec.mixing_rounds > 1 && spec.overlap_steps != 0)) {
     return absl::InvalidArgumentError(

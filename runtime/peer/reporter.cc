@@ -8,7 +8,10 @@
 namespace gossamer {
 namespace {
 
+// A sketch is a pass over x and some kilobytes of a heartbeat: about one a
+// second is enough for a curve of consensus.
 constexpr absl::Duration kSketchInterval = absl::Seconds(1);
+// The bound lets a peer whose rounds become slow find a common round again.
 constexpr uint64_t kMaxSketchEvery = 1 << 16;
 
 }  // namespace
@@ -46,13 +49,18 @@ void Reporter::ForgetTempo() {
 }
 
 void Reporter::MeasureTempo(absl::Duration length, Neighborhood& neighborhood) {
+  // A moving average over about ten rounds; the first round is taken as it is.
   round_length_ = round_length_ == absl::ZeroDuration()
                       ? length
                       : 0.9 * round_length_ + 0.1 * length;
   metrics_.seconds_exchanging =
       absl::ToDoubleSeconds(neighborhood.TakeExchangeTime());
+  // Waiting is left out: with it each peer would seem as slow as the slowest,
+  // and deadlines would learn from themselves.
   busy_.Add(absl::ToDoubleSeconds(length) - metrics_.seconds_waiting);
   exchanges_.Add(metrics_.seconds_exchanging);
+  // The slowest peer sets the pace, as far as the service knows it; the own
+  // tempo stands in until it does.
   neighborhood.SetBusy(
       absl::Seconds(median_busy()),
       absl::Seconds(
@@ -76,10 +84,14 @@ void Reporter::EndRound(absl::Time started, Neighborhood& neighborhood,
     metrics_.clipping = {clipping->clipped, clipping->longest};
   }
   sink_->OnRound(metrics_);
+  // The transport's threads count them; the loop reports them, here and at each
+  // tick of the watch.
   ReportUnauthenticated(/*last=*/false);
 
   TakeSketch();
   PeerReport report;
+  // The report is made before the next round is decided; a jump is in the next
+  // report.
   report.round = state_->round() + 1;
   report.steps = state_->steps();
   report.rounds_per_second =
@@ -111,6 +123,7 @@ void Reporter::TakeSketch() {
     sketch_every_ /= 2;
   }
   sketched_ = now;
+  // A value that is not finite would spoil the fleet's estimate.
   if (!state_->Sound()) return;
   sketch_ = take_sketch_(state_->parameters());
   sketch_round_ = round;

@@ -28,7 +28,7 @@ class Reporter {
   // Count-sketch of the parameters for the heartbeat; may be empty.
   using Sketch = std::function<std::vector<double>(std::span<const float>)>;
 
-  // All outlive it.
+  // All of them outlive this object.
   Reporter(EventLoop* loop, Transport* transport, Membership* membership,
            const TrainingState* state, MetricsSink* sink, Sketch sketch);
 
@@ -38,7 +38,7 @@ class Reporter {
   // that have not been reported yet.
   void ReportUnauthenticated(bool last);
 
-  // Of the round under way; its trainer fills in what it measures.
+  // The metrics of the round under way, which its trainer fills in.
   RoundMetrics& metrics() { return metrics_; }
   const RoundMetrics& metrics() const { return metrics_; }
 
@@ -49,7 +49,8 @@ class Reporter {
 
   // Moving average of a round.
   absl::Duration round_length() const { return round_length_; }
-  // Of the rounds since the view: without waiting, and the longest exchange.
+  // Seconds over the rounds since the view: a round without waiting, and the
+  // longest exchange.
   double median_busy() const { return busy_.Quantile(0.5); }
   double long_exchange() const { return exchanges_.Quantile(0.9); }
   // Another view begins, whose rounds may take another time.

@@ -5,6 +5,8 @@
 
 namespace gossamer {
 
+// Each Task is kept in a variable: it must outlive the wait for its result
+// (task.h).
 Task<absl::Status> RoundLoop::Run() {
   Task<absl::Status> join = parts_.joiner->Join();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await join.result());
@@ -23,14 +25,21 @@ Task<absl::Status> RoundLoop::Run() {
   co_return co_await finish.result();
 }
 
-// The boundary before a round: which view it is of, and whether it comes.
+// This is the boundary before a round, which settles the view that it is of and
+// whether it comes.
 Task<absl::Status> RoundLoop::Begin() {
+  // The view comes first: what follows asks about the members and the
+  // departures of the view that this round belongs to.
   GOSSAMER_CO_RETURN_IF_ERROR(parts_.views->Adopt());
+  // Peer::OnMembership has dropped the edges already, so the round in which
+  // this peer was evicted has ended by itself.
   if (parts_.membership->outside()) {
     Task<absl::Status> rejoin = parts_.joiner->Rejoin();
     GOSSAMER_CO_RETURN_IF_ERROR(co_await rejoin.result());
     if (parts_.lifecycle->over()) co_return absl::OkStatus();
   }
+  // Until here the service may still send this peer to another checkpoint; from
+  // here on it trains by this view.
   parts_.membership->TookUpView();
   Task<bool> stop = parts_.stop->AtStop();
   if (co_await stop.result()) {
@@ -40,6 +49,8 @@ Task<absl::Status> RoundLoop::Begin() {
   if (parts_.stop->Leaves()) {
     co_return parts_.lifecycle->EndRounds(Lifecycle::Outcome::kLeft);
   }
+  // From here on this peer cannot promise any longer to stop before this round,
+  // so the question for a stop has to come before (StopState).
   parts_.membership->BeginRound(parts_.state->round());
   co_return absl::OkStatus();
 }
@@ -47,18 +58,26 @@ Task<absl::Status> RoundLoop::Begin() {
 Task<absl::Status> RoundLoop::Round() {
   const absl::Time started = parts_.loop->Now();
   RoundMetrics& metrics = parts_.reporter->metrics();
+  // The trainers add to both several times in one round.
   metrics.seconds_computing = metrics.seconds_waiting = 0;
   Task<absl::Status> trained = parts_.trainer->Round();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await trained.result());
+  // The rounds ended within this one, as in a centralized fleet that stops: it
+  // has no metrics, and no checkpoint may be of its middle.
   if (parts_.lifecycle->over()) co_return absl::OkStatus();
   parts_.health->EndRound();
   Task<absl::Status> recovered = RecoverIfDiverged();
   GOSSAMER_CO_RETURN_IF_ERROR(co_await recovered.result());
+  // The recovery has begun another incarnation at another round: what was
+  // measured belongs to none of its rounds.
   if (parts_.health->rounds() == 0) co_return absl::OkStatus();
+  // The evaluation comes before the report, which carries its score.
   Task<bool> evaluated = parts_.evaluation->Run();
   co_await evaluated.result();
   parts_.reporter->EndRound(started, *parts_.neighborhood,
                             parts_.health->recoveries());
+  // A checkpoint bears the round that comes next, which a jump changes: it is
+  // decided before the checkpoint is begun.
   parts_.state->set_round(DecideNextRound());
   parts_.checkpointer->BeginIfDue();
   Task<bool> saved = parts_.checkpointer->Save(/*now=*/false);
@@ -66,6 +85,8 @@ Task<absl::Status> RoundLoop::Round() {
   co_return absl::OkStatus();
 }
 
+// In a centralized fleet all peers have one x, so no member has a better one;
+// and a replay has no members that give states.
 Task<absl::Status> RoundLoop::RecoverIfDiverged() {
   if (spec_.centralized || parts_.decisions->replays() ||
       !parts_.health->Diverged()) {
@@ -85,6 +106,8 @@ uint64_t RoundLoop::DecideNextRound() {
 
 Task<absl::Status> RoundLoop::Finish() {
   const Lifecycle& lifecycle = *parts_.lifecycle;
+  // The checkpoint in hand waits for its edges still; the last one would take
+  // its place.
   Task<bool> earlier = parts_.checkpointer->Save(/*now=*/true);
   co_await earlier.result();
   const bool in_fleet = parts_.views->in_fleet();
@@ -109,6 +132,8 @@ Task<absl::Status> RoundLoop::Finish() {
     parts_.reporter->Report(
         "left", absl::StrCat("before round ", parts_.state->round()));
   }
+  // The last transition comes after the files are written: an ended peer has
+  // nothing left to do.
   co_return parts_.lifecycle->Apply(Lifecycle::Event::kSettled);
 }
 

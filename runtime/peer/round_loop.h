@@ -45,7 +45,7 @@ class RoundLoop {
     Drain* drain = nullptr;
     Reporter* reporter = nullptr;
   };
-  // All outlive it.
+  // All of them outlive this object.
   RoundLoop(const PeerSpec& spec, Parts parts) : spec_(spec), parts_(parts) {}
 
   // Peer::Run.

@@ -13,6 +13,8 @@
 namespace gossamer {
 namespace {
 
+// The waits of a collector are seconds and minutes (state_transfer.cc); nobody
+// wakes it when one is over.
 constexpr absl::Duration kDonorLook = absl::Milliseconds(250);
 
 // One member's word must not spoil this peer, nor keep the others' from it.
@@ -54,6 +56,7 @@ void StateSharing::ServeJoiners() {
     parts_.transport->Connect(m.id, m.address);
   }
   for (const PeerId peer : served_) {
+    // A joiner that was admitted keeps the connection for its edge.
     if (!joiners.contains(peer) && !parts_.has_edge(peer)) {
       parts_.transport->Disconnect(peer);
     }
@@ -64,6 +67,8 @@ void StateSharing::ServeJoiners() {
 
 void StateSharing::OnFrame(PeerId peer, const Frame& frame) {
   const absl::Time now = parts_.loop->Now();
+  // A peer may collect and give at once; each takes only frames of its own
+  // kinds.
   if (collector_) collector_->OnFrame(peer, frame, now);
   donor_.OnFrame(peer, frame, now);
   OfferIfWanted();
@@ -79,6 +84,8 @@ void StateSharing::OfferIfWanted() {
     return;
   }
   if (!parts_.state->Sound()) {
+    // A state that is not sound is worse than none.  The joiner may be the one
+    // that this peer waits for, so the wait must end (health.cc).
     parts_.health->AskedInVain();
     parts_.waiter->Notify();
     return;
@@ -121,6 +128,9 @@ void StateSharing::Offer(Checkpoint state) {
 
 absl::StatusOr<std::unique_ptr<StateCollector>> StateSharing::MakeCollector() {
   GOSSAMER_ASSIGN_OR_RETURN(Checkpoint own, StateOf(parts_.state));
+  // A member's state has the own one's shape.  The double and a mebibyte leave
+  // room for names and metadata, and bound what a false offer makes this peer
+  // allocate.
   const size_t most = 2 * SizeOf(own) + (1 << 20);
   return std::make_unique<StateCollector>(
       SendFrames(),
@@ -162,6 +172,7 @@ Task<absl::StatusOr<bool>> StateSharing::Collect(std::function<bool()> enough) {
       },
       parts_.loop->Now() + spec_.liveness_limit,
       [this] { return parts_.loop->Now() + kDonorLook; });
+  // From here on no frame reaches it: what it has is taken.
   const std::unique_ptr<StateCollector> collector = std::move(collector_);
   for (const std::string& failure : collector->TakeFailures()) {
     parts_.reporter->Report("state_failed", failure);

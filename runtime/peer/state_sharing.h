@@ -42,7 +42,7 @@ class StateSharing {
     // An edge needs the connection to this peer.
     std::function<bool(PeerId)> has_edge;
   };
-  // All outlive it.
+  // All of them outlive this object.
   StateSharing(const PeerSpec& spec, Parts parts);
 
   // Connects to those that join, and lets the others go.

@@ -24,6 +24,8 @@ Pending<bool> StepRunner::Run(std::function<void()> work) {
 }
 
 RngKey StepRunner::KeyOf(int rank) const {
+  // The key depends on rank and step, never on time or thread: a run on another
+  // machine, and a replay, draw the same.
   return key_.Fold(static_cast<uint64_t>(rank)).Fold(state_->steps());
 }
 
@@ -31,6 +33,7 @@ void StepRunner::LocalSteps(int rank) {
   for (int i = 0; i < spec_.steps_per_round; ++i) {
     const absl::StatusOr<Losses> losses =
         step_->Run(state_->steps(), state_->round(), KeyOf(rank));
+    // A skipped step counts, too: the next one must not draw the same data.
     state_->set_steps(state_->steps() + 1);
     NoteStep(losses);
   }
@@ -43,6 +46,7 @@ void StepRunner::NoteStep(const absl::StatusOr<Losses>& losses) {
     reporter_->metrics().discriminator_loss = losses->discriminator;
     return;
   }
+  // This runs on the compute engine, and sinks belong to the loop.
   loop_->Post([this, alive = std::weak_ptr<bool>(alive_),
                why = std::string(losses.status().message())] {
     if (!alive.expired()) reporter_->Report("step_skipped", why);

@@ -24,7 +24,7 @@ namespace gossamer {
 
 class StepRunner {
  public:
-  // All outlive it.
+  // All of them outlive this object.
   StepRunner(const PeerSpec& spec, EventLoop* loop, ComputeEngine* compute,
              LocalStep* step, TrainingState* state, Health* health,
              Reporter* reporter);
@@ -32,7 +32,7 @@ class StepRunner {
   // co_await resumes on the loop, once `work` is done on the compute engine.
   Pending<bool> Run(std::function<void()> work);
 
-  // On the compute engine, of the member with this rank:
+  // These run on the compute engine, for the member with this rank:
   //
   // All local steps of a round.
   void LocalSteps(int rank);

@@ -1,5 +1,5 @@
-// How a peer keeps to the round at which the fleet stops, or at which it leaves
-// the fleet itself.
+// Keeps a peer to the round at which the fleet stops, or at which it leaves the
+// fleet itself.
 //
 // Knows nothing of how the fleet agrees (membership.h), or of what a round
 // does.
@@ -22,8 +22,9 @@ namespace gossamer {
 
 class StopRule {
  public:
-  // All outlive it.  `abandoned`: members have said themselves that they do not
-  // take part in the round that comes, though the service may be gone.
+  // All of them outlive this object.  `abandoned`: members have said themselves
+  // that they do not take part in the round that comes, though the service may
+  // be gone.
   StopRule(const PeerSpec& spec, EventLoop* loop, Waiter* waiter,
            Membership* membership, const Decisions* decisions,
            const Lifecycle* lifecycle, const TrainingState* state,

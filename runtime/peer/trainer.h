@@ -1,5 +1,5 @@
-// How a peer trains for one round together with others, as the round loop sees
-// it; by gossip or with one mean gradient of all.
+// The training of one round together with other peers, as the round loop sees
+// it: by gossip, or with one mean of all peers.
 //
 // Knows nothing of checkpoints, of metrics' files or of how a peer joins.
 
@@ -28,7 +28,7 @@ class Trainer {
   virtual absl::Status OnView(bool first, const SavedEdges& saved) = 0;
   // The incarnation is over, with all that is under way.
   virtual void Forget() = 0;
-  // The topology service has answered.
+  // Called when the topology service has answered.
   virtual void OnAnswer() {}
 
   // One round.  It may end the lifecycle's rounds instead.
@@ -46,7 +46,7 @@ class Trainer {
   virtual void Part() {}
   // Members that have not said so of themselves.
   virtual std::vector<PeerId> Remaining() const { return {}; }
-  // How long the end waits for neighbours that are not connected.
+  // The time that the end waits for neighbours that are not connected.
   virtual absl::Duration DrainLimit() const = 0;
   // The state is that of a round's boundary, and worth keeping.
   virtual bool AtBoundary() const { return true; }

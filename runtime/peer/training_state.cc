@@ -9,6 +9,7 @@ TrainingState::TrainingState(const PeerSpec& spec, Game* game, LocalStep* step,
                              GradientCompressor* gradients)
     : spec_(spec), game_(game), step_(step), gradients_(gradients) {
   if (spec_.ema > 0) {
+    // Only the generator is averaged: samples and scores come from it.
     const std::span<const float> x = generator();
     ema_.assign(x.begin(), x.end());
   }
@@ -31,6 +32,8 @@ void TrainingState::UpdateAverage() {
 }
 
 void TrainingState::VisitState(StateVisitor& visitor) {
+  // The round is no state: it is the checkpoint's id, and a joiner takes its
+  // own from the view.
   visitor.Counter("steps", steps_);
   visitor.Floats(kParametersName, game_->parameters());
   if (!ema_.empty()) visitor.Floats(kEmaName, ema_);

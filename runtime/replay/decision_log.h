@@ -1,7 +1,7 @@
-// The file of a peer's decisions: every one, or it says that it ends.
+// The file of a peer's decisions: it has every one, or says that it ends.
 //
-// A log with a gap would replay another run, so the first line that cannot be
-// kept is the end of it.  Knows nothing of what decisions say.
+// A log with a gap would replay another run, so the log ends at the first line
+// that cannot be kept.  Knows nothing of what decisions mean.
 
 #ifndef GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_
 #define GOSSAMER_RUNTIME_REPLAY_DECISION_LOG_H_
@@ -20,15 +20,16 @@ namespace gossamer {
 
 class DecisionLog {
  public:
-  // Told once, when lines can no longer be kept.
+  // Called once, when lines can no longer be kept.
   using Report = std::function<void(const absl::Status&)>;
 
   // Makes `path` anew.  `limit` in bytes; 0: none.
   static absl::StatusOr<std::unique_ptr<DecisionLog>> Open(
       const std::string& path, LogLimit limit, Report report);
 
-  // On disk at once.  Over the limit a line that Decisions::Replay knows says
-  // that this is the end; where nothing can be written the file is removed.
+  // The line is on disk at once.  Over the limit a line that Decisions::Replay
+  // knows says that the log ends; if nothing can be written the file is
+  // removed.
   void Add(const std::string& line);
 
  private:

@@ -34,6 +34,7 @@ absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
     const absl::Status read =
         decisions.Read(std::string_view(line.data(), line.size()));
     if (read.ok()) continue;
+    // The line is a decision, but no run can follow it.
     if (absl::IsFailedPrecondition(read)) return read;
     return absl::DataLossError(absl::StrCat(
         "line ", number, " \"", line, "\" is no decision: ", read.message()));
@@ -41,6 +42,9 @@ absl::StatusOr<Decisions> Decisions::Replay(std::string_view lines) {
   return decisions;
 }
 
+// Reads one line of another process, possibly of another machine or release.
+// An unknown word is refused rather than passed over: a decision that is left
+// out replays another run.
 absl::Status Decisions::Read(std::string_view line) {
   const std::vector<std::string> words = absl::StrSplit(std::string(line), ' ');
   std::vector<uint64_t> n;
@@ -61,6 +65,7 @@ absl::Status Decisions::Read(std::string_view line) {
         "that run's log was full at ", n[0],
         " bytes and ends there: replay a run with a larger --log-limit"));
   }
+  // The numbers are counted before any is used.
   const bool two = word == "jump" || word == "overlap" || word == "skip";
   const bool three = word == "format" || word == "done";
   if (!(two && n.size() == 2) && !(three && n.size() == 3) &&
@@ -69,6 +74,8 @@ absl::Status Decisions::Read(std::string_view line) {
   }
   if (word == "jump") jumps_[n[0]] = n[1];
   if (word == "overlap") {
+    // Values are checked against their bounds: the file may be anybody's, and
+    // they become indices and windows.
     if (n[1] > static_cast<uint64_t>(kMaxOverlap)) {
       return absl::DataLossError("an overlap that is none");
     }
@@ -97,6 +104,8 @@ void Decisions::TellJump(uint64_t round, uint64_t next) {
 }
 uint64_t Decisions::Next(uint64_t round) const {
   const auto it = jumps_.find(round);
+  // Only jumps are written, so a round without a line is followed by the next
+  // one.
   return it == jumps_.end() ? round + 1 : it->second;
 }
 
@@ -120,7 +129,7 @@ void Decisions::TellFormat(PeerId peer, ExchangeId id, WireFormat format) {
   Tell(Line("format", peer.value, id, static_cast<int>(format)));
 }
 std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
-  // The last one told of this peer, up to this exchange.
+  // The last line of this peer counts, up to this exchange.
   auto it = formats_.upper_bound({peer, id});
   if (it == formats_.begin()) return std::nullopt;
   --it;
@@ -131,6 +140,8 @@ std::optional<WireFormat> Decisions::Format(PeerId peer, ExchangeId id) const {
 void Decisions::TellDone(PeerId peer, uint64_t boundary, ExchangeId done) {
   Tell(Line("done", peer.value, boundary, done));
 }
+// Without a line all exchanges that were due were complete, and a replay waits
+// for them.
 std::optional<ExchangeId> Decisions::Done(PeerId peer,
                                           uint64_t boundary) const {
   const auto it = done_.find({peer, boundary});
@@ -141,6 +152,8 @@ std::optional<ExchangeId> Decisions::Done(PeerId peer,
 void Decisions::TellAllReduce(size_t index) { Tell(Line("all-reduce", index)); }
 void Decisions::TellMembers(uint64_t round) {
   Tell(Line("members", round));
+  // No line follows this one, so the log says by its end why it cannot be
+  // replayed.
   members_ = true;
 }
 void Decisions::TellStop(uint64_t round) { Tell(Line("stop", round)); }

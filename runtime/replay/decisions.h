@@ -23,42 +23,43 @@
 
 namespace gossamer {
 
-// A boundary is a call of Neighborhood::Complete, counted from 1 in a life.
+// A boundary is a call of Neighborhood::Complete, counted from 1 in a process.
 class Decisions {
  public:
   using Write = std::function<void(const std::string& line)>;
 
-  // Writes what it is told.
+  // Writes the decisions that it gets.
   explicit Decisions(Write write = nullptr) : write_(std::move(write)) {}
-  // Repeats what `lines` tell.  kDataLoss names the line that is none;
+  // Repeats the decisions of `lines`. kDataLoss names the line that is none;
   // kFailedPrecondition: members came or went, or it was full before the end
   // (decision_log.h).
   static absl::StatusOr<Decisions> Replay(std::string_view lines);
   bool replays() const { return replays_; }
 
-  // After `round` comes another than the one after it.
+  // Notes that another round than the next one comes after `round`.
   void TellJump(uint64_t round, uint64_t next);
   uint64_t Next(uint64_t round) const;
-  // h from this round on.
+  // Notes h from this round on.
   void TellOverlap(uint64_t round, int h);
   std::optional<int> Overlap(uint64_t round) const;
-  // An exchange of the row without a payload of this end.
+  // Notes an exchange of the row without a payload of this end.
   void TellSkip(PeerId peer, ExchangeId id);
   bool Skips(PeerId peer, ExchangeId id) const;
-  // The format of payloads from exchange `id` on.
+  // Notes the format of payloads from exchange `id` on.
   void TellFormat(PeerId peer, ExchangeId id, WireFormat format);
   std::optional<WireFormat> Format(PeerId peer, ExchangeId id) const;
-  // Exchanges with `peer` below `done` were complete after this boundary,
-  // though others were due.
+  // Notes that only exchanges with `peer` below `done` were complete after this
+  // boundary, though others were due.
   void TellDone(PeerId peer, uint64_t boundary, ExchangeId done);
   std::optional<ExchangeId> Done(PeerId peer, uint64_t boundary) const;
-  // The all-reduce that was taken, by its place in AllReduce::Names().
+  // Notes the all-reduce that was taken, by its place in AllReduce::Names().
   void TellAllReduce(size_t index);
   std::optional<size_t> all_reduce() const { return all_reduce_; }
-  // Members came or went in this round: what follows depends on what was under
-  // way then.  A log with such a line is not replayed, so it is the last one.
+  // Notes that members came or went in this round: the rounds after it depend
+  // on the messages under way then.  A log with such a line is not replayed, so
+  // it is the last one.
   void TellMembers(uint64_t round);
-  // The run was stopped before this round.
+  // Notes that the run was stopped before this round.
   void TellStop(uint64_t round);
   uint64_t stop() const { return stop_; }
 

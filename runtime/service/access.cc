@@ -22,6 +22,8 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
     case Call::kRegister:
     case Call::kHeartbeat:
       if (caller.role != Role::kPeer) return Denied(caller, "be a peer");
+      // A peer that could speak for another could take its id over, or have it
+      // stop.
       if (caller.peer != request.claimed) {
         return Denied(caller,
                       absl::StrCat("speak for peer ", request.claimed.value,
@@ -32,6 +34,8 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
       }
       return absl::OkStatus();
     case Call::kStop:
+      // A peer that waits, has left or was evicted keeps its certificate, and
+      // must not steer the fleet by it.
       if (caller.role == Role::kPeer && !request.member) {
         return Denied(caller, "stop a fleet of which it is no member");
       }
@@ -41,6 +45,7 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
         return Denied(caller, "have ways measured between others");
       }
       return absl::OkStatus();
+    // The status changes nothing, and everybody of the run may see it.
     case Call::kGetStatus:
       return absl::OkStatus();
   }
@@ -51,9 +56,13 @@ absl::Status CheckRight(const Identity& caller, const AccessRequest& request) {
 
 absl::Status AccessPolicy::Check(const Identity& caller,
                                  const AccessRequest& request, absl::Time now) {
+  // The key is the proved identity, never an id that a request names: the map
+  // cannot grow by claims.
   TokenBucket& allowance =
       allowances_.try_emplace(ToUri(caller), kTokens, kTokensPerSecond, now)
           .first->second;
+  // The price is paid before the rights are looked at: calls that are refused
+  // cost time, too.
   const double price =
       request.call == Call::kRegister ? kTokensOfRegister : 1.0;
   if (!allowance.Take(price, now)) {

@@ -35,6 +35,7 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kPeersLost = 3;
 
+// The tick notices leases of peers and of this instance, which are seconds.
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 // The time for the last answers when the service ends.
 constexpr absl::Duration kShutdown = absl::Seconds(1);
@@ -56,7 +57,7 @@ absl::Status WritePortFile(const std::string& path, int port) {
       absl::StrCat("cannot write --port-file ", path, ": ", error.message()));
 }
 
-// Returns the name of this process for other replicas and for people.
+// Returns the name of this process for other instances and for people.
 std::string NameOf(const std::string& listen) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -75,10 +76,11 @@ absl::StatusOr<int> Serve(const ServiceOptions& options,
                           TopologyService& service) {
   absl::Time reminded = clock.Now();
   // A stored run that has already ended is not the one to wait for: its peers
-  // come back to go on from their checkpoints.  A replica that takes over a run
-  // under way counts it as begun.
+  // come back to go on from their checkpoints.  An instance that takes over a
+  // run under way counts it as begun.
   bool began = false;
   while (!WaitForSignal(signals)) {
+    // An instance that stands by ticks, too: it tries to take over.
     GOSSAMER_ASSIGN_OR_RETURN(const TopologyService::Progress progress,
                               service.Tick());
     began = began || !progress.finished;
@@ -94,6 +96,8 @@ absl::StatusOr<int> Serve(const ServiceOptions& options,
       return 0;
     }
     const int lost = static_cast<int>(progress.lost.size());
+    // A silent peer ends the wait only once all others have finished; until
+    // then it may come back.
     if (progress.some_finished && lost == progress.unfinished) {
       Say(absl::StrCat("giving up on peer ",
                        absl::StrJoin(progress.lost, ", ",
@@ -120,6 +124,7 @@ void WarnOfRoom(const ServiceOptions& options, size_t room) {
 }
 
 absl::StatusOr<int> Run(const ServiceOptions& options) {
+  // Every connection takes a descriptor, and the gate counts them by the limit.
   RaiseDescriptorLimit();
   // Signals are blocked before any thread starts, so that all threads inherit
   // it.
@@ -152,9 +157,12 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }
   WarnOfRoom(options, service->gate()->room());
+  // The file comes once the port answers: scripts wait for it.
   if (!options.port_file.empty()) {
     GOSSAMER_RETURN_IF_ERROR(WritePortFile(options.port_file, server.port));
   }
+  // The answers that are under way are given before the process ends, also
+  // after an error.
   const absl::StatusOr<int> code = Serve(options, signals, clock, *service);
   server.server->Shutdown(SteadyDeadline(kShutdown));
   return code;

@@ -41,7 +41,8 @@ one-peer-exponential edge-list.  Schedules: fixed permuted-ring
 random-matching one-peer-exponential locality-skewed.  Weights: metropolis
 uniform.)";
 
-// What the command line says, before the configuration's values.
+// The values of the command line.  An option that was left out takes the
+// configuration's value, so it must be distinguishable from one that was given.
 struct Flags {
   std::string config;
   std::optional<std::string> run;
@@ -61,6 +62,8 @@ struct Flags {
 
 void AddFlags(Command& program, Flags& f) {
   ServiceOptions& s = f.service;
+  // The default is of this machine alone: a service that other machines reach
+  // has to be asked for, with certificates or --insecure.
   s.listen = "127.0.0.1:7700";
   program.AddOption("--config", &f.config,
                     "the run's configuration (text proto)");
@@ -119,6 +122,7 @@ void AddFlags(Command& program, Flags& f) {
 template <typename T, typename U>
 void Override(const std::optional<T>& flag, U& value, bool& changed) {
   if (!flag) return;
+  // A flag that repeats the configuration's value changes nothing.
   changed |= value != static_cast<U>(*flag);
   value = *flag;
 }
@@ -126,6 +130,7 @@ void Override(const std::optional<T>& flag, U& value, bool& changed) {
 absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   RunConfig config;
   if (f.config.empty()) {
+    // Without a configuration its defaults hold, as for a peer without one.
     ResolveRunConfig(config);
   } else {
     GOSSAMER_ASSIGN_OR_RETURN(config, LoadRunConfig(f.config));
@@ -133,10 +138,12 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
   fleet.max_peers = f.max_peers;
-  // Its all-reduce needs every peer.
+  // The all-reduce of a centralized method needs every peer, so nobody joins a
+  // run under way.
   fleet.elastic = !IsCentralized(config);
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
+  // Another name is no other configuration: the hash does not cover it.
   bool renamed = false;
   Override(f.run, fleet.run_id, renamed);
   bool changed = false;
@@ -158,7 +165,8 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   return fleet;
 }
 
-// Where the state is.
+// Completes the place of the state, and refuses options that exclude each
+// other.
 absl::Status CompleteStore(const Flags& flags, ServiceOptions& service) {
   StoreOptions& store = service.store;
   store.lease = absl::Seconds(flags.store_lease);
@@ -201,8 +209,11 @@ FleetOptions FleetOptionsOf(const RunConfig& config) {
   fleet.seed = config.seed();
   fleet.schedule = ScheduleSpecOf(config.mixing());
   if (config.mixing().clip_radius() > 0) {
+    // The service refuses a graph that each of its peers would refuse.
     fleet.min_partners = kLeastClippedPartners;
   }
+  // Views carry both to the peers, so the service may choose another overlap
+  // for all at one round.
   fleet.gamma = config.mixing().gamma();
   fleet.overlap_steps = static_cast<int>(config.mixing().overlap_steps());
   return fleet;
@@ -217,6 +228,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   Flags flags;
   AddFlags(program, flags);
   GOSSAMER_ASSIGN_OR_RETURN(std::string text, program.Parse(argc, argv));
+  // --help and --version end the program whatever else is wrong.
   if (!text.empty()) {
     return CommandLine{.options = {}, .text = std::move(text)};
   }

@@ -62,6 +62,7 @@ int64_t Signed(uint64_t v) { return static_cast<int64_t>(v); }
 class Statement {
  public:
   Statement(sqlite3* db, const char* sql) {
+    // An error shows at Step(), so that callers have one place to look.
     sqlite3_prepare_v2(db, sql, -1, &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
@@ -74,6 +75,8 @@ class Statement {
   }
   Statement& Text(const std::string& value) {
     sqlite3_bind_text(statement_, ++bound_, value.data(),
+                      // SQLite copies the bytes: they may be gone before the
+                      // step.
                       static_cast<int>(value.size()), SQLITE_TRANSIENT);
     return *this;
   }
@@ -104,6 +107,7 @@ class Statement {
 absl::Status Failure(sqlite3* db, const std::string& path,
                      const std::string& what) {
   const std::string why = sqlite3_errmsg(db);
+  // The low byte is the kind of an error; the rest is detail.
   switch (sqlite3_errcode(db) & 0xff) {
     case SQLITE_BUSY:
       return absl::UnavailableError(absl::StrCat(
@@ -144,6 +148,7 @@ absl::StatusOr<std::vector<uint64_t>> ParseRounds(const std::string& path,
 }
 
 Standing StandingOf(uint64_t stored) {
+  // A number that is none stays one that is none: RecordFromBytes() refuses it.
   return static_cast<Standing>(std::min<uint64_t>(stored, 0xff));
 }
 
@@ -156,6 +161,8 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(
       path.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  // SQLite returns a handle even if it cannot open the file; it has the message
+  // and must be closed.
   std::unique_ptr<SqliteStore> store(new SqliteStore({db, {}}, path));
   if (opened != SQLITE_OK) return Failure(db, path, "cannot open");
   GOSSAMER_RETURN_IF_ERROR(store->Prepare());
@@ -165,7 +172,10 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
 absl::Status SqliteStore::Prepare() {
   sqlite3* db = db_.get();
   // The lock is exclusive: two services on one file would hand out
-  // contradicting views.
+  // contradicting views.  The empty transaction takes it now, and not at the
+  // first save.  With synchronous=FULL a save is on the disk when it returns:
+  // the answer to a peer leaves after it, and a power cut must not take back
+  // what it said.
   GOSSAMER_RETURN_IF_ERROR(
       Execute(db, path_,
               "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
@@ -176,7 +186,10 @@ absl::Status SqliteStore::Prepare() {
     if (read.Step() != SQLITE_ROW) return Failure(db, path_, "cannot read");
     version = read.NumberAt(0);
   }
+  // A new file has version 0.
   if (version == kSchemaVersion) return absl::OkStatus();
+  // The columns of another format are not guessed at: a fleet that is read
+  // wrongly would begin with views that its peers contradict.
   if (version != 0) {
     return absl::DataLossError(absl::StrCat(
         path_, " has format ", version, ", this program reads ", kSchemaVersion,
@@ -211,6 +224,7 @@ absl::Status SqliteStore::ReadMembers(FleetRecord& record) {
   }
   // A list that ended early would be saved as the whole one.
   if (next != SQLITE_DONE) return Failure(db, path_, "cannot read");
+  // Members are ordered by id, as the fleet's code expects them.
   std::sort(
       record.members.begin(), record.members.end(),
       [](const MemberRecord& a, const MemberRecord& b) { return a.id < b.id; });
@@ -224,6 +238,7 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
                   "SELECT generation, layout_fingerprint, configuration_hash,"
                   " stop_round, stop_committed, assembled, suspicions,"
                   " removals, returns, joins, leaves FROM fleet");
+  // Without a row nothing has been saved yet.
   const int found = fleet.Step();
   if (found == SQLITE_DONE) return std::nullopt;
   if (found != SQLITE_ROW) return Failure(db, path_, "cannot read");
@@ -263,6 +278,8 @@ absl::StatusOr<std::optional<FleetRecord>> SqliteStore::Load() {
 
 absl::Status SqliteStore::WriteMembers(const FleetRecord& record) {
   sqlite3* db = db_.get();
+  // All rows are written anew: a fleet has at most 1,024 members, and one
+  // transaction holds them.
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "DELETE FROM member"));
   for (const MemberRecord& m : record.members) {
     Statement insert(db,
@@ -302,6 +319,7 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
         .Number(record.counts.leaves);
     if (fleet.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     GOSSAMER_RETURN_IF_ERROR(WriteMembers(record));
+    // There is no view before the first.
     if (record.view.epoch == 0) return absl::OkStatus();
     Statement view(db, "INSERT OR REPLACE INTO view VALUES(?, ?)");
     view.Number(record.view.epoch)
@@ -313,10 +331,13 @@ absl::Status SqliteStore::Save(const FleetRecord& record) {
     if (old.Step() != SQLITE_DONE) return Failure(db, path_, "cannot write");
     return absl::OkStatus();
   };
+  // One transaction holds fleet, members and view: members of one moment beside
+  // the view of another would be a fleet that never was.
   GOSSAMER_RETURN_IF_ERROR(Execute(db, path_, "BEGIN"));
   absl::Status written = write();
   if (written.ok()) written = Execute(db, path_, "COMMIT");
   if (!written.ok()) {
+    // The file has the record before; the error that matters is the first one.
     sqlite3_exec(db, "ROLLBACK", nullptr, nullptr, nullptr);
   }
   return written;

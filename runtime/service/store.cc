@@ -12,6 +12,8 @@ namespace gossamer {
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options,
                                                  const std::string& run_id,
                                                  const std::string& self) {
+  // The command line has made sure that one of the two places is given
+  // (options.cc).
   if (options.folder.empty()) {
     return EtcdStore::Open({.endpoints = options.etcd,
                             .certificates = options.certificates,

@@ -1,5 +1,5 @@
 // The state that the topology service keeps over a restart, and the right of
-// one of several replicas to change it.
+// one of several instances to change it.
 //
 // Knows nothing of what the record means.
 
@@ -48,9 +48,9 @@ struct StoreOptions {
   absl::Duration lease = absl::Seconds(5);
 };
 
-// `self` is the name that other replicas see while this one is active.  Returns
-// kUnavailable, kDataLoss or kInvalidArgument, in the terms of the command
-// line.
+// `self` is the name that other instances see while this one is active.
+// Returns kUnavailable, kDataLoss or kInvalidArgument, in the terms of the
+// command line.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const StoreOptions& options,
                                                  const std::string& run_id,
                                                  const std::string& self);

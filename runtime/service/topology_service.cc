@@ -16,8 +16,9 @@
 namespace gossamer {
 namespace {
 
-// Connections, half of them of one host, on which nobody has proved yet to be
-// of the run.  A fleet on one machine opens as many at once as it has peers.
+// The most connections, half of them of one host, on which no caller has proved
+// yet to be of the run.  A fleet on one machine opens as many at once as it has
+// peers.
 constexpr size_t kMostStrangers = 1024;
 
 grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
@@ -53,7 +54,8 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
                        ", and this is ", ToUri(self)));
     }
   }
-  // Not only once this replica is needed.
+  // A schedule that cannot be is refused at the start, not once this instance
+  // is needed.
   GOSSAMER_RETURN_IF_ERROR(CheckFleetSize(options, options.expected));
   std::unique_ptr<TopologyService> service(new TopologyService(
       std::move(options), std::move(store), std::move(clock), std::move(log),
@@ -68,6 +70,8 @@ absl::StatusOr<std::unique_ptr<TopologyService>> TopologyService::Create(
 }
 
 absl::Status TopologyService::TakeOver() {
+  // The right to save comes before the state is read: another instance might
+  // change it in between.
   GOSSAMER_RETURN_IF_ERROR(store_->Acquire());
   GOSSAMER_ASSIGN_OR_RETURN(std::optional<FleetRecord> stored, store_->Load());
   GOSSAMER_ASSIGN_OR_RETURN(
@@ -80,14 +84,16 @@ absl::Status TopologyService::TakeOver() {
   if (!stands_by_.ok()) events_->Tell("active", "this replica serves now");
   stands_by_ = absl::OkStatus();
   plane_ = std::move(plane);
-  serials_.clear();  // another replica may have heard newer ones
+  serials_.clear();  // another instance may have heard newer ones
   return absl::OkStatus();
 }
 
 void TopologyService::StandBy(const absl::Status& why) {
   MutexLock lock(&mu_);
+  // From here on the state may be out of date: another instance may decide.
   plane_.reset();
-  // Why it cannot be told who is active varies from one attempt to the next.
+  // The reason why the active instance is unknown varies from one attempt to
+  // the next.
   const bool news = absl::IsAlreadyExists(why)
                         ? stands_by_ != why
                         : stands_by_.ok() || absl::IsAlreadyExists(stands_by_);
@@ -112,6 +118,7 @@ void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
   if (certificates_ == nullptr) return;
   if (caller.ok()) {
     if (caller->identity.role != Role::kPeer) return;
+    // A certificate that was accepted counts for what it names.
     serials_[caller->identity.peer] = caller->serial;
     return;
   }
@@ -120,10 +127,13 @@ void TopologyService::NoteSerial(const grpc::CallbackServerContext& context,
       shown->identity.run != options_.run_id) {
     return;
   }
+  // A refused one counts only for a peer that no accepted one is known of: the
+  // old certificate of a peer that has a new one must not have it evicted.
   serials_.try_emplace(shown->identity.peer, shown->serial);
 }
 
-// The others may not have the list yet, and hear it as long as a view has it.
+// Evicts members whose certificates are revoked.  Neighbours without the newest
+// list would mix with them for as long as a view has them.
 void TopologyService::EvictRevoked() {
   if (certificates_ == nullptr) return;
   const std::vector<std::string> revoked = certificates_->Revoked();
@@ -131,6 +141,8 @@ void TopologyService::EvictRevoked() {
   if (plane_ == nullptr) return;
   for (const auto& [peer, serial] : serials_) {
     if (!std::ranges::binary_search(revoked, serial)) continue;
+    // This is repeated at each tick: the fleet may be unable to be without the
+    // peer at the moment.
     plane_->Evict(
         peer, absl::StrCat("its certificate is revoked (serial ", serial, ")"));
   }
@@ -145,11 +157,13 @@ absl::StatusOr<TopologyService::Progress> TopologyService::Tick() {
   {
     MutexLock lock(&mu_);
     was_active = plane_ != nullptr;
+    // Held() is asked before the tick decides anything by the state.
     if (was_active && held.ok()) return plane_->Tick();
   }
   if (was_active) StandBy(held);
   const absl::Status active = TakeOver();
   if (active.ok()) return Progress();
+  // Anything else is an error of the state itself, which waiting does not mend.
   if (!absl::IsAlreadyExists(active) && !absl::IsUnavailable(active)) {
     return active;
   }
@@ -196,7 +210,8 @@ void TopologyService::TellStrangers() {
                          "which nobody had proved to be of the run");
 }
 
-// Signs what is to be believed even of who passes it on.
+// Signs the parts of an answer that are believed whoever passes them on: views,
+// which peers hand back to a service with an old disk.
 template <typename Response>
 absl::Status TopologyService::Seal(Response& response) const {
   if constexpr (std::is_same_v<Response, wire::HeartbeatResponse>) {
@@ -215,6 +230,8 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
   absl::Status status;
   const absl::StatusOr<Certificate> caller = CallerOf(*context);
   if (caller.ok()) {
+    // A caller that has proved to be of the run leaves its place among the
+    // unauthenticated, whether or not this call is allowed.
     gate_->Believe(context->peer(), certificates_ == nullptr
                                         ? std::string()
                                         : ToUri(caller->identity));
@@ -225,10 +242,13 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
     if (status.ok()) {
       status = Admit(*context, caller, call, claimed, request.run_id());
     }
+    // A caller that may not make this call is not noted: it only claims to be
+    // that peer.
     if (status.ok() || !caller.ok()) NoteSerial(*context, caller);
     if (status.ok()) status = (plane_.get()->*answer)(request, response);
     if (status.ok()) status = Seal(response);
-    // Asked last: up to here nobody else has decided anything.
+    // The lease is looked at last: if it holds now, no other instance has
+    // decided anything before this answer.
     const absl::Status held = stands_by_.ok() ? store_->Held() : stands_by_;
     if (!held.ok()) {
       status =
@@ -241,7 +261,8 @@ grpc::ServerUnaryReactor* TopologyService::Answer(
 grpc::ServerUnaryReactor* TopologyService::Register(
     grpc::CallbackServerContext* context, const wire::RegisterRequest* request,
     wire::RegisterResponse* response) {
-  // A view that this run's service has not signed is as good as none.
+  // A view that this run's service has not signed is taken out of the request:
+  // any peer could have made it.
   std::optional<wire::RegisterRequest> without;
   if (request->has_view() && certificates_ != nullptr &&
       !CheckView(*certificates_, request->view()).ok()) {
@@ -300,13 +321,15 @@ absl::StatusOr<TopologyServer> StartTopologyServer(
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  // Metadata is read before any handler sees the call.
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-  // Who dawdles, opens too much or has gone is cut off.
+  // A caller that dawdles, opens too many streams or has gone is cut off.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 15'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  // No option of TCP matters for messages this small; the gate does.
   AddTuning({}, service->gate(), &builder);
   started.server = builder.BuildAndStart();
   if (started.server == nullptr || started.port == 0) {

@@ -1,9 +1,9 @@
 // The Topology service of topology.proto over gRPC and a Store.
 //
 // It is a lock around the control plane, which does the work as long as this
-// process holds the store.  If several replicas share a store, the others stand
-// by: they answer every call with UNAVAILABLE and name the active one.  Knows
-// nothing of how the control plane decides.
+// process holds the store.  If several instances share a store, the others
+// stand by: they answer every call with UNAVAILABLE and name the active one.
+// Knows nothing of how the control plane decides.
 
 #ifndef GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
 #define GOSSAMER_RUNTIME_SERVICE_TOPOLOGY_SERVICE_H_
@@ -45,9 +45,9 @@ class TopologyService final : public wire::Topology::CallbackService {
       std::shared_ptr<const CertificateFolder> certificates = nullptr);
 
   // Called a few times a second, from one thread.  Notices leases that ran out,
-  // this replica's and peers', and takes over when it can.  A replica that
+  // this instance's and peers', and takes over when it can.  An instance that
   // stands by has no progress.  Returns Create's errors for the state that
-  // another replica left.
+  // another instance left.
   absl::StatusOr<Progress> Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The gate of a server of this service, before any byte is read.
@@ -106,13 +106,13 @@ class TopologyService final : public wire::Topology::CallbackService {
   const std::unique_ptr<Store> store_;
   const Clock clock_;
   const Log log_;
-  // Told under mu_ only, which clang 14 does not check of a shared pointer.
+  // Used under mu_ only, which clang 14 does not check of a shared pointer.
   const std::shared_ptr<ServiceEvents> events_;
   const std::shared_ptr<const CertificateFolder> certificates_;
   const std::shared_ptr<StrangerGate> gate_;
   Mutex mu_;
   std::unique_ptr<ControlPlane> plane_ ABSL_GUARDED_BY(mu_)
-      ABSL_PT_GUARDED_BY(mu_);                   // null: this replica stands by
+      ABSL_PT_GUARDED_BY(mu_);  // null: this instance stands by
   absl::Status stands_by_ ABSL_GUARDED_BY(mu_);  // the reason; OK: it does not
   AccessPolicy access_ ABSL_GUARDED_BY(mu_);
   std::string trust_problem_ ABSL_GUARDED_BY(mu_);

@@ -18,8 +18,12 @@ FaultInjector::FaultInjector(VirtualLoop* loop, SimNetwork* network,
 }
 
 void FaultInjector::Tick() {
+  // Every draw has a key of its own: another number of peers or of faults does
+  // not change the draws of the rest.
   const RngKey key = RngKey(plan_.seed).Fold("faults").Fold(tick_++);
   const bool links = plan_.break_rate > 0 || plan_.stall_rate > 0;
+  // The pairs are listed only if a fault of links is wanted, since that costs
+  // time with many peers.
   for (const auto& [a, b] : links ? network_->Pairs() : SimNetwork::PairSet()) {
     const RngKey draw = key.Fold("pair").Fold(a.value).Fold(b.value);
     if (draw.Uniform(0) < plan_.break_rate) Break(a, b, draw.Fold("break"));

@@ -12,7 +12,8 @@
 namespace gossamer {
 namespace {
 
-// As the lab's packets carry it: 52 bytes of IPv4, TCP and timestamps.
+// The bytes of IPv4, TCP and timestamps in each packet of the lab: a link's
+// rate counts whole packets.
 constexpr double kHeaderBytes = 52;
 
 simulation::SimServiceOptions ServiceOf(const RehearsalSpec& spec) {
@@ -49,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
                      " peers; take a larger one, or fewer with --set peers="));
   }
   std::unique_ptr<Rehearsal> made(new Rehearsal(std::move(spec)));
+  // The service comes first: peers register as soon as the loop runs.
   GOSSAMER_RETURN_IF_ERROR(made->service_.Start(/*old=*/false));
   for (int from = 0; from < static_cast<int>(size); ++from) {
     for (int to = 0; to < static_cast<int>(size); ++to) {
@@ -74,6 +76,7 @@ absl::StatusOr<std::unique_ptr<Rehearsal>> Rehearsal::Create(
 
 void Rehearsal::Connect(int from, int to) {
   const LinkSpec& link = spec_.scenario.links[from][to];
+  // Frames are payload: the rest of each packet is headers.
   const double share = (spec_.scenario.mtu - kHeaderBytes) / spec_.scenario.mtu;
   const auto delay = static_cast<double>(link.delay);
   network_.SetLink(
@@ -96,6 +99,7 @@ void Rehearsal::Outages(int from, int to) {
         self->outages_.RunAt(begin, [again = *this, begin] {
           again.self->network_.Stall(again.from, again.to,
                                      begin + again.length);
+          // Each outage sets the next one, so a long run keeps no list.
           if (again.every > absl::ZeroDuration()) again(begin + again.every);
         });
       }
@@ -113,6 +117,8 @@ bool Rehearsal::done() const {
 absl::Status Rehearsal::Run(absl::FunctionRef<bool()> pause) {
   while (!done()) {
     if (pause()) return absl::OkStatus();
+    // The service's tick never ends, so an empty queue is an error of the
+    // rehearsal.
     if (!loop_.Step()) {
       return absl::DeadlineExceededError(
           "nothing is left to happen, and peers have not ended");
@@ -128,6 +134,9 @@ FleetSnapshot Rehearsal::Snapshot() const {
   return service_.fleet()->Snapshot(loop_.Now());
 }
 
+// Returns the mean over peers of the squared distance from their mean, which is
+// exact where the service has an estimate by sketches: all parameters are in
+// this process.
 double Rehearsal::ConsensusDistance() const {
   std::vector<std::span<const float>> all;
   for (const auto& peer : peers_) all.push_back(peer->parameters());
@@ -135,6 +144,7 @@ double Rehearsal::ConsensusDistance() const {
   double distance = 0;
   for (size_t k = 0; k < all[0].size(); ++k) {
     double mean = 0;
+    // Sums are in double, coordinate by coordinate: no vector of means is kept.
     for (const std::span<const float> x : all) mean += x[k];
     mean /= count;
     for (const std::span<const float> x : all) {

@@ -2,9 +2,9 @@
 // namespaces, without either and without privileges.
 //
 // The real peers, codecs, edges, all-reduces, topology client and control plane
-// over a simulated network; only time is made up: a step takes what it is said
-// to take, a message what its link needs.  Knows nothing of files, terminals or
-// where step times come from.
+// over a simulated network; only time is made up: a step takes the time that is
+// given for it, a message the time that its link needs.  Knows nothing of
+// files, terminals or where step times come from.
 
 #ifndef GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
 #define GOSSAMER_RUNTIME_SIM_REHEARSAL_H_
@@ -54,12 +54,12 @@ class Rehearsal {
   bool done() const;
   // The fleet ends at a round that it agrees on.
   void Stop() { service_.RequestStop(); }
-  // As the service sees it.
+  // Returns the fleet as the service sees it.
   FleetSnapshot Snapshot() const;
   // 1/M sum_i ||x_i - mean||^2 over the parameters as they are now, which may
   // be of rounds that differ by a few.
   double ConsensusDistance() const;
-  // From one rank to another, so far.
+  // Returns the totals from one rank to another so far.
   SimNetwork::Sent SentBetween(int from, int to) const {
     return network_.SentBetween(RehearsedPeer::IdOf(from),
                                 RehearsedPeer::IdOf(to));

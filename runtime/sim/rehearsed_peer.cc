@@ -25,7 +25,7 @@ constexpr absl::Duration kFinishLimit = absl::Seconds(2);
 
 }  // namespace
 
-// Counts what its gradients are said to take.
+// Counts the time that its gradients are said to take.
 class RehearsedPeer::TimedGame final : public WrappedGame {
  public:
   TimedGame(std::unique_ptr<Game> game,
@@ -45,14 +45,16 @@ class RehearsedPeer::TimedGame final : public WrappedGame {
   absl::Duration taken_;
 };
 
-// Work takes what its gradients took, and each step its overhead; evaluations
-// and whatever else has none are free.
+// Work takes the time of its gradients, and each step its overhead; evaluations
+// and all other work are free.
 class RehearsedPeer::Compute final : public ComputeEngine {
  public:
   Compute(VirtualPeerLoop* loop, TimedGame* game, absl::Duration overhead)
       : loop_(loop), game_(game), overhead_(overhead) {}
 
   void Run(EventLoop::Callback work, EventLoop::Callback done) override {
+    // The work is done at once and its result used later: a real peer has its
+    // gradient at that time, from the same parameters.
     std::move(work)();
     absl::Duration taken = game_->Take();
     if (taken > absl::ZeroDuration()) taken += overhead_;
@@ -74,11 +76,13 @@ absl::StatusOr<std::unique_ptr<RehearsedPeer>> RehearsedPeer::Create(
   std::unique_ptr<RehearsedPeer> made(
       new RehearsedPeer(std::move(options), loop));
   GOSSAMER_RETURN_IF_ERROR(made->Compose(network, service));
+  // The coroutine begins on the loop, once all peers have been made.
   made->loop_.Post([p = made.get()] { p->main_ = p->Main(); });
   return made;
 }
 
 RehearsedPeer::~RehearsedPeer() {
+  // The coroutine is destroyed before the parts that it uses.
   main_ = {};
   peer_.reset();
   client_.reset();
@@ -102,6 +106,8 @@ absl::Duration RehearsedPeer::Overhead() const {
   }
   const auto floats = static_cast<double>(game_->layout().size());
   return absl::Seconds(sizeof(float) * floats * streams /
+                       // Optimizer and codecs are bound by memory, not by
+                       // arithmetic, so their time is bytes over a rate.
                        options_.bytes_per_second);
 }
 
@@ -122,6 +128,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   compute_ = std::make_unique<Compute>(&loop_, game_.get(), Overhead());
   const PeerId self = IdOf(options_.rank);
   transport_ = network.CreateEndpoint(self, &loop_);
+  // Boot ids come from the seed instead of from chance: a rehearsal repeats.
   const RngKey boot = RngKey(config.seed()).Fold("boot").Fold(self.value);
   TopologyClientOptions client;
   client.service = "the service";
@@ -168,6 +175,7 @@ Task<absl::Status> RehearsedPeer::Main() {
   if (!refused_.ok()) co_return refused_;
   GOSSAMER_CO_RETURN_IF_ERROR(status);
   Pending<bool> told;
+  // The service must know the end before the peer is gone, as of a real one.
   client_->Finish(kFinishLimit, [told]() mutable { told.Set(true); });
   co_await told;
   co_return absl::OkStatus();

@@ -46,7 +46,7 @@ class RehearsedPeer {
   ~RehearsedPeer();
 
   bool ended() const { return main_.valid() && main_.done(); }
-  // Once it has.
+  // Called only once it has ended.
   const absl::Status& status() const { return main_.value(); }
   std::span<const float> parameters() const;
 

@@ -15,9 +15,12 @@ Endpoint::Endpoint(SimNetwork* network, PeerId self, VirtualPeerLoop* loop,
       alive_(std::make_shared<Endpoint*>(this)) {}
 
 Endpoint::~Endpoint() {
+  // The network forgets the endpoint first: a peer that dials meanwhile finds
+  // nobody.
   network_->endpoints_.erase(self_);
   for (auto& [key, pair] : network_->pairs_) {
     if (key.first != self_ && key.second != self_) continue;
+    // Forget() changes the list that it is in.
     const std::vector<ConnectionPtr> connections = pair.connections;
     for (const ConnectionPtr& c : connections) {
       network_->Forget(c, EndOf(*c));
@@ -50,6 +53,8 @@ bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
       frame.body.size() > network_->options_.max_body_bytes) {
     return false;
   }
+  // The newest of two connections is taken, as by the real transport: its end
+  // is the least likely to have gone.
   const ConnectionPtr& newest = it->second.rbegin()->second;
   counters_.bytes_sent += frame.head.size() + frame.body.size();
   network_->SendFrame(newest, EndOf(*newest), channel, std::move(frame));
@@ -57,6 +62,7 @@ bool Endpoint::Send(PeerId peer, Channel channel, Frame frame) {
 }
 
 bool Endpoint::Idle(PeerId peer) const {
+  // A queue of some frames stands for a socket that takes no more.
   constexpr size_t kFewFrames = 16;
   const auto it = up_.find(peer);
   if (it == up_.end()) return true;
@@ -97,10 +103,13 @@ void Endpoint::Deliver(ConnectionPtr c, int end, Item item) {
 
 void Endpoint::Handle(const ConnectionPtr& c, int end, Item item) {
   Connection::End& here = c->ends[end];
+  // This end has ended the connection while the item waited on its loop.
   if (here.endpoint == nullptr) return;
   const PeerId peer = c->ends[1 - end].peer;
   switch (item.kind) {
     case Item::Kind::kUp:
+      // Ids count up and are never used again, so that a late OnDown cannot be
+      // taken for that of a newer connection.
       here.id = ++last_id_;
       up_[peer].emplace(here.id, c);
       listener_->OnUp(peer, here.id);

@@ -13,12 +13,15 @@ namespace {
 using sim_internal::Connection;
 using sim_internal::Item;
 
+// Payloads are shared between ends, so the damaged one is a copy.
 Payload FlipBit(const Payload& payload, uint64_t bit) {
   std::vector<std::byte> bytes(payload.bytes().begin(), payload.bytes().end());
   bytes[bit / 8] ^= std::byte{1} << (bit % 8);
   return Payload::FromVector(std::move(bytes));
 }
 
+// Flips one bit of a frame, head or body.  One is the hardest to notice: a
+// checksum that sees it sees more.
 void Corrupt(Frame& frame, RngKey key) {
   const uint64_t head_bits = 8 * frame.head.size();
   const uint64_t bits = head_bits + 8 * frame.body.size();
@@ -53,6 +56,7 @@ void SimNetwork::SetLink(PeerId from, PeerId to, SimLink link) {
 
 void SimNetwork::Break(PeerId a, PeerId b, absl::Duration closed_for) {
   Pair& pair = pairs_[KeyOf(a, b)];
+  // Faults may overlap: the longer one counts.
   pair.closed_until = std::max(pair.closed_until, loop_.Now() + closed_for);
   const std::vector<ConnectionPtr> connections = pair.connections;
   for (const ConnectionPtr& c : connections) BreakConnection(c, loop_.Now());
@@ -76,6 +80,7 @@ void SimNetwork::Partition(std::set<PeerId> side, bool one_way) {
       continue;
     }
     const std::vector<ConnectionPtr> connections = pair.connections;
+    // A cut network says nothing: an end notices by its keepalive.
     const absl::Time noticed = loop_.Now() + options_.keepalive;
     if (one_way) {
       const bool first = partitioned_.contains(key.first);
@@ -147,6 +152,9 @@ void SimNetwork::Dial(PairKey key) {
     return;
   }
   const std::string& there = endpoints_.at(key.second)->address();
+  // The address that this end was given is out of date, as after a restart on
+  // another port.  A real dial would reach nobody, so it is tried again until a
+  // view has brought the new one.
   if (!there.empty() &&
       endpoints_.at(key.first)->AddressOf(key.second) != there) {
     MaybeDial(key, options_.redial_delay);
@@ -155,6 +163,8 @@ void SimNetwork::Dial(PairKey key) {
   const RngKey draw =
       key_.Fold("dial").Fold(key.first.value).Fold(key.second.value);
   Open(key);
+  // Two ends that dial at once make two connections of one edge, which the
+  // protocol has to bear (PROTOCOL.md 4.6).
   if (draw.Uniform(pair.dials++) < options_.double_dial) Open(key);
 }
 
@@ -167,6 +177,8 @@ void SimNetwork::Open(PairKey key) {
   }
   pairs_[key].connections.push_back(c);
   for (int end : {0, 1}) {
+    // Each end learns of the connection in its own time, so one may send before
+    // the other has seen it.
     Item up;
     up.kind = Item::Kind::kUp;
     up.arrival = Arrival(c->ends[1 - end].peer, c->ends[end].peer, 0);
@@ -186,6 +198,8 @@ void SimNetwork::BreakConnection(const ConnectionPtr& c, absl::Time seen) {
                           .Fold(pairs_[key].breaks++);
   for (int end : {0, 1}) {
     std::deque<Item>& incoming = c->ends[end].incoming;
+    // The listener hears of every connection that was opened: OnUp is never
+    // lost.
     const size_t up =
         !incoming.empty() && incoming.front().kind == Item::Kind::kUp ? 1 : 0;
     const size_t frames = incoming.size() - up;
@@ -206,6 +220,8 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   Connection::End& to = c->ends[1 - from];
   const size_t bytes = frame.head.size() + frame.body.size();
   Sent& sent = directions_[{sender, to.peer}].sent;
+  // The draws are keyed by the frame's number on its way, so a fault at one
+  // pair moves no draw of another.
   const uint64_t number = sent.frames++;
   sent.bytes += bytes;
   const RngKey draw =
@@ -213,6 +229,7 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   Item item;
   item.channel = channel;
   item.frame = std::move(frame);
+  // The wire is occupied even by a frame that is lost on it.
   item.arrival = Arrival(sender, to.peer, bytes);
   item.frame.transit = TransitOf(sender, to.peer, item.frame.body.size());
   if (draw.Uniform(0) < chaos_.lose) {
@@ -226,6 +243,8 @@ void SimNetwork::SendFrame(const ConnectionPtr& c, int from, Channel channel,
   if (draw.Uniform(3) < chaos_.reorder && !to.incoming.empty() &&
       to.incoming.back().kind == Item::Kind::kFrame) {
     ++chaos_seen_.reordered;
+    // The contents change places and the times stay, so items still arrive in
+    // the order of their times.
     std::swap(item.channel, to.incoming.back().channel);
     std::swap(item.frame, to.incoming.back().frame);
   }
@@ -239,6 +258,7 @@ absl::Time SimNetwork::Arrival(PeerId from, PeerId to, size_t bytes) {
   if (link.bytes_per_second > 0) {
     sent += absl::Seconds(static_cast<double>(bytes) / link.bytes_per_second);
   }
+  // Frames of all connections of a direction share one wire.
   direction.busy_until = sent;
   const double u = key_.Fold("jitter")
                        .Fold(from.value)
@@ -255,6 +275,7 @@ SimNetwork::Sent SimNetwork::SentBetween(PeerId from, PeerId to) const {
 Transit SimNetwork::TransitOf(PeerId from, PeerId to, size_t bytes) {
   const Direction& direction = directions_[{from, to}];
   const SimLink& link = direction.link ? *direction.link : options_.link;
+  // A link without a rate has no transit.
   if (link.bytes_per_second <= 0) return {};
   return {.bytes = bytes,
           .took = absl::Seconds(static_cast<double>(bytes) /
@@ -274,6 +295,7 @@ void SimNetwork::Enqueue(const ConnectionPtr& c, int to, Item item) {
 
 void SimNetwork::SchedulePump(const ConnectionPtr& c, int to) {
   Connection::End& end = c->ends[to];
+  // One timer an end is enough: it looks at all items that are due.
   if (end.pumping || end.incoming.empty()) return;
   end.pumping = true;
   const absl::Time stalled =

@@ -11,12 +11,13 @@ namespace {
 // The deadline of MakeGrpcTopologyCalls: one call that hangs must not cost a
 // lease.
 constexpr absl::Duration kCallDeadline = absl::Seconds(2);
+// The tick of gossamer-topology (runtime/service/main.cc).
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 // The share of the service's starts whose clock is behind all others'.
 constexpr double kWrongClocks = 0.25;
 
 // Returns whether a backup knows enough of the present.  A backup from before a
-// member joined or was removed does not: the edges of that time are gone.  If
+// member joined or was evicted does not: the edges of that time are gone.  If
 // no peer may join under way, a backup from before the view does not either: a
 // peer without that view would be refused, and the others wait for it.
 bool KnowsAll(const FleetRecord& backup, const FleetRecord& now, bool elastic) {
@@ -56,9 +57,10 @@ class SimService::Calls final : public TopologyCalls {
   template <typename Request, typename Response>
   void Start(absl::Status (ControlPlane::*method)(const Request&, Response&),
              Request request, Done<Response> done) {
+    // The deadline and the answer race; the first one counts.
     auto answered = std::make_shared<bool>(false);
     const std::weak_ptr<bool> alive = alive_;
-    // Runs on the peer's loop, once.
+    // The function runs on the peer's loop, once.
     auto answer = [this, alive, answered, done = std::move(done)](
                       absl::Duration after, absl::Status status,
                       Response response) {
@@ -72,6 +74,8 @@ class SimService::Calls final : public TopologyCalls {
     };
     answer(kCallDeadline, absl::DeadlineExceededError("no answer in time"), {});
     const PeerId peer{request.peer_id()};
+    // A call that is lost on its way never reaches the service; the deadline
+    // answers.
     if (!crash_->Pass() || service_->Lost()) return;
     if (service_->deaf_to_.contains(peer)) return;
     const absl::Duration latency = service_->options_.latency;
@@ -86,6 +90,8 @@ class SimService::Calls final : public TopologyCalls {
             service->Told(request, status);
             service->Watch();
           }
+          // An answer that is lost leaves the service changed: the client must
+          // be able to ask again.
           if (alive.expired() || service->Lost()) return;
           if (service->mute_to_.contains(peer)) return;
           answer(latency, std::move(status), std::move(response));
@@ -119,8 +125,10 @@ bool SimService::Lost() {
 }
 
 // Starts the service.  A record from before the first view knows no training
-// peer; the peers tell it that they train.
+// peer; the peers report that they train.
 absl::Status SimService::Start(bool old) {
+  // A disk that is restored from a backup is an ordinary fault; one that no
+  // fleet could survive is not drawn.
   if (old && backup_ && disk_ &&
       (backup_->view.epoch == 0
            ? MayForget()
@@ -129,12 +137,16 @@ absl::Status SimService::Start(bool old) {
     Count("old_service_disks");
     disk_ = backup_;
   }
+  // A year back, so that any use of a wall clock across a restart shows: leases
+  // and epochs have to bear it.
   clock_error_ = key_.Fold("clock").Uniform(starts_++) < kWrongClocks
                      ? -absl::Hours(24 * 365)
                      : absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<ControlPlane>> plane = ControlPlane::Create(
       options_.fleet, disk_,
       [this](const FleetRecord& record) {
+        // A failed save must leave the answer ungiven, which the control plane
+        // has to see to.
         if (key_.Fold("save").Uniform(saves_++) < disk_error_) {
           Count("service_disk_errors");
           return absl::ResourceExhaustedError("state: no space left on device");
@@ -198,6 +210,7 @@ void SimService::Told(const wire::HeartbeatRequest& request,
 }
 
 void SimService::Watch() {
+  // The observer looks at changes only: most heartbeats change nothing.
   if (fleet()->version() == watched_version_) return;
   watched_version_ = fleet()->version();
   if (!options_.observer) return;

@@ -9,6 +9,8 @@ namespace gossamer {
 
 EventLoop::TimerId VirtualLoop::Add(absl::Time when, Callback fn) {
   const uint64_t id = callbacks_.Insert(std::move(fn));
+  // Ids grow, so callbacks of one time run in the order of their posting, as on
+  // a real loop.
   queue_.emplace_back(when, id);
   std::ranges::push_heap(queue_, std::greater());
   return TimerId{id};
@@ -46,12 +48,14 @@ bool VirtualLoop::Step() {
   const auto [when, id] = *front;
   std::ranges::pop_heap(queue_, std::greater());
   queue_.pop_back();
+  // Time passes here and nowhere else.
   now_ = when;
   std::optional<Callback> callback = callbacks_.Take(id);
   std::move (*callback)();
   return true;
 }
 
+// The bound turns a callback that posts itself for ever into a failed test.
 bool VirtualLoop::Run(size_t max_steps) {
   for (size_t i = 0; i < max_steps; ++i) {
     if (!Step()) return true;
@@ -81,6 +85,7 @@ bool VirtualLoop::RunUntil(absl::FunctionRef<bool()> condition,
 VirtualPeerLoop::~VirtualPeerLoop() {
   pending_.ForEach(
       [this](const Entry& entry) { shared_->Cancel(entry.shared_id); });
+  // A callback of this loop must not run once it is gone.
   shared_->Cancel(thaw_);
 }
 
@@ -91,6 +96,7 @@ void VirtualPeerLoop::SetClock(absl::Duration offset, double rate) {
 }
 
 absl::Time VirtualPeerLoop::ToOwn(absl::Time shared) const {
+  // Most clocks run true, and this way has no rounding.
   if (rate_ == 1) return shared + offset_;
   return clock_set_ + offset_ + (shared - clock_set_) * rate_;
 }
@@ -131,6 +137,7 @@ void VirtualPeerLoop::Fire(uint64_t id) {
   }
   std::optional<Entry> entry = pending_.Take(id);
   ++runs_;
+  // The entry is out of the map by now: the callback may cancel or add others.
   std::move(entry->fn)();
 }
 
@@ -141,6 +148,7 @@ void VirtualPeerLoop::ScheduleThaw() {
 
 void VirtualPeerLoop::Thaw() {
   thaw_ = TimerId{};
+  // Another freeze may have begun meanwhile.
   if (frozen_until_ > shared_->Now() || overdue_.empty()) return ScheduleThaw();
   std::optional<Entry> entry = pending_.Take(overdue_.begin()->second);
   overdue_.erase(overdue_.begin());
@@ -150,6 +158,8 @@ void VirtualPeerLoop::Thaw() {
 }
 
 void VirtualCompute::Run(EventLoop::Callback work, EventLoop::Callback done) {
+  // The work runs now and its owner hears of it later: nothing else may touch
+  // what it uses in between, as with a real engine.
   std::move(work)();
   const absl::Duration duration = duration_(calls_++);
   loop_->RunAt(loop_->Now() + duration, std::move(done));

@@ -22,6 +22,7 @@ constexpr double kLeft = 92, kRight = 28, kTop = 46, kBottom = 58;
 constexpr size_t kMostPoints = 330;  // about two pixels each
 constexpr double kTitleSize = 17, kLegendSize = 13, kLegendKey = 34,
                  kLegendStroke = 28, kLegendGap = 14, kLegendLine = 19;
+// More labels than fit into these lines are counted, not listed.
 constexpr size_t kMostLegendLines = 8;
 
 struct Color {
@@ -111,6 +112,7 @@ Points Thin(const Points& points, bool log_x, bool log_y) {
       finite.push_back(p);
     }
   }
+  // A short series is drawn as it is: a mean would hide its single values.
   if (finite.size() <= kMostPoints) return finite;
   Points out;
   for (size_t b = 0; b < kMostPoints; ++b) {
@@ -133,6 +135,7 @@ class Axis {
   Axis(double low, double high, bool log, double from, double to)
       : log_(log), low_(low), high_(high), from_(from), to_(to) {}
   double operator()(double v) const {
+    // Pixels grow downwards; the caller gives from and to in that order.
     const double t = log_ ? std::log(v / low_) / std::log(high_ / low_)
                           : (v - low_) / (high_ - low_);
     return from_ + t * (to_ - from_);
@@ -145,6 +148,7 @@ class Axis {
     for (int e = static_cast<int>(std::floor(std::log10(low_)));
          e <= static_cast<int>(std::ceil(std::log10(high_))); e += every) {
       for (double m : {1.0, 2.0, 5.0}) {
+        // Over many decades the powers of ten are enough.
         if (m > 1 && 3 * decades > most) break;
         const double v = m * std::pow(10.0, e);
         if (v >= low_ * 0.999 && v <= high_ * 1.001) ticks.push_back(v);
@@ -197,6 +201,8 @@ void DrawFrame(cairo_t* cr, const Panel& panel, double top, const Axis& x,
     SetColor(cr, kInk);
   };
   for (double v : x.Ticks(8)) {
+    // A line of one pixel is sharp only if it is drawn through the middle of a
+    // pixel.
     const double px = std::round(x(v)) + 0.5;
     grid_line(px, top, px, bottom);
     Text(cr, absl::StrFormat("%.6g", v), px, bottom + 20, 14, 0.5);
@@ -222,13 +228,14 @@ void DrawSeries(cairo_t* cr, const Points& points, size_t number, const Axis& x,
   cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
   for (const auto& p : points) cairo_line_to(cr, x(p.first), y(p.second));
   cairo_stroke(cr);
+  // A single point has no line and would not be seen.
   if (!markers && points.size() > 1) return;
   for (const auto& p : points) {
     DrawPoint(cr, style.corners, x(p.first), y(p.second));
   }
 }
 
-// Labels in order of first appearance.
+// Returns the labels in order of first appearance.
 std::vector<std::string> Labels(const Panel& panel) {
   std::vector<std::string> labels;
   for (const Series& s : panel.series) {
@@ -245,6 +252,7 @@ class Legend {
  public:
   Legend(cairo_t* cr, const Panel& panel, std::vector<std::string> labels)
       : labels_(std::move(labels)), panel_markers_(panel.markers) {
+    // A single label says no more than the title.
     if (labels_.size() < 2) return;
     const double right = kPanelWidth - kRight;
     double all = 0;
@@ -322,7 +330,9 @@ void DrawPanel(cairo_t* cr, const Panel& panel) {
     // one.
     if (!s.points.empty()) x_high = std::max(x_high, s.points.back().first);
   }
+  // A linear axis begins at 0, so that lengths on it compare.
   if (!log_x) x_low = std::min(x_low, 0.0);
+  // An axis of no length would divide by zero; the test is also false for NaN.
   if (!(x_high > x_low)) x_high = x_low + 2;
   const Range range = YRange(series, log_y);
   const Legend legend(cr, panel, Labels(panel));
@@ -333,6 +343,8 @@ void DrawPanel(cairo_t* cr, const Panel& panel) {
   DrawFrame(cr, panel, top, x, y);
   cairo_save(cr);
   cairo_rectangle(cr, kLeft, top - 3, right - kLeft + 3, bottom - top + 6);
+  // Values beyond the range, cut off by YRange(), must not be drawn over the
+  // labels.
   cairo_clip(cr);
   for (size_t i = 0; i < series.size(); ++i) {
     const auto label =

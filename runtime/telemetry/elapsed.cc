@@ -10,7 +10,8 @@ double Interval(const std::vector<RoundMetrics>& rounds, size_t i) {
   return absl::ToDoubleSeconds(rounds[i].finished - rounds[i - 1].finished);
 }
 
-// The counter of bytes begins again at 0 in a new process.
+// Returns whether another process wrote this round: its counter of bytes began
+// again at 0.
 bool NewLife(const std::vector<RoundMetrics>& rounds, size_t i) {
   return rounds[i].bytes_sent < rounds[i - 1].bytes_sent;
 }
@@ -31,6 +32,8 @@ double MedianInterval(const std::vector<RoundMetrics>& rounds) {
 
 std::vector<Elapsed> ElapsedOf(const std::vector<RoundMetrics>& rounds) {
   const double median = MedianInterval(rounds);
+  // An interval that is far beyond the others is a pause that no counter shows,
+  // such as a machine that slept.
   const double longest = std::max(60.0, 100 * median);
   std::vector<Elapsed> all;
   for (size_t i = 0; i < rounds.size(); ++i) {

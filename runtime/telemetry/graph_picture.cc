@@ -89,6 +89,7 @@ void DrawGraph(cairo_t* cr, const GraphLayout& layout) {
     Use(cr, kInk);
     cairo_set_line_width(cr, 1.6);
     cairo_stroke(cr);
+    // A smaller circle has no room for a number.
     if (radius >= 8) TextAt(cr, x(i), y(i), absl::StrCat(i));
   }
 }
@@ -110,11 +111,13 @@ void DrawMatrix(cairo_t* cr, const MixingMatrix& w, double largest) {
   cairo_set_line_width(cr, 1.2);
   cairo_rectangle(cr, kMatrixLeft, kTop, kSide, kSide);
   cairo_stroke(cr);
+  // In smaller cells numbers cannot be read.
   if (m > 16) return;
   cairo_set_font_size(cr, std::min(16.0, cell * 0.32));
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < m; ++j) {
       if (w(i, j) == 0) continue;
+      // The numbers stand out from the colour below them.
       Use(cr, w(i, j) > 0.45 * largest ? kPaper : kInk);
       TextAt(cr, kMatrixLeft + (j + 0.5) * cell, kTop + (i + 0.5) * cell,
              absl::StrFormat("%.2f", w(i, j)));
@@ -169,6 +172,7 @@ absl::Status DrawMixing(const MixingMatrix& w, const GraphLayout& layout,
   DrawScale(cr, largest);
   Use(cr, kInk);
   cairo_set_font_size(cr, 26);
+  // A long title is drawn smaller, so that it fits.
   cairo_set_font_size(cr,
                       26 * std::min(1.0, 1400 / (1 + TextWidth(cr, title))));
   TextAt(cr, kWidth / 2.0, 56, title);

@@ -15,6 +15,7 @@
 namespace gossamer {
 namespace {
 
+// A crash can take this many bytes, or the lines of a second.
 constexpr size_t kMostBuffered = 64 << 10;
 constexpr absl::Duration kFlushEvery = absl::Seconds(1);
 
@@ -42,11 +43,13 @@ int64_t EndOfLastLine(int fd, int64_t size) {
 
 absl::StatusOr<std::unique_ptr<LineFile>> LineFile::Open(
     const std::string& path, LogLimit limit) {
+  // The file is read as well: the end of its last line is looked for.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return Failed(path, "open", errno);
   struct stat info;
   int64_t size = -1;
   if (::fstat(fd, &info) == 0) size = EndOfLastLine(fd, info.st_size);
+  // A line that a crash cut off would run into the next one.
   if (size < 0 || ::ftruncate(fd, size) != 0) {
     const absl::Status status = Failed(path, "find the last line", errno);
     ::close(fd);
@@ -87,6 +90,7 @@ absl::Status LineFile::BeginAnew() {
 
 absl::Status LineFile::Flush() {
   if (buffer_.empty()) return absl::OkStatus();
+  // Half of the limit is for this file, half for the one before it.
   if (limit_ != 0 && size_ > 0 &&
       static_cast<uint64_t>(size_) + buffer_.size() > limit_ / 2) {
     // Without room for a new file the old one is written on.
@@ -94,6 +98,8 @@ absl::Status LineFile::Flush() {
   }
   const std::string lines = std::exchange(buffer_, {});
   for (size_t done = 0; done < lines.size();) {
+    // The place is given: after a failed write the file goes on where it was
+    // cut.
     const ssize_t n = ::pwrite(fd_, lines.data() + done, lines.size() - done,
                                size_ + static_cast<int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
@@ -137,6 +143,7 @@ void JsonlSink::OnEvent(const Event& event) {
 void JsonlSink::Flush() {
   absl::Status status = metrics_->Flush();
   status.Update(events_->Flush());
+  // Each time that writing begins to fail is reported once.
   if (!status.ok() && !failing_ && report_) report_(status);
   failing_ = !status.ok();
 }

@@ -5,7 +5,7 @@
 namespace gossamer {
 namespace {
 
-// The palette of Okabe and Ito, which colour-blind readers can tell apart,
+// The palette of Okabe and Ito, which colour-blind readers can distinguish,
 // without its yellow, which is hardly visible on white.
 constexpr std::array<double, 3> kPalette[] = {
     {0.00, 0.45, 0.70}, {0.84, 0.37, 0.00}, {0.00, 0.62, 0.45},
@@ -23,6 +23,8 @@ const std::array<Turn, 6>& Turns() {
                                Turn{{16, 4}, 6}, Turn{{8, 3, 2, 3, 2, 3}, 2}};
   return turns;
 }
+// Dashes change with each turn through the colours, so that no two styles are
+// equal before all have been used.
 static_assert(kStyles == 6 * std::size(kPalette));
 
 }  // namespace

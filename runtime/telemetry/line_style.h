@@ -1,4 +1,4 @@
-// Styles by which the lines of a picture are told apart.
+// Styles that distinguish the lines of a picture.
 //
 // Numbers only; knows nothing of how lines are drawn.
 

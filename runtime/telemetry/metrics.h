@@ -53,7 +53,8 @@ struct Event {
   uint64_t round = 0;
   EventKind kind;
   std::string detail;  // one line for people
-  // The number of occurrences that this line stands for (sparing.h).
+  // The number of occurrences that this line stands for (Throttle,
+  // algorithms/base/throttle.h).
   uint64_t times = 1;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Microseconds are kept: intervals of fast rounds are made of these times.
 std::string Timestamp(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", time, absl::UTCTimeZone());
 }
@@ -76,6 +77,8 @@ std::string Short(const std::string& detail) {
 }  // namespace
 
 std::string ToJsonLine(const RoundMetrics& m) {
+  // A NaN becomes null, which Number() reads as NaN again: JSON has no other
+  // form of it.
   Json json = {{"round", m.round},
                {"steps", m.steps},
                {"finished", Timestamp(m.finished)},
@@ -105,6 +108,7 @@ std::string ToJsonLine(const Event& event) {
                {"round", event.round},
                {"kind", event.kind.name()},
                {"detail", Short(event.detail)}};
+  // Most lines stand for one occurrence, and stay short.
   if (event.times != 1) json["times"] = event.times;
   return Dump(json);
 }
@@ -165,6 +169,7 @@ absl::StatusOr<EventCounts> CountEvents(const std::string& path) {
   EventCounts counts;
   GOSSAMER_RETURN_IF_ERROR(ForEachLine(path, [&](const std::string& line) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // Kinds are not checked: a log may be of another release.
     const auto kind = json.find("kind");
     if (kind == json.end() || !kind->is_string()) {
       return absl::DataLossError("not a line of an event");

@@ -26,7 +26,7 @@ std::string ToJsonLine(const Event& event);
 absl::StatusOr<RoundMetrics> ParseMetricsLine(std::string_view line);
 
 // Returns the rounds of a metrics.jsonl and of the PATH.1 before it
-// (jsonl_sink.h), ascending.  Where a run went back to a checkpoint, the later
+// (jsonl_sink.h), ascending.  If a run went back to a checkpoint, the later
 // line of a round counts.  A last line that was cut is left out.  Returns
 // kNotFound without the file, kDataLoss with the number of a bad line.
 absl::StatusOr<std::vector<RoundMetrics>> ReadMetrics(const std::string& path);

@@ -15,12 +15,14 @@ namespace {
 
 // The most peers that are listed one by one; the others are counted in a line.
 constexpr size_t kMostPeers = 16;
+// Several heartbeats have to be missing before a peer is called silent.
 constexpr absl::Duration kSilent = absl::Seconds(10);
 
 double MeanRate(const FleetProgress& p) {
   double sum = 0;
   int n = 0;
   for (const PeerProgress& peer : p.peers) {
+    // A peer that has finished has no rate any more.
     if (peer.finished || !(peer.rounds_per_second > 0)) continue;
     sum += peer.rounds_per_second;
     ++n;
@@ -89,6 +91,7 @@ std::string Row(const PeerProgress& peer) {
 
 }  // namespace
 
+// The fleet is as far as its slowest peer: only what all have done is done.
 uint64_t FleetRound(const FleetProgress& progress) {
   uint64_t least = progress.peers.empty() ? 0 : progress.peers[0].round;
   for (const PeerProgress& peer : progress.peers) {
@@ -114,6 +117,7 @@ std::optional<absl::Duration> TimeLeft(const FleetProgress& progress) {
 std::string HumanBytes(double bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   int unit = 0;
+  // 999.5 would be rounded to 1000.
   while (bytes >= 999.5 && unit < 5) {
     bytes /= 1000;
     ++unit;
@@ -123,6 +127,7 @@ std::string HumanBytes(double bytes) {
 }
 
 std::string HumanDuration(absl::Duration duration) {
+  // The duration is rounded first, so that 59.9 s is 1m00s and not 60s.
   const int64_t s = absl::ToInt64Seconds(duration + absl::Milliseconds(500));
   if (s < 60) return absl::StrFormat("%ds", s);
   if (s < 3600) return absl::StrFormat("%dm%02ds", s / 60, s % 60);
@@ -183,6 +188,7 @@ ProgressDisplay::ProgressDisplay(std::FILE* out, absl::Duration interval)
 
 int ProgressDisplay::Width() const {
   winsize size = {};
+  // A terminal may say a width of 0, or one that holds no row.
   const bool known =
       ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
   return known ? size.ws_col : 80;
@@ -215,6 +221,7 @@ void ProgressDisplay::Finish(const FleetProgress& progress) {
 }
 
 void ProgressDisplay::Print(std::string_view line) {
+  // The table is drawn again below the message, which stays above it for good.
   const std::vector<std::string> table = drawn_;
   Erase();
   absl::FPrintF(out_, "%s\n", std::string(line));

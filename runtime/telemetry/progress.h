@@ -1,4 +1,4 @@
-// How a run is going, as text for people: a table that redraws in place on a
+// The progress of a run as text for people: a table that redraws in place on a
 // terminal, a line every few seconds anywhere else.
 //
 // Formatting is pure; the shell at the end writes.  Knows nothing of where the
@@ -38,9 +38,10 @@ struct FleetProgress {
   std::string note = "";  // "stopping at round 512"; may be empty
 };
 
-// Of the fleet: that of its slowest peer.
+// Returns the round of the fleet, which is that of its slowest peer.
 uint64_t FleetRound(const FleetProgress& progress);
-// Until the slowest peer is done; nothing before there is a rate.
+// Returns the time until the slowest peer is done; nothing before there is a
+// rate.
 std::optional<absl::Duration> TimeLeft(const FleetProgress& progress);
 
 // Lines of at most `width` columns, without line ends.  FormatPeers leaves out

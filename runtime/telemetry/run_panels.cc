@@ -32,6 +32,8 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
       s.points.emplace_back(round, *m.score);
       score.title = ScoreTitle(m);
     }
+    // A peer that has not finished a round has no line, and no place in the
+    // legend.
     if (g.points.empty()) continue;
     generator.series.push_back(std::move(g));
     discriminator.series.push_back(std::move(d));
@@ -48,6 +50,8 @@ std::vector<Panel> RunPanels(const std::vector<PeerLog>& peers,
   }
   std::vector<Panel> panels;
   for (Panel* panel : {&generator, &discriminator, &score, &distance}) {
+    // All panels end at the same round, so that they can be compared at a
+    // glance.
     panel->x_end = last;
     if (!panel->series.empty()) panels.push_back(std::move(*panel));
   }

@@ -25,6 +25,7 @@ using Rounds = std::vector<RoundMetrics>;
 // Returns the mean rate from the round at `from` to the last one.
 double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
   const double seconds = elapsed.back().seconds - elapsed[from].seconds;
+  // A run of one round has no interval, and must not set the pace of the fleet.
   if (seconds <= 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>(elapsed.size() - 1 - from) / seconds;
 }
@@ -33,6 +34,8 @@ double RoundsPerSecond(std::span<const Elapsed> elapsed, size_t from) {
 uint64_t Total(const Rounds& rounds, uint64_t RoundMetrics::*counter) {
   uint64_t total = 0, last = 0;
   for (const RoundMetrics& m : rounds) {
+    // A value below the last one tells of a new process.  A new process whose
+    // first value is above it goes unnoticed, and the total is then too small.
     total += m.*counter >= last ? m.*counter - last : m.*counter;
     last = m.*counter;
   }
@@ -52,6 +55,7 @@ double MeanOfLastTenth(const std::vector<Rounds>& peers,
   double sum = 0;
   size_t n = 0;
   for (const Rounds& rounds : peers) {
+    // At least one round counts, also in a run of fewer than ten.
     for (size_t i = rounds.size() - (rounds.size() + 9) / 10; i < rounds.size();
          ++i) {
       if (!std::isfinite(rounds[i].*value)) continue;
@@ -74,6 +78,7 @@ void FillScores(const std::vector<Rounds>& peers, RunSummary& s) {
     }
   }
   for (const auto& [round, sum] : by_round) {
+    // Peers that evaluated the same round count alike.
     const Sample score = {round, sum.first / sum.second};
     if (!s.first_score) s.first_score = score;
     if (!s.best_score || score.value < s.best_score->value) {
@@ -132,6 +137,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
     s.steps = std::min(s.steps, rounds.empty() ? 0 : rounds.back().steps);
     if (rounds.empty()) continue;
     const std::vector<Elapsed> elapsed = ElapsedOf(rounds);
+    // The fleet has trained for as long as its slowest peer.
     s.training_seconds = std::max(s.training_seconds, elapsed.back().seconds);
     s.rounds_per_second =
         std::min(s.rounds_per_second, RoundsPerSecond(elapsed, 0));
@@ -145,6 +151,7 @@ RunSummary Summarize(const std::vector<Rounds>& peers) {
     s.seconds_waiting +=
         Sum(rounds, &RoundMetrics::seconds_waiting) / peer_count;
     for (const RoundMetrics& m : rounds) {
+      // A round in which no exchange ended says nothing of their length.
       if (m.seconds_exchanging > 0) exchanges.push_back(m.seconds_exchanging);
       if (m.clipping) differences.push_back(m.clipping->longest);
     }
@@ -258,6 +265,7 @@ absl::Status WriteTextFile(const std::string& path, const std::string& text) {
   const std::string aside = path + ".partial";
   std::ofstream file(aside, std::ios::binary | std::ios::trunc);
   file << text;
+  // The error of a full disk may show only as the file is closed.
   file.close();
   if (!file || std::rename(aside.c_str(), path.c_str()) != 0) {
     return absl::InternalError(absl::StrCat(

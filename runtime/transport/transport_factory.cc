@@ -37,6 +37,8 @@ absl::StatusOr<MadeTransport> MakeGrpc(RealLoop* loop,
 
 absl::StatusOr<MadeTransport> MakeInproc(RealLoop* loop,
                                          TransportOptions options) {
+  // A network is made by the program that has the threads; a configuration
+  // alone cannot name one.
   if (options.network == nullptr) {
     return absl::InvalidArgumentError(
         "transport inproc joins threads of one process; processes need grpc");

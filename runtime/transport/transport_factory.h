@@ -40,7 +40,7 @@ struct TransportOptions {
   size_t max_bytes_in_flight = size_t{4} << 30;
   uint64_t seed = 1;  // of delays between attempts
   std::function<void(PeerId, const absl::Status&)> on_problem = {};
-  // Where peers are threads of one process; outlives the transport.
+  // Set if peers are threads of one process; outlives the transport.
   InprocNetwork* network = nullptr;
 };
 

@@ -32,11 +32,13 @@ absl::StatusOr<Pems> ReadPems(const std::string& folder) {
   Pems pems;
   if (folder.empty()) return pems;
   const std::string key = folder + "/key.pem";
+  // A key that others can read is refused before it is used.
   GOSSAMER_RETURN_IF_ERROR(CheckPrivate(key));
   GOSSAMER_ASSIGN_OR_RETURN(pems.authority, ReadPemFile(folder + "/ca.pem"));
   GOSSAMER_ASSIGN_OR_RETURN(pems.certificate,
                             ReadPemFile(folder + "/cert.pem"));
   GOSSAMER_ASSIGN_OR_RETURN(pems.key, ReadPemFile(key));
+  // Files that are being replaced do not fit together for a moment.
   if (KeyFits(pems.certificate, pems.key)) return pems;
   return absl::InvalidArgumentError(
       absl::StrCat(key, ": is not the private key of cert.pem beside it"));
@@ -67,6 +69,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 
 }  // namespace
 
+// Holds gRPC's types, so that the header needs none of them.
 class EtcdClient::Stubs {
  public:
   Stubs(std::string endpoints, std::string folder, Pems pems,
@@ -81,6 +84,8 @@ class EtcdClient::Stubs {
         }) {}
 
   absl::Status Ask(const Replicas::Call& call) {
+    // An error here is no reason to stop: the certificates that were read
+    // before may still be good.
     const absl::Status read = ReadAgain();
     const grpc::Status status = replicas_.Ask(limit_, call);
     if (status.ok()) return absl::OkStatus();
@@ -149,6 +154,7 @@ absl::StatusOr<etcd::TxnResponse> EtcdClient::Commit(
 
 absl::StatusOr<EtcdClient::Lease> EtcdClient::Grant(absl::Duration length) {
   etcd::LeaseGrantRequest request;
+  // etcd counts leases in whole seconds.
   request.set_ttl(std::max<int64_t>(1, absl::ToInt64Seconds(length)));
   etcd::LeaseGrantResponse response;
   GOSSAMER_RETURN_IF_ERROR(stubs_->Ask([&](const auto& channel, auto* context) {
@@ -167,6 +173,8 @@ absl::StatusOr<absl::Duration> EtcdClient::KeepAlive(int64_t lease) {
     const auto stream = etcd::Lease::Stub(channel).LeaseKeepAlive(context);
     const bool answered = stream->Write(request) && stream->Read(&response);
     if (answered) {
+      // The stream has done its work; cancelling spares the wait for the
+      // server's end of it.
       stream->WritesDone();
       context->TryCancel();
     }

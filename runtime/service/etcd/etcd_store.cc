@@ -73,6 +73,7 @@ EtcdStore::EtcdStore(EtcdStoreOptions options,
       active_key_(absl::StrCat("gossamer/", options_.run_id, "/active")),
       fleet_key_(absl::StrCat("gossamer/", options_.run_id, "/fleet")),
       client_(std::move(client)),
+      // The thread starts last: it uses all members before it.
       keeper_([this] { KeepAlive(); }) {}
 
 absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Open(
@@ -82,6 +83,8 @@ absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Open(
       EtcdClient::Create(options.endpoints, options.certificates));
   std::unique_ptr<EtcdStore> store(
       new EtcdStore(std::move(options), std::move(client)));
+  // An address that is wrong is found at the start, not once this instance is
+  // needed.
   const absl::Status reached = store->client_->Get(store->active_key_).status();
   if (reached.ok()) return store;
   return absl::UnavailableError(
@@ -100,16 +103,21 @@ EtcdStore::~EtcdStore() {
 }
 
 absl::Status EtcdStore::Acquire() {
+  // A lease that is trusted still is kept; one that is not is given back before
+  // another is asked for.
   if (Held().ok()) return absl::OkStatus();
   Lose("it has not been acquired");
   trouble_ = absl::OkStatus();
   // The key is read first, because etcd logs every transaction that fails.
   GOSSAMER_ASSIGN_OR_RETURN(const auto active, client_->Get(active_key_));
   if (active) return TakenBy(active->value());
+  // The time is taken before the request: the lease begins at etcd some time
+  // after it, so this instance trusts it for too short rather than too long.
   const absl::Duration asked = SinceBoot();
   GOSSAMER_ASSIGN_OR_RETURN(const EtcdClient::Lease lease,
                             client_->Grant(options_.lease));
   const absl::Status won = Campaign(lease, asked);
+  // An unused lease would only time out.
   if (!won.ok()) client_->Revoke(lease.id).IgnoreError();
   return won;
 }
@@ -144,6 +152,8 @@ absl::Status EtcdStore::Campaign(const EtcdClient::Lease& lease,
 absl::Status EtcdStore::Held() const {
   MutexLock lock(&mu_);
   if (tenure_.created == 0) return absl::AbortedError(lost_);
+  // The clock is this machine's, and no call is made: the answer may be given
+  // in the middle of a request.
   if (SinceBoot() < tenure_.until) return absl::OkStatus();
   return absl::AbortedError(
       absl::StrCat("etcd at ", options_.endpoints,
@@ -157,8 +167,10 @@ void EtcdStore::Lose(const std::string& why) {
     MutexLock lock(&mu_);
     if (tenure_.created != 0) lease = tenure_.lease.id;
     tenure_ = {};
+    // The reason is kept for those who ask later (Held).
     lost_ = why;
   }
+  // A lease that is given back lets another instance take over at once.
   if (lease != 0) client_->Revoke(lease).IgnoreError();
 }
 
@@ -170,6 +182,7 @@ void EtcdStore::KeepAlive() {
     wake_.WaitFor(&mu_, tenure.created == 0
                             ? absl::Seconds(60)
                             : tenure.lease.length / kAsksPerLease);
+    // The thread was woken for another tenure, which has times of its own.
     if (ending_ || tenure_.created == 0 || tenure_.created != tenure.created) {
       continue;
     }
@@ -179,6 +192,7 @@ void EtcdStore::KeepAlive() {
     const absl::StatusOr<absl::Duration> left =
         client_->KeepAlive(tenure.lease.id);
     mu_.Lock();
+    // An error is no end: the lease runs on, and `until` says for how long.
     if (!left.ok() || tenure_.created != tenure.created) continue;
     if (*left > absl::ZeroDuration()) {
       tenure_.until = asked + kBelieved * *left;
@@ -191,6 +205,8 @@ void EtcdStore::KeepAlive() {
 
 absl::StatusOr<std::optional<FleetRecord>> EtcdStore::Load() {
   GOSSAMER_ASSIGN_OR_RETURN(const auto stored, client_->Get(fleet_key_));
+  // The revision that the next save must find; 0 stands for a key that does not
+  // exist.
   fleet_revision_ = stored ? stored->mod_revision() : 0;
   if (!stored) return std::nullopt;
   absl::StatusOr<FleetRecord> record = RecordFromBytes(stored->value());
@@ -202,16 +218,18 @@ absl::StatusOr<std::optional<FleetRecord>> EtcdStore::Load() {
 
 absl::Status EtcdStore::Save(const FleetRecord& record) {
   GOSSAMER_RETURN_IF_ERROR(Held());
+  // The last error answers meanwhile.
   if (!trouble_.ok() && SinceBoot() < retry_at_) return trouble_;
   const std::string bytes = ToBytes(record);
   bool again = false;
   trouble_ = Write(bytes, again);
+  // Once is enough: the revision is known now.
   if (again) trouble_ = Write(bytes, again);
   if (!trouble_.ok()) retry_at_ = SinceBoot() + kRetrySave;
   return trouble_;
 }
 
-// Sets `again` if this replica is active but the stored record is not the one
+// Sets `again` if this instance is active but the stored record is not the one
 // that it knew.
 absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
   int64_t created = 0;
@@ -234,6 +252,8 @@ absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
     fleet_revision_ = response.header().revision();
     return absl::OkStatus();
   }
+  // The failed transaction has read both keys, so it is known which of the two
+  // conditions failed.
   const etcd::KeyValue active = Found(response, 0);
   if (active.create_revision() != created) {
     const std::string why =
@@ -244,7 +264,7 @@ absl::Status EtcdStore::Write(const std::string& bytes, bool& again) {
     Lose(why);
     return absl::AbortedError(why);
   }
-  // An earlier save of this replica succeeded, but its answer never came.
+  // An earlier save of this instance succeeded, but its answer never came.
   fleet_revision_ = Found(response, 1).mod_revision();
   again = true;
   return absl::AbortedError(absl::StrCat("etcd at ", options_.endpoints,

@@ -1,9 +1,9 @@
-// A Store in etcd, which several replicas of the topology service share.
+// A Store in etcd, which several instances of the topology service share.
 //
-// There are two keys.  gossamer/<run>/active names the replica that may save,
-// and lives as long as that replica's lease; gossamer/<run>/fleet is the
+// There are two keys. gossamer/<run>/active names the instance that may save,
+// and lives as long as that instance's lease; gossamer/<run>/fleet is the
 // record.  A save is a transaction that compares the revision at which the
-// active key was created.  So a replica that has lost the key, even without
+// active key was created.  So an instance that has lost the key, even without
 // noticing, can never save again.  The transaction also compares the record's
 // revision, so that a save whose outcome was unknown cannot come after a later
 // one.
@@ -33,9 +33,9 @@ struct EtcdStoreOptions {
   std::string endpoints;     // host:port[,host:port...]
   std::string certificates;  // a folder for EtcdClient; empty: none
   std::string run_id;
-  // The name that other replicas see while this one is active.
+  // The name that other instances see while this one is active.
   std::string self;
-  // The silence of the active replica after which another may take over; whole
+  // The silence of the active instance after which another may take over; whole
   // seconds, and etcd may take longer.
   absl::Duration lease = absl::Seconds(5);
 };
@@ -45,7 +45,7 @@ class EtcdStore final : public Store {
   // Returns kUnavailable if no server answers; kInvalidArgument as EtcdClient.
   static absl::StatusOr<std::unique_ptr<EtcdStore>> Open(
       EtcdStoreOptions options);
-  // Releases the lease, so that another replica can take over at once.
+  // Releases the lease, so that another instance can take over at once.
   ~EtcdStore() override;
 
   absl::Status Acquire() override ABSL_LOCKS_EXCLUDED(mu_);

@@ -14,6 +14,7 @@ namespace {
 constexpr uint8_t kFirst = 1;
 constexpr uint8_t kLast = 2;
 constexpr size_t kCrcOffset = 8;
+// The values of Channel that the newest version has.
 constexpr uint8_t kChannels = 5;
 
 // The bytes that are copied and checked at a time.  A block stays in the L1
@@ -87,6 +88,7 @@ Chunk FrameChunker::Next() {
   if (!started_) chunk.head = frame_.head.bytes();
   sent_ += chunk.body.size();
   const bool last = sent_ == frame_.body.size();
+  // A frame without a body is one chunk, first and last at once.
   const uint8_t flags =
       static_cast<uint8_t>((started_ ? 0 : kFirst) | (last ? kLast : 0));
   const std::span<std::byte> header(chunk.header_bytes);
@@ -102,6 +104,8 @@ Chunk FrameChunker::Next() {
   }
   uint32_t crc = HeaderCrc(chunk.header());
   crc = ExtendCrc32c(ExtendCrc32c(crc, chunk.head), chunk.body);
+  // The checksum covers the header, too: a damaged length would make the
+  // receiver wait for bytes that never come.
   Put(header, kCrcOffset, crc);
   started_ = true;
   return chunk;
@@ -137,6 +141,8 @@ absl::Status FrameAssembler::Begin(const Header& header) {
         "are in use; if they are meant, raise max_bytes_in_flight at this end",
         bytes, all.used(), all.most()));
   }
+  // The pool gives buffers of earlier frames again: fresh pages for every
+  // payload would cost more than the copy into them.
   std::shared_ptr<std::byte[]> body = pool_->TryGet(header.body_size);
   if (body == nullptr) {
     return absl::ResourceExhaustedError(absl::StrFormat(
@@ -177,6 +183,8 @@ absl::Status FrameAssembler::Add(
                 .crc = Get<uint32_t>(bytes, kCrcOffset)};
   size_t header_size = kChunkHeaderBytes;
   const bool first = header.flags & kFirst;
+  // All of the header is checked before any of it is believed: the bytes may be
+  // anybody's.
   if (header.channel >= kChannels || header.flags > (kFirst | kLast) ||
       // A first chunk within a frame, and a further chunk without one, are as
       // wrong as an unknown channel: chunks of a stream never mix.
@@ -197,6 +205,8 @@ absl::Status FrameAssembler::Add(
     return absl::DataLossError("a frame changes its channel or its parts");
   }
   const size_t missing = head_.size() + body_size_ - filled_;
+  // The last chunk is the one that completes the sizes of the first, and no
+  // other.
   const bool last = header.flags & kLast;
   // A chunk without bytes would bring the frame no nearer to its end, and a
   // sender could hold its place for ever.
@@ -220,6 +230,8 @@ absl::Status FrameAssembler::Add(
   }
   if (last) {
     in_frame_ = false;
+    // From here on the frame is its consumer's; the budget is about what is
+    // incomplete.
     share_.Clear();
     const std::span<const std::byte> body(body_.get(), body_size_);
     *complete =

@@ -19,6 +19,7 @@ Connection::Connection(GrpcStreamPtr first, uint64_t attempt, uint32_t version,
     : attempt_(attempt),
       version_(version),
       joiner_(limits.max_body_bytes, limits.all_bytes) {
+  // The first lane has shown its hello already, so it is open.
   lanes_.push_back({std::move(first), true});
 }
 
@@ -68,6 +69,8 @@ absl::Time Connection::Deadline(absl::Duration slack) const {
            absl::Seconds(static_cast<double>(bytes) / kLeastRate);
   };
   absl::Time first = after(joiner_.waits_since(), joiner_.held());
+  // The lane whose frame has waited longest decides for the connection: all
+  // lanes end together.
   for (const Lane& lane : lanes_) {
     if (lane.stream == nullptr) continue;
     first = std::min(

@@ -11,9 +11,12 @@
 namespace gossamer {
 namespace {
 
-// The life of a connection that proves its peer well.  The failures before it
-// then no longer delay the next attempt.
+// The time for which a connection has to stay open to prove its peer well.  The
+// failures before it then no longer delay the next attempt; a connection that
+// always ends sooner is dialled ever more seldom.
 constexpr absl::Duration kProvenAfter = absl::Seconds(5);
+// The doubling stops before ldexp() overflows a duration; max_backoff is
+// reached much sooner.
 constexpr int kMaxDoublings = 20;
 
 }  // namespace
@@ -24,7 +27,10 @@ Connector::Connector(RealLoop* loop, GrpcOptions options)
 absl::Status Connector::Start() {
   absl::Status started = io_.Start();
   if (!started.ok()) return started;
+  // Polling begins once there is a queue to poll.
   loop_->SetPoller(&io_);
+  // The loop has one poller; Shutdown() gives the place back only if it was
+  // taken.
   polled_ = true;
   CheckAgain();
   return started;
@@ -52,6 +58,8 @@ void Connector::Post(F fn) {
 
 void Connector::Connect(PeerId id, const std::string& address) {
   Peer& peer = peers_[id];
+  // A peer that is dialled, or connected, stays so.  A new address is a new
+  // chance: its failures count anew.
   if (!peer.address.empty() && peer.address == address) return;
   peer.address = address;
   peer.failures = 0;
@@ -67,6 +75,8 @@ void Connector::Disconnect(PeerId id) {
   if (it == peers_.end()) return;
   const absl::Status why = absl::CancelledError(
       absl::StrFormat("peer %d was disconnected by this end", id.value));
+  // All connections end here, not only the newest: the peer is no neighbour any
+  // more.
   while (!it->second.up.empty()) {
     CloseStream(id, it->second.up.begin()->first, why);
   }
@@ -94,6 +104,8 @@ void Connector::Dial(PeerId id) {
                id.value, peer.address)));
     return;
   }
+  // The attempt counts from the start of this process.  It ties further lanes
+  // to their connection, and draws the next delay.
   ++peer.attempt;
   peer.dialling = io_.Dial(peer.address, {.versions = options_.versions,
                                           .self = options_.self,
@@ -111,6 +123,8 @@ void Connector::DialLanes(PeerId id, ConnectionId connection) {
         io_.Dial(peer.address, {.versions = options_.versions,
                                 .self = options_.self,
                                 .target = id,
+                                // The accepting end finds the connection by
+                                // this number (OpenLane).
                                 .attempt = first.attempt(),
                                 .lane = static_cast<uint32_t>(lane),
                                 .run_id = options_.run_id});
@@ -162,6 +176,7 @@ void Connector::OnAccepted(GrpcStreamPtr stream) {
 
 void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   const auto it = streams_.find(stream);
+  // The stream may have ended while its hello was on its way to the loop.
   if (!alive_ || it == streams_.end()) return;
   Stream& state = it->second;
   loop_->Cancel(state.hello_timer);
@@ -178,6 +193,8 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
     return;
   }
   if (!stream->dialled()) {
+    // The other end counts as a neighbour from here on, so its place at the
+    // gate is free for the next unauthenticated one.
     io_.Believe(*stream, hello.self);
     stream->SendHello({.versions = options_.versions,
                        .self = options_.self,
@@ -188,6 +205,7 @@ void Connector::OnHello(GrpcStreamPtr stream, TransportHello hello) {
   }
   if (hello.lane != 0) return;
   state.peer = hello.self;
+  // Connection ids rise, so the newest connection is the last of the map `up`.
   state.id = ++last_id_;
   Up(stream, hello);
 }
@@ -197,6 +215,8 @@ absl::Status Connector::OpenLane(const GrpcStreamPtr& stream, Stream* state,
   auto& up = peers_.at(hello.self).up;
   auto it = up.find(state->id);
   if (!stream->dialled()) {
+    // The accepting end does not know the dialling end's connection id: the
+    // attempt of the hello names it.
     it = std::find_if(up.begin(), up.end(), [&](const auto& connection) {
       return connection.second.attempt() == hello.attempt &&
              !connection.second.first().dialled();
@@ -221,6 +241,7 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
   const PeerId id = hello.self;
   Peer& peer = peers_.at(id);
   const ConnectionId connection = last_id_;
+  // The attempt has become a connection; another may be dialled once it ends.
   if (peer.dialling == stream) peer.dialling = nullptr;
   peer.last_up = loop_->Now();
   peer.up.try_emplace(connection, stream, hello.attempt,
@@ -232,6 +253,7 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
     CloseStream(id, peer.up.begin()->first,
                 absl::ResourceExhaustedError("newer connections are open"));
   }
+  // The dialling end dials the lanes, too.  The connection is in use meanwhile.
   if (stream->dialled()) DialLanes(id, connection);
   listener_->OnUp(id, connection);
 }
@@ -239,6 +261,7 @@ void Connector::Up(const GrpcStreamPtr& stream, const TransportHello& hello) {
 void Connector::OnFrame(GrpcStreamPtr stream, ReceivedFrame received) {
   const auto it = streams_.find(stream);
   if (!alive_ || it == streams_.end() || it->second.id == 0) return;
+  // The state is copied: the listener may end the stream while this runs.
   const Stream state = it->second;
   auto& up = peers_.at(state.peer).up;
   std::vector<ReceivedFrame> complete;
@@ -290,6 +313,8 @@ bool Connector::Send(PeerId id, Channel channel, Frame frame) {
 
 bool Connector::Idle(PeerId id) const {
   const auto it = peers_.find(id);
+  // A peer without a connection counts as idle: a frame for it is dropped at
+  // once and fills no queue.
   return it == peers_.end() || it->second.up.empty() ||
          it->second.up.rbegin()->second.queued() == 0;
 }
@@ -325,6 +350,7 @@ void Connector::CloseStream(PeerId id, ConnectionId connection,
   Post([id, connection, why](Connector& self) {
     self.listener_->OnDown(id, connection, why);
   });
+  // With another connection open there is no need to dial.
   if (peer.up.empty()) DialLater(id);
 }
 
@@ -335,6 +361,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   const Stream& state = node.mapped();
   loop_->Cancel(state.hello_timer);
   const auto it = peers_.find(state.peer);
+  // The peer was disconnected meanwhile, or the stream never said whose it is.
   if (it == peers_.end()) {
     if (state.peer == PeerId{} && !state.reported) Report(PeerId{}, why);
     return;
@@ -350,6 +377,7 @@ void Connector::OnEnd(GrpcStreamPtr stream, absl::Status why) {
   }
   const bool was_up = up != peer.up.end();
   if (was_up) Drop(&peer, state.id, why);
+  // The failures are judged before the next attempt is planned by them.
   if (was_up && loop_->Now() - peer.last_up > kProvenAfter) peer.failures = 0;
   if (peer.up.empty()) DialLater(state.peer);
   if (was_up) {

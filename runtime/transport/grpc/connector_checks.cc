@@ -13,11 +13,15 @@ namespace gossamer {
 
 absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
                               const TransportHello& hello) const {
+  // The identity is checked before anything is said about this peer's
+  // neighbours: a program without a certificate learns nothing of the fleet.
   absl::Status ok =
       CheckHello(hello, options_.self, options_.run_id, options_.versions)
           .status();
   if (ok.ok()) ok = CheckIdentity(stream, hello.self);
   if (!ok.ok()) return ok;
+  // An accepted stream may be of any neighbour; a dialled one is of the peer
+  // that was meant.
   if (stream.dialled() && hello.self != state.peer) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "peer %d answers at the address of peer %d; check the list of "
@@ -39,8 +43,12 @@ absl::Status Connector::Judge(const GrpcStream& stream, const Stream& state,
 
 absl::Status Connector::CheckIdentity(const GrpcStream& stream,
                                       PeerId peer) const {
+  // Without certificates an id is only claimed, which is why other machines are
+  // refused then (Dial, Validate).
   if (options_.certificates == nullptr) return absl::OkStatus();
   const std::shared_ptr<const grpc::AuthContext> caller = stream.caller();
+  // The code says that trying again may help: the two ends learn of a view at
+  // different times.
   if (caller == nullptr) return absl::UnavailableError("the stream has ended");
   const absl::StatusOr<Certificate> shown =
       CheckCaller(*options_.certificates, *caller);
@@ -62,6 +70,8 @@ absl::Status Connector::CheckOpen(PeerId id,
   }
   const absl::Time now = SteadyNow();
   if (now < connection.Deadline(options_.frame_slack)) return absl::OkStatus();
+  // A peer that answers keepalives could otherwise hold the bytes of a frame
+  // for ever.
   return absl::DeadlineExceededError(
       absl::StrFormat("a frame of peer %d has begun and does not come to its "
                       "end; a link that is slow needs a codec of fewer bytes",
@@ -75,6 +85,7 @@ bool Connector::OnFull(const GrpcStreamPtr& stream, size_t bytes) {
 }
 
 bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
+  // No connection that ends could make room for so much.
   if (bytes > io_.all_bytes().most()) return false;
   PeerId heaviest = asks;
   size_t most = 0;
@@ -91,6 +102,7 @@ bool Connector::MakeRoom(PeerId asks, ConnectionId asking, size_t bytes) {
   ConnectionId victim = 0;
   size_t freed = 0;
   for (const auto& [connection, lanes] : peers_.at(heaviest).up) {
+    // Of the heaviest peer's connections the one ends that gives back the most.
     if ((heaviest == asks && connection == asking) || lanes.held() <= freed) {
       continue;
     }

@@ -31,10 +31,14 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
   set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
       static_cast<int>(kMaxChunkBytes + kMaxChunkOverhead));
+  // A window of less than two messages would have the sender wait for each of
+  // them to be read.
   const int window =
       std::max(options.stream_window_bytes,
                static_cast<int>(2 * (options.chunk_bytes + kMaxChunkOverhead)));
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window);
+  // Frames of HTTP/2 that are larger than the usual 16 KiB cost fewer headers
+  // and writes.
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   // Large reads make fewer pieces, but these are small enough for the allocator
   // not to map each from the kernel.
@@ -42,6 +46,8 @@ void SetCommonArguments(const GrpcOptions& options, SetInt set) {
   set(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive_time));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options.keepalive_timeout));
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // An edge may be silent for as long as a round takes, and still has to notice
+  // a machine that is gone.
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
 
@@ -62,6 +68,7 @@ GrpcIo::~GrpcIo() { Shutdown(); }
 
 absl::Status GrpcIo::Start() {
   if (options_.listen_address.empty()) {
+    // A peer that only dials has no server, whose queue it could use.
     queue_ = std::make_unique<grpc::CompletionQueue>();
     cq_ = queue_.get();
   } else if (absl::Status listening = Listen(); !listening.ok()) {
@@ -78,7 +85,10 @@ absl::Status GrpcIo::Listen() {
   SetCommonArguments(options_, [&](const char* name, int value) {
     builder.AddChannelArgument(name, value);
   });
+  // Two processes on one port would each get some of the other's connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // One stream is all that a connection of this transport has, and the limits
+  // count connections.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1);
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
@@ -99,6 +109,7 @@ absl::Status GrpcIo::Listen() {
   }
   port_ = port;
   cq_ = server_queue_.get();
+  // One call is always awaited, and Shutdown() has to wait for its end.
   accepting_ = true;
   GrpcStream::Accept(this, limits(), &service_, server_queue_.get());
   return absl::OkStatus();
@@ -145,6 +156,7 @@ EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
   if (cq_->AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT) {
     return nullptr;
   }
+  // The alarm wakes the loop for its own work: it has no event to run.
   if (tag == &alarm_) {
     woken_ = false;
     return nullptr;
@@ -154,6 +166,8 @@ EventLoop::Callback GrpcIo::Wait(absl::Duration limit) {
 }
 
 void GrpcIo::Wake() {
+  // Other threads call this.  One alarm is enough for any number of wake-ups:
+  // the loop looks at all of its work.
   if (woken_.exchange(true)) return;
   alarm_.Set(cq_, std::chrono::system_clock::time_point(), &alarm_);
 }
@@ -168,6 +182,7 @@ void GrpcIo::OnAccepted(GrpcStreamPtr stream) {
       std::ranges::any_of(streams_, [&](const GrpcStreamPtr& other) {
         return !other->dialled() && other->address() == stream->address();
       });
+  // A refused stream is tracked as well: its last event is waited for.
   streams_.insert(stream);
   if (full) {
     stream->End(absl::ResourceExhaustedError(
@@ -204,6 +219,7 @@ void GrpcIo::Shutdown() {
   if (cq_ == nullptr) return;
   shutting_down_ = true;
   const absl::Status why = absl::CancelledError("the peer shuts down");
+  // A stream may end inline and erase itself, so the loop is over a copy.
   for (const GrpcStreamPtr& stream : std::set(streams_)) stream->End(why);
   if (server_ != nullptr) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
   while (!streams_.empty() || accepting_) {
@@ -216,6 +232,7 @@ void GrpcIo::Shutdown() {
   cq_->Shutdown();
   void* tag = nullptr;
   bool ok = false;
+  // The queue has to be empty before it is destroyed.
   while (cq_->Next(&tag, &ok)) {
   }
   cq_ = nullptr;

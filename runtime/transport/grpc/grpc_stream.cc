@@ -22,6 +22,7 @@ grpc::Slice Reference(std::span<const std::byte> bytes, Payload owner) {
 grpc::ByteBuffer ToMessage(const Chunk& chunk, const Payload& body) {
   grpc::Slice slices[3];
   size_t n = 0;
+  // The header and the head are copied: they are small, and need no owner.
   slices[n++] = grpc::Slice(chunk.header().data(), chunk.header().size());
   if (!chunk.head.empty()) {
     slices[n++] = grpc::Slice(chunk.head.data(), chunk.head.size());
@@ -69,6 +70,8 @@ GrpcStreamPtr GrpcStream::Dial(GrpcStreamOwner* owner, GrpcStreamLimits limits,
   stream->reader_ = stream->client_.get();
   stream->writer_ = stream->client_.get();
   stream->hello_ = HelloMessage(hello);
+  // The completion queue holds plain pointers: the stream keeps itself until
+  // its last event.
   stream->self_ = stream;
   stream->client_->StartCall(&stream->start_tag_);
   return stream;
@@ -104,6 +107,7 @@ void GrpcStream::OnStarted(bool ok) {
   }
   started_ = true;
   if (!ok) Close(absl::UnavailableError("the call did not start"));
+  // The service is generic, so any method arrives here.
   if (!dialled_ && server_context_->method() != kMethod) {
     Close(absl::UnimplementedError(
         absl::StrCat("this port serves ", kMethod, " only")));
@@ -123,6 +127,8 @@ void GrpcStream::OnRead(bool ok) {
   reading_ = false;
   other_ended_ |= !ok;
   if (!received.ok()) Close(received);
+  // The next read begins only when this message has been taken: a slow consumer
+  // slows its sender down by HTTP/2's window.
   if (!closing_) StartRead();
   Proceed();
   EndIfIdle();
@@ -139,6 +145,7 @@ absl::Status GrpcStream::Receive() {
   }
   if (!greeted_) {
     std::vector<std::byte> bytes;
+    // The length is checked before the bytes are copied.
     if (incoming_.Length() > kMaxChunkOverhead) {
       return absl::DataLossError("the first message is too long for a hello");
     }
@@ -156,6 +163,8 @@ absl::Status GrpcStream::Receive() {
   // show what the link gives.
   const bool first = assembler_.filled() == 0;
   absl::Status status = assembler_.Add(pieces_, &frame);
+  // The owner may end a connection to make room; the same chunk is then given
+  // again.
   while (assembler_.lacks() != 0 &&
          owner_->OnFull(shared_from_this(), assembler_.lacks())) {
     status = assembler_.Add(pieces_, &frame);
@@ -198,6 +207,7 @@ bool GrpcStream::Send(Channel channel, Frame frame, size_t parts) {
 }
 
 void GrpcStream::WriteNext() {
+  // gRPC allows one write at a time.  OnWritten() calls this again.
   if (writing_ || !started_) return;
   if (hello_.has_value()) {
     outgoing_ = *std::move(hello_);
@@ -206,6 +216,7 @@ void GrpcStream::WriteNext() {
     FrameChunker& front = queue_.front();
     outgoing_ = ToMessage(front.Next(), front.frame().body);
     if (front.done()) {
+      // gRPC holds the last message now; one chunk is not worth counting.
       queued_.Give(HeldBytes(front.frame()));
       queue_.pop_front();
     }
@@ -258,6 +269,7 @@ void GrpcStream::Close(const absl::Status& why) {
 // reason, once no write is under way.
 void GrpcStream::Proceed() {
   if (!closing_ || finishing_ || self_ == nullptr) return;
+  // A write under way may never end, if the other end does not read.
   if (dialled_ ? !other_ended_ : writing_) Cancel();
   if (!started_ || (dialled_ ? reading_ : writing_)) return;
   finishing_ = true;
@@ -285,9 +297,12 @@ void GrpcStream::OnFinished(bool ok) {
 }
 
 void GrpcStream::EndIfIdle() {
+  // Every operation has to have come back: the queue would call a stream that
+  // is gone.
   if (!finished_ || reading_ || writing_ || self_ == nullptr) return;
   GrpcStreamPtr last = std::move(self_);
   absl::Status why = why_;
+  // The other end's reason says more than that it is gone.
   if (absl::IsUnavailable(why) && dialled_ && !client_status_.ok()) {
     why = ToAbsl(client_status_);
   }

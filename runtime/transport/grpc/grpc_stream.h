@@ -74,8 +74,8 @@ class GrpcStream final : public std::enable_shared_from_this<GrpcStream> {
   // incoming frame too.
   size_t queued() const { return queued_.held(); }
   size_t held() const { return queued_.held() + assembler_.held(); }
-  // When the incoming frame began, and its bytes; InfiniteFuture and 0 between
-  // frames.
+  // The time at which the incoming frame began, and its bytes; InfiniteFuture
+  // and 0 between frames.
   absl::Time frame_begun() const {
     return assembler_.filled() == 0 ? absl::InfiniteFuture() : first_chunk_at_;
   }

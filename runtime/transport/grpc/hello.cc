@@ -54,6 +54,8 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
     return absl::DataLossError(
         absl::StrFormat("a hello has %d bytes", bytes.size()));
   }
+  // The checksum comes before the fields, so that damage is not taken for
+  // another version or run.
   const size_t run_bytes = Get<uint32_t>(bytes, 36);
   const size_t crc_at = bytes.size() - kCrcBytes;
   if (run_bytes != crc_at - kFixedBytes ||
@@ -61,6 +63,7 @@ absl::StatusOr<TransportHello> DecodeHello(std::span<const std::byte> bytes) {
     return absl::DataLossError("a hello is damaged");
   }
   const auto newest = Get<uint16_t>(bytes, 4), oldest = Get<uint16_t>(bytes, 6);
+  // An equal oldest is written as 0 (EncodeHello).
   if (newest == 0 || oldest >= newest) {
     return absl::DataLossError(
         absl::StrFormat("a hello has versions %d to %d", oldest, newest));
@@ -90,6 +93,8 @@ absl::StatusOr<uint32_t> CheckHello(const TransportHello& hello, PeerId self,
         "the peer belongs to run \"%s\", this end to run \"%s\"",
         absl::CEscape(hello.run_id), absl::CEscape(run_id)));
   }
+  // A wrong list of addresses is the usual cause: without the target a peer
+  // would mix with a neighbour that it takes for another.
   if (hello.target != self || hello.self == self || hello.self == PeerId{}) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "peer %d means to reach peer %d, but this is peer %d; check its list "

@@ -26,6 +26,7 @@ std::vector<Frame> SplitFrame(const Frame& frame, size_t lanes) {
   parts[0].head = frame.head;
   size_t begin = 0;
   for (size_t i = 0; i < lanes; ++i) {
+    // The grains are spread evenly; the last part ends with the body.
     const size_t end = std::min(body.size(), grains * (i + 1) / lanes * kGrain);
     parts[i].body = Payload(body.subspan(begin, end - begin), owner);
     begin = end;
@@ -37,6 +38,8 @@ absl::Status LaneJoiner::Add(size_t lane, ReceivedFrame received,
                              std::vector<ReceivedFrame>* complete) {
   const size_t parts = received.parts;
   const bool whole = parts == 0;
+  // These shapes come from no SplitFrame(), so they end the connection before
+  // they take a place.
   if (parts > kMaxLanes || parts == 1 || (whole && lane != 0) ||
       (!whole && lane >= parts) ||
       (lane != 0 && !received.frame.head.empty())) {

@@ -11,6 +11,8 @@ namespace gossamer {
 namespace {
 
 bool Serves(const grpc::Status& status) {
+  // An instance that stands by answers UNAVAILABLE; every other answer, also a
+  // refusal, is the service's.
   return status.error_code() != grpc::StatusCode::UNAVAILABLE &&
          status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
 }
@@ -61,14 +63,18 @@ grpc::Status Replicas::Ask(absl::Duration limit, const Call& call) {
     absl::StrAppend(&answers, i > 0 ? "; " : "", addresses_[place], ": ",
                     status.error_message());
   }
+  // One address needs no list of answers.
   return count < 2 ? status : grpc::Status(status.error_code(), answers);
 }
 
 std::shared_ptr<grpc::Channel> Replicas::Enter(size_t place,
                                                grpc::ClientContext* context) {
   MutexLock lock(&mu_);
+  // Cancel() may come between two addresses: no call may begin after it.
   if (cancelled_) return nullptr;
   if (channels_[place] == nullptr) channels_[place] = make_(addresses_[place]);
+  // The context is in the set before the call begins, so Cancel() always finds
+  // it.
   in_flight_.insert(context);
   return channels_[place];
 }

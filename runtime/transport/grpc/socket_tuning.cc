@@ -84,6 +84,8 @@ struct Mutator : grpc_socket_mutator {
                      grpc_socket_mutator* self) {
     const auto* own = static_cast<Mutator*>(self);
     if (info->usage != GRPC_FD_SERVER_CONNECTION_USAGE) {
+      // Buffers have to be set before a socket connects or listens: the window
+      // scale is agreed in the handshake.
       ApplyTuning(info->fd, own->tuning);  // accepted ones inherit it
       if (info->usage == GRPC_FD_SERVER_LISTENER_USAGE &&
           own->gate != nullptr) {
@@ -95,6 +97,7 @@ struct Mutator : grpc_socket_mutator {
     return true;
   }
   static int Compare(grpc_socket_mutator* a, grpc_socket_mutator* b) {
+    // gRPC compares channel arguments; two mutators are never alike.
     return a < b ? -1 : a > b ? 1 : 0;
   }
   static void Destroy(grpc_socket_mutator* self) {
@@ -153,6 +156,8 @@ SocketTuning ChooseTuning(const TcpSettings& settings,
 
 void ApplyTuning(int fd, const SocketTuning& tuning) {
   if (!tuning.congestion.empty()) {
+    // A refusal is ignored: without the algorithm the socket works as before,
+    // and `gossamer doctor` says what the kernel allows.
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, tuning.congestion.data(),
                static_cast<socklen_t>(tuning.congestion.size()));
   }

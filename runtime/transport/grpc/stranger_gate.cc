@@ -54,6 +54,8 @@ size_t CeilingOf(size_t limit) {
 
 uint64_t FileOf(int socket) {
   struct stat info = {};
+  // A descriptor's number is used again after a close; the inode tells which
+  // file it is.
   return ::fstat(socket, &info) == 0 ? info.st_ino : 0;
 }
 
@@ -61,6 +63,8 @@ uint64_t FileOf(int socket) {
 
 StrangerGate::StrangerGate(size_t most, size_t most_of_one)
     : ceiling_(CeilingOf(DescriptorLimit())),
+      // Neighbours keep the other half, whatever unauthenticated connections
+      // do.
       most_(std::min(most, ceiling_ / 2)),
       most_of_one_(most_of_one) {}
 
@@ -85,6 +89,7 @@ void StrangerGate::HangUpOnWaiting() {
 
 bool StrangerGate::Full(const std::string& host) const {
   size_t alike = 0;
+  // The table has at most `most_` entries, and this runs once a connection.
   for (const auto& [socket, stranger] : strangers_) {
     alike += stranger.host == host;
   }
@@ -97,17 +102,21 @@ bool StrangerGate::Admit(int socket) {
   MutexLock lock(&mu_);
   known_.erase(socket);  // the connection that had this number has gone
   if (address.empty()) {
-    // The connection was reset before it was accepted.  Kept in the table it
-    // would hold a place for ever: ForgetClosed() compares addresses, and it
-    // has none.
+    // The connection was reset before it was accepted.  In the table it would
+    // hold a place for ever: ForgetClosed() compares addresses, and it has
+    // none.
     strangers_.erase(socket);
     ::shutdown(socket, SHUT_RDWR);
     return false;
   }
+  // Closed sockets are only looked for when places run out: each look is a
+  // system call.
   if (Full(host)) ForgetClosed();
   const bool scarce = static_cast<size_t>(socket) >= ceiling_;
   if (Full(host) || scarce) {
     ++refused_;
+    // The socket is shut down and not closed: the descriptor is gRPC's, which
+    // closes it when it finds it ended.
     ::shutdown(socket, SHUT_RDWR);
     if (scarce) HangUpOnWaiting();
     return false;
@@ -156,6 +165,8 @@ void StrangerGate::Believe(absl::string_view address, absl::string_view who) {
   if (stranger == strangers_.end()) return;
   const int socket = stranger->first;
   strangers_.erase(stranger);
+  // Without a proved identity the connection counts neither here nor among the
+  // unauthenticated.
   if (who.empty()) return;
   Keep(socket,
        {.who = std::string(who), .address = plain, .number = ++believed_});

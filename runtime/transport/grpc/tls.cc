@@ -19,6 +19,8 @@ namespace {
 
 namespace tls = ::grpc::experimental;
 
+// A certificate that was issued again, or a revocation, takes effect within
+// this time.
 constexpr unsigned kLookAgainSeconds = 1;
 
 // gRPC 1.51 has no option for TLS 1.3 alone.  OpenSSL has settings for all
@@ -31,6 +33,7 @@ constexpr char kOpenSslSettings[] =
     "[tls]\nProtocol = -ALL, TLSv1.3\n";
 
 void RequireTls13() {
+  // The settings are the process's, and OpenSSL reads them once.
   static std::once_flag once;
   std::call_once(once, [] {
     OPENSSL_init_ssl(0, nullptr);
@@ -38,6 +41,7 @@ void RequireTls13() {
     BIO* const text = BIO_new_mem_buf(kOpenSslSettings, -1);
     long line = 0;
     if (NCONF_load_bio(settings, text, &line) == 1) {
+      // Without the settings gRPC's own minimum, TLS 1.2, would hold.
       CONF_modules_load(settings, nullptr, 0);
     }
     BIO_free(text);
@@ -51,6 +55,8 @@ class RoleVerifier final : public tls::ExternalCertificateVerifier {
   RoleVerifier(std::shared_ptr<const CertificateFolder> folder, Role role)
       : folder_(std::move(folder)), role_(role) {}
 
+  // gRPC has checked the chain by then; here the identity, the dates and the
+  // revocations are checked.
   bool Verify(tls::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)>,
               grpc::Status* status) override {
@@ -66,6 +72,7 @@ class RoleVerifier final : public tls::ExternalCertificateVerifier {
           absl::StrCat("what answers is ", Describe(server->identity),
                        "; check the address"));
     }
+    // The check is synchronous.
     return true;
   }
   void Cancel(tls::TlsCustomVerificationCheckRequest*) override {}
@@ -116,6 +123,7 @@ namespace {
 absl::StatusOr<grpc::string_ref> PemOf(const grpc::AuthContext& caller) {
   const std::vector<grpc::string_ref> pem =
       caller.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  // The property alone proves nothing: the handshake has to have verified it.
   if (!caller.IsPeerAuthenticated() || pem.size() != 1) {
     return absl::UnauthenticatedError("no certificate was shown");
   }

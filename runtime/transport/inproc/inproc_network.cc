@@ -18,6 +18,8 @@ class InprocEndpoint final : public Transport {
         alive_(std::make_shared<bool>(true)) {}
 
   ~InprocEndpoint() override {
+    // The network forgets the endpoint before it goes, so no other thread posts
+    // to it any more.
     network_->Remove(self_);
     *alive_ = false;
   }
@@ -36,6 +38,8 @@ class InprocEndpoint final : public Transport {
         absl::StrFormat("peer %d was disconnected by this end", peer.value));
     const auto it = up_.find(peer);
     if (it != up_.end()) Close(peer, it->second, why);
+    // A connection that was opened and whose Up() still waits on the loop ends
+    // as well.
     network_->SetUnwanted(self_, peer, why);
   }
 
@@ -55,6 +59,8 @@ class InprocEndpoint final : public Transport {
     if (it == up_.end() || it->second != id) return;
     network_->End(self_, peer, id, why);
     up_.erase(it);
+    // The listener hears of it later, as of every event: the caller may be in
+    // the middle of a change.
     Post([this, peer, id, why] { Ended(peer, id, why); });
   }
 
@@ -74,6 +80,7 @@ class InprocEndpoint final : public Transport {
   void Down(PeerId peer, ConnectionId id, absl::Status why) {
     Post([this, peer, id, why = std::move(why)] {
       const auto it = up_.find(peer);
+      // The connection has ended here already.
       if (it == up_.end() || it->second != id) return;
       up_.erase(it);
       Ended(peer, id, why);
@@ -93,6 +100,7 @@ class InprocEndpoint final : public Transport {
   template <typename F>
   void Post(F fn) {
     loop_->Post([alive = alive_, fn = std::move(fn)]() mutable {
+      // A callback that was posted may run after the endpoint is destroyed.
       if (*alive) fn();
     });
   }
@@ -117,6 +125,7 @@ class InprocEndpoint final : public Transport {
 std::unique_ptr<Transport> InprocNetwork::CreateEndpoint(PeerId peer,
                                                          EventLoop* loop) {
   auto endpoint = std::make_unique<InprocEndpoint>(this, peer, loop);
+  // Only the tables are guarded: everything else happens on the loops.
   MutexLock lock(&mu_);
   endpoints_[peer] = endpoint.get();
   return endpoint;
@@ -152,6 +161,7 @@ void InprocNetwork::TryConnect(PeerId a, PeerId b) {
     return;
   }
   const ConnectionId id = ++last_id_;
+  // One id serves both ends; it rises over all pairs, so it rises for each.
   open_[KeyOf(a, b)] = id;
   from->second->Up(b, id);
   to->second->Up(a, id);
