@@ -1,10 +1,7 @@
 #include "gan_models/make_game.h"
 
-#include <cmath>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "algorithms/base/status_macros.h"
 #include "gan_models/data/dataset.h"
 #include "gan_models/evaluation/gan_evaluator.h"
@@ -13,38 +10,13 @@
 #include "gan_models/networks/network.h"
 
 namespace gossamer {
-namespace {
-
-absl::Status OutOfRange(const char* field, double value, const char* range) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("game.gan.", field, " is ", value, "; it must be ", range));
-}
-
-absl::Status CheckNumbers(const GanSpec& spec, int threads) {
-  if (spec.batch < 2 || spec.batch > 4096) {
-    return OutOfRange("batch", spec.batch, "2 to 4096");
-  }
-  if (!(spec.gradient_penalty >= 0) || !std::isfinite(spec.gradient_penalty)) {
-    return OutOfRange("gradient_penalty", spec.gradient_penalty, "0 or more");
-  }
-  if (spec.evaluation_samples < 2 || spec.evaluation_samples > 100000) {
-    return absl::InvalidArgumentError(absl::StrCat("evaluation.samples is ",
-                                                   spec.evaluation_samples,
-                                                   "; it must be 2 to 100000"));
-  }
-  if (threads < 1 || threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "resources.threads is ", threads, "; it must be 1 to 1024"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Game>> MakeGan(const GanSpec& spec, int rank,
                                               int peers, uint64_t seed,
                                               int threads) {
-  GOSSAMER_RETURN_IF_ERROR(CheckNumbers(spec, threads));
+  Problems problems = ProblemsOf(spec);
+  problems.Range("threads", threads, 1, kMostThreads);
+  GOSSAMER_RETURN_IF_ERROR(problems.ToStatus());
   GOSSAMER_ASSIGN_OR_RETURN(const Loss loss, ParseLoss(spec.loss));
   const NetworkSpec network = {
       .model = spec.model,

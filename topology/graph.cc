@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "algorithms/base/rng.h"
+#include "algorithms/base/spelling.h"
 #include "algorithms/base/status_macros.h"
 
 namespace gossamer {
@@ -238,9 +239,7 @@ absl::StatusOr<Graph> MakeGraph(const ScheduleSpec& spec, int size,
     return graph;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "there is no graph \"", name,
-      "\"; take ring, torus, random-regular, erdos-renyi, complete, star, "
-      "hypercube, one-peer-exponential or edge-list"));
+      "there is no graph \"", name, "\"; ", Suggestion(name, GraphNames())));
 }
 
 }  // namespace gossamer

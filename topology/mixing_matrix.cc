@@ -30,18 +30,6 @@ Eigen::MatrixXd ToEigen(const MixingMatrix& w) {
   return e;
 }
 
-absl::Status CheckUniform(const std::vector<int>& degrees) {
-  for (size_t i = 1; i < degrees.size(); ++i) {
-    if (degrees[i] != degrees[0]) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "weights \"uniform\" need a regular graph, but peer 0 has %d "
-          "neighbours and peer %d has %d; take \"metropolis\"",
-          degrees[0], i, degrees[i]));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckRowSums(const std::vector<MixingRow>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     double sum = 0;
@@ -79,19 +67,8 @@ double PeriodContraction(const MixingSchedule& schedule) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph,
-                                                const std::string& weights) {
+absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph) {
   const std::vector<int> degrees = Degrees(graph);
-  if (weights != "metropolis" && weights != "uniform") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there are no weights \"", weights,
-                     "\"; take metropolis or uniform, or give every edge of "
-                     "an edge-list its own"));
-  }
-  if (weights == "uniform") {
-    absl::Status regular = CheckUniform(degrees);
-    if (!regular.ok()) return regular;
-  }
   std::vector<MixingRow> rows(graph.size);
   for (const GraphEdge& e : graph.edges) {
     const double w = e.weight > 0

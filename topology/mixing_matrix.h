@@ -39,12 +39,10 @@ class MixingMatrix {
 };
 
 // Rows of W for a graph.  Edges with a weight of their own keep it; the others
-// follow `weights`:
-//   metropolis  1 / (1 + max(deg i, deg j))  (Metropolis-Hastings)
-//   uniform     1 / (1 + deg); refused unless every degree is the same
-// kInvalidArgument if a row's weights exceed one.
-absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph,
-                                                const std::string& weights);
+// have that of Metropolis and Hastings, 1 / (1 + max(deg i, deg j)), which on a
+// regular graph is the uniform 1 / (1 + deg).  kInvalidArgument if a row's
+// weights exceed one.
+absl::StatusOr<std::vector<MixingRow>> MakeRows(const Graph& graph);
 
 // W of one round, diagonal included.
 MixingMatrix MatrixOfRound(const MixingSchedule& schedule, uint64_t round);

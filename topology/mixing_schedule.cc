@@ -129,18 +129,70 @@ absl::Status CheckSize(int size) {
       absl::StrCat("a fleet has 1 to ", kMaxPeers, " peers, not ", size));
 }
 
-// Schedules that bring their own graph accept it by name, and the default.
-absl::Status CheckOwnGraph(const ScheduleSpec& spec, const std::string& own) {
-  if (spec.graph == own || spec.graph == "ring" || spec.graph.empty()) {
-    return absl::OkStatus();
+constexpr std::string_view kGraphs[] = {"ring",
+                                        "torus",
+                                        "complete",
+                                        "star",
+                                        "hypercube",
+                                        "random-regular",
+                                        "erdos-renyi",
+                                        "edge-list",
+                                        "permuted-ring",
+                                        "random-matching",
+                                        "one-peer-exponential",
+                                        "locality-skewed"};
+constexpr std::span<const std::string_view> kChanging =
+    std::span(kGraphs).subspan(8);
+
+// Every founder of the fleet must be at a site, and some must share one.
+void CheckSites(const ScheduleSpec& spec, int peers, Problems& problems) {
+  if (spec.graph != "locality-skewed") {
+    if (spec.sites.empty()) return;
+    problems.Refuse("sites", "is given, but the graph is ", spec.graph,
+                    ": leave it out, or take graph locality-skewed");
+    return;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("schedule ", spec.schedule, " mixes on its own graph (", own,
-                   "), not on \"", spec.graph,
-                   "\"; leave the graph out, or take schedule ", "fixed"));
+  problems.Range("variance_budget", spec.variance_budget, 0.0, 1000.0);
+  const auto sites = Sites::Parse(spec.sites);
+  if (!sites.ok()) return problems.Refuse("sites", sites.status().message());
+  const std::vector<PeerId> founders = FoundingMembers(peers);
+  for (const PeerId id : founders) {
+    if (sites->Has(id)) continue;
+    problems.Refuse("sites", "does not say where peer ", id.value, " of ",
+                    peers, " is; add it to a site, or give it its own");
+    return;
+  }
+  const std::vector<int> of = sites->Of(founders);
+  const std::set<int> different(of.begin(), of.end());
+  if (different.size() > 1 && different.size() < of.size()) return;
+  problems.Refuse("sites", "puts the ", of.size(), " peers ",
+                  different.size() == 1
+                      ? "at one site: nothing is far"
+                      : "each at its own site: nothing is near",
+                  "; take graph random-matching");
 }
 
 }  // namespace
+
+Problems ProblemsOf(const ScheduleSpec& spec, int peers, uint64_t seed) {
+  Problems problems;
+  problems.OneOf("graph", spec.graph, GraphNames());
+  problems.Range("peers", peers, 1, kMaxPeers);
+  if (!problems.empty()) return problems;
+  CheckSites(spec, peers, problems);
+  if (!problems.empty()) return problems;
+  if (const auto made = MakeSchedule(spec, peers, seed); !made.ok()) {
+    problems.Refuse("graph", "with ", peers,
+                    " peers: ", made.status().message());
+  }
+  return problems;
+}
+
+std::span<const std::string_view> GraphNames() { return kGraphs; }
+
+bool ChangesByRound(std::string_view graph) {
+  return std::ranges::find(kChanging, graph) != kChanging.end();
+}
 
 absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, int size, uint64_t seed) {
@@ -152,41 +204,25 @@ absl::StatusOr<std::unique_ptr<MixingSchedule>> MakeSchedule(
     const ScheduleSpec& spec, std::span<const PeerId> members, uint64_t seed) {
   const auto size = static_cast<int>(members.size());
   GOSSAMER_RETURN_IF_ERROR(CheckSize(size));
-  const bool fixed = spec.schedule == "fixed";
-  if (spec.schedule == "one-peer-exponential" ||
-      (fixed && spec.graph == "one-peer-exponential")) {
-    if (!fixed) {
-      GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "one-peer-exponential"));
-    }
-    ScheduleSpec own = spec;
-    own.graph = "one-peer-exponential";
-    GOSSAMER_RETURN_IF_ERROR(MakeGraph(own, size, seed).status());
+  if (spec.graph == "one-peer-exponential") {
+    // Its edges over all rounds are those of a hypercube, of as many peers.
+    GOSSAMER_RETURN_IF_ERROR(MakeGraph(spec, size, seed).status());
     return std::make_unique<OnePeerExponential>(size);
   }
-  if (fixed) {
-    GOSSAMER_ASSIGN_OR_RETURN(const Graph graph, MakeGraph(spec, size, seed));
-    GOSSAMER_ASSIGN_OR_RETURN(std::vector<MixingRow> rows,
-                              MakeRows(graph, spec.weights));
-    return std::make_unique<Fixed>(std::move(rows));
-  }
-  if (spec.schedule == "permuted-ring") {
-    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "ring"));
+  if (spec.graph == "permuted-ring") {
     return std::make_unique<PermutedRing>(size, seed);
   }
-  if (spec.schedule == "random-matching") {
-    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "complete"));
+  if (spec.graph == "random-matching") {
     return std::make_unique<RandomMatching>(size, seed);
   }
-  if (spec.schedule == "locality-skewed") {
-    GOSSAMER_RETURN_IF_ERROR(CheckOwnGraph(spec, "complete"));
+  if (spec.graph == "locality-skewed") {
     GOSSAMER_ASSIGN_OR_RETURN(const Sites sites, Sites::Parse(spec.sites));
     return SkewedMatching::Create(sites.Of(members), spec.variance_budget,
                                   seed);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("there is no schedule \"", spec.schedule,
-                   "\"; take fixed, permuted-ring, random-matching, "
-                   "one-peer-exponential or locality-skewed"));
+  GOSSAMER_ASSIGN_OR_RETURN(const Graph graph, MakeGraph(spec, size, seed));
+  GOSSAMER_ASSIGN_OR_RETURN(std::vector<MixingRow> rows, MakeRows(graph));
+  return std::make_unique<Fixed>(std::move(rows));
 }
 
 int FewestPartners(const MixingSchedule& schedule) {

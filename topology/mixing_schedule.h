@@ -12,10 +12,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/ids.h"
+#include "algorithms/base/problems.h"
 
 namespace gossamer {
 
@@ -33,24 +35,30 @@ struct MixingRow {
   std::vector<Neighbor> neighbors;
 };
 
-// The specification of a schedule; see topology/README.md for the names.
+// The specification of a schedule; topology/README.md describes the graphs.
 struct ScheduleSpec {
-  std::string graph = "ring";  // ring, torus, random-regular, erdos-renyi,
-                               // complete, star, hypercube, edge-list,
-                               // one-peer-exponential
-  // fixed; permuted-ring, random-matching, one-peer-exponential and
-  // locality-skewed bring their own graph and weights.
-  std::string schedule = "fixed";
-  std::string weights = "metropolis";  // metropolis, uniform
-  int degree = 3;                      // random-regular
-  double edge_probability = 0.5;       // erdos-renyi
-  std::string edges;                   // edge-list: "0-1 1-2:0.3"
+  // One of GraphNames.
+  std::string graph = "ring";
+  int degree = 3;                 // random-regular
+  double edge_probability = 0.5;  // erdos-renyi
+  std::string edges;              // edge-list: "0-1 1-2:0.3"
   // locality-skewed: who is near whom (sites.h), and the budget of its skew
   // (skewed_sampling.h).
   std::string sites = {};
   double variance_budget = 1.15;
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
+
+// The graphs that a schedule may name: first those of which every round has the
+// same edges, then those whose edges change from round to round.
+std::span<const std::string_view> GraphNames();
+
+// Whether the edges of `graph`, one of GraphNames, change from round to round.
+bool ChangesByRound(std::string_view graph);
+
+// Returns what of `spec` cannot be for a fleet of `peers` founders, under
+// "graph", "sites", "variance_budget" and "peers".
+Problems ProblemsOf(const ScheduleSpec& spec, int peers, uint64_t seed);
 
 class MixingSchedule {
  public:

@@ -150,7 +150,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
   GOSSAMER_ASSIGN_OR_RETURN(message.bytes,
                             cache_->Unpack(CodecOf(id), format, packing, wire));
   GOSSAMER_RETURN_IF_ERROR(Validate(id, message.encoded(id)));
-  if (std::isfinite(largest_)) message.reach = ReachOf(id, &message);
+  if (std::isfinite(limits_.largest)) message.reach = ReachOf(id, &message);
   return message;
 }
 
@@ -166,7 +166,7 @@ EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const auto [offset, size] = codec.extent();
   const std::span<const float> x = x_.subspan(offset, size);
   if (codec.memory() == EdgeMemory::kNone) {
-    EdgeMessage message = cache_->Encode(codec, id, x, largest_ / 2);
+    EdgeMessage message = cache_->Encode(codec, id, x, limits_.largest / 2);
     message.c = c_;
     return message;
   }
@@ -228,8 +228,8 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   // Called for skips too: D changes by a single payload as well, and its bound
   // grows with it.
   const bool may_be_far = MayBeFar(id, mine, theirs);
-  if (codec.memory() == EdgeMemory::kShared || clip_radius_ > 0 || may_be_far ||
-      (summed_.size > 0 && difference.empty())) {
+  if (codec.memory() == EdgeMemory::kShared || limits_.clip_radius > 0 ||
+      may_be_far || (summed_.size > 0 && difference.empty())) {
     return CompleteApart(id, mine, theirs, c, difference, may_be_far);
   }
   const std::span<float> x = x_.subspan(offset, size);
@@ -266,11 +266,11 @@ void CodecSide::CompleteApart(ExchangeId id, const EdgeMessage* mine,
     ++clipping_.left_out;
     return;
   }
-  if (clip_radius_ > 0) Clip(c, increment);
+  if (limits_.clip_radius > 0) Clip(c, increment);
   HostKernels().axpy(1, increment, x_.subspan(offset, size));
   ++corrections_;
   // If D was only looked at, the correction is the ordinary one.
-  const bool looked = codec.needs_replica() && clip_radius_ == 0;
+  const bool looked = codec.needs_replica() && limits_.clip_radius == 0;
   const float factor = looked ? c : 1;
   const std::span<const float> difference = looked ? memory : increment;
   Sum(codec.extent(), factor, difference);
@@ -283,14 +283,14 @@ float CodecSide::ReachOf(ExchangeId id, const EdgeMessage* message) const {
   if (message == nullptr) return 0;
   if (message->reach) return *message->reach;
   // Two payloads within half of it are no further apart.
-  return CodecOf(id).Reach(message->encoded(id), largest_ / 2);
+  return CodecOf(id).Reach(message->encoded(id), limits_.largest / 2);
 }
 
 // A bound on D is kept from the payloads' own bounds, so that D is read only
 // where the bound does not settle it.
 bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
                          const EdgeMessage* theirs) {
-  if (!std::isfinite(largest_) || clip_radius_ > 0) return false;
+  if (!std::isfinite(limits_.largest) || limits_.clip_radius > 0) return false;
   // Sums of so many floats as there are exchanges between two resyncs.
   constexpr float kRounding = 1 + 1e-6f;
   float reach = ReachOf(id, mine) + ReachOf(id, theirs);
@@ -300,7 +300,7 @@ bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
     all = kRounding * (all + reach);
     reach = all;
   }
-  return mine != nullptr && theirs != nullptr && reach > largest_;
+  return mine != nullptr && theirs != nullptr && reach > limits_.largest;
 }
 
 // The test reads D itself of codecs with replicas, and c·D of the others.
@@ -309,15 +309,15 @@ bool CodecSide::MayBeFar(ExchangeId id, const EdgeMessage* mine,
 bool CodecSide::Far(ExchangeId id, float c, std::span<const float> memory,
                     std::span<const float> increment) {
   if (!codec_->needs_replica()) {
-    return !HostKernels().all_within(c * largest_, increment);
+    return !HostKernels().all_within(c * limits_.largest, increment);
   }
   float& reach =
       reach_[static_cast<size_t>(FragmentOf(id, codec_->fragments()))];
   // The bound that was found replaces the grown one.  A small bound spares many
   // reads; one of exactly the limit would make the next exchange read D again.
   for (const float part : {1 / 1024.0f, 1 / 32.0f, 1.0f}) {
-    if (!HostKernels().all_within(part * largest_, memory)) continue;
-    reach = part * largest_;
+    if (!HostKernels().all_within(part * limits_.largest, memory)) continue;
+    reach = part * limits_.largest;
     return false;
   }
   return true;
@@ -344,9 +344,10 @@ void CodecSide::Clip(float c, std::span<float> increment) {
                                   static_cast<double>(increment.size())) /
                         c;
   clipping_.longest = std::max(clipping_.longest, length);
-  if (!(length > clip_radius_)) return;
+  if (!(length > limits_.clip_radius)) return;
   ++clipping_.clipped;
-  HostKernels().scale(static_cast<float>(clip_radius_ / length), increment);
+  HostKernels().scale(static_cast<float>(limits_.clip_radius / length),
+                      increment);
 }
 
 CodecSide::Saved CodecSide::Save() const {

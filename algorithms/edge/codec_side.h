@@ -116,6 +116,20 @@ struct Clipping {
   double longest = 0;     // the longest D since it was last taken
 };
 
+// What an edge does to corrections of a peer that is broken or hostile.  Both
+// ends have D up to its sign, and so do the same to the bit; they must have the
+// same limits.
+struct CorrectionLimits {
+  // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1): a correction is
+  // c·D·min(1, clip_radius/‖D‖), ‖D‖ being the root mean square of D.  0: no
+  // clipping.
+  double clip_radius = 0;
+  // A correction with a value of D beyond it is left out, unless it is clipped:
+  // the other end's parameters are nonsense, or this one's.  Above 0; infinity:
+  // never.
+  float largest = std::numeric_limits<float>::infinity();
+};
+
 class CodecSide {
  public:
   using Token = EdgeMessage;
@@ -134,15 +148,8 @@ class CodecSide {
   // The format of the next emissions, one of the codec's choices.
   void set_format(WireFormat format) { format_ = format; }
   WireFormat format() const { return format_; }
-  // ClippedGossip (He, Karimireddy, Jaggi, 2022, algorithm 1): from here on a
-  // correction is c·D·min(1, radius/‖D‖), ‖D‖ being the root mean square of D.
-  // Both ends have D up to its sign, and so the same factor to the bit.  0: no
-  // clipping.
-  void set_clip_radius(double radius) { clip_radius_ = radius; }
-  // Above 0.  A correction with a value of D beyond it is left out at both
-  // ends, which have D up to its sign, unless it is clipped: the other end's
-  // parameters are nonsense, or this one's.  Infinity: never.
-  void set_largest(float largest) { largest_ = largest; }
+  // From here on; the same at both ends.
+  void set_limits(const CorrectionLimits& limits) { limits_ = limits; }
   // The parameters whose corrections are summed up for OnEdgeEnd; memory of as
   // many floats from the first correction on.
   void set_summed(const Extent& extent) { summed_ = extent; }
@@ -223,8 +230,7 @@ class CodecSide {
   std::vector<CorrectionObserver*> observers_;
   float c_ = 0;
   uint64_t corrections_ = 0;
-  double clip_radius_ = 0;
-  float largest_ = std::numeric_limits<float>::infinity();
+  CorrectionLimits limits_;
   std::vector<float> reach_;  // of D at most, by fragment
   Clipping clipping_;
   // Empty with a stateless codec, and until first used.  Memory that both ends

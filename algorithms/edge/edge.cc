@@ -47,8 +47,7 @@ CodecSide SideOf(const EdgeOptions& options, std::shared_ptr<const Codec> codec,
   CodecSide side(std::move(codec), x, std::move(cache),
                  EdgeHash(options.self, options.other),
                  options.self > options.other);
-  side.set_clip_radius(options.clip_radius);
-  side.set_largest(options.largest);
+  side.set_limits(options.limits);
   side.set_summed(options.summed);
   return side;
 }

@@ -71,10 +71,8 @@ struct EdgeOptions {
   ExchangeId frontier = 1;  // first exchange that this end decides
   int window = 1;           // W = max(1, overlap_steps), at most kMaxEdgeWindow
   uint64_t layout = 0;      // ParameterLayout::fingerprint()
-  double clip_radius = 0;   // CodecSide::set_clip_radius; the same at both ends
   Extent summed = {};       // CodecSide::set_summed
-  // CodecSide::set_largest; the same at both ends.
-  float largest = std::numeric_limits<float>::infinity();
+  CorrectionLimits limits = {};
   // There is a codec of the other kind, with or without replicas, to go on with
   // if that is what the other end has begun with.
   bool yields = false;

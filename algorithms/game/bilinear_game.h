@@ -11,6 +11,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/game/saddle_game.h"
 
 namespace gossamer {
@@ -19,6 +20,9 @@ struct BilinearSpec {
   int dimension = 64;  // d of each player
   double noise = 0;    // standard deviation of gradient noise, per component
 };
+
+// Returns what of a spec is out of range; Create asks it, too.
+Problems ProblemsOf(const BilinearSpec& spec);
 
 class BilinearGame final : public SaddleGame {
  public:

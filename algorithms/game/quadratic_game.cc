@@ -29,13 +29,18 @@ std::vector<double> Shift(const QuadraticSpec& spec, int rank, int peers,
 
 }  // namespace
 
+Problems ProblemsOf(const QuadraticSpec& spec) {
+  Problems problems = ProblemsOfSaddle(spec.dimension, spec.noise);
+  problems.NotNegative("heterogeneity", spec.heterogeneity);
+  return problems;
+}
+
 absl::StatusOr<std::unique_ptr<QuadraticGame>> QuadraticGame::Create(
     const QuadraticSpec& spec, int rank, int peers, uint64_t seed) {
+  GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
+  GOSSAMER_RETURN_IF_ERROR(CheckRank(rank, peers));
   const Coefficients coefficients = {
       .dimension = spec.dimension, .curvature = 1, .noise = spec.noise};
-  GOSSAMER_RETURN_IF_ERROR(Check(coefficients));
-  GOSSAMER_RETURN_IF_ERROR(CheckDeviation("heterogeneity", spec.heterogeneity));
-  GOSSAMER_RETURN_IF_ERROR(CheckRank(rank, peers));
   const std::vector<double> shift =
       Shift(spec, rank, peers, RngKey(seed).Fold("shift"));
   return std::unique_ptr<QuadraticGame>(

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/game/saddle_game.h"
 
 namespace gossamer {
@@ -22,6 +23,9 @@ struct QuadraticSpec {
   double noise = 0;          // standard deviation of gradient noise
   double heterogeneity = 0;  // standard deviation of the shifts, per component
 };
+
+// Returns what of a spec is out of range; Create asks it, too.
+Problems ProblemsOf(const QuadraticSpec& spec);
 
 class QuadraticGame final : public SaddleGame {
  public:

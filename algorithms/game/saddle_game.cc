@@ -50,13 +50,6 @@ double Distance(std::span<const float> x, std::span<const double> y) {
 
 }  // namespace
 
-absl::Status CheckDeviation(const char* name, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("game: ", name, " is ", value,
-                   ", must be a standard deviation (0 for none)"));
-}
-
 absl::Status CheckRank(int rank, int peers) {
   if (rank >= 0 && rank < peers) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -101,13 +94,11 @@ SaddleGame::SaddleGame(const Coefficients& coefficients,
   key.Fold("parameters").FillGaussian(parameters_);
 }
 
-absl::Status SaddleGame::Check(const Coefficients& coefficients) {
-  if (coefficients.dimension < 1 || coefficients.dimension > kMaxDimension) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: dimension is ", coefficients.dimension,
-                     ", must be in [1, ", kMaxDimension, "]"));
-  }
-  return CheckDeviation("noise", coefficients.noise);
+Problems ProblemsOfSaddle(int dimension, double noise) {
+  Problems problems;
+  problems.Range("dimension", dimension, 1, kMaxDimension);
+  problems.NotNegative("noise", noise);
+  return problems;
 }
 
 absl::StatusOr<Losses> SaddleGame::Gradient(Players players, RngKey key) {

@@ -16,14 +16,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/game/game.h"
 
 namespace gossamer {
 
-// Of a closed-form game's specification: kInvalidArgument unless `value` is a
-// standard deviation; unless `rank` is one of `peers`.
-absl::Status CheckDeviation(const char* name, double value);
+// kInvalidArgument unless `rank` is one of `peers`.
 absl::Status CheckRank(int rank, int peers);
+
+// Returns what of the settings that both games have is out of range.
+Problems ProblemsOfSaddle(int dimension, double noise);
 
 // An orthogonal d × d matrix as a product of Householder reflections; applying
 // it takes O(d), and all its singular values are 1.
@@ -64,8 +66,6 @@ class SaddleGame : public Game, private Evaluator {
   // `shift`, of size 2d, moves this peer's (a, b) away from the solution.
   SaddleGame(const Coefficients& coefficients, std::span<const double> shift,
              uint64_t seed);
-  // kInvalidArgument, naming what is out of range.
-  static absl::Status Check(const Coefficients& coefficients);
 
  private:
   std::string_view score_name() const override { return "distance"; }

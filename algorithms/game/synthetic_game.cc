@@ -31,14 +31,16 @@ ParameterLayout MakeLayout(int64_t parameters) {
 
 }  // namespace
 
+Problems ProblemsOf(const SyntheticSpec& spec) {
+  Problems problems;
+  problems.Range<int64_t>("parameters", spec.parameters, 2, kMaxParameters);
+  problems.NotNegative("heterogeneity", spec.heterogeneity);
+  return problems;
+}
+
 absl::StatusOr<std::unique_ptr<SyntheticGame>> SyntheticGame::Create(
     const SyntheticSpec& spec, int rank, int peers, uint64_t seed) {
-  if (spec.parameters < 2 || spec.parameters > kMaxParameters) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game: parameters is ", spec.parameters,
-                     ", must be in [2, ", kMaxParameters, "]"));
-  }
-  GOSSAMER_RETURN_IF_ERROR(CheckDeviation("heterogeneity", spec.heterogeneity));
+  GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
   GOSSAMER_RETURN_IF_ERROR(CheckRank(rank, peers));
   return std::unique_ptr<SyntheticGame>(
       new SyntheticGame(spec, rank, peers, seed));

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/game/game.h"
 
 namespace gossamer {
@@ -28,6 +29,9 @@ struct SyntheticSpec {
   int64_t parameters = 2'258'308;  // the WGAN-GP ResNet's of width 128
   double heterogeneity = 1;        // standard deviation of the shifts
 };
+
+// Returns what of a spec is out of range; Create asks it, too.
+Problems ProblemsOf(const SyntheticSpec& spec);
 
 class SyntheticGame final : public Game, private Evaluator {
  public:

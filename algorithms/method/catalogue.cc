@@ -299,7 +299,7 @@ std::vector<CatalogueEntry> Others() {
        .state = "0",
        .needs = "sites of the peers",
        .gamma = "the codec's",
-       .settings = {"mixing.schedule=locality-skewed",
+       .settings = {"mixing.graph=locality-skewed",
                     "mixing.sites=near:1-2 far:3-4"},
        .source = "Jiang, Rumi, arXiv 2101.07706",
        .page = "locality"},

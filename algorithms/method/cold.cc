@@ -88,25 +88,22 @@ double GammaOfCold(std::string_view codec) {
 }
 
 // The dual is an oscillator that a codec's lag drives.
-void CheckCold(const MethodSettings& s, Misfits& misfits) {
+void CheckCold(const MethodSettings& s, Problems& problems) {
   const auto refuse = [&](std::string_view key, const auto& is,
                           std::string_view why) {
-    misfits.Refuse(key, "is ", is, ", but optimizer cold ", why);
+    problems.Refuse(key, "is ", is, ", but optimizer cold ", why);
   };
-  if (!s.fixed_schedule) {
-    refuse("mixing.schedule", s.schedule,
+  if (!s.fixed_graph) {
+    refuse("mixing.graph", s.graph,
            "needs the same matrix every round: leave it out");
-  }
-  if (s.order != "step-then-mix") {
-    refuse("mixing.order", s.order, "mixes the step just made: leave it out");
   }
   if (s.overlap_steps != 0) {
     refuse("mixing.overlap_steps", s.overlap_steps,
            "mixes the step just made: leave it out or set 0");
   }
-  if (s.mixing_rounds > 1 || s.gossip != "plain") {
+  if (s.mixing_rounds > 1 || s.chebyshev) {
     refuse("mixing.mixing_rounds", s.mixing_rounds,
-           "steps and mixes in turn: leave it and mixing.gossip out");
+           "steps and mixes in turn: leave it and mixing.chebyshev out");
   }
   if (s.deadline != "none") {
     refuse("mixing.deadline", s.deadline,
@@ -143,9 +140,9 @@ void CheckCold(const MethodSettings& s, Misfits& misfits) {
   if (s.gamma <= 1.00001 * 0.5) return;
   const double bound = s.stable_gamma() / 2;
   if (s.gamma <= 1.00001 * bound) return;
-  misfits.Refuse("mixing.gamma", "is ", s.gamma,
-                 ", but optimizer cold is stable up to 1/λmax(I − W), ", bound,
-                 " on this graph: leave it out");
+  problems.Refuse("mixing.gamma", "is ", s.gamma,
+                  ", but optimizer cold is stable up to 1/λmax(I − W), ", bound,
+                  " on this graph: leave it out");
 }
 
 GOSSAMER_METHOD(cold) = {
@@ -159,12 +156,10 @@ GOSSAMER_METHOD(cold) = {
              .source = "Zhang, You, Xie, IEEE TAC 2023",
              .page = "cold",
              .settings = "step.optimizer=cold mixing.codec=innov-int4"},
-    .defaults = {.optimizer = "cold",
-                 .order = "step-then-mix",
-                 .overlap_steps = 0,
-                 .gamma = GammaOfCold},
+    .defaults = {.optimizer = "cold", .overlap_steps = 0, .gamma = GammaOfCold},
     .is_its_optimizer = true,
     .own_codec = kShrinking,
+    .step_then_mix = true,
     .check = CheckCold,
     .rule = MakeCold,
 };

@@ -20,7 +20,7 @@ namespace gossamer {
 std::unique_ptr<Optimizer> MakeCold(const OptimizerSpec& spec, size_t size,
                                     const Kernels& kernels);
 double GammaOfCold(std::string_view codec);
-void CheckCold(const MethodSettings& settings, Misfits& misfits);
+void CheckCold(const MethodSettings& settings, Problems& problems);
 
 // The codec of Dyna-COLD, whose step shrinks whatever is sent.
 inline constexpr std::string_view kShrinking = "dyna";

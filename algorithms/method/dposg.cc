@@ -6,17 +6,12 @@
 namespace gossamer {
 namespace {
 
-void Check(const MethodSettings& s, Misfits& misfits) {
+void Check(const MethodSettings& s, Problems& problems) {
   if (s.overlap_steps != 0) {
-    misfits.Refuse("mixing.overlap_steps",
-                   "is not 0, but dposg is the paper's algorithm 1, which "
-                   "mixes before it extrapolates: leave it out, or take "
-                   "algorithm dposg-overlap, ours, which mixes meanwhile");
-  }
-  if (s.order != "mix-then-step") {
-    misfits.Refuse("mixing.order", "is ", s.order,
-                   ", but dposg extrapolates from the mixed point: leave it "
-                   "out");
+    problems.Refuse("mixing.overlap_steps",
+                    "is not 0, but dposg is the paper's algorithm 1, which "
+                    "mixes before it extrapolates: leave it out, or take "
+                    "algorithm dposg-overlap, ours, which mixes meanwhile");
   }
 }
 
@@ -33,9 +28,7 @@ GOSSAMER_METHOD(dposg) = {
              .source = "Liu et al., NeurIPS 2020, algorithm 1",
              .page = "dposg",
              .settings = "step.optimizer=osg"},
-    .defaults = {.optimizer = "osg",
-                 .order = "mix-then-step",
-                 .overlap_steps = 0},
+    .defaults = {.optimizer = "osg", .overlap_steps = 0},
     .is_its_optimizer = true,
     .with_another_optimizer = "dp-oadam",
     .check = Check,

@@ -6,16 +6,11 @@
 namespace gossamer {
 namespace {
 
-void Check(const MethodSettings& s, Misfits& misfits) {
+void Check(const MethodSettings& s, Problems& problems) {
   if (s.overlap_steps == 0) {
-    misfits.Refuse("mixing.overlap_steps",
-                   "is 0, but dposg-overlap mixes while it steps: leave it "
-                   "out, or take algorithm dposg, which mixes first");
-  }
-  if (s.order != "mix-then-step") {
-    misfits.Refuse("mixing.order", "is ", s.order,
-                   ", but dposg-overlap extrapolates from what has been mixed: "
-                   "leave it out");
+    problems.Refuse("mixing.overlap_steps",
+                    "is 0, but dposg-overlap mixes while it steps: leave it "
+                    "out, or take algorithm dposg, which mixes first");
   }
 }
 
@@ -31,9 +26,7 @@ GOSSAMER_METHOD(dposg_overlap) = {
              .source = "this project, after Liu et al., NeurIPS 2020",
              .page = "dposg",
              .settings = "step.optimizer=osg"},
-    .defaults = {.optimizer = "osg",
-                 .order = "mix-then-step",
-                 .overlap_steps = 1},
+    .defaults = {.optimizer = "osg", .overlap_steps = 1},
     .is_its_optimizer = true,
     .with_another_optimizer = "dp-oadam",
     .check = Check,

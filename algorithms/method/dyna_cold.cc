@@ -7,12 +7,12 @@
 namespace gossamer {
 namespace {
 
-void Check(const MethodSettings& s, Misfits& misfits) {
-  CheckCold(s, misfits);
+void Check(const MethodSettings& s, Problems& problems) {
+  CheckCold(s, problems);
   if (s.codec.starts_with(kShrinking)) return;
-  misfits.Refuse("mixing.codec", "is \"", s.codec,
-                 "\", but dyna-cold is COLD with codec dyna: leave it out, or "
-                 "take algorithm cold");
+  problems.Refuse("mixing.codec", "is \"", s.codec,
+                  "\", but dyna-cold is COLD with codec dyna: leave it out, or "
+                  "take algorithm cold");
 }
 
 }  // namespace
@@ -29,12 +29,12 @@ GOSSAMER_METHOD(dyna_cold) = {
              .page = "cold",
              .settings = "step.optimizer=cold mixing.codec=dyna"},
     .defaults = {.optimizer = "cold",
-                 .order = "step-then-mix",
                  .codec = kShrinking,
                  .overlap_steps = 0,
                  .gamma = GammaOfCold},
     .is_its_optimizer = true,
     .own_codec = kShrinking,
+    .step_then_mix = true,
     .check = Check,
     .rule = MakeCold,
 };

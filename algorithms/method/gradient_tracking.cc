@@ -132,12 +132,12 @@ std::unique_ptr<Game> Track(std::unique_ptr<Game> game) {
   return std::make_unique<TrackedGame>(std::move(game));
 }
 
-void Check(const MethodSettings& s, Misfits& misfits) {
+void Check(const MethodSettings& s, Problems& problems) {
   const auto refuse = [&](const char* coarse, const char* why) {
     if (!s.codec.starts_with(coarse)) return;
-    misfits.Refuse("mixing.codec", "is \"", s.codec, "\", but ", why,
-                   ": take innov-int8, innov-int4 or innov-lm2, or diff-int8 "
-                   "where replicas take too much memory");
+    problems.Refuse("mixing.codec", "is \"", s.codec, "\", but ", why,
+                    ": take innov-int8, innov-int4 or innov-lm2, or diff-int8 "
+                    "where replicas take too much memory");
   };
   for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
     refuse(lags, "what signs and top-k lag behind grows in gradient-tracking");
@@ -148,14 +148,15 @@ void Check(const MethodSettings& s, Misfits& misfits) {
            "what it rounds away keeps gradient-tracking from the solution");
   }
   if (s.n_critic > 1) {
-    misfits.Refuse("step.n_critic", "is ", s.n_critic,
-                   ", but gradient-tracking follows both players' gradients in "
-                   "every step: set it to 1");
+    problems.Refuse(
+        "step.n_critic", "is ", s.n_critic,
+        ", but gradient-tracking follows both players' gradients in "
+        "every step: set it to 1");
   }
-  if (s.gossip == "chebyshev") {
-    misfits.Refuse("mixing.gossip",
-                   "is chebyshev, which moves tracked gradients by more than "
-                   "what edges bring: leave it out");
+  if (s.chebyshev) {
+    problems.Refuse("mixing.chebyshev",
+                    "is true, which moves tracked gradients by more than "
+                    "what edges bring: leave it out");
   }
 }
 

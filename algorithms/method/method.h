@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/game/game.h"
 #include "algorithms/optim/optimizer.h"
 
@@ -33,9 +34,7 @@ enum class Averaging {
 // Settings that a configuration leaves out; empty: as for all methods.
 struct MethodDefaults {
   std::string_view graph = "ring";
-  std::string_view schedule = "fixed";
   std::string_view optimizer = "oadam";
-  std::string_view order = {};
   std::string_view codec = {};
   std::optional<int> overlap_steps = {};
   // The step size of mixing with that codec; null: the codec's own.
@@ -46,10 +45,9 @@ struct MethodDefaults {
 // them are set.
 struct MethodSettings {
   int peers = 1;
-  std::string schedule;
-  bool fixed_schedule = true;  // one matrix for all rounds
-  std::string order;
-  std::string gossip;
+  std::string graph;
+  bool fixed_graph = true;  // one matrix for all rounds
+  bool chebyshev = false;
   std::string deadline;
   int overlap_steps = 0;  // -1: auto
   int mixing_rounds = 1;
@@ -64,30 +62,6 @@ struct MethodSettings {
   int n_critic = 1;
   int steps_per_round = 1;
   double gradient_clip = 0;
-};
-
-// A setting that a method refuses.
-struct Misfit {
-  std::string key;   // "mixing.codec"
-  std::string what;  // goes on after it: "is 1, but ...: leave it out"
-};
-
-class Misfits {
- public:
-  template <typename... Parts>
-  void Refuse(std::string_view key, const Parts&... what) {
-    found_.push_back({std::string(key), absl::StrCat(Text(what)...)});
-  }
-  std::vector<Misfit> Take() { return std::move(found_); }
-
- private:
-  template <typename T>
-  static const T& Text(const T& part) {
-    return part;
-  }
-  static std::string Text(std::string_view part) { return std::string(part); }
-
-  std::vector<Misfit> found_;
 };
 
 // The words that gossamer methods prints.
@@ -120,8 +94,11 @@ struct Method {
   std::string_view with_another_optimizer = {};
   // A codec that only methods of this value may use; empty: none.
   std::string_view own_codec = {};
+  // A round without overlap steps first and mixes what it has made; else it
+  // mixes first, the order of algorithm 1.
+  bool step_then_mix = false;
   // Refuses settings, beyond those that no method may have; null: none.
-  void (*check)(const MethodSettings& settings, Misfits& misfits) = nullptr;
+  void (*check)(const MethodSettings& settings, Problems& problems) = nullptr;
   // Its own rule, under the name defaults.optimizer; null: one of optim/.
   OptimizerMaker rule = nullptr;
   // The game that its peers train, made of the user's; null: the user's.

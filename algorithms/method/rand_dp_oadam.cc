@@ -6,13 +6,13 @@
 namespace gossamer {
 namespace {
 
-void Check(const MethodSettings& s, Misfits& misfits) {
+void Check(const MethodSettings& s, Problems& problems) {
   // Up to three peers have one ring.
-  if (!s.fixed_schedule || s.peers <= 3) return;
-  misfits.Refuse("mixing.schedule", "is ", s.schedule,
-                 ", the same matrix every round; rand-dp-oadam draws anew: "
-                 "leave it out, or take permuted-ring, random-matching or "
-                 "locality-skewed");
+  if (!s.fixed_graph || s.peers <= 3) return;
+  problems.Refuse("mixing.graph", "is ", s.graph,
+                  ", the same matrix every round; rand-dp-oadam draws anew: "
+                  "leave it out, or take permuted-ring, random-matching or "
+                  "locality-skewed");
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ GOSSAMER_METHOD(rand_dp_oadam) = {
              .source = "Liu et al., NeurIPS 2020",
              .page = "dp_oadam",
              .compared = 2},
-    .defaults = {.schedule = "permuted-ring"},
+    .defaults = {.graph = "permuted-ring"},
     .check = Check,
 };
 

@@ -66,8 +66,33 @@ LocalStep::LocalStep(const LocalStepSpec& spec, Game* game,
 
 LocalStep::~LocalStep() = default;
 
+Problems ProblemsOf(const LocalStepSpec& spec) {
+  Problems problems;
+  const auto add = [&](const OptimizerSpec& player, std::string_view name) {
+    Problems renamed;
+    for (Problem& p : ProblemsOf(player).Take()) {
+      renamed.Refuse(p.key == "learning_rate"
+                         ? absl::StrCat(std::string(name), p.key)
+                         : p.key,
+                     p.what);
+    }
+    problems.Add("", std::move(renamed));
+  };
+  add(spec.generator, "generator_");
+  add(spec.discriminator, "discriminator_");
+  problems.NotNegative("gradient_clip", spec.gradient_clip);
+  problems.Range("n_critic", spec.n_critic, 1, 1000);
+  if (spec.decay_from_round > spec.last_round) {
+    problems.Refuse("decay_from_round", "is ", spec.decay_from_round,
+                    ", after the last round (", spec.last_round,
+                    "); 0 means no decay");
+  }
+  return problems;
+}
+
 absl::StatusOr<std::unique_ptr<LocalStep>> LocalStep::Create(
     const LocalStepSpec& spec, Game* game, const Kernels& kernels) {
+  GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
   std::unique_ptr<LocalStep> step(new LocalStep(spec, game, kernels));
   const ParameterLayout& layout = game->layout();
   GOSSAMER_ASSIGN_OR_RETURN(

@@ -33,10 +33,15 @@ struct LocalStepSpec {
   uint64_t last_round = 0;
 };
 
+// Returns what of a spec is out of range: that of the optimizers, the learning rates
+// under "generator_learning_rate" and "discriminator_learning_rate", and
+// "n_critic", "gradient_clip" and "decay_from_round".
+Problems ProblemsOf(const LocalStepSpec& spec);
+
 class LocalStep {
  public:
   ~LocalStep();
-  // `game` outlives it.  Errors as Optimizer::Create.
+  // `game` outlives it.  kInvalidArgument: the spec's problems.
   static absl::StatusOr<std::unique_ptr<LocalStep>> Create(
       const LocalStepSpec& spec, Game* game,
       const Kernels& kernels = HostKernels());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/base/state.h"
 #include "algorithms/game/mixing_hooks.h"
 #include "algorithms/kernels/kernels.h"
@@ -41,10 +42,13 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
 };
 
+// Returns what of a spec is out of range or of no known name, under
+// "optimizer", "learning_rate", "beta1", "beta2" and "epsilon".
+Problems ProblemsOf(const OptimizerSpec& spec);
+
 class Optimizer {
  public:
-  // For a player of `size` parameters.  kInvalidArgument for an unknown name
-  // (naming the known ones) or a parameter outside its range.
+  // For a player of `size` parameters.  kInvalidArgument: the spec's problems.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(
       const OptimizerSpec& spec, size_t size,
       const Kernels& kernels = HostKernels());

@@ -156,13 +156,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenMixture(const DataSpec& spec,
     wanted[mode] = 1;
   }
   std::vector<double> mine = wanted;
-  if (spec.shard == "dirichlet") {
-    if (!(spec.alpha > 0) || !std::isfinite(spec.alpha)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "game.gan.data.alpha is ", spec.alpha, "; it must be above 0"));
-    }
+  if (spec.dirichlet_alpha > 0) {
     for (int m = 0; m < kModes; ++m) {
-      mine[m] *= SampleDirichlet(peers, spec.alpha, key.Fold(m))[rank];
+      mine[m] *=
+          SampleDirichlet(peers, spec.dirichlet_alpha, key.Fold(m))[rank];
     }
     // At a very small alpha all of a peer's shares may round to 0.
     if (*std::max_element(mine.begin(), mine.end()) <= 0) mine = wanted;
@@ -188,11 +185,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const DataSpec& spec,
                      peers, " peers; choose more classes"));
   }
   std::vector<std::vector<int>> shards;
-  if (spec.shard == "iid") {
-    shards = IidShards(size, peers, key);
-  } else {
+  if (spec.dirichlet_alpha > 0) {
     GOSSAMER_ASSIGN_OR_RETURN(
-        shards, DirichletShards(data.train.labels, peers, spec.alpha, key));
+        shards,
+        DirichletShards(data.train.labels, peers, spec.dirichlet_alpha, key));
+  } else {
+    shards = IidShards(size, peers, key);
   }
   return std::make_unique<ImageDataset>(std::move(data), shards[rank],
                                         spec.flip);
@@ -207,11 +205,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(const DataSpec& spec,
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " of ", peers, " peers"));
   }
-  if (spec.shard != "iid" && spec.shard != "dirichlet") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game.gan.data.shard \"", spec.shard,
-                     "\" is not known; known: iid, dirichlet"));
-  }
+  GOSSAMER_RETURN_IF_ERROR(ProblemsOf(spec).ToStatus());
   const RngKey key = RngKey(seed).Fold("shards");
   if (spec.name == "gaussian-mixture") {
     return OpenMixture(spec, rank, peers, key);

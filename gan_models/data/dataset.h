@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "algorithms/base/rng.h"
-#include "gan_models/make_game.h"
+#include "gan_models/gan_spec.h"
 
 namespace gossamer {
 

@@ -61,8 +61,8 @@ std::vector<double> SampleDirichlet(int n, double alpha, RngKey key) {
 absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
     std::span<const int> labels, int peers, double alpha, RngKey key) {
   if (!(alpha > 0) || !std::isfinite(alpha)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game.gan.data.alpha is ", alpha, "; it must be above 0"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "game.gan.data.dirichlet_alpha is ", alpha, "; it must be above 0"));
   }
   std::map<int, std::vector<int>> by_label;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -101,8 +101,8 @@ absl::StatusOr<std::vector<std::vector<int>>> DirichletShards(
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("game.gan.data.alpha ", alpha, " left one of ", peers,
-                   " peers without an image in each of ", kAttempts,
+      absl::StrCat("game.gan.data.dirichlet_alpha ", alpha, " left one of ",
+                   peers, " peers without an image in each of ", kAttempts,
                    " draws; take a larger alpha or fewer peers"));
 }
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "algorithms/base/status_macros.h"
+#include "gan_models/gan_spec.h"
 #include "gan_models/networks/layers.h"
 #include "gan_models/networks/twice_differentiable.h"
 
@@ -291,10 +291,6 @@ class Mlp : public Network {
 
 }  // namespace
 
-std::vector<std::string_view> ModelNames() {
-  return {"up", "wgan-gp-resnet", "dcgan", "mlp"};
-}
-
 std::vector<int64_t> ExampleShape(const NetworkSpec& spec) {
   if (spec.model == "mlp") return {2};
   return {3, 32, 32};
@@ -302,16 +298,8 @@ std::vector<int64_t> ExampleShape(const NetworkSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     Player player, const NetworkSpec& spec) {
-  constexpr int kMaxWidth = 4096, kMaxLatent = 4096;
-  if (spec.width < 2 || spec.width > kMaxWidth || spec.width % 2 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("game.gan.width is ", spec.width,
-                     "; it must be even and 2 to ", kMaxWidth));
-  }
-  if (spec.latent < 1 || spec.latent > kMaxLatent) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "game.gan.latent is ", spec.latent, "; it must be 1 to ", kMaxLatent));
-  }
+  GOSSAMER_RETURN_IF_ERROR(
+      ProblemsOfNetwork(spec.model, spec.width, spec.latent).ToStatus());
   const int64_t w = spec.width, latent = spec.latent;
   const bool generator = player == Player::kGenerator;
   if (spec.model == "up") {
@@ -327,16 +315,9 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Create(
     return std::make_unique<DcganDiscriminator>(w,
                                                 spec.discriminator_batch_norm);
   }
-  if (spec.model == "mlp") {
-    constexpr int64_t kPlane = 2;
-    if (generator) return std::make_unique<Mlp>(player, latent, w, kPlane);
-    return std::make_unique<Mlp>(player, kPlane, w, 1);
-  }
-  std::vector<std::string> known;
-  for (std::string_view name : ModelNames()) known.emplace_back(name);
-  return absl::InvalidArgumentError(
-      absl::StrCat("game.gan.model \"", spec.model,
-                   "\" is not known; known: ", absl::StrJoin(known, ", ")));
+  constexpr int64_t kPlane = 2;  // mlp, the last of ModelNames
+  if (generator) return std::make_unique<Mlp>(player, latent, w, kPlane);
+  return std::make_unique<Mlp>(player, kPlane, w, 1);
 }
 
 }  // namespace gossamer

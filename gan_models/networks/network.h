@@ -33,7 +33,6 @@ struct NetworkSpec {
   bool discriminator_batch_norm = true;
 };
 
-std::vector<std::string_view> ModelNames();
 // The shape of one example of the model: {3, 32, 32}, or {2} (mlp).
 std::vector<int64_t> ExampleShape(const NetworkSpec& spec);
 

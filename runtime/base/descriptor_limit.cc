@@ -33,11 +33,12 @@ size_t RaiseDescriptorLimit() {
 
 std::string DescribeShortage(size_t room, size_t wanted, absl::string_view of) {
   if (room >= wanted) return "";
-  return absl::StrCat("warning: ", DescriptorLimit(),
-                      " files may be open here, which leaves room for ", room,
-                      " of ", wanted, " ", of,
-                      " beside strangers; raise the hard limit (ulimit -Hn, "
-                      "LimitNOFILE)");
+  return absl::StrCat(
+      "warning: ", DescriptorLimit(),
+      " files may be open here, which leaves room for ", room, " of ", wanted,
+      " ", of,
+      " beside unauthenticated connections; raise the hard limit (ulimit -Hn, "
+      "LimitNOFILE)");
 }
 
 }  // namespace gossamer

@@ -54,13 +54,15 @@ std::string Wrapped(const std::string& paragraph) {
 
 void Print(const ConfigKey& key) {
   std::cout << key.path << ": " << key.type;
-  if (!key.values.empty()) std::cout << " " << key.values;
   if (!key.fallback.empty()) std::cout << "; default " << key.fallback;
   std::cout << "\n";
   for (absl::string_view p : absl::StrSplit(key.explanation, '\n')) {
     std::cout << "\n" << Wrapped(std::string(p));
   }
   // The dot keeps out a key whose name only begins with this one's.
+  if (!key.values.empty()) {
+    std::cout << "\n" << Wrapped(absl::StrCat("values: ", key.values));
+  }
   const std::string prefix = key.path + ".";
   // A group is explained by the keys in it, a sentence each.
   for (const ConfigKey& inner : ConfigKeys()) {

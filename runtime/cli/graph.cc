@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "algorithms/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "runtime/cli/command.h"
@@ -22,11 +23,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kExamples[] = R"(examples:
   gossamer graph --graph torus --peers 16
-  gossamer graph --schedule permuted-ring --peers 8 --round 3 --out ring.png
+  gossamer graph --graph permuted-ring --peers 8 --round 3 --out ring.png
   gossamer graph --graph edge-list --edges "0-1 1-2 2-0" --peers 3 --json
-  gossamer graph --schedule locality-skewed --sites "paris:1-8 sydney:9-16" --peers 16
+  gossamer graph --graph locality-skewed --sites "paris:1-8 sydney:9-16" --peers 16
 
-JSON keys: graph, schedule, weights, peers, round, edges, least_degree,
+JSON keys: graph, peers, round, edges, least_degree,
 most_degree, row_sum_error, column_sum_error, symmetry_error, smallest_entry,
 spectral_gap (of this round's matrix), schedule_gap (of a fixed matrix that
 contracts as fast as the schedule), contraction (of the squared distance to
@@ -66,11 +67,10 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
       MakeSchedule(options.spec, options.peers, options.seed));
   const MixingMatrix w = MatrixOfRound(*schedule, options.round);
   GOSSAMER_RETURN_IF_ERROR(CheckMixingMatrix(w));
-  // A matrix of one round says little of a schedule that changes: the gap is
-  // then that of the expected contraction.
-  const bool changes = options.spec.schedule != "fixed";
-  // The peers of a changing schedule are drawn on a circle: no shape suits the
-  // edges of all rounds.
+  // A matrix of one round says little of a graph that changes: the gap is then
+  // that of the expected contraction.  Its peers are drawn on a circle: no
+  // shape suits the edges of all rounds.
+  const bool changes = ChangesByRound(options.spec.graph);
   Answer answer{.layout = LayOut(changes ? "ring" : options.spec.graph, w),
                 .report = Analyze(w),
                 .contraction = ExpectedContraction(*schedule)};
@@ -84,8 +84,7 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
   if (!options.out.empty()) {
     GOSSAMER_RETURN_IF_ERROR(DrawMixing(
         w, answer.layout,
-        absl::StrFormat("%s of %d%s, gap %.3g",
-                        changes ? options.spec.schedule : options.spec.graph,
+        absl::StrFormat("%s of %d%s, gap %.3g", options.spec.graph,
                         options.peers,
                         changes ? absl::StrCat(", round ", options.round) : "",
                         answer.contraction.gap()),
@@ -96,21 +95,18 @@ absl::StatusOr<Answer> Analyze(const Options& options) {
 
 void PrintText(const Options& options, const Answer& a) {
   const MixingReport& r = a.report;
-  const std::string graph =
-      options.spec.schedule == "fixed" ? options.spec.graph : "of this round";
-  absl::PrintF("graph         %s, %d edges, degrees %d to %d\n", graph,
-               a.layout.edges.size(), a.least_degree, a.most_degree);
-  absl::PrintF("schedule      %s, %s weights, %d peers\n",
-               options.spec.schedule, options.spec.weights, options.peers);
+  const bool changes = ChangesByRound(options.spec.graph);
+  absl::PrintF("graph         %s of %d peers, %d edges, degrees %d to %d%s\n",
+               options.spec.graph, options.peers, a.layout.edges.size(),
+               a.least_degree, a.most_degree,
+               changes ? absl::StrCat(" in round ", options.round) : "");
   absl::PrintF(
       "W             row and column sums within %.1e of 1, symmetric "
       "within %.1e\n",
       std::max(r.row_sum_error, r.column_sum_error), r.symmetry_error);
   // The matrix of one round of disjoint pairs has no gap of its own.
   absl::PrintF("spectral gap  %.6g%s\n", a.contraction.gap(),
-               options.spec.schedule == "fixed"
-                   ? ""
-                   : ", of a fixed W that contracts as fast");
+               changes ? ", of a fixed W that contracts as fast" : "");
   absl::PrintF("contraction   %.6g%s of the squared distance, per round\n",
                a.contraction.factor,
                a.contraction.estimated
@@ -123,8 +119,6 @@ void PrintText(const Options& options, const Answer& a) {
 void PrintJson(const Options& options, const Answer& a) {
   const double tenth = a.RoundsToTenth();
   Json json = {{"graph", options.spec.graph},
-               {"schedule", options.spec.schedule},
-               {"weights", options.spec.weights},
                {"peers", options.peers},
                {"round", options.round},
                {"edges", a.layout.edges.size()},
@@ -167,15 +161,9 @@ void AddGraph(Command& program) {
        .run = [options] { return RunGraph(*options); }});
   const OptionRules shown = {.show_default = true};
   ScheduleSpec& spec = options->spec;
-  command.AddOption("--graph", &spec.graph,
-                    "ring, torus, random-regular, erdos-renyi, complete, "
-                    "star, hypercube, edge-list",
-                    shown);
-  command.AddOption("--schedule", &spec.schedule,
-                    "fixed, permuted-ring, random-matching, "
-                    "one-peer-exponential, locality-skewed",
-                    shown);
-  command.AddOption("--weights", &spec.weights, "metropolis, uniform", shown);
+  const std::vector<std::string> graphs(GraphNames().begin(),
+                                        GraphNames().end());
+  command.AddOption("--graph", &spec.graph, absl::StrJoin(graphs, ", "), shown);
   command.AddOption("--degree", &spec.degree, "of a random-regular graph",
                     shown);
   command.AddOption("--edge-probability", &spec.edge_probability,

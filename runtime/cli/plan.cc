@@ -53,7 +53,7 @@ constexpr char kExamples[] = R"(examples:
   gossamer plan --scenario ours.textproto --config ours-training.textproto \
       --parameters 2258308 --step-time 40ms \
       --candidate "mixing.graph=torus,mixing.codec=innov-int8" \
-      --candidate "mixing.schedule=random-matching,mixing.overlap_steps=auto"
+      --candidate "mixing.graph=random-matching,mixing.overlap_steps=auto"
 
 Rehearses every candidate as gossamer lab --rehearse does: the real peers,
 codecs and service over the scenario's links, in virtual time.  gossamer measure

@@ -32,12 +32,7 @@ struct Mixing {
 };
 
 Mixing Graph(const std::string& graph) {
-  return {graph,
-          {absl::StrCat("mixing.graph=", graph), "mixing.schedule=fixed"}};
-}
-
-Mixing Schedule(const std::string& schedule) {
-  return {schedule, {absl::StrCat("mixing.schedule=", schedule)}};
+  return {graph, {absl::StrCat("mixing.graph=", graph)}};
 }
 
 // A prime number of peers makes a torus a ring, as do two sides of two.
@@ -54,11 +49,11 @@ std::vector<Mixing> MixingsOf(uint32_t peers, const std::string& sites) {
   if (TorusFits(peers)) mixings.push_back(Graph("torus"));
   // With two peers every schedule has the same single edge.
   if (peers > 2) {
-    mixings.push_back(Schedule("permuted-ring"));
-    mixings.push_back(Schedule("random-matching"));
+    mixings.push_back(Graph("permuted-ring"));
+    mixings.push_back(Graph("random-matching"));
   }
   if (!sites.empty()) {
-    Mixing skewed = Schedule("locality-skewed");
+    Mixing skewed = Graph("locality-skewed");
     skewed.changes.push_back(absl::StrCat("mixing.sites=", sites));
     mixings.push_back(std::move(skewed));
   }
@@ -155,8 +150,7 @@ std::vector<PlanCandidate> DefaultCandidates(const RunConfig& base,
       {.name = std::string(kBaseline),
        .changes = {absl::StrCat("algorithm=", std::string(kBaseline)),
                    "step.optimizer=oadam", "mixing.graph=complete",
-                   "mixing.schedule=fixed", "mixing.all_reduce=auto",
-                   "mixing.overlap_steps=0"},
+                   "mixing.all_reduce=auto", "mixing.overlap_steps=0"},
        .baseline = true});
   return candidates;
 }

@@ -33,7 +33,7 @@ of peer, address, round, steps, rounds_per_second, generator_loss,
 discriminator_loss, score (or null), bytes_sent, seconds_since_heartbeat,
 finished, standing (member, joining, leaving, removed, left), suspected_by,
 removals, spoilt (how often it lost its parameters and took the members'
-average), events (how often its process has told of each kind of its
+average), events (how often its process has reported each kind of its
 events.jsonl that asks for something, where it has).  A peer's round is the one
 it is at.  And suspicions, removals, returns, joins, leaves: how often members
 came and went.  And service_events: how often the service has refused calls,
@@ -142,7 +142,7 @@ int RunStatus(const Options& options) {
   for (const wire::PeerStatus& p : status->peers()) {
     if (const auto troubles = Troubles(p); !troubles.empty()) {
       std::cout << absl::StrFormat(
-          "peer %d has told of %s\n", p.peer_id(),
+          "peer %d has reported %s\n", p.peer_id(),
           absl::StrJoin(troubles, ", ", absl::PairFormatter(" ")));
     }
   }

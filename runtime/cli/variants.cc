@@ -13,6 +13,7 @@
 #include "algorithms/method/catalogue.h"
 #include "algorithms/method/registry.h"
 #include "runtime/config/run_config.h"
+#include "topology/mixing_schedule.h"
 
 namespace gossamer {
 namespace {
@@ -49,14 +50,6 @@ void AddImplied(const Method& method, const RunConfig& given,
   if (file == nullptr || file->defaults.optimizer != usual.optimizer) {
     changes.push_back("step.optimizer=");
   }
-  // The file's schedule may be one that the method refuses.
-  if (!Sets(own, "mixing.schedule")) {
-    changes.push_back("mixing.schedule=");
-    changes.push_back("mixing.sites=");  // of a schedule that is gone
-  }
-  if (!usual.order.empty()) {
-    changes.push_back(absl::StrCat("mixing.order=", std::string(usual.order)));
-  }
   if (usual.overlap_steps) {
     changes.push_back(
         absl::StrCat("mixing.overlap_steps=", *usual.overlap_steps));
@@ -69,9 +62,13 @@ void AddImplied(const Method& method, const RunConfig& given,
   if (usual.gamma != nullptr) {
     changes.push_back(absl::StrCat("mixing.gamma=", usual.gamma(codec)));
   }
-  constexpr MethodDefaults kRing;
-  if (usual.graph != kRing.graph || usual.schedule != kRing.schedule) {
+  // A graph that the file has chosen serves every method of the ring, but for
+  // one that changes by round, which was chosen for what it is.
+  constexpr MethodDefaults kUsual;
+  if (!Sets(own, "mixing.graph") &&
+      (usual.graph != kUsual.graph || ChangesByRound(given.mixing().graph()))) {
     changes.push_back("mixing.graph=");
+    changes.push_back("mixing.sites=");  // of a graph that is gone
   }
   // An exact mean needs no further mixing.
   if (method.centralized()) changes.push_back("mixing.mixing_rounds=1");

@@ -13,6 +13,10 @@
 namespace gossamer {
 namespace {
 
+// No network that trains has a parameter of this magnitude, and sums of a
+// fleet's corrections below it stay far from what a float can hold.
+constexpr float kLargestParameter = 1e6f;
+
 OptimizerSpec OptimizerSpecOf(const RunConfig& config, double learning_rate) {
   const StepConfig& step = config.step();
   const Method* const method = MethodOf(config);
@@ -20,17 +24,7 @@ OptimizerSpec OptimizerSpecOf(const RunConfig& config, double learning_rate) {
           .make = method == nullptr ? nullptr : method->rule,
           .learning_rate = learning_rate,
           .beta1 = step.beta1(),
-          .beta2 = step.beta2(),
-          .epsilon = step.epsilon()};
-}
-
-absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
-  using Kind = DeadlinePolicy::Kind;
-  if (text == "none") return DeadlinePolicy{Kind::kNone, {}};
-  if (text == "auto") return DeadlinePolicy{Kind::kAdaptive, {}};
-  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration fixed,
-                            ParsePositiveDuration(text));
-  return DeadlinePolicy{Kind::kFixed, fixed};
+          .beta2 = step.beta2()};
 }
 
 }  // namespace
@@ -47,25 +41,54 @@ absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
   const int peers = static_cast<int>(config.peers());
   const GameConfig& game = config.game();
   if (game.has_bilinear()) {
-    return BilinearGame::Create(
-        {.dimension = static_cast<int>(game.bilinear().dimension()),
-         .noise = game.bilinear().noise()},
-        config.seed());
+    return BilinearGame::Create(BilinearSpecOf(config), config.seed());
   }
   if (game.has_quadratic()) {
-    return QuadraticGame::Create(
-        {.dimension = static_cast<int>(game.quadratic().dimension()),
-         .noise = game.quadratic().noise(),
-         .heterogeneity = game.quadratic().heterogeneity()},
-        shard, peers, config.seed());
+    return QuadraticGame::Create(QuadraticSpecOf(config), shard, peers,
+                                 config.seed());
   }
   if (game.has_synthetic()) {
-    return SyntheticGame::Create(
-        {.parameters = static_cast<int64_t>(game.synthetic().parameters()),
-         .heterogeneity = game.synthetic().heterogeneity()},
-        shard, peers, config.seed());
+    return SyntheticGame::Create(SyntheticSpecOf(config), shard, peers,
+                                 config.seed());
   }
   return absl::InvalidArgumentError("the game has no closed form");
+}
+
+GanSpec GanSpecOf(const RunConfig& config) {
+  const GanConfig& gan = config.game().gan();
+  GanSpec spec;
+  spec.model = gan.model();
+  spec.width = static_cast<int>(gan.width());
+  spec.latent = static_cast<int>(gan.latent());
+  spec.loss = gan.loss();
+  spec.gradient_penalty = gan.gradient_penalty();
+  spec.batch = static_cast<int>(gan.batch());
+  spec.evaluation_samples = static_cast<int>(config.evaluation().samples());
+  spec.data.name = gan.data().name();
+  spec.data.path = gan.data().path();
+  spec.data.classes.assign(gan.data().classes().begin(),
+                           gan.data().classes().end());
+  spec.data.dirichlet_alpha = gan.data().dirichlet_alpha();
+  spec.data.flip = gan.data().flip();
+  return spec;
+}
+
+BilinearSpec BilinearSpecOf(const RunConfig& config) {
+  const SaddleConfig& game = config.game().bilinear();
+  return {.dimension = static_cast<int>(game.dimension()),
+          .noise = game.noise()};
+}
+
+QuadraticSpec QuadraticSpecOf(const RunConfig& config) {
+  const SaddleConfig& game = config.game().quadratic();
+  return {.dimension = static_cast<int>(game.dimension()),
+          .noise = game.noise(),
+          .heterogeneity = game.heterogeneity()};
+}
+
+SyntheticSpec SyntheticSpecOf(const RunConfig& config) {
+  return {.parameters =
+              static_cast<int64_t>(config.game().synthetic().parameters())};
 }
 
 LocalStepSpec LocalStepSpecOf(const RunConfig& config) {
@@ -89,6 +112,15 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressorOf(
   return GradientCompressor::Create(method, layout, HostKernels(), coders);
 }
 
+absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text) {
+  using Kind = DeadlinePolicy::Kind;
+  if (text == "none") return DeadlinePolicy{Kind::kNone, {}};
+  if (text == "auto") return DeadlinePolicy{Kind::kAdaptive, {}};
+  GOSSAMER_ASSIGN_OR_RETURN(const absl::Duration fixed,
+                            ParsePositiveDuration(text));
+  return DeadlinePolicy{Kind::kFixed, fixed};
+}
+
 absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   const MixingConfig& mixing = config.mixing();
   PeerSpec spec;
@@ -102,14 +134,12 @@ absl::StatusOr<PeerSpec> PeerSpecOf(const RunConfig& config) {
   spec.all_reduce = mixing.all_reduce();
   spec.overlap_steps = static_cast<int>(mixing.overlap_steps());
   spec.mixing_rounds = static_cast<int>(mixing.mixing_rounds());
-  spec.chebyshev = mixing.gossip() == "chebyshev";
-  spec.step_then_mix = mixing.order() == "step-then-mix";
+  spec.chebyshev = mixing.chebyshev();
+  spec.step_then_mix = method != nullptr && method->step_then_mix;
   spec.gamma = mixing.gamma();
-  spec.clip_radius = mixing.clip_radius();
-  if (spec.clip_radius > 0) spec.min_partners = kLeastClippedPartners;
-  if (mixing.largest_parameter() > 0) {
-    spec.largest_parameter = static_cast<float>(mixing.largest_parameter());
-  }
+  spec.limits = {.clip_radius = mixing.clip_radius(),
+                 .largest = kLargestParameter};
+  if (mixing.clip_radius() > 0) spec.min_partners = kLeastClippedPartners;
   spec.replica_memory = mixing.replica_memory_mb() * 1'000'000;
   GOSSAMER_ASSIGN_OR_RETURN(spec.deadline, DeadlinePolicyOf(mixing.deadline()));
   GOSSAMER_ASSIGN_OR_RETURN(spec.liveness_limit,

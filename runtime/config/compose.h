@@ -11,8 +11,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "algorithms/game/bilinear_game.h"
 #include "algorithms/game/game.h"
+#include "algorithms/game/quadratic_game.h"
+#include "algorithms/game/synthetic_game.h"
 #include "algorithms/optim/local_step.h"
+#include "gan_models/gan_spec.h"
 #include "proto/run.pb.h"
 #include "runtime/peer/peer.h"
 
@@ -27,7 +31,14 @@ std::unique_ptr<Game> GameFor(const RunConfig& config,
 absl::StatusOr<std::unique_ptr<Game>> MakeClosedFormGame(
     const RunConfig& config, int shard);
 
+// The specifications that a configuration stands for, which their parts check.
+GanSpec GanSpecOf(const RunConfig& config);
+BilinearSpec BilinearSpecOf(const RunConfig& config);
+QuadraticSpec QuadraticSpecOf(const RunConfig& config);
+SyntheticSpec SyntheticSpecOf(const RunConfig& config);
 LocalStepSpec LocalStepSpecOf(const RunConfig& config);
+// none, auto or a duration.
+absl::StatusOr<DeadlinePolicy> DeadlinePolicyOf(const std::string& text);
 
 // The compressor of averaged gradients; null: floats.  Without `coders` lgc is
 // refused.

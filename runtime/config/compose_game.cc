@@ -10,40 +10,16 @@
 #include "runtime/config/run_config.h"
 
 namespace gossamer {
-namespace {
-
-GanSpec GanSpecOf(const RunConfig& config, const std::string& data) {
-  const GanConfig& gan = config.game().gan();
-  GanSpec spec;
-  spec.model = gan.model();
-  spec.width = static_cast<int>(gan.width());
-  spec.latent = static_cast<int>(gan.latent());
-  spec.loss = gan.loss();
-  spec.gradient_penalty = gan.gradient_penalty();
-  spec.batch = static_cast<int>(gan.batch());
-  spec.one_backward = gan.one_backward();
-  spec.evaluation_samples = static_cast<int>(config.evaluation().samples());
-  spec.data.name = gan.data().name();
-  spec.data.path = gan.data().path().empty() ? data : gan.data().path();
-  spec.data.classes.assign(gan.data().classes().begin(),
-                           gan.data().classes().end());
-  spec.data.shard = gan.data().shard();
-  spec.data.alpha = gan.data().alpha();
-  spec.data.flip = gan.data().flip();
-  return spec;
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Game>> MakeGame(const RunConfig& config,
                                                const std::string& data,
                                                int shard) {
   const GameConfig& game = config.game();
   if (game.has_gan()) {
+    GanSpec spec = GanSpecOf(config);
+    if (spec.data.path.empty()) spec.data.path = data;
     GOSSAMER_ASSIGN_OR_RETURN(
         std::unique_ptr<Game> gan,
-        MakeGan(GanSpecOf(config, data), shard,
-                static_cast<int>(config.peers()), config.seed(),
+        MakeGan(spec, shard, static_cast<int>(config.peers()), config.seed(),
                 static_cast<int>(config.resources().threads())));
     return GameFor(config, std::move(gan));
   }

@@ -35,13 +35,13 @@ class Composition {
     CheckCodec();
     if (mixing_.clip_radius() > 0) CheckClipping();
     if (method_.check != nullptr) AskMethod();
-    return std::move(problems_);
+    return problems_.Take();
   }
 
  private:
   template <typename... Parts>
   void Refuse(const char* field, const Parts&... what) {
-    problems_.push_back({field, absl::StrCat(what...)});
+    problems_.Refuse(field, what...);
   }
   bool overlaps() const {
     return mixing_.overlap_steps() != MixingConfig::steps_0;
@@ -69,10 +69,9 @@ class Composition {
     const StepConfig& step = config_.step();
     const MethodSettings settings = {
         .peers = static_cast<int>(config_.peers()),
-        .schedule = mixing_.schedule(),
-        .fixed_schedule = schedule_.fixed(),
-        .order = mixing_.order(),
-        .gossip = mixing_.gossip(),
+        .graph = mixing_.graph(),
+        .fixed_graph = schedule_.fixed(),
+        .chebyshev = mixing_.chebyshev(),
         .deadline = mixing_.deadline(),
         .overlap_steps = static_cast<int>(mixing_.overlap_steps()),
         .mixing_rounds = static_cast<int>(mixing_.mixing_rounds()),
@@ -87,19 +86,15 @@ class Composition {
         .steps_per_round = static_cast<int>(step.steps_per_round()),
         .gradient_clip = step.gradient_clip(),
     };
-    Misfits misfits;
-    method_.check(settings, misfits);
-    for (Misfit& misfit : misfits.Take()) {
-      problems_.push_back({std::move(misfit.key), std::move(misfit.what)});
-    }
+    method_.check(settings, problems_);
   }
 
   void CheckSchedule() {
-    if (mixing_.gossip() == "chebyshev" &&
+    if (mixing_.chebyshev() &&
         (!schedule_.fixed() || mixing_.deadline() != "none" ||
          !absl::StartsWith(mixing_.codec(), "dense-") || fragments())) {
-      Refuse("mixing.gossip",
-             "is chebyshev, which needs a fixed schedule, a dense codec "
+      Refuse("mixing.chebyshev",
+             "is true, which needs the same graph every round, a dense codec "
              "without fragments and no deadline: it amplifies what a codec "
              "rounds away, what it leaves out, and what comes late");
     }
@@ -218,7 +213,7 @@ class Composition {
           "'s all-reduce is a sum already when a peer gets it, with a liar in "
           "it at full length: leave it out");
     }
-    if (mixing_.gossip() == "chebyshev") {
+    if (mixing_.chebyshev()) {
       refuse(
           "chebyshev gossip amplifies what mixing has moved, a liar's share "
           "with it: leave it out");
@@ -230,7 +225,8 @@ class Composition {
            "graph of degree ",
            kLeastClippedPartners,
            " or more (torus of 9 or more peers, "
-           "random-regular, complete), a random schedule of 5 or more peers, "
+           "random-regular, complete), a graph that changes by round of 5 or "
+           "more peers, "
            "or leave it out");
   }
 
@@ -239,7 +235,7 @@ class Composition {
   const MixingSchedule& schedule_;
   const Method& method_;
   const std::string name_;  // of it
-  std::vector<Problem> problems_;
+  Problems problems_;
 };
 
 }  // namespace
@@ -248,20 +244,23 @@ std::vector<Problem> FindMisfits(const RunConfig& config) {
   const auto schedule =
       MakeSchedule(ScheduleSpecOf(config.mixing()),
                    static_cast<int>(config.peers()), config.seed());
-  if (!schedule.ok()) {
-    return {{"mixing.graph", absl::StrCat("with ", config.peers(), " peers: ",
-                                          schedule.status().message())}};
-  }
+  // The topology has refused what is none.
+  if (!schedule.ok()) return {};
   return Composition(config, **schedule).Find();
 }
 
 std::vector<std::string> FindUnused(const RunConfig& config) {
-  static constexpr const char* kOfGossip[] = {
-      "graph",  "schedule",         "weights",
-      "degree", "edge_probability", "edges",
-      "sites",  "variance_budget",  "codec",
-      "gamma",  "gossip",           "replica_memory_mb",
-      "order",  "deadline"};
+  static constexpr const char* kOfGossip[] = {"graph",
+                                              "degree",
+                                              "edge_probability",
+                                              "edges",
+                                              "sites",
+                                              "variance_budget",
+                                              "codec",
+                                              "gamma",
+                                              "chebyshev",
+                                              "replica_memory_mb",
+                                              "deadline"};
   static constexpr const char* kOfAllReduce[] = {"all_reduce"};
   RunConfig usual;
   usual.set_algorithm(config.algorithm());

@@ -18,7 +18,7 @@ namespace gossamer {
 // liar is too large a part.
 constexpr int kLeastClippedPartners = 4;
 
-// Of a resolved configuration; the schedule's own errors are among them.
+// Of a resolved configuration whose parts have no problems of their own.
 std::vector<Problem> FindMisfits(const RunConfig& config);
 
 // Fields of a resolved configuration that differ from their defaults, though

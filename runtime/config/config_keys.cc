@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,8 +16,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "algorithms/base/spelling.h"
+#include "algorithms/collective/all_reduce.h"
+#include "algorithms/compress/codec.h"
+#include "algorithms/compress/gradient_compressor.h"
+#include "algorithms/method/registry.h"
+#include "algorithms/optim/optimizer.h"
+#include "gan_models/gan_spec.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "topology/mixing_schedule.h"
 
 namespace gossamer {
 namespace {
@@ -68,6 +78,30 @@ std::string CommentOf(const T& element) {
   if (!element.GetSourceLocation(&location)) return "";
   return Paragraphs(absl::StrCat(location.leading_comments, "\n",
                                  location.trailing_comments));
+}
+
+std::string Listed(std::span<const std::string_view> names) {
+  const std::vector<std::string> all(names.begin(), names.end());
+  return absl::StrJoin(all, ", ");
+}
+
+// The names that a text may be, or may begin with before a colon and options,
+// from the part that owns them.
+std::string NamesOf(std::string_view path) {
+  if (path == "algorithm") return Listed(MethodNames());
+  if (path == "mixing.graph") return Listed(GraphNames());
+  if (path == "mixing.codec") return Listed(Codec::Names());
+  if (path == "mixing.gradient_codec") {
+    return Listed(GradientCompressor::Names());
+  }
+  if (path == "mixing.all_reduce") {
+    return absl::StrCat("auto, ", Listed(AllReduce::Names()));
+  }
+  if (path == "step.optimizer") return Listed(Optimizer::Names());
+  if (path == "game.gan.model") return Listed(ModelNames());
+  if (path == "game.gan.loss") return Listed(LossNames());
+  if (path == "game.gan.data.name") return Listed(DataNames());
+  return "";
 }
 
 std::string ValuesOf(const EnumDescriptor& type) {
@@ -128,7 +162,8 @@ ConfigKey KeyOf(const FieldDescriptor& field, const std::string& path) {
   if (field.message_type() != nullptr && key.explanation.empty()) {
     key.explanation = CommentOf(*field.message_type());
   }
-  if (field.enum_type() != nullptr) key.values = ValuesOf(*field.enum_type());
+  key.values = field.enum_type() != nullptr ? ValuesOf(*field.enum_type())
+                                            : NamesOf(path);
   if (field.has_default_value()) key.fallback = DefaultOf(field);
   return key;
 }
@@ -199,11 +234,10 @@ std::string ConfigKeysHelp() {
   std::string text;
   for (const ConfigKey& key : ConfigKeys()) {
     absl::StrAppend(
-        &text, absl::StrFormat("  %-36s %s%s\n", key.path,
-                               FirstSentence(key.explanation),
-                               key.fallback.empty()
-                                   ? ""
-                                   : absl::StrCat(" [", key.fallback, "]")));
+        &text,
+        absl::StrFormat(
+            "  %-36s %s%s\n", key.path, FirstSentence(key.explanation),
+            key.fallback.empty() ? "" : absl::StrCat(" [", key.fallback, "]")));
   }
   return text;
 }

@@ -20,7 +20,9 @@ struct ConfigKey {
   std::string path;         // "mixing.codec"
   std::string type;         // "text", "number", "whole number", "yes or no",
                             // "a group of keys"; of a list, "list of texts"
-  std::string values;       // of an enumeration: "steps_0, steps_1"; else empty
+  // Those of an enumeration, or the names that the part which owns the key
+  // knows: "steps_0, steps_1"; empty where any value of the type may be.
+  std::string values;
   std::string fallback;     // the default, as written in a file; may be empty
   std::string explanation;  // paragraphs, without line ends inside
 };

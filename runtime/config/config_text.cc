@@ -13,6 +13,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "runtime/config/old_keys.h"
 
 namespace gossamer {
 namespace {
@@ -43,6 +44,11 @@ std::string TakeQuoted(std::string& text) {
 }
 
 std::string NoSuchField(const Descriptor& type, std::string_view name) {
+  const std::string_view advice = InPlaceOf(std::string(type.name()), name);
+  if (!advice.empty()) {
+    return absl::StrCat("\"", std::string(name), "\" is no key any more; ",
+                        std::string(advice));
+  }
   return absl::StrCat("there is no \"", std::string(name), "\" in ",
                       type.name(), "; ", Suggestion(name, FieldNames(type)));
 }

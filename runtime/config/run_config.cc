@@ -37,10 +37,10 @@ absl::Status Join(const std::vector<Problem>& problems,
   if (problems.empty()) return absl::OkStatus();
   std::vector<std::string> lines;
   for (const Problem& p : problems) {
-    const auto origin = origins.find(p.field);
+    const auto origin = origins.find(p.key);
     lines.push_back(absl::StrCat(
         origin == origins.end() ? "" : absl::StrCat(origin->second, ": "),
-        p.field, " ", p.what));
+        p.key, " ", p.what));
   }
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
@@ -70,8 +70,6 @@ absl::StatusOr<absl::Duration> ParsePositiveDuration(std::string_view text) {
 
 ScheduleSpec ScheduleSpecOf(const MixingConfig& mixing) {
   return {.graph = mixing.graph(),
-          .schedule = mixing.schedule(),
-          .weights = mixing.weights(),
           .degree = static_cast<int>(mixing.degree()),
           .edge_probability = mixing.edge_probability(),
           .edges = mixing.edges(),
@@ -93,12 +91,6 @@ void ResolveRunConfig(RunConfig& config) {
   const MethodDefaults& usual = method == nullptr ? kUsual : method->defaults;
   MixingConfig& mixing = *config.mutable_mixing();
   if (mixing.graph().empty()) mixing.set_graph(std::string(usual.graph));
-  if (mixing.schedule().empty()) {
-    mixing.set_schedule(std::string(usual.schedule));
-  }
-  if (!mixing.has_order() && !usual.order.empty()) {
-    mixing.set_order(std::string(usual.order));
-  }
   if (!mixing.has_codec() && !usual.codec.empty()) {
     mixing.set_codec(std::string(usual.codec));
   }

@@ -31,7 +31,7 @@ constexpr char kExamples[] = R"(Examples:
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
       --run-dir runs/mine --resume
   gossamer-peer --topology 127.0.0.1:7700 --config run.textproto --id 3 \
-      --run-dir runs/again --replay runs/mine/peer-2/decisions.log
+      --run-dir runs/again --replay runs/mine/peer-3/decisions.log
 
 Ctrl-C (SIGINT) asks the whole fleet to stop at a round that all agree on; every
 peer saves a checkpoint there. SIGTERM makes this peer leave within ten seconds

@@ -322,7 +322,7 @@ absl::Status PeerProcess::MakePeer() {
   // The level is the second of the start, the nonce is random (PROTOCOL.md 5).
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot_id_ >> 1);
-  spec.evaluates = id_ == 1 || options_.config.evaluation().who() == "all";
+  spec.evaluates = id_ == 1;
   // One peer's pictures are enough, and one folder has one writer.
   if (id_ == 1) spec.samples_folder = samples;
   const uint64_t seed = spec.seed;

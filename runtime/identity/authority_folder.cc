@@ -112,17 +112,19 @@ absl::StatusOr<Certificate> AuthorityFolder::Issue(
   GOSSAMER_ASSIGN_OR_RETURN(Certificate issued, Keep(pair.certificate));
   GOSSAMER_RETURN_IF_ERROR(WriteTrust(out));
   GOSSAMER_RETURN_IF_ERROR(WriteFile(out + "/key.pem", pair.key, kSecret));
+  if (identity.role == Role::kTopology) {
+    // Only the service signs views, with a key that makes no connections.
+    GOSSAMER_ASSIGN_OR_RETURN(const KeyPair signer,
+                              IssueSigner(pair_, identity, now, valid));
+    GOSSAMER_RETURN_IF_ERROR(Keep(signer.certificate).status());
+    GOSSAMER_RETURN_IF_ERROR(
+        WriteFile(out + "/signer-key.pem", signer.key, kSecret));
+    GOSSAMER_RETURN_IF_ERROR(
+        WriteFile(out + "/signer.pem", signer.certificate, kPublic));
+  }
+  // The certificate comes last: with it the folder is whole.
   GOSSAMER_RETURN_IF_ERROR(
       WriteFile(out + "/cert.pem", pair.certificate, kPublic));
-  if (identity.role != Role::kTopology) return issued;
-  // Only the service signs views, with a key that makes no connections.
-  GOSSAMER_ASSIGN_OR_RETURN(const KeyPair signer,
-                            IssueSigner(pair_, identity, now, valid));
-  GOSSAMER_RETURN_IF_ERROR(Keep(signer.certificate).status());
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(out + "/signer-key.pem", signer.key, kSecret));
-  GOSSAMER_RETURN_IF_ERROR(
-      WriteFile(out + "/signer.pem", signer.certificate, kPublic));
   return issued;
 }
 

@@ -29,9 +29,8 @@ EdgeOptions EdgeOptionsOf(const NeighborhoodOptions& options, PeerId other) {
   o.run_id = options.run_id;
   o.window = options.window;
   o.layout = options.layout;
-  o.clip_radius = options.clip_radius;
   o.summed = options.summed;
-  o.largest = options.largest;
+  o.limits = options.limits;
   return o;
 }
 
@@ -325,7 +324,7 @@ uint64_t Edges::corrections() const {
 }
 
 std::optional<Clipping> Edges::TakeClipping() {
-  if (options_.clip_radius == 0) return std::nullopt;
+  if (options_.limits.clip_radius == 0) return std::nullopt;
   Clipping all{.clipped = clipped_of_gone_};
   for (auto& [peer, entry] : entries_) {
     all.clipped += entry.edge->side().clipping().clipped;
@@ -486,10 +485,10 @@ void Edges::ReportClipped(Entry& entry) const {
     Report("edge_exploded",
            absl::StrFormat("peer %d: %d of %d corrections so far were left "
                            "out: a parameter differs by more than "
-                           "mixing.largest_parameter, %g",
+                           "%g",
                            entry.edge->other().value, seen.left_out,
                            entry.edge->corrections() + seen.left_out,
-                           options_.largest),
+                           options_.limits.largest),
            more);
   }
   const uint64_t news = entry.clipped.Due(seen.clipped);
@@ -499,7 +498,7 @@ void Edges::ReportClipped(Entry& entry) const {
                          "to mixing.clip_radius %g; its difference is up to "
                          "%.3g a parameter (root mean square)",
                          entry.edge->other().value, seen.clipped,
-                         entry.edge->corrections(), options_.clip_radius,
+                         entry.edge->corrections(), options_.limits.clip_radius,
                          seen.longest),
          news);
 }

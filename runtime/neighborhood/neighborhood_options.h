@@ -6,10 +6,10 @@
 #define GOSSAMER_RUNTIME_NEIGHBORHOOD_NEIGHBORHOOD_OPTIONS_H_
 
 #include <cstdint>
-#include <limits>
 #include <string>
 
 #include "algorithms/base/ids.h"
+#include "algorithms/edge/codec_side.h"
 #include "runtime/neighborhood/deadline.h"
 
 namespace gossamer {
@@ -21,10 +21,8 @@ struct NeighborhoodOptions {
   int window = 1;  // the largest overlap that a view may ask for, at least 1
   uint64_t layout = 0;
   DeadlinePolicy deadline;
-  double clip_radius = 0;  // PeerSpec::clip_radius
-  Extent summed = {};      // CommonState::extent
-  // PeerSpec::largest_parameter, the same at all peers.
-  float largest = std::numeric_limits<float>::infinity();
+  Extent summed = {};            // CommonState::extent
+  CorrectionLimits limits = {};  // the same at all peers
 };
 
 // A neighbour in one round's row.

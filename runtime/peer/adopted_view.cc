@@ -35,9 +35,8 @@ absl::Status CheckView(const View& view, const PeerSpec& spec, bool first) {
   if (partners >= spec.min_partners) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "view ", view.epoch, " has graph ", view.schedule.graph,
-      " with schedule ", view.schedule.schedule, ", where some mix with ",
-      partners, " others; mixing.clip_radius needs ", spec.min_partners,
-      ": give the topology service the same configuration"));
+      ", where some mix with ", partners, " others; mixing.clip_radius needs ",
+      spec.min_partners, ": give the topology service the same configuration"));
 }
 
 AdoptedView::AdoptedView(const PeerSpec& spec, Parts parts)
@@ -111,7 +110,7 @@ absl::Status AdoptedView::AdoptOverlap(int overlap) {
     if (!schedule_->fixed()) {
       // The weights follow from the eigenvalues of one matrix.
       return absl::InvalidArgumentError(
-          "chebyshev gossip needs a fixed schedule");
+          "mixing.chebyshev needs the same graph every round");
     }
     omega_ = ChebyshevWeights(ContractionOfNorm(*schedule_, gamma_),
                               spec_.mixing_rounds);

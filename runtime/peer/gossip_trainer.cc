@@ -161,7 +161,7 @@ bool GossipTrainer::Contributes() {
   if (parts_.health->Check()) return true;
   parts_.reporter->Report("nonfinite_parameters",
                           "this peer's parameters are not finite, or beyond "
-                          "mixing.largest_parameter; it contributes nothing");
+                          "1e6; it contributes nothing");
   return false;
 }
 

@@ -176,7 +176,7 @@ Task<absl::Status> Joiner::Recover() {
                       "what members have (%d of at most %d times in a row)",
                       sound ? "no step has succeeded for long"
                             : "its parameters are not finite, or beyond "
-                              "mixing.largest_parameter",
+                              "1e6",
                       parts_.health->in_a_row(), Health::kMostInARow));
   // The checkpoint in hand waits for edges of the incarnation that ends here.
   parts_.checkpointer->Discard();

@@ -38,9 +38,8 @@ NeighborhoodOptions Peer::OptionsOf(const PeerSpec& spec, const Parts& parts) {
                         : std::max(1, spec.overlap_steps),
           .layout = parts.game->layout().fingerprint(),
           .deadline = spec.deadline,
-          .clip_radius = spec.clip_radius,
           .summed = CommonState(parts.step->hooks()).extent(),
-          .largest = spec.largest_parameter};
+          .limits = spec.limits};
 }
 
 Peer::Peer(PeerSpec spec, Parts parts)

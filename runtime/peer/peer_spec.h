@@ -12,11 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "algorithms/base/ids.h"
+#include "algorithms/base/problems.h"
 #include "algorithms/compress/codec.h"
+#include "algorithms/edge/codec_side.h"
 #include "algorithms/optim/local_step.h"
 #include "runtime/neighborhood/deadline.h"
 
 namespace gossamer {
+
+inline constexpr int kMostMixingRounds = 64;
 
 struct PeerSpec {
   PeerId self;
@@ -36,14 +40,12 @@ struct PeerSpec {
   bool step_then_mix = false;
   // 0: the codec's, or less if snapshots are old; else refused if not stable.
   double gamma = 0;
-  // Root mean square above which a neighbour's difference is shortened to it
-  // (CodecSide::set_clip_radius); 0: never.
-  double clip_radius = 0;
   // Fewest others that everybody must mix with (FewestPartners): a first view
   // with fewer is refused.
   int min_partners = 0;
-  // A peer with a parameter beyond this has diverged, as if it were not finite.
-  float largest_parameter = std::numeric_limits<float>::max();
+  // A peer with a parameter beyond limits.largest has diverged, as if it were
+  // not finite.
+  CorrectionLimits limits = {.largest = std::numeric_limits<float>::max()};
   // Most bytes of edges' replicas (ReplicaBudget); 0: no limit.
   uint64_t replica_memory = 0;
   DeadlinePolicy deadline;
@@ -58,6 +60,10 @@ struct PeerSpec {
   uint64_t checkpoint_every = 0;  // rounds; 0: only when the run stops
   uint64_t configuration_hash = 0;
 };
+
+// Returns what of a spec is out of range, or cannot go together, under the
+// names of its members.
+Problems ProblemsOf(const PeerSpec& spec);
 
 // kInvalidArgument if it cannot be, or not with this step and codec.
 absl::Status CheckPeerSpec(const PeerSpec& spec, LocalStep& step,

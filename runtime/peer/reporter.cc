@@ -38,7 +38,7 @@ void Reporter::ReportUnauthenticated(bool last) {
   if (news == 0) return;
   Report("strangers_refused",
          absl::StrFormat("%d connections so far were hung up on: as many were "
-                         "open as may be of whom nobody knew who they are",
+                         "open as may be that were not authenticated",
                          refused),
          news);
 }

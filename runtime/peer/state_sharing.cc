@@ -28,8 +28,8 @@ absl::Status CheckGiven(const Checkpoint& given, const Checkpoint& own,
         HostKernels().all_within(largest, values->second)) {
       continue;
     }
-    return absl::DataLossError(absl::StrCat(
-        "its ", std::string(name), " are beyond mixing.largest_parameter"));
+    return absl::DataLossError(
+        absl::StrCat("its ", std::string(name), " are beyond ", largest));
   }
   return absl::OkStatus();
 }
@@ -145,7 +145,7 @@ absl::StatusOr<std::unique_ptr<StateCollector>> StateSharing::MakeCollector() {
       },
       most, spec_.liveness_limit,
       [own = std::make_shared<const Checkpoint>(std::move(own)),
-       largest = spec_.largest_parameter](const Checkpoint& given) {
+       largest = spec_.limits.largest](const Checkpoint& given) {
         return CheckGiven(given, *own, largest);
       });
 }

@@ -22,7 +22,7 @@ std::span<const float> TrainingState::generator() const {
 }
 
 bool TrainingState::Sound() const {
-  return HostKernels().all_within(spec_.largest_parameter, game_->parameters());
+  return HostKernels().all_within(spec_.limits.largest, game_->parameters());
 }
 
 void TrainingState::UpdateAverage() {

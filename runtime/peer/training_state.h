@@ -36,7 +36,7 @@ class TrainingState {
   std::span<float> parameters() const { return game_->parameters(); }
   // The moving average of the generator, or its parameters without.
   std::span<const float> generator() const;
-  // No parameter is beyond PeerSpec::largest_parameter, or not finite.
+  // No parameter is beyond PeerSpec::limits.largest, or not finite.
   bool Sound() const;
 
   void BeginStep() { stepping_ = true; }

@@ -152,7 +152,7 @@ absl::StatusOr<int> Run(const ServiceOptions& options) {
   const FleetOptions& fleet = options.fleet;
   Say(absl::StrCat("run \"", fleet.run_id, "\": waiting for ", fleet.expected,
                    " peers on ", options.listen, " (port ", server.port, "), ",
-                   fleet.schedule.schedule, " ", fleet.schedule.graph));
+                   fleet.schedule.graph));
   if (options.exposure.insecure) {
     Say("warning: --insecure: traffic is neither encrypted nor authenticated");
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -23,10 +24,9 @@ constexpr char kAbout[] =
     "away, and it resumes\nfrom its state folder.";
 
 constexpr char kExamples[] = R"(Examples:
-  gossamer-topology --peers 8 --graph torus
   gossamer-topology --config cifar10.textproto --exit-when-finished
-  gossamer-topology --peers 16 --schedule permuted-ring --min-gap 0.3
-  gossamer-topology --peers 4 --graph edge-list --edges "0-1 1-2:0.3 2-3"
+  gossamer-topology --config cifar10.textproto --set peers=16 --min-gap 0.3
+  gossamer-topology --set name=trial --set peers=8 --set mixing.graph=torus
   gossamer-topology --listen 127.0.0.1:0 --port-file port.txt
   gossamer-topology --listen 10.0.0.1:7700 --certs certs/topology
   gossamer-topology --listen 10.0.0.2:7700 --certs certs/topology \
@@ -34,23 +34,13 @@ constexpr char kExamples[] = R"(Examples:
 
 With --store the state is in etcd, and several gossamer-topology share it: one
 serves, the others stand by and take over once it has been silent for
---store-lease. Peers get the addresses of all: --topology HOST:PORT,HOST:PORT.
-
-Graphs: ring torus random-regular erdos-renyi complete star hypercube
-one-peer-exponential edge-list.  Schedules: fixed permuted-ring
-random-matching one-peer-exponential locality-skewed.  Weights: metropolis
-uniform.)";
+--store-lease. Peers get the addresses of all: --topology HOST:PORT,HOST:PORT.)";
 
 // The values of the command line.  An option that was left out takes the
 // configuration's value, so it must be distinguishable from one that was given.
 struct Flags {
   std::string config;
-  std::optional<std::string> run;
-  std::optional<int> peers;
-  std::optional<uint64_t> seed;
-  std::optional<std::string> graph, schedule, weights, edges, sites;
-  std::optional<int> degree;
-  std::optional<double> edge_probability, variance_budget;
+  std::vector<std::string> set;  // changes of the configuration
   double min_gap = 0;
   int max_peers = 0;
   double heartbeat = 1;
@@ -67,24 +57,14 @@ void AddFlags(Command& program, Flags& f) {
   s.listen = "127.0.0.1:7700";
   program.AddOption("--config", &f.config,
                     "the run's configuration (text proto)");
-  program.AddOption("--run", &f.run, "name of the run");
-  program.AddOption("--peers", &f.peers, "how many peers the view waits for");
+  program.AddOption("--set", &f.set,
+                    "KEY=VALUE over the file; gossamer config explain lists "
+                    "the keys",
+                    {.value_name = "KEY=VALUE", .one_at_a_time = true});
   program.AddOption("--max-peers", &f.max_peers,
                     "most members once the run is under way; 0: as many as "
                     "the schedule allows; as --peers: nobody joins",
                     {.show_default = true, .range = {{0, kMaxPeers}}});
-  program.AddOption("--graph", &f.graph, "who is whose neighbour");
-  program.AddOption("--schedule", &f.schedule, "how that changes by round");
-  program.AddOption("--weights", &f.weights, "how much neighbours count");
-  program.AddOption("--degree", &f.degree, "of a random-regular graph");
-  program.AddOption("--edge-probability", &f.edge_probability,
-                    "of erdos-renyi");
-  program.AddOption("--edges", &f.edges, "of an edge-list, as \"0-1 1-2:0.3\"");
-  program.AddOption("--sites", &f.sites,
-                    "of locality-skewed, as \"paris:1-8 sydney:9-16\"");
-  program.AddOption("--variance-budget", &f.variance_budget,
-                    "of locality-skewed: more is less traffic between sites");
-  program.AddOption("--seed", &f.seed, "of random graphs and schedules");
   program.AddOption("--min-gap", &f.min_gap, "refuse a smaller spectral gap",
                     {.range = {{0, 1}}});
   program.AddOption("--listen", &s.listen, "host:port; port 0 takes a free one",
@@ -119,22 +99,11 @@ void AddFlags(Command& program, Flags& f) {
                     "end when every peer has trained to the end");
 }
 
-template <typename T, typename U>
-void Override(const std::optional<T>& flag, U& value, bool& changed) {
-  if (!flag) return;
-  // A flag that repeats the configuration's value changes nothing.
-  changed |= value != static_cast<U>(*flag);
-  value = *flag;
-}
-
 absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
-  RunConfig config;
-  if (f.config.empty()) {
-    // Without a configuration its defaults hold, as for a peer without one.
-    ResolveRunConfig(config);
-  } else {
-    GOSSAMER_ASSIGN_OR_RETURN(config, LoadRunConfig(f.config));
-  }
+  GOSSAMER_ASSIGN_OR_RETURN(const RunConfig config,
+                            f.config.empty()
+                                ? ParseRunConfig("", "no --config", f.set)
+                                : LoadRunConfig(f.config, f.set));
   FleetOptions fleet = FleetOptionsOf(config);
   fleet.min_gap = f.min_gap;
   fleet.max_peers = f.max_peers;
@@ -143,25 +112,9 @@ absl::StatusOr<FleetOptions> MakeFleetOptions(const Flags& f) {
   fleet.elastic = !IsCentralized(config);
   fleet.heartbeat = absl::Seconds(f.heartbeat);
   fleet.lease = absl::Seconds(f.lease);
-  // Another name is no other configuration: the hash does not cover it.
-  bool renamed = false;
-  Override(f.run, fleet.run_id, renamed);
-  bool changed = false;
-  Override(f.peers, fleet.expected, changed);
-  Override(f.seed, fleet.seed, changed);
-  Override(f.graph, fleet.schedule.graph, changed);
-  Override(f.schedule, fleet.schedule.schedule, changed);
-  Override(f.weights, fleet.schedule.weights, changed);
-  Override(f.edges, fleet.schedule.edges, changed);
-  Override(f.degree, fleet.schedule.degree, changed);
-  Override(f.edge_probability, fleet.schedule.edge_probability, changed);
-  Override(f.sites, fleet.schedule.sites, changed);
-  Override(f.variance_budget, fleet.schedule.variance_budget, changed);
-  // Peers must have this very configuration, unless flags differ from it: then
-  // they must have the same one among themselves.
-  if (!f.config.empty() && !changed) {
-    fleet.configuration_hash = ConfigurationHash(config);
-  }
+  // Peers must have this very configuration; without a file they must have the
+  // same one among themselves.
+  if (!f.config.empty()) fleet.configuration_hash = ConfigurationHash(config);
   return fleet;
 }
 
@@ -224,7 +177,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   Command program({.name = "gossamer-topology",
                    .about = kAbout,
                    .footer = kExamples,
-                   .version = "gossamer-topology 0.1.0"});
+                   .version = "gossamer-topology " GOSSAMER_VERSION});
   Flags flags;
   AddFlags(program, flags);
   GOSSAMER_ASSIGN_OR_RETURN(std::string text, program.Parse(argc, argv));

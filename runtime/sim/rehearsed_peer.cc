@@ -149,7 +149,7 @@ absl::Status RehearsedPeer::Compose(SimNetwork& network,
   spec.self = self;
   spec.epoch = MakeEpoch(
       static_cast<uint64_t>(absl::ToUnixSeconds(loop_.Now())), boot.Bits(1));
-  spec.evaluates = options_.rank == 0 || config.evaluation().who() == "all";
+  spec.evaluates = options_.rank == 0;
   const uint64_t seed = config.seed();
   GOSSAMER_ASSIGN_OR_RETURN(
       peer_, Peer::Create(std::move(spec),

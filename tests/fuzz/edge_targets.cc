@@ -63,7 +63,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 EdgeOptions Options(float largest = kInfinity) {
   EdgeOptions options = PairOptions(1);
-  options.largest = largest;
+  options.limits.largest = largest;
   options.layout = Layout().fingerprint();
   return options;
 }

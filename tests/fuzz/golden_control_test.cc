@@ -61,8 +61,6 @@ View SomeView() {
   }
   view.departures.push_back({{4}, 30, "10.0.0.4:7800"});
   view.schedule.graph = "ring";
-  view.schedule.schedule = "fixed";
-  view.schedule.weights = "metropolis";
   view.seed = 9;
   view.gamma = 0.5;
   view.overlap_steps = 1;

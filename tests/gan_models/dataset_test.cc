@@ -174,9 +174,9 @@ TEST_F(ImageDatasetTest, FlipMirrorsHalfOfTheImages) {
 TEST_F(ImageDatasetTest, RefusesMorePeersThanImages) {
   const auto data = Dataset::Open(spec_, 0, 101, 1);
   EXPECT_EQ(data.status().code(), absl::StatusCode::kInvalidArgument);
-  spec_.shard = "random";
+  spec_.dirichlet_alpha = -1;
   EXPECT_THAT(std::string(Dataset::Open(spec_, 0, 1, 1).status().message()),
-              HasSubstr("iid, dirichlet"));
+              HasSubstr("dirichlet_alpha is -1"));
 }
 
 DataSpec Mixture() {
@@ -216,8 +216,7 @@ TEST(GaussianMixtureTest, ClassesAreModesAndDirichletSkewsThem) {
   EXPECT_EQ(Dataset::Open(spec, 0, 2, 1).status().code(),
             absl::StatusCode::kInvalidArgument);
   spec = Mixture();
-  spec.shard = "dirichlet";
-  spec.alpha = 0.1;
+  spec.dirichlet_alpha = 0.1;
   std::vector<float> a(2000), b(2000);
   (*Dataset::Open(spec, 0, 2, 1))->FillBatch(RngKey(1), a);
   (*Dataset::Open(spec, 1, 2, 1))->FillBatch(RngKey(1), b);

@@ -366,19 +366,19 @@ TEST(MakeGanTest, RefusesWithTheFieldAndTheKnownNames) {
   EXPECT_THAT(message(spec), HasSubstr("mlp"));
   spec = Points();
   spec.batch = 1;
-  EXPECT_THAT(message(spec), HasSubstr("game.gan.batch is 1"));
+  EXPECT_THAT(message(spec), HasSubstr("batch is 1"));
   spec = Points();
   spec.width = 7;
-  EXPECT_THAT(message(spec), HasSubstr("game.gan.width is 7"));
+  EXPECT_THAT(message(spec), HasSubstr("width is 7"));
   spec = Points();
   spec.latent = 0;
-  EXPECT_THAT(message(spec), HasSubstr("game.gan.latent is 0"));
+  EXPECT_THAT(message(spec), HasSubstr("latent is 0"));
   spec = Points();
   spec.gradient_penalty = std::nan("");
   EXPECT_THAT(message(spec), HasSubstr("gradient_penalty"));
   spec = Points();
   spec.evaluation_samples = 1;
-  EXPECT_THAT(message(spec), HasSubstr("evaluation.samples"));
+  EXPECT_THAT(message(spec), HasSubstr("evaluation_samples is 1"));
   EXPECT_THAT(message(Points(), 0), HasSubstr("threads"));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gan_models/gan_spec.h"
 #include "gtest/gtest.h"
 
 namespace gossamer {

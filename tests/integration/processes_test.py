@@ -738,7 +738,7 @@ class ProcessTest(unittest.TestCase):
             taken.listen()
             port = taken.getsockname()[1]
             result = run(program("gossamer-topology"), "--listen",
-                         f"127.0.0.1:{port}", "--peers", "2", "--state",
+                         f"127.0.0.1:{port}", "--state",
                          os.path.join(self.folder, "s"))
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(str(port), result.stderr)

@@ -11,13 +11,9 @@ namespace gossamer::simulation {
 namespace {
 
 std::string GraphOf(const ScheduleSpec& spec) {
-  if (spec.schedule != "fixed") return spec.schedule;
   if (spec.graph == "edge-list") return absl::StrCat("edges ", spec.edges);
   std::string name = spec.graph;
   if (name == "erdos-renyi") absl::StrAppend(&name, " ", spec.edge_probability);
-  if (spec.weights != ScheduleSpec{}.weights) {
-    absl::StrAppend(&name, " of ", spec.weights, " weights");
-  }
   return name;
 }
 

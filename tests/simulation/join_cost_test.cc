@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 constexpr uint64_t kTrain = 8;
 
 struct Case {
-  std::string schedule;
+  std::string graph;
   int joiners = 1;  // joiners at the same time
   int latency = 5;  // ms
   int overlap = 1;  // h
@@ -29,7 +29,7 @@ simulation::Scenario EightAndMore(const Case& c) {
   simulation::Scenario s = UsualFleet(static_cast<int>(kTrain) + c.joiners);
   s.seed = 11;
   s.late = c.joiners;
-  s.schedule.schedule = c.schedule;
+  s.schedule.graph = c.graph;
   s.link.latency = absl::Milliseconds(c.latency);
   s.overlap = c.overlap;
   s.step_jitter = 0.02;
@@ -79,16 +79,16 @@ TEST_P(JoinCostTest, AJoinCostsEightPeersWithDeadlinesNoRound) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, JoinCostTest,
-    ::testing::Values(Case{"permuted-ring"}, Case{"fixed"}, Case{"fixed", 1, 0},
-                      Case{"fixed", 1, 15}, Case{"fixed", 2},
-                      Case{"fixed", 2, 0}, Case{"fixed", 4},
-                      Case{"permuted-ring", 2}, Case{"permuted-ring", 4},
-                      Case{"fixed", 1, 5, 3}, Case{"fixed", 2, 5, 3},
-                      Case{"fixed", 2, 5, 0}, Case{"permuted-ring", 2, 5, 2},
+    ::testing::Values(Case{"permuted-ring"}, Case{"ring"}, Case{"ring", 1, 0},
+                      Case{"ring", 1, 15}, Case{"ring", 2}, Case{"ring", 2, 0},
+                      Case{"ring", 4}, Case{"permuted-ring", 2},
+                      Case{"permuted-ring", 4}, Case{"ring", 1, 5, 3},
+                      Case{"ring", 2, 5, 3}, Case{"ring", 2, 5, 0},
+                      Case{"permuted-ring", 2, 5, 2},
                       Case{"permuted-ring", 4, 5, 3}),
     [](const auto& info) {
       const Case& c = info.param;
-      return (c.schedule == "fixed" ? "Fixed" : "Permuted") +
+      return (c.graph == "ring" ? "Fixed" : "Permuted") +
              absl::StrCat(c.joiners, "Over", c.latency, "ms", c.overlap);
     });
 

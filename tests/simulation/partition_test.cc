@@ -26,7 +26,6 @@ simulation::Scenario Eight() {
   simulation::Scenario s = UsualFleet(kPeers);
   s.seed = 3;
   s.schedule.graph = "ring";
-  s.schedule.schedule = "fixed";
   s.codec = "innov-int8:least=16";
   s.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   s.dimension = 32;
@@ -102,7 +101,7 @@ class Split {
 };
 
 struct Case {
-  std::string schedule;
+  std::string graph;
   int overlap;
   std::set<PeerId> away;
 };
@@ -111,7 +110,7 @@ class PartitionTest : public testing::TestWithParam<Case> {
  protected:
   static simulation::Scenario Scenario() {
     simulation::Scenario s = Eight();
-    s.schedule.schedule = GetParam().schedule;
+    s.schedule.graph = GetParam().graph;
     s.overlap = GetParam().overlap;
     return s;
   }
@@ -182,10 +181,10 @@ const std::set<PeerId> kFour = {{1}, {2}, {3}, {4}};
 const std::set<PeerId> kFive = {{1}, {2}, {3}, {4}, {5}};
 
 INSTANTIATE_TEST_SUITE_P(, PartitionTest,
-                         testing::Values(Case{"fixed", 1, kThree},
-                                         Case{"fixed", 3, kFive},
-                                         Case{"fixed", 0, kFour},
-                                         Case{"fixed", 1, {{8}}},
+                         testing::Values(Case{"ring", 1, kThree},
+                                         Case{"ring", 3, kFive},
+                                         Case{"ring", 0, kFour},
+                                         Case{"ring", 1, {{8}}},
                                          Case{"permuted-ring", 1, kFour},
                                          Case{"permuted-ring", 0, kFive},
                                          Case{"random-matching", 2, kFour}),

@@ -60,7 +60,7 @@ int LateOf(const Scenario& s, int most) {
 }
 
 void DrawRareGraph(Scenario& s, Draws d) {
-  if (s.schedule.schedule != "fixed" || s.centralized() ||
+  if (ChangesByRound(s.schedule.graph) || s.centralized() ||
       !d.Chance(kRareGraph)) {
     return;
   }
@@ -73,8 +73,6 @@ void DrawRareGraph(Scenario& s, Draws d) {
   } else if (kind == "edge-list" && s.peers <= kMostOfEdgeList) {
     s.schedule.graph = kind;
     s.schedule.edges = DrawEdges(s.peers, d);
-  } else {
-    s.schedule.weights = "uniform";
   }
   // Some graphs have no such schedule: a star, for example, is not regular.
   if (!MakeSchedule(s.schedule, s.peers, s.seed).ok()) s.schedule = before;
@@ -86,7 +84,7 @@ void DrawRareGraph(Scenario& s, Draws d) {
 // so far apart that they may need longer than a seed to meet.
 void DrawClockwork(Scenario& s, Draws d) {
   if (s.centralized() || s.chebyshev || s.optimizer.name == "cold" ||
-      s.schedule.schedule != "fixed" || s.overlap == 0 ||
+      ChangesByRound(s.schedule.graph) || s.overlap == 0 ||
       s.link.latency < s.TimeOfCompute() ||
       s.deadline.kind == DeadlinePolicy::Kind::kNone || !d.Chance(kClockwork)) {
     return;

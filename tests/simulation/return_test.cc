@@ -39,7 +39,6 @@ simulation::Scenario Unlike(const Case& method) {
   simulation::Scenario s = UsualFleet(4);
   s.seed = 11;
   s.schedule.graph = "complete";
-  s.schedule.schedule = "fixed";
   s.codec = method.codec;
   s.overlap = method.overlap;
   s.step_then_mix = method.step_then_mix;

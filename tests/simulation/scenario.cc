@@ -20,20 +20,20 @@ void DrawFleet(Scenario& s, Draws d) {
   const double tail = -5 * std::log(1 - d.Between(0, 1));
   s.peers = std::min(kMostPeers, kFewestPeers + static_cast<int>(tail));
   if (d.Chance(0.01)) s.peers = d.Int(kFewestPeers, kMostPeers);
-  s.schedule.schedule = d.Of<const char*>(
+  std::string schedule = d.Of<const char*>(
       {"fixed", "fixed", "permuted-ring", "permuted-ring", "random-matching"});
   s.schedule.graph = d.Of<const char*>(
       {"ring", "ring", "torus", "complete", "star", "random-regular"});
   if (PowerOfTwo(s.peers) && d.Chance(0.5)) {
     if (d.Chance(0.5)) {
-      s.schedule.schedule = "one-peer-exponential";
+      schedule = "one-peer-exponential";
     } else {
       s.schedule.graph = "hypercube";
     }
   }
-  if (s.schedule.schedule != "fixed") s.schedule.graph = ScheduleSpec{}.graph;
+  if (schedule != "fixed") s.schedule.graph = schedule;
   // A large ring would need too many rounds, which grow with its square.
-  if (s.peers > 16 && s.schedule.schedule == "fixed") {
+  if (s.peers > 16 && schedule == "fixed") {
     s.schedule.graph = d.Of<const char*>({"torus", "random-regular"});
   }
   if (s.schedule.graph == "random-regular" && s.peers % 2 != 0) {
@@ -58,7 +58,7 @@ void DrawSites(Scenario& s, Draws d) {
   if (!d.Chance(0.06)) return;
   const int near = d.Int(2, s.peers - 2);
   s.schedule = ScheduleSpec{};
-  s.schedule.schedule = "locality-skewed";
+  s.schedule.graph = "locality-skewed";
   s.schedule.sites =
       absl::StrCat("here:1-", near, " there:", near + 1, "-", s.peers);
   s.schedule.variance_budget = d.Between(0.1, 2);
@@ -91,7 +91,7 @@ void DrawMethod(Scenario& s, Draws d) {
         (s.overlap < 0 || s.overlap > 1)) {
       s.overlap = 1;
     }
-  } else if (s.schedule.schedule == "fixed" && d.Chance(0.1)) {
+  } else if (!ChangesByRound(s.schedule.graph) && d.Chance(0.1)) {
     s.optimizer.name = "cold";
     s.optimizer.make = OwnRule(s.optimizer.name);
     s.codec = d.Of<const char*>({"innov-int8", "innov-int4", "dyna"});
@@ -294,7 +294,7 @@ void DrawLearned(Scenario& s, Draws d) {
 
 void DrawChebyshev(Scenario& s, Draws d) {
   if (s.centralized() || s.tracked || s.optimizer.name == "cold" ||
-      s.schedule.schedule != "fixed" || !d.Chance(0.04)) {
+      ChangesByRound(s.schedule.graph) || !d.Chance(0.04)) {
     return;
   }
   KeepMembers(s);
@@ -386,7 +386,7 @@ Scenario DrawScenario(uint64_t seed) {
       f.storm_rate > 0 || f.spoil_rate > 0;
   s.ends_by_stop = may_be_late || f.fleet_stop ||
                    s.deadline.kind != DeadlinePolicy::Kind::kNone;
-  s.calm_rounds = s.schedule.schedule == "fixed" && s.peers > 8 ? 100 : 60;
+  s.calm_rounds = !ChangesByRound(s.schedule.graph) && s.peers > 8 ? 100 : 60;
   // Turns meet by drawn coins, which may take many rounds.
   if (s.clockwork) s.calm_rounds = 150;
   return s;

@@ -247,9 +247,9 @@ absl::Status SimLife::MakePeer() {
   if (s.centralized()) spec.all_reduce = s.all_reduce;
   spec.step_then_mix = s.step_then_mix;
   spec.deadline = s.deadline;
-  spec.clip_radius = s.clip_radius;
+  spec.limits.clip_radius = s.clip_radius;
   spec.replica_memory = ReplicaMemory();
-  if (!MayGrow(s)) spec.largest_parameter = kLargestParameter;
+  if (!MayGrow(s)) spec.limits.largest = kLargestParameter;
   spec.suspect_after = s.suspect_after;
   spec.liveness_limit = s.LivenessLimit();
   spec.steps_per_round = s.steps_per_round;

@@ -19,7 +19,7 @@ using simulation::SimLife;
 simulation::Scenario UsualFleet(int peers) {
   simulation::Scenario s;
   s.peers = peers;
-  s.schedule.schedule = "permuted-ring";
+  s.schedule.graph = "permuted-ring";
   s.codec = "innov-int4:least=16";
   s.quantized = true;
   s.game = "quadratic";

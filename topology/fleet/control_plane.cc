@@ -130,9 +130,9 @@ void ControlPlane::LogChanges(const FleetRecord& before) {
   }
   if (after.view.epoch != before.view.epoch) {
     log_(absl::StrFormat(
-        "view %d: %d peers, %s %s, from round %d%s", after.view.epoch,
-        after.view.members.size(), after.view.schedule.schedule,
-        after.view.schedule.graph, after.view.from_round,
+        "view %d: %d peers, %s, from round %d%s", after.view.epoch,
+        after.view.members.size(), after.view.schedule.graph,
+        after.view.from_round,
         after.members[0].resume_round == after.view.from_round
             ? ", from a checkpoint"
         : after.view.overlap_steps != before.view.overlap_steps

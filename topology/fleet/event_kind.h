@@ -71,7 +71,7 @@ inline constexpr EventInfo kEventKinds[] = {
     {"edge_down", "a connection was lost; it is made again", ""},
     {"edge_exploded",
      "a neighbour's parameters and this peer's differ by more than "
-     "`mixing.largest_parameter`: both leave the corrections out; the faulty "
+     "10⁶: both leave the corrections out; the faulty "
      "one restores by itself",
      "look at that peer's log; without an event there it lies: remove it "
      "(`gossamer certs revoke`)"},
@@ -98,7 +98,7 @@ inline constexpr EventInfo kEventKinds[] = {
      "a larger `theta`, or `diff-int8`"},
     {"nonfinite_parameters",
      "this peer's parameters are not finite, or beyond "
-     "`mixing.largest_parameter`: it contributes nothing",
+     "10⁶: it contributes nothing",
      "lower the learning rates, if `spoilt` does not help"},
     {"not_settled", "a neighbour did not answer at the end of the run",
      "look at how that peer ended"},

@@ -100,11 +100,11 @@ absl::Status Fleet::CheckStored() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrFormat(
-      "what is stored is run \"%s\" of %d peers, graph %s, schedule %s, "
-      "seed %d, configuration %016x, which has not finished; start with the "
+      "what is stored is run \"%s\" of %d peers, graph %s, seed %d, "
+      "configuration %016x, which has not finished; start with the "
       "same options to go on with it, or with another --state or --run",
-      view.run_id, view.members.size(), view.schedule.graph,
-      view.schedule.schedule, view.seed, roster_.configuration_hash()));
+      view.run_id, view.members.size(), view.schedule.graph, view.seed,
+      roster_.configuration_hash()));
 }
 
 absl::StatusOr<PeerId> Fleet::Register(const Registration& r, absl::Time now) {
@@ -203,7 +203,7 @@ absl::Status Fleet::CheckHeartbeat(const FleetHeartbeat& heartbeat) const {
     if (heartbeat.registered_generation != views_.generation() ||
         !roster_.live(member->id).registered_here) {
       return absl::NotFoundError(
-          absl::StrCat("this life of peer ", heartbeat.peer_id.value,
+          absl::StrCat("this incarnation of peer ", heartbeat.peer_id.value,
                        " is not registered here any more"));
     }
     return absl::AbortedError(absl::StrCat(

@@ -16,11 +16,10 @@ absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
   if (const int fewest = FewestPartners(*schedule);
       fewest < options.min_partners) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "graph %s with schedule %s on %d peers: some mix with only %d others, "
-        "and mixing.clip_radius needs %d.  Take a denser graph or a random "
-        "schedule, or leave it out",
-        options.schedule.graph, options.schedule.schedule, peers, fewest,
-        options.min_partners));
+        "graph %s on %d peers: some mix with only %d others, and "
+        "mixing.clip_radius needs %d.  Take a denser graph or one that changes "
+        "by round, or leave it out",
+        options.schedule.graph, peers, fewest, options.min_partners));
   }
   // The gap of a random schedule may have to be estimated, which takes time: it
   // is looked at only if there is a floor.
@@ -28,11 +27,10 @@ absl::Status CheckFleetSize(const FleetOptions& options, int peers) {
   const double gap = ExpectedContraction(*schedule).gap();
   if (gap >= options.min_gap) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "graph %s with schedule %s on %d peers has a spectral gap of %.3g, below "
-      "the floor of %.3g: it would mix too slowly.  Take a denser graph or a "
-      "random schedule, or lower --min-gap",
-      options.schedule.graph, options.schedule.schedule, peers, gap,
-      options.min_gap));
+      "graph %s on %d peers has a spectral gap of %.3g, below the floor of "
+      "%.3g: it would mix too slowly.  Take a denser graph or one that changes "
+      "by round, or lower --min-gap",
+      options.schedule.graph, peers, gap, options.min_gap));
 }
 
 absl::Status FleetSizes::Check(int members) {

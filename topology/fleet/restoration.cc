@@ -77,10 +77,9 @@ absl::Status Restoration::CheckHandedBack(const Registration& r) const {
   }
   if (SameFleet(view, /*assembled=*/true, options_)) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
-      "peer %d trains in a fleet of %d peers, graph %s, schedule %s, seed %d, "
+      "peer %d trains in a fleet of %d peers, graph %s, seed %d, "
       "which this service is not for; start it with that fleet's options",
-      r.peer_id.value, view.members.size(), view.schedule.graph,
-      view.schedule.schedule, view.seed));
+      r.peer_id.value, view.members.size(), view.schedule.graph, view.seed));
 }
 
 // Members that the newer view is without have left or were evicted under an

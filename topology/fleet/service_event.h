@@ -28,14 +28,14 @@ namespace gossamer {
 // The events in the order of their names.  runtime/service/README.md has the
 // same table (telemetry_test).
 inline constexpr EventInfo kServiceEvents[] = {
-    {"active", "this replica serves now", ""},
+    {"active", "this instance serves now", ""},
     {"call_refused",
      "a certificate does not hold any more, or its owner may not ask this, or "
      "not so often",
      "`gossamer certs show` there; `gossamer certs revoke`, if it goes on"},
     {"certificate_expires",
      "this program's own certificate, or what it signs views with, ends within "
-     "a week, or a tenth of its life, or has ended; once a day",
+     "a week, or a tenth of its term, or has ended; once a day",
      "`gossamer certs issue` again into its folder; nothing is to be "
      "restarted"},
     {"peer_refused", "a peer cannot be in this fleet, as it says",
@@ -44,14 +44,15 @@ inline constexpr EventInfo kServiceEvents[] = {
      "as it says, if it goes on"},
     {"request_refused",
      "a heartbeat, a stop, a question or a survey cannot be, as it is asked",
-     "the same run and release there; a firewall, if nobody knows who asks"},
+     "the same run and release there; a firewall, if the asking host is "
+     "unknown"},
     {"save_failed", "the state cannot be saved: nobody gets an answer",
      "make room, or mend the disk or etcd that it names"},
     {"saves_again", "answers go out again", ""},
-    {"stands_by", "another replica serves, or none can be told of", ""},
+    {"stands_by", "another instance serves, or none is known to", ""},
     {"strangers_refused",
-     "connections were hung up on: as many of nobody known were open as may "
-     "be, or hardly a descriptor was left",
+     "connections were shut down: as many unauthenticated ones were open as "
+     "may be, or hardly a descriptor was left",
      "a firewall, if members cannot get in; more descriptors (ulimit -Hn, "
      "LimitNOFILE)"},
     {"trust_unread",

@@ -9,6 +9,8 @@
 namespace gossamer {
 namespace {
 
+constexpr char kSameEveryRound[] = "fixed";  // a message's schedule
+
 absl::Status Refused(absl::string_view why) {
   return absl::DataLossError(absl::StrCat("a view ", why));
 }
@@ -32,9 +34,12 @@ wire::ViewMessage ToMessage(const View& view) {
     m.add_departing_round(d.round);
     m.add_departing_address(d.address);
   }
-  m.set_graph(view.schedule.graph);
-  m.set_schedule(view.schedule.schedule);
-  m.set_weights(view.schedule.weights);
+  // The message has a name for a graph of all rounds and one for what changes
+  // by round, and the weights' rule, of which there is one.
+  const bool changes = ChangesByRound(view.schedule.graph);
+  m.set_graph(changes ? ScheduleSpec{}.graph : view.schedule.graph);
+  m.set_schedule(changes ? view.schedule.graph : kSameEveryRound);
+  m.set_weights("metropolis");
   m.set_degree(static_cast<uint32_t>(view.schedule.degree));
   m.set_edge_probability(view.schedule.edge_probability);
   m.set_edges(view.schedule.edges);
@@ -106,13 +111,12 @@ absl::StatusOr<View> FromMessage(const wire::ViewMessage& m) {
   view.generation = m.generation();
   view.epoch = m.epoch();
   view.from_round = m.from_round();
-  view.schedule = {.graph = m.graph(),
-                   .schedule = m.schedule(),
-                   .weights = m.weights(),
-                   .degree = static_cast<int>(m.degree()),
-                   .edge_probability = m.edge_probability(),
-                   .edges = m.edges(),
-                   .sites = m.sites()};
+  view.schedule = {
+      .graph = m.schedule() == kSameEveryRound ? m.graph() : m.schedule(),
+      .degree = static_cast<int>(m.degree()),
+      .edge_probability = m.edge_probability(),
+      .edges = m.edges(),
+      .sites = m.sites()};
   if (!m.sites().empty()) {
     view.schedule.variance_budget = m.variance_budget();
   }

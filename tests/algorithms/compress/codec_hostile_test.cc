@@ -188,7 +188,7 @@ TEST(HostileBytesTest, WhateverValidatesKeepsFiniteWhatIsFinite) {
   }
 }
 
-// An edge calls Reach before it applies values (mixing.largest_parameter).
+// An edge calls Reach before it applies values (CorrectionLimits).
 TEST(HostileBytesTest, NoValueIsBeyondReach) {
   const size_t n = Layout().size();
   const auto codec = Make("innov-int4");

@@ -119,7 +119,7 @@ TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
     SCOPED_TRACE(codec);
     Sides s(codec);
     Sides same(codec);  // no limit is set for this pair
-    for (CodecSide& side : s.side) side.set_largest(1000);
+    for (CodecSide& side : s.side) side.set_limits({.largest = 1000});
     uint64_t round = 0;
     const auto exchange = [&](int times) {
       for (int i = 0; i < times; ++i) s.Exchange(MakeExchangeId(++round));

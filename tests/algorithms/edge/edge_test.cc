@@ -167,7 +167,7 @@ TEST(EdgeTest, ClippedCorrectionsAreShortAndOppositeToTheBit) {
         "squeeze-int4"}) {
     SCOPED_TRACE(codec);
     std::array<EdgeOptions, 2> options = {PairOptions(0), PairOptions(1)};
-    for (EdgeOptions& o : options) o.clip_radius = kRadius;
+    for (EdgeOptions& o : options) o.limits.clip_radius = kRadius;
     EdgePair pair(PairCodec(codec), Start(), options);
     std::array<Increments, 2> increments;
     for (int e : {0, 1}) pair.edge[e]->add_observer(&increments[e]);

@@ -103,13 +103,13 @@ TEST_F(Cli, GraphGivesNumbersAndAPicture) {
 // one.
 TEST_F(Cli, GraphSaysTheGapOfASchedule) {
   const std::string skewed =
-      "graph --schedule locality-skewed --peers 16 --sites \"a:1-8 b:9-16\"";
+      "graph --graph locality-skewed --peers 16 --sites \"a:1-8 b:9-16\"";
   const auto json = ordered_json::parse(Run(skewed + " --json").out);
   EXPECT_NEAR(json["spectral_gap"].get<double>(), 0, 1e-9);
   // Between sites 0.850 of the squared distance is left, as in locality.md.
   EXPECT_NEAR(json["schedule_gap"].get<double>(), 1 - std::sqrt(0.8498), 1e-4);
   EXPECT_THAT(Run(skewed).out, HasSubstr("spectral gap  0.07815"));
-  EXPECT_THAT(Run("graph --schedule one-peer-exponential --peers 8").out,
+  EXPECT_THAT(Run("graph --graph one-peer-exponential --peers 8").out,
               HasSubstr("spectral gap  1, of a fixed W that contracts as"));
   EXPECT_THAT(Run("graph --graph torus --peers 16").out,
               HasSubstr("spectral gap  0.4\n"));

@@ -230,14 +230,13 @@ TEST_F(Variants, AllOnTwoGamesAreOneReport) {
 }
 
 TEST_F(Variants, PeersStayWhereTheFileHasThem) {
-  WriteGame(
-      "mixing { schedule: \"locality-skewed\" sites: \"a:1,3 b:2,4\" }\n");
+  WriteGame("mixing { graph: \"locality-skewed\" sites: \"a:1,3 b:2,4\" }\n");
   const Result r = Compare("sites", "--methods locality-skewed,cp-oadam");
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_THAT(Configuration("sites", "locality-skewed"),
               HasSubstr("sites: \"a:1,3 b:2,4\""));
   EXPECT_THAT(Configuration("sites", "cp-oadam"),
-              AllOf(HasSubstr("schedule: \"fixed\""), Not(HasSubstr("sites"))));
+              AllOf(HasSubstr("graph: \"ring\""), Not(HasSubstr("sites"))));
 }
 
 TEST_F(Variants, WhatAnAlgorithmImpliesIsItsOwn) {

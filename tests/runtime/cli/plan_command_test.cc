@@ -123,15 +123,15 @@ TEST_F(PlanCommand, SkewedPairsSaveBytesBetweenSites) {
 TEST_F(PlanCommand, TheTableHasTheFlagsOfItsChoice) {
   const std::string arguments =
       "--scenario far.textproto --config c.textproto --rounds 20 --candidate "
-      "mixing.schedule=random-matching,mixing.overlap_steps=2";
+      "mixing.graph=random-matching,mixing.overlap_steps=2";
   const Result r = Run("plan " + arguments);
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_THAT(
       r.out,
       AllOf(StartsWith("far: 4 peers, 20000 parameters, steps 40ms, 20 rounds"),
             HasSubstr("rounds/s"), HasSubstr("as configured"),
-            HasSubstr("\nrecommended: mixing.schedule=random-matching"),
-            HasSubstr("  --set mixing.schedule=random-matching --set "
+            HasSubstr("\nrecommended: mixing.graph=random-matching"),
+            HasSubstr("  --set mixing.graph=random-matching --set "
                       "mixing.overlap_steps=2\n")));
   EXPECT_EQ(Run("plan --jobs 1 " + arguments).out, r.out)
       << "the same again is the same";

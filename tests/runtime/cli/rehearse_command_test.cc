@@ -77,7 +77,7 @@ TEST_F(Rehearse, SkewedPairsCrossRarely) {
     const Result r =
         Run("lab --rehearse --scenario far.textproto --config c.textproto "
             "--overwrite --out sites --set peers=8 --set rounds=300 "
-            "--set mixing.schedule=" +
+            "--set mixing.graph=" +
             schedule);
     if (r.code != 0) throw std::runtime_error(r.err);
     const auto network =
@@ -136,9 +136,9 @@ TEST_F(Rehearse, TwoSitesSaveTwoThirdsOfWhatCrosses) {
   double farther = 0;
   for (const int seed : {1, 2, 3}) {
     const std::string set = absl::StrCat("--set seed=", seed);
-    const auto plain = run(set + " --set mixing.schedule=random-matching");
+    const auto plain = run(set + " --set mixing.graph=random-matching");
     const auto skewed = run(set +
-                            " --set mixing.schedule=locality-skewed "
+                            " --set mixing.graph=locality-skewed "
                             "--set mixing.sites='a:1-8 b:9-16'");
     EXPECT_GE(plain.first / skewed.first, 3) << seed;
     farther += skewed.second / plain.second / 3;
@@ -165,7 +165,7 @@ TEST_F(Rehearse, OverlapAutoHidesTheLatency) {
 
 TEST_F(Rehearse, TheSameAgainIsTheSame) {
   const auto left = [this] {
-    Summary("--set mixing.schedule=permuted-ring");
+    Summary("--set mixing.graph=permuted-ring");
     const std::string run = folder_.path() + "/runs/r/";
     return std::pair(ReadAll(run + "peer-3/metrics.jsonl"),
                      ReadAll(run + "consensus.jsonl"));

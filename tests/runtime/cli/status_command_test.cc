@@ -76,7 +76,7 @@ TEST_F(StatusCommandTest, SaysWhatPeersHaveTold) {
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_THAT(
       text.out,
-      HasSubstr("peer 2 has told of checkpoint_failed 12, edge_refused 3\n"));
+      HasSubstr("peer 2 has reported checkpoint_failed 12, edge_refused 3\n"));
   EXPECT_THAT(text.out, Not(HasSubstr("peer 1 has told")));
   const Result result = Run("status --json --topology " + address());
   ASSERT_EQ(result.code, 0) << result.err;

@@ -8,9 +8,13 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "proto/run.pb.h"
+#include "runtime/config/run_config.h"
 
 namespace gossamer {
 namespace {
@@ -55,6 +59,7 @@ TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   ASSERT_TRUE(codec.ok()) << codec.status();
   EXPECT_EQ(codec->type, "text");
   EXPECT_EQ(codec->fallback, "\"innov-int4\"");
+  EXPECT_THAT(codec->values, HasSubstr("innov-int8, "));
   const auto overlap = FindConfigKey("mixing.overlap_steps");
   ASSERT_TRUE(overlap.ok()) << overlap.status();
   EXPECT_THAT(overlap->values, StartsWith("auto, steps_0, steps_1"));
@@ -62,6 +67,25 @@ TEST(ConfigKeys, HaveTypesValuesAndDefaults) {
   EXPECT_EQ(FindConfigKey("peers")->fallback, "4");
   EXPECT_EQ(FindConfigKey("game.gan.data.flip")->fallback, "false");
   EXPECT_EQ(FindConfigKey("game.gan.data.classes")->type, "list of texts");
+}
+
+// The names come from the parts that own the keys, so each of them is one that
+// a configuration may have, if not with the defaults of the other keys.
+TEST(ConfigKeys, ListedNamesAreKnown) {
+  int named = 0;
+  for (const ConfigKey& key : ConfigKeys()) {
+    if (key.type != "text" || key.values.empty()) continue;
+    ++named;
+    for (absl::string_view name : absl::StrSplit(key.values, ", ")) {
+      const std::string set = absl::StrCat(key.path, "=", name);
+      const std::string message(
+          ParseRunConfig("", "", std::vector<std::string>{set})
+              .status()
+              .message());
+      EXPECT_THAT(message, Not(HasSubstr("known: "))) << set;
+    }
+  }
+  EXPECT_EQ(named, 9);
 }
 
 TEST(ConfigKeys, AreFoundByTheirLastNameWhereItIsTheOnlyOne) {

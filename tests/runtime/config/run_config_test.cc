@@ -44,10 +44,9 @@ TEST(ParseRunConfig, EmptyIsTheDefaults) {
   EXPECT_TRUE(config.has_seed());
   EXPECT_EQ(config.algorithm(), "dp-oadam");
   EXPECT_EQ(config.mixing().graph(), "ring");
-  EXPECT_EQ(config.mixing().schedule(), "fixed");
   EXPECT_EQ(config.step().optimizer(), "oadam");
   EXPECT_TRUE(config.game().gan().has_width());
-  EXPECT_TRUE(config.game().gan().data().has_shard());
+  EXPECT_TRUE(config.game().gan().data().has_dirichlet_alpha());
   EXPECT_FALSE(config.game().has_bilinear());
 }
 
@@ -58,8 +57,33 @@ TEST(ParseRunConfig, MisspeltKeyHasAPlaceAndASuggestion) {
   EXPECT_EQ(Error("step{learning_rate_of_the_generator: 1}"),
             "f.textproto:1:6: there is no \"learning_rate_of_the_generator\" "
             "in StepConfig; known: optimizer, generator_learning_rate, "
-            "discriminator_learning_rate, beta1, beta2, epsilon, "
-            "decay_from_round, gradient_clip, n_critic, steps_per_round");
+            "discriminator_learning_rate, beta1, beta2, decay_from_round, "
+            "gradient_clip, n_critic, steps_per_round");
+}
+
+TEST(ParseRunConfig, AnOldSpellingIsAnsweredWithItsPlaceAndTheNewOne) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"mixing { schedule: \"permuted-ring\" }", "graph: \"permuted-ring\""},
+      {"mixing { weights: \"uniform\" }", "leave it out: edges weigh"},
+      {"mixing { gossip: \"chebyshev\" }", "write chebyshev: true"},
+      {"mixing { order: \"step-then-mix\" }", "leave it out: the algorithm"},
+      {"mixing { largest_parameter: 5 }", "leave it out: it is 1e6"},
+      {"step { epsilon: 1e-8 }", "leave it out: it is 1e-8"},
+      {"game { gan { one_backward: false } }", "leave it out: one backward"},
+      {"game { gan { data { shard: \"dirichlet\" } } }",
+       "write dirichlet_alpha: 0.5"},
+      {"game { gan { data { alpha: 1 } } }", "write dirichlet_alpha"},
+      {"game { synthetic { heterogeneity: 1 } }", "leave it out: it is 1"},
+      {"evaluation { who: \"all\" }", "leave it out: peer 1 evaluates"}};
+  for (const auto& [text, advice] : cases) {
+    EXPECT_THAT(Error(absl::StrCat("seed: 1\n", text)),
+                AllOf(StartsWith("f.textproto:2:"),
+                      HasSubstr("is no key any more; "), HasSubstr(advice)))
+        << text;
+  }
+  EXPECT_THAT(Error("", {"mixing.schedule=fixed"}),
+              AllOf(StartsWith("--set mixing.schedule=fixed: "),
+                    HasSubstr("leave \"fixed\" out")));
 }
 
 TEST(ParseRunConfig, PlaceIsTheKeysEvenIfTheNextTokenIsElsewhere) {
@@ -143,12 +167,12 @@ TEST(Overrides, SetFieldsOfEveryType) {
   const RunConfig config =
       Parse("game { gan { data { classes: \"face\" } } }",
             {"mixing.codec=innov-int8", "mixing.gamma=0.5", "rounds=7",
-             "game.gan.one_backward=false", "game.gan.data.classes=face,hand",
+             "game.gan.data.flip=true", "game.gan.data.classes=face,hand",
              "mixing.gamma=0.25"});
   EXPECT_EQ(config.mixing().codec(), "innov-int8");
   EXPECT_EQ(config.mixing().gamma(), 0.25);
   EXPECT_EQ(config.rounds(), 7u);
-  EXPECT_FALSE(config.game().gan().one_backward());
+  EXPECT_TRUE(config.game().gan().data().flip());
   ASSERT_EQ(config.game().gan().data().classes_size(), 2);
   EXPECT_EQ(config.game().gan().data().classes(1), "hand");
 }
@@ -183,15 +207,13 @@ TEST(Overrides, ErrorsSayWhatFits) {
 TEST(Resolve, FillsWhatTheAlgorithmImplies) {
   const RunConfig dposg = Parse("algorithm: \"dposg\"");
   EXPECT_EQ(dposg.mixing().graph(), "ring");
-  EXPECT_EQ(dposg.mixing().schedule(), "fixed");
   EXPECT_EQ(dposg.step().optimizer(), "osg");
-  EXPECT_EQ(dposg.mixing().order(), "mix-then-step");
   EXPECT_EQ(dposg.mixing().overlap_steps(), MixingConfig::steps_0);
   const RunConfig overlap = Parse("algorithm: \"dposg-overlap\"");
   EXPECT_EQ(overlap.step().optimizer(), "osg");
   EXPECT_EQ(overlap.mixing().overlap_steps(), MixingConfig::steps_1);
   const RunConfig rand = Parse("algorithm: \"rand-dp-oadam\"");
-  EXPECT_EQ(rand.mixing().schedule(), "permuted-ring");
+  EXPECT_EQ(rand.mixing().graph(), "permuted-ring");
   EXPECT_EQ(rand.step().optimizer(), "oadam");
   const RunConfig central = Parse("algorithm: \"cp-oadam\"");
   EXPECT_EQ(central.mixing().graph(), "complete");
@@ -216,9 +238,9 @@ TEST(Resolve, TextReadsBackTheSame) {
   EXPECT_TRUE(MessageDifferencer::Equals(config, Parse(ToTextProto(config))));
 }
 
-TEST(Validate, SitesAreOfALocalitySkewedScheduleAndHoldEverybody) {
+TEST(Validate, SitesAreOfALocalitySkewedGraphAndHoldEverybody) {
   const auto with = [](const std::string& sites, const std::string& more = "") {
-    return "peers: 4 mixing { schedule: \"locality-skewed\" sites: \"" + sites +
+    return "peers: 4 mixing { graph: \"locality-skewed\" sites: \"" + sites +
            "\" " + more + " }";
   };
   EXPECT_EQ(ScheduleSpecOf(Parse(with("a:1-2 b:3-4")).mixing()).sites,
@@ -233,16 +255,16 @@ TEST(Validate, SitesAreOfALocalitySkewedScheduleAndHoldEverybody) {
   EXPECT_THAT(Error(with("a:1-2 b:3-4", "variance_budget: -1")),
               HasSubstr("mixing.variance_budget is -1"));
   EXPECT_THAT(Error("mixing { sites: \"a:1-2 b:3-4\" }"),
-              HasSubstr("take locality-skewed"));
+              HasSubstr("take graph locality-skewed"));
 }
 
 TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("mixing { mixing_rounds: 2 overlap_steps: 1 }"),
               HasSubstr("needs mixing.overlap_steps: 0"));
-  EXPECT_THAT(Error("mixing { gossip: \"chebyshev\" mixing_rounds: 2 }"),
-              HasSubstr("needs a fixed schedule, a dense codec"));
+  EXPECT_THAT(Error("mixing { chebyshev: true mixing_rounds: 2 }"),
+              HasSubstr("needs the same graph every round, a dense codec"));
   Parse(
-      "mixing { gossip: \"chebyshev\" mixing_rounds: 2 codec: "
+      "mixing { chebyshev: true mixing_rounds: 2 codec: "
       "\"dense-f32\" }");
   EXPECT_THAT(Error("mixing { gamma: 0.5 overlap_steps: auto }"),
               HasSubstr("follows the overlap"));
@@ -282,7 +304,7 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("peers: 6 mixing { graph: \"hypercube\" }"),
               StartsWith("f.textproto:1:19: mixing.graph with 6 peers: "));
   EXPECT_THAT(Error("algorithm: \"rand-dp-oadam\" "
-                    "mixing { schedule: \"fixed\" }"),
+                    "mixing { graph: \"ring\" }"),
               HasSubstr("permuted-ring, random-matching"));
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" mixing { overlap_steps: 1 }"),
               HasSubstr("leave it out or set 0"));
@@ -300,7 +322,7 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" "
                     "mixing { gradient_codec: \"qsgd:fragments=2\" }"),
               HasSubstr("needs the whole gradient"));
-  EXPECT_THAT(Error("mixing { gossip: \"chebyshev\" mixing_rounds: 2 codec: "
+  EXPECT_THAT(Error("mixing { chebyshev: true mixing_rounds: 2 codec: "
                     "\"dense-f32:fragments=2\" }"),
               HasSubstr("without fragments"));
   const auto all_reduce_of = [](const std::string& method) {
@@ -348,9 +370,6 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cp-oadam\" step { n_critic: 2 } "
                     "mixing { gradient_codec: \"scalecom\" }"),
               HasSubstr("needs both players' gradients in every step"));
-  EXPECT_THAT(Error("algorithm: \"dposg\" "
-                    "mixing { order: \"step-then-mix\" }"),
-              HasSubstr("extrapolates from the mixed point"));
   for (const char* overlap : {"1", "4", "auto"}) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"dposg\" "
                                    "mixing { overlap_steps: ",
@@ -385,7 +404,7 @@ TEST(Validate, CompositionsThatCannotWork) {
                        codec, "\" }"));
   }
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
-                    "mixing { gossip: \"chebyshev\" codec: \"dense-f32\" "
+                    "mixing { chebyshev: true codec: \"dense-f32\" "
                     "overlap_steps: 0 mixing_rounds: 2 }"),
               HasSubstr("moves tracked gradients by more"));
   EXPECT_THAT(Error("algorithm: \"gradient-tracking\" "
@@ -400,7 +419,6 @@ TEST(Validate, CompositionsThatCannotWork) {
               HasSubstr("mixing.deadline is auto, but optimizer cold needs"));
   const RunConfig cold = Parse("algorithm: \"cold\"");
   EXPECT_EQ(cold.step().optimizer(), "cold");
-  EXPECT_EQ(cold.mixing().order(), "step-then-mix");
   EXPECT_EQ(cold.mixing().overlap_steps(), MixingConfig::steps_0);
   EXPECT_EQ(cold.mixing().gamma(), 0.5);
   EXPECT_EQ(Parse("algorithm: \"dyna-cold\"").mixing().codec(), "dyna");
@@ -410,12 +428,11 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("algorithm: \"cold\" mixing { codec: \"innov-sign\" }"),
               HasSubstr("coarser innovations lag behind the dual"));
   EXPECT_THAT(Error("algorithm: \"cold\" mixing { overlap_steps: 1 "
-                    "order: \"mix-then-step\" replica_memory_mb: 5 }"),
+                    "replica_memory_mb: 5 }"),
               AllOf(HasSubstr("mixing.overlap_steps is 1, but optimizer cold"),
-                    HasSubstr("mixing.order is mix-then-step"),
                     HasSubstr("mixing.replica_memory_mb is 5")));
   EXPECT_THAT(Error("peers: 8 algorithm: \"cold\" "
-                    "mixing { schedule: \"random-matching\" }"),
+                    "mixing { graph: \"random-matching\" }"),
               HasSubstr("the same matrix every round"));
   EXPECT_THAT(Error("algorithm: \"cold\" step { n_critic: 5 }"),
               HasSubstr("steps and mixes in turn"));
@@ -446,8 +463,8 @@ TEST(Validate, ClippingNeedsEnoughNeighbours) {
   Parse(with("graph: \"torus\""));
   Parse(with("graph: \"complete\"", 5));
   Parse(with("graph: \"random-regular\" degree: 4"));
-  Parse(with("schedule: \"permuted-ring\""));
-  Parse(with("schedule: \"random-matching\"", 8));
+  Parse(with("graph: \"permuted-ring\""));
+  Parse(with("graph: \"random-matching\"", 8));
   EXPECT_THAT(Error(with("")),
               HasSubstr("a peer of this graph mixes with only 2 others: one "
                         "liar is too large a part of what it hears"));
@@ -459,13 +476,11 @@ TEST(Validate, ClippingNeedsEnoughNeighbours) {
               HasSubstr("all-reduce is a sum already"));
   EXPECT_THAT(Error(with("graph: \"torus\"", 9, "algorithm: \"cold\"")),
               HasSubstr("its dual would grow"));
-  EXPECT_THAT(Error(with("graph: \"torus\" gossip: \"chebyshev\" "
+  EXPECT_THAT(Error(with("graph: \"torus\" chebyshev: true "
                          "mixing_rounds: 2 codec: \"dense-f32\"")),
               HasSubstr("amplifies"));
   EXPECT_THAT(Error("mixing { clip_radius: -1 }"),
               HasSubstr("mixing.clip_radius is -1; it must be 0 or more"));
-  EXPECT_THAT(Error("mixing { largest_parameter: -1 }"),
-              HasSubstr("mixing.largest_parameter is -1"));
   EXPECT_THAT(Error("mixing { clip_radius: nan }"),
               HasSubstr("it must be 0 or more"));
 }
@@ -485,6 +500,12 @@ TEST(FindUnused, NamesWhatTheAlgorithmDoesNotLookAt) {
         unused(absl::StrCat("algorithm: \"", std::string(algorithm), "\"")),
         testing::IsEmpty());
   }
+}
+
+TEST(Validate, OnlyQuadraticGamesDiffer) {
+  Parse("game { quadratic { heterogeneity: 1 } }");
+  EXPECT_THAT(Error("game { bilinear { heterogeneity: 1 } }"),
+              HasSubstr("game.bilinear.heterogeneity is 1, but all peers"));
 }
 
 TEST(Validate, RangesAndNames) {

@@ -22,7 +22,7 @@ constexpr uint64_t kEdge = 2 * 4 * kParameters;
 
 std::unique_ptr<MixingSchedule> Schedule(const std::string& kind, int peers) {
   ScheduleSpec spec;
-  spec.schedule = kind;
+  spec.graph = kind;
   return *MakeSchedule(spec, peers, 1);
 }
 
@@ -50,7 +50,7 @@ TEST(ReplicaBudgetTest, CoversNoMoreEdgesThanFitAndBothEndsAgree) {
 }
 
 TEST(ReplicaBudgetTest, AFixedGraphNeedsReplicasForItsEdgesOnly) {
-  const auto ring = Schedule("fixed", 16);
+  const auto ring = Schedule("ring", 16);
   const ReplicaBudget two(2 * kEdge, kParameters, *ring);
   EXPECT_TRUE(two.Covers(0, 1));
   EXPECT_TRUE(two.Covers(0, 15));
@@ -64,7 +64,7 @@ TEST(ReplicaBudgetTest, AFixedGraphNeedsReplicasForItsEdgesOnly) {
 SimFleetOptions Fleet(uint64_t replicas) {
   SimFleetOptions o = QuadraticFleet(8, 300);
   o.codec = "innov-int4";
-  o.schedule.schedule = "permuted-ring";
+  o.schedule.graph = "permuted-ring";
   o.peer.replica_memory = replicas;
   return o;
 }

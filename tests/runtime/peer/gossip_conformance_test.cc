@@ -36,7 +36,7 @@ struct Mixing {
   const char* name;
   const char* codec;
   int overlap = 1;
-  const char* schedule = "fixed";
+  const char* graph = "ring";
   const char* optimizer = "oadam";
   double gamma = 0;  // 0: the codec's own
   // The share of the consensus distance that 400 rounds of mixing leave.
@@ -55,50 +55,50 @@ struct Mixing {
 };
 
 constexpr Mixing kMethods[] = {
-    {"dense", "dense-f32", 1, "fixed", "oadam", 0, 1e-5},
-    {"bf16", "dense-bf16", 1, "fixed", "oadam", 0, 2e-3},
-    {"diff_int8", "diff-int8", 1, "fixed", "oadam", 0, 0.01},
-    {"diff_int4", "diff-int4", 1, "fixed", "oadam", 0, 0.1},
-    {"choco_int8", "innov-int8", 1, "fixed", "oadam", 0, 1e-5},
-    {"choco_int4", "innov-int4", 1, "fixed", "oadam", 0, 1e-5},
-    {"choco_lm2", "innov-lm2", 0, "fixed", "oadam", 0, 1e-4},
-    {"choco_sign", "innov-sign", 1, "fixed", "oadam", 0, 0.02},
-    {"choco_topk", "innov-topk:k=1024", 1, "fixed", "oadam", 0, 0.01},
-    {"choco_deep", "innov-int4", 3, "fixed", "oadam", 0, 1e-4},
+    {"dense", "dense-f32", 1, "ring", "oadam", 0, 1e-5},
+    {"bf16", "dense-bf16", 1, "ring", "oadam", 0, 2e-3},
+    {"diff_int8", "diff-int8", 1, "ring", "oadam", 0, 0.01},
+    {"diff_int4", "diff-int4", 1, "ring", "oadam", 0, 0.1},
+    {"choco_int8", "innov-int8", 1, "ring", "oadam", 0, 1e-5},
+    {"choco_int4", "innov-int4", 1, "ring", "oadam", 0, 1e-5},
+    {"choco_lm2", "innov-lm2", 0, "ring", "oadam", 0, 1e-4},
+    {"choco_sign", "innov-sign", 1, "ring", "oadam", 0, 0.02},
+    {"choco_topk", "innov-topk:k=1024", 1, "ring", "oadam", 0, 0.01},
+    {"choco_deep", "innov-int4", 3, "ring", "oadam", 0, 1e-4},
     {"choco_random", "innov-int8", 1, "permuted-ring", "oadam", 0, 1e-5},
     {"choco_exponential", "innov-int8", 1, "one-peer-exponential", "oadam", 0,
      1e-5},
     {"choco_skewed", "innov-int8", 1, "locality-skewed", "oadam", 0, 1e-5},
-    {"automatic", "auto", 1, "fixed", "oadam", 0, 1e-5},
-    {"fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0, 0.01},
+    {"automatic", "auto", 1, "ring", "oadam", 0, 1e-5},
+    {"fragments", "innov-int4:fragments=3", 1, "ring", "oadam", 0, 0.01},
     {"qsgd_int4", "qsgd", 1, "random-matching", "oadam", 0, 0.06},
     {"qsgd_int8", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
     {"moniqua", "moniqua:theta=8", 1, "random-matching", "oadam", 0, 0.05},
-    {"moniqua_default", "moniqua", 1, "fixed", "oadam", 0, 0.1, 0, false, 0.01},
-    {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
-    {"squeeze_sign", "squeeze-sign", 1, "fixed", "oadam", 0, 0.1},
-    {"squeeze_topk", "squeeze-topk", 1, "fixed", "oadam", 0, 0.4},
-    {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
-    {"masked", "masked", 1, "fixed", "oadam", 0, 0.01},
-    {"masked_dense", "masked:rate=4", 1, "fixed", "oadam", 0, 0.004},
-    {"choco_topk_default", "innov-topk", 1, "fixed", "oadam", 0, 0.02},
-    {"dyna_cold_default", "dyna", 0, "fixed", "cold", 0, 0.05, 0, false, 0.1},
-    {"clipped", "innov-int4", 1, "fixed", "oadam", 0, 1e-5, 0.1},
-    {"clipped_deep", "innov-int4", 3, "fixed", "oadam", 0, 1e-3, 0.1},
+    {"moniqua_default", "moniqua", 1, "ring", "oadam", 0, 0.1, 0, false, 0.01},
+    {"deep_squeeze", "squeeze-int4", 1, "ring", "oadam", 0, 0.1},
+    {"squeeze_sign", "squeeze-sign", 1, "ring", "oadam", 0, 0.1},
+    {"squeeze_topk", "squeeze-topk", 1, "ring", "oadam", 0, 0.4},
+    {"power_gossip", "power-gossip", 1, "ring", "oadam", 0, 0.1},
+    {"masked", "masked", 1, "ring", "oadam", 0, 0.01},
+    {"masked_dense", "masked:rate=4", 1, "ring", "oadam", 0, 0.004},
+    {"choco_topk_default", "innov-topk", 1, "ring", "oadam", 0, 0.02},
+    {"dyna_cold_default", "dyna", 0, "ring", "cold", 0, 0.05, 0, false, 0.1},
+    {"clipped", "innov-int4", 1, "ring", "oadam", 0, 1e-5, 0.1},
+    {"clipped_deep", "innov-int4", 3, "ring", "oadam", 0, 1e-3, 0.1},
     {"clipped_stateless", "diff-int8", 1, "permuted-ring", "oadam", 0, 0.02,
      0.1},
-    {"clipped_fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0,
-     0.05, 0.1},
-    {"clipped_shared", "power-gossip", 1, "fixed", "oadam", 0, 0.6, 0.01},
-    {"tracking", "innov-int4", 1, "fixed", "ogda", 0, 1e-5, 0, true},
-    {"tracking_deep", "innov-int8", 3, "fixed", "ogda", 0, 1e-4, 0, true},
+    {"clipped_fragments", "innov-int4:fragments=3", 1, "ring", "oadam", 0, 0.05,
+     0.1},
+    {"clipped_shared", "power-gossip", 1, "ring", "oadam", 0, 0.6, 0.01},
+    {"tracking", "innov-int4", 1, "ring", "ogda", 0, 1e-5, 0, true},
+    {"tracking_deep", "innov-int8", 3, "ring", "ogda", 0, 1e-4, 0, true},
     {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5, 0,
      true},
-    {"optimistic", "innov-int4", 1, "fixed", "osg", 0, 1e-5},
+    {"optimistic", "innov-int4", 1, "ring", "osg", 0, 1e-5},
     {"qsgd_ternary", "qsgd:levels=1", 1, "random-matching", "oadam", 0, 0.6},
     {"qsgd_l2", "qsgd:norm=l2", 1, "random-matching", "oadam", 0, 0.15},
     {"qsgd_elias", "qsgd:coding=omega", 1, "random-matching", "oadam", 0, 0.06},
-    {"packed", "innov-int4:zstd=1", 1, "fixed", "oadam", 0, 1e-5},
+    {"packed", "innov-int4:zstd=1", 1, "ring", "oadam", 0, 1e-5},
     {.name = "more_rounds",
      .codec = "innov-int8",
      .overlap = 0,
@@ -110,8 +110,8 @@ constexpr Mixing kMethods[] = {
      .contraction = 1e-5,
      .mixing_rounds = 3,
      .chebyshev = true},
-    {"cold", "innov-int4", 0, "fixed", "cold", 0.5, 1e-5},
-    {"dyna_cold", "dyna:scale=4", 0, "fixed", "cold", 0.2, 0.05},
+    {"cold", "innov-int4", 0, "ring", "cold", 0.5, 1e-5},
+    {"dyna_cold", "dyna:scale=4", 0, "ring", "cold", 0.2, 0.05},
 };
 
 class GossipConformanceTest : public testing::TestWithParam<Mixing> {
@@ -134,11 +134,11 @@ class GossipConformanceTest : public testing::TestWithParam<Mixing> {
     o.peer.gamma = m.gamma;
     o.peer.mixing_rounds = m.mixing_rounds;
     o.peer.chebyshev = m.chebyshev;
-    o.peer.clip_radius = m.clip_radius;
+    o.peer.limits.clip_radius = m.clip_radius;
     o.codec = m.codec;
     o.schedule.graph = "ring";
-    o.schedule.schedule = m.schedule;
-    if (o.schedule.schedule == "locality-skewed") {
+    o.schedule.graph = m.graph;
+    if (o.schedule.graph == "locality-skewed") {
       o.schedule.sites = "near:1-3 far:4-6";
     }
     o.step.generator = {.name = m.optimizer,
@@ -293,14 +293,13 @@ Distances DistancesOf(SimFleet& fleet, const std::vector<double>& solution) {
 // stops at a distance there.
 TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
   const auto run = [](bool tracked, const char* optimizer, const char* codec,
-                      int overlap, const char* schedule, double rate) {
+                      int overlap, const char* graph, double rate) {
     SimFleetOptions o;
     o.peers = kPeers;
     o.peer.rounds = 1500;
     o.peer.overlap_steps = overlap;
     o.codec = codec;
-    o.schedule.graph = "ring";
-    o.schedule.schedule = schedule;
+    o.schedule.graph = graph;
     o.step.generator = {
         .name = optimizer, .make = OwnRule(optimizer), .learning_rate = rate};
     o.step.discriminator = o.step.generator;
@@ -314,11 +313,11 @@ TEST(GradientTrackingTest, ConvergesToTheExactSolutionWhereGossipStops) {
     return DistancesOf(fleet, {s.begin(), s.end()});
   };
   for (const auto& [optimizer, codec, overlap, schedule, rate] :
-       {std::tuple("sgd", "innov-int8", 1, "fixed", 0.03),
-        {"sgd", "innov-int4", 1, "fixed", 0.03},
-        {"ogda", "innov-int4", 1, "fixed", 0.03},
-        {"ogda", "innov-int4", 0, "fixed", 0.03},
-        {"ogda", "innov-int8", 3, "fixed", 0.02},
+       {std::tuple("sgd", "innov-int8", 1, "ring", 0.03),
+        {"sgd", "innov-int4", 1, "ring", 0.03},
+        {"ogda", "innov-int4", 1, "ring", 0.03},
+        {"ogda", "innov-int4", 0, "ring", 0.03},
+        {"ogda", "innov-int8", 3, "ring", 0.02},
         {"ogda", "innov-int4", 1, "permuted-ring", 0.03}}) {
     SCOPED_TRACE(testing::Message() << optimizer << " " << codec << " "
                                     << overlap << " " << schedule);

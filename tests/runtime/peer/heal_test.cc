@@ -162,7 +162,7 @@ class HealTest : public testing::Test {
     o.checkpoints = checkpoints;
     o.codec = "innov-int4";
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
-    o.peer.largest_parameter = kLargest;
+    o.peer.limits.largest = kLargest;
     o.peer.liveness_limit = absl::Minutes(2);
     o.game = [harm, mute](int rank) -> std::unique_ptr<Game> {
       auto game = Quadratic(rank, kPeers, 0.1, 0.5);

@@ -172,11 +172,10 @@ TEST(NewEdgeTest, WhoHearsOfAViewInItsFirstRoundSaysThatItIsNotOfIt) {
 // A firewall is between two peers: both live, and stay in the view.
 TEST(NewEdgeTest, APairThatNeverMeetsWaitsForItOnce) {
   constexpr uint64_t kRounds = 400, kFirst = 40;
-  for (const char* schedule : {"fixed", "permuted-ring", "random-matching"}) {
+  for (const char* schedule : {"ring", "permuted-ring", "random-matching"}) {
     SCOPED_TRACE(schedule);
     SimFleetOptions o = AdaptiveFleet(6, kRounds);
-    o.schedule.schedule = schedule;
-    if (o.schedule.schedule == "random-matching") o.schedule.graph = "complete";
+    o.schedule.graph = schedule;
     SimFleet fleet(o);
     fleet.network().Break(SimFleet::IdOf(2), SimFleet::IdOf(3), absl::Hours(1));
     fleet.Start();
@@ -195,9 +194,9 @@ TEST(NewEdgeTest, APairThatNeverMeetsWaitsForItOnce) {
 }
 
 TEST(NewEdgeTest, AFleetThatWarmsUpMissesNoDeadline) {
-  for (const char* schedule : {"fixed", "permuted-ring"}) {
+  for (const char* schedule : {"ring", "permuted-ring"}) {
     SimFleetOptions o = AdaptiveFleet(6, 100);
-    o.schedule.schedule = schedule;
+    o.schedule.graph = schedule;
     o.first_step = {{1, absl::Seconds(20)}, {4, absl::Seconds(3)}};
     SimFleet fleet(o);
     ASSERT_TRUE(fleet.Run()) << fleet.StatusOf(0);

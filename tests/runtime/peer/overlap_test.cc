@@ -19,12 +19,12 @@ namespace {
 
 // Without deadlines and faults, latency, jitter and speed change no bit.
 TEST(OverlapTest, TimingChangesNoBit) {
-  for (const char* schedule : {"fixed", "permuted-ring"}) {
+  for (const char* schedule : {"ring", "permuted-ring"}) {
     for (int overlap = 0; overlap <= kMaxOverlap; ++overlap) {
       std::vector<uint64_t> hashes;
       for (double latency_ms : {0.1, 7.0, 60.0}) {
         SimFleetOptions o = QuadraticFleet(5, 40);
-        o.schedule.schedule = schedule;
+        o.schedule.graph = schedule;
         o.codec = "innov-int4";
         o.peer.overlap_steps = overlap;
         o.network.link.latency = absl::Milliseconds(latency_ms);
@@ -117,11 +117,11 @@ class ChangingOverlap final : public ForwardingMembership {
 };
 
 TEST(OverlapTest, ChangesAtAViewWithoutASkip) {
-  for (const char* schedule : {"fixed", "permuted-ring"}) {
+  for (const char* schedule : {"ring", "permuted-ring"}) {
     std::vector<uint64_t> hashes;
     for (const double latency_ms : {0.1, 17.0, 60.0}) {
       SimFleetOptions o = QuadraticFleet(5, 80);
-      o.schedule.schedule = schedule;
+      o.schedule.graph = schedule;
       o.codec = "innov-int4";
       o.peer.overlap_steps = kAutoOverlap;
       o.membership = [](std::unique_ptr<Membership> fleet) {
@@ -151,7 +151,7 @@ TEST(OverlapTest, ADeadlineThatNobodyCanKeepDoesNoHarm) {
   for (const char* schedule :
        {"random-matching", "permuted-ring", "one-peer-exponential"}) {
     SimFleetOptions o = QuadraticFleet(16, 150);
-    o.schedule.schedule = schedule;
+    o.schedule.graph = schedule;
     o.peer.deadline = {DeadlinePolicy::Kind::kFixed, absl::Milliseconds(20)};
     o.step_time = absl::Milliseconds(50);
     o.network.link.latency = absl::Milliseconds(150);

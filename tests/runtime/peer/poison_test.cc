@@ -183,8 +183,8 @@ class PoisonedFleet {
     o.schedule.graph = "random-regular";
     o.schedule.degree = 4;
     o.codec = "innov-int4";
-    o.peer.clip_radius = clip_radius;
-    o.peer.largest_parameter = 1e6f;
+    o.peer.limits.clip_radius = clip_radius;
+    o.peer.limits.largest = 1e6f;
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
     o.game = [&](int rank) -> std::unique_ptr<Game> {
       auto game = Quadratic(rank, kPeers, 0.1, 0.1);
@@ -222,7 +222,7 @@ class PoisonedFleet {
 class ExplosionTest : public PoisonedFleet, public testing::Test {};
 
 // The liar does not check itself as an honest peer does.  Neighbours leave out
-// differences beyond mixing.largest_parameter, and stay well.
+// differences beyond the largest parameter, and stay well.
 TEST_F(ExplosionTest, IsLeftOut) {
   for (const char* codec : {"innov-int4", "dense-f32"}) {
     for (const bool grows : {false, true}) {
@@ -236,7 +236,7 @@ TEST_F(ExplosionTest, IsLeftOut) {
         o.codec = codec;
         o.spec_of = [](int rank, PeerSpec& spec) {
           if (rank == 3) {
-            spec.largest_parameter = std::numeric_limits<float>::max();
+            spec.limits.largest = std::numeric_limits<float>::max();
           }
         };
       });

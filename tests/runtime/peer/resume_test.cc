@@ -51,10 +51,10 @@ class ResumeTest : public testing::Test {
 TEST_F(ResumeTest, StoppedAndResumedFleetIsBitExact) {
   for (const char* codec : {"dense-f32", "innov-int4"}) {
     for (int overlap : {0, 1, 2, 5}) {
-      for (const char* schedule : {"fixed", "permuted-ring"}) {
+      for (const char* schedule : {"ring", "permuted-ring"}) {
         SimFleetOptions o = QuadraticFleet(4, 50);
         o.codec = codec;
-        o.schedule.schedule = schedule;
+        o.schedule.graph = schedule;
         o.peer.overlap_steps = overlap;
         o.peer.ema = 0.9;
         const uint64_t whole = HashOfWhole(o);

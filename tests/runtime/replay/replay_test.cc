@@ -95,7 +95,7 @@ TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
     o.seed = seed;
     if (seed % 5 == 0) o.slowness = {{2, 6.0}};
     o.codec = seed % 2 ? "innov-int4" : "diff-int8";
-    o.schedule.schedule = seed % 3 ? "fixed" : "permuted-ring";
+    o.schedule.graph = seed % 3 ? "ring" : "permuted-ring";
     o.peer.overlap_steps = static_cast<int>(seed % 4);
     o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
     const uint64_t bits = Record(o, seed);
@@ -110,7 +110,7 @@ TEST_F(ReplayTest, DeadlinesJumpsAndSkipsRepeat) {
 TEST_F(ReplayTest, DeadlinesOfFirstExchangesRepeat) {
   SimFleetOptions o = QuadraticFleet(16, 24);
   o.codec = "innov-int4";
-  o.schedule.schedule = "permuted-ring";
+  o.schedule.graph = "permuted-ring";
   o.peer.deadline.kind = DeadlinePolicy::Kind::kAdaptive;
   const uint64_t bits = Record(o, 3);
   EXPECT_GT(Lines("done"), 0u);

@@ -23,20 +23,19 @@ absl::StatusOr<CommandLine> Parse(std::vector<std::string> arguments) {
 }
 
 TEST(OptionsTest, FlagsAlone) {
-  const auto line =
-      Parse({"--peers", "8", "--graph", "torus", "--seed", "5", "--run", "r1"});
+  const auto line = Parse({"--set", "peers=8", "--set", "mixing.graph=torus",
+                           "--set", "seed=5", "--set", "name=r1"});
   ASSERT_TRUE(line.ok()) << line.status();
   const FleetOptions& fleet = line->options.fleet;
   EXPECT_EQ(fleet.expected, 8);
   EXPECT_EQ(fleet.schedule.graph, "torus");
-  EXPECT_EQ(fleet.schedule.schedule, "fixed");
   EXPECT_EQ(fleet.seed, 5);
   EXPECT_EQ(fleet.configuration_hash, 0);
   EXPECT_EQ(line->options.listen, "127.0.0.1:7700");
   EXPECT_EQ(line->options.store.folder, "runs/r1/topology");
 }
 
-TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
+TEST(OptionsTest, AConfigurationIsEnforcedWithWhatIsSetOverIt) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/run.textproto";
   std::ofstream(path) << "name: \"quick\"\npeers: 6\n"
@@ -45,24 +44,30 @@ TEST(OptionsTest, AConfigurationIsEnforcedUnlessFlagsDifferFromIt) {
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->options.fleet.run_id, "quick");
   EXPECT_EQ(line->options.fleet.expected, 6);
-  EXPECT_EQ(line->options.fleet.schedule.schedule, "permuted-ring");
-  EXPECT_NE(line->options.fleet.configuration_hash, 0);
-  line = Parse({"--config", path, "--peers", "7"});
+  EXPECT_EQ(line->options.fleet.schedule.graph, "permuted-ring");
+  const uint64_t six = line->options.fleet.configuration_hash;
+  EXPECT_NE(six, 0);
+  line = Parse({"--config", path, "--set", "peers=7"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->options.fleet.expected, 7);
-  EXPECT_EQ(line->options.fleet.configuration_hash, 0);
+  EXPECT_NE(line->options.fleet.configuration_hash, 0);
+  EXPECT_NE(line->options.fleet.configuration_hash, six);
 }
 
-TEST(OptionsTest, ClippingAsksForPartnersWhateverFlagsSay) {
+TEST(OptionsTest, ClippingAsksForPartners) {
   TemporaryFolder folder;
   const std::string path = folder.path() + "/run.textproto";
   std::ofstream(path) << "peers: 9\nmixing { graph: \"torus\" clip_radius: 1 "
                          "}\n";
-  const auto line = Parse({"--config", path, "--graph", "ring"});
+  const auto line = Parse({"--config", path});
   ASSERT_TRUE(line.ok()) << line.status();
-  EXPECT_EQ(line->options.fleet.schedule.graph, "ring");
   EXPECT_EQ(line->options.fleet.min_partners, 4);
-  EXPECT_EQ(Parse({"--peers", "9"})->options.fleet.min_partners, 0);
+  EXPECT_EQ(Parse({"--set", "peers=9"})->options.fleet.min_partners, 0);
+  EXPECT_THAT(
+      std::string(Parse({"--config", path, "--set", "mixing.graph=ring"})
+                      .status()
+                      .message()),
+      HasSubstr("mixing.clip_radius"));
 }
 
 TEST(OptionsTest, WhomToLetInIsPassedOn) {
@@ -109,7 +114,7 @@ TEST(OptionsTest, TheStateMayBeInEtcd) {
 
 TEST(OptionsTest, FaultsAndHelp) {
   EXPECT_FALSE(Parse({"--peeers", "4"}).ok());
-  EXPECT_FALSE(Parse({"--peers", "four"}).ok());
+  EXPECT_FALSE(Parse({"--set", "peers=four"}).ok());
   EXPECT_FALSE(Parse({"--min-gap", "2"}).ok());
   EXPECT_FALSE(Parse({"--config", "/no/such/file"}).ok());
   const auto help = Parse({"--help"});

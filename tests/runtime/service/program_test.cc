@@ -51,7 +51,7 @@ TEST(ProgramTest, HelpShowsExamples) {
   const Outcome help = Execute("--help");
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, HasSubstr("--exit-when-finished"));
-  EXPECT_THAT(help.output, HasSubstr("gossamer-topology --peers 8"));
+  EXPECT_THAT(help.output, HasSubstr("--set mixing.graph=torus"));
 }
 
 TEST(ProgramTest, WrongFlagsAreUsageErrors) {
@@ -62,8 +62,8 @@ TEST(ProgramTest, WrongFlagsAreUsageErrors) {
 
 TEST(ProgramTest, AScheduleThatCannotBeIsAnError) {
   TemporaryFolder folder;
-  const Outcome refused =
-      Execute("--peers 6 --graph hypercube --state " + folder.path());
+  const Outcome refused = Execute(
+      "--set peers=6 --set mixing.graph=hypercube --state " + folder.path());
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.output, HasSubstr("power of two"));
 }
@@ -103,7 +103,7 @@ TEST(ProgramTest, SilentSocketsOfManyHostsDoNotStopTheListener) {
                           {"/bin/sh", "-c",
                            absl::StrCat("ulimit -Sn 64; ulimit -Hn 200; exec ",
                                         GOSSAMER_TOPOLOGY,
-                                        " --peers 4 --max-peers 100 --listen "
+                                        " --max-peers 100 --listen "
                                         "127.0.0.1:0 --port-file ",
                                         port_file, " --state ", folder.path(),
                                         "/state")},

@@ -144,8 +144,7 @@ TEST_F(FleetDeparturesTest, ThoseThatAreNoNeighborsRemoveNobody) {
 }
 
 TEST_F(FleetDeparturesTest, WhereRowsChangeAnybodyIsANeighbor) {
-  options_.schedule.schedule = "random-matching";
-  Assemble(6);
+  Assemble(6, "random-matching");
   Run(10);
   beats_.erase(3);
   Suspect(1, {{3}});

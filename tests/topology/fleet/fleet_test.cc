@@ -418,9 +418,9 @@ TEST_F(FleetTest, RefusesAGapBelowTheFloor) {
   options.min_gap = 0.2;
   const auto refused = Fleet::Create(options, std::nullopt, now_);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("0.0507"));
-  options.schedule.schedule = "permuted-ring";
+  options.schedule.graph = "permuted-ring";
   EXPECT_TRUE(Fleet::Create(options, std::nullopt, now_).ok());
-  options.schedule.schedule = "fixd";
+  options.schedule.graph = "rign";
   EXPECT_FALSE(Fleet::Create(options, std::nullopt, now_).ok());
 }
 
@@ -430,7 +430,7 @@ TEST_F(FleetTest, NobodyHasFewerPartnersThanTheyNeed) {
   options.min_partners = 4;
   EXPECT_TRUE(Fleet::Create(options, std::nullopt, now_).ok());
   EXPECT_THAT(std::string(CheckFleetSize(options, 8).message()),
-              HasSubstr("graph torus with schedule fixed on 8 peers: some mix "
+              HasSubstr("graph torus on 8 peers: some mix "
                         "with only 3 others"));
   options.schedule.graph = "ring";
   EXPECT_THAT(

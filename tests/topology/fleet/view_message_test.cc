@@ -23,8 +23,6 @@ View Sample() {
   view.members = {{{4}, "a:1"}, {{9}, "b:2"}};
   view.departures = {{{5}, 17, "c:3"}};
   view.schedule = {.graph = "edge-list",
-                   .schedule = "fixed",
-                   .weights = "uniform",
                    .degree = 5,
                    .edge_probability = 0.25,
                    .edges = "0-1",

@@ -1,0 +1,56 @@
+// The specification of a GAN and of its data, as plain values.
+//
+// Includes no torch and reads no file: a configuration is checked by it on
+// every machine.
+
+#ifndef GOSSAMER_GAN_MODELS_GAN_SPEC_H_
+#define GOSSAMER_GAN_MODELS_GAN_SPEC_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/base/problems.h"
+
+namespace gossamer {
+
+struct DataSpec {
+  std::string name = "emoji-32";     // of DataNames
+  std::string path;                  // folder of the files
+  std::vector<std::string> classes;  // by name or number; empty: all
+  // The concentration of the Dirichlet distribution of each class over the
+  // peers; 0: every peer has an equal share of everything.
+  double dirichlet_alpha = 0;
+  bool flip = false;
+};
+
+struct GanSpec {
+  std::string model = "up";  // of ModelNames
+  int width = 16;
+  int latent = 64;
+  std::string loss = "wgan-gp";  // of LossNames
+  double gradient_penalty = 10;
+  int batch = 16;
+  // Whether one backward pass of the discriminator serves both players, where
+  // the loss allows it.
+  bool one_backward = true;
+  int evaluation_samples = 1024;  // generated examples in a score
+  DataSpec data;
+};
+
+inline constexpr int kMostThreads = 1024;
+
+std::span<const std::string_view> DataNames();
+std::span<const std::string_view> ModelNames();
+std::span<const std::string_view> LossNames();
+
+// Returns what of a spec is out of range or of no known name.
+Problems ProblemsOf(const DataSpec& spec);
+Problems ProblemsOfNetwork(std::string_view model, int width, int latent);
+// Problems of the data stand under "data.".
+Problems ProblemsOf(const GanSpec& spec);
+
+}  // namespace gossamer
+
+#endif  // GOSSAMER_GAN_MODELS_GAN_SPEC_H_
