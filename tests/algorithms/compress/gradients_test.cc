@@ -1,5 +1,6 @@
 // What every gradient method promises, and QSGD's part of it.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "algorithms/compress/gradient_compressor.h"
 #include "gmock/gmock.h"
 #include "tests/algorithms/compress/gradient_fleet.h"
+#include "tests/algorithms/golden_file.h"
 
 namespace gossamer {
 namespace {
@@ -410,6 +412,31 @@ TEST(QuantizedGradientsTest, HaveNoBiasAndErrorsOfRanksAverageOut) {
       variance[size == 8] = squares;
     }
     EXPECT_NEAR(variance[0] / variance[1], 4, 0.2) << name;
+  }
+}
+
+// Few values are large, so that Elias's codes are shorter.
+TEST(QuantizedGradientsTest, PayloadsHaveTheBytesOfTheGoldenFiles) {
+  const ParameterLayout layout = SomeLayout();
+  std::vector<float> g(layout.size());
+  for (size_t i = 0; i < g.size(); ++i) {
+    const auto integer = static_cast<int>(RngKey(9).Below(2001, i)) - 1000;
+    const bool large = RngKey(9).Fold("large").Below(16, i) == 0;
+    g[i] = static_cast<float>(integer) / (large ? 16 : 256);
+  }
+  for (const auto& [file, name] :
+       {std::pair("gradients_qsgd", "qsgd"),
+        std::pair("gradients_qsgd_bytes", "qsgd:levels=127,least=16"),
+        std::pair("gradients_qsgd_gamma", "qsgd:levels=1,coding=gamma"),
+        std::pair("gradients_qsgd_omega",
+                  "qsgd:levels=1,norm=l2,coding=omega")}) {
+    auto rank = *GradientCompressor::Create(name, layout);
+    rank->Begin({7, 1, 3}, g);
+    const Payload payload = rank->Contribute({}, {});
+    const std::string kept = GoldenBytes(file, payload.bytes());
+    EXPECT_TRUE(
+        std::ranges::equal(payload.bytes(), std::as_bytes(std::span(kept))))
+        << name;
   }
 }
 
