@@ -43,8 +43,7 @@ enum class WireFormat : uint8_t {
   kModulo = 10,        // Moniqua's
   kPowerColumns = 11,  // PowerGossip's
   kPowerRows = 12,
-  kMaskedLead = 13,  // masked averages
-  kMaskedFollow = 14,
+  // 13 and 14 were masked averages'.
 };
 // The last format that codes values by itself; each of the others belongs to
 // one codec.
@@ -92,11 +91,6 @@ class Codec {
   // Number of floats of memory: that of the parameters, or with kShared one of
   // the codec's own.
   virtual size_t memory_size() const { return extent().size; }
-  // The memory of a new incarnation; `upper` at the end with the larger peer
-  // id.
-  virtual std::vector<float> InitialMemory(bool upper) const {
-    return std::vector<float>(memory_size());
-  }
   bool needs_replica() const { return memory() == EdgeMemory::kReplicas; }
   // The consensus step size γ at which mixing with this codec is stable.
   virtual float gamma() const = 0;

@@ -29,12 +29,27 @@ constexpr const Compressor* kCompressors[] = {
 #undef GOSSAMER_COMPRESSOR_FILE
 };
 
-constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+using Instead = std::pair<std::string_view, std::string_view>;
+
+// Names that configurations had before, or that a paper has, and the name to
+// write in place of each.
+constexpr Instead kRenamed[] = {
     {"dense", "dense-f32"},          {"bf16", "dense-bf16"},
     {"choco-int8", "innov-int8"},    {"choco-int4", "innov-int4"},
     {"choco-lm2", "innov-lm2"},      {"choco-sign", "innov-sign"},
     {"choco-topk", "innov-topk"},    {"qsgd-edges", "qsgd"},
     {"deep-squeeze", "squeeze-int4"}};
+
+// Compressors of edges that are gone, each with one that takes as many bits or
+// fewer and leaves less (README.md, "The front").
+constexpr Instead kGoneFromEdges[] = {{"masked", "innov-sign"}};
+
+// Empty: `name` is none of `names`.
+std::string_view InsteadOf(std::string_view name,
+                           std::span<const Instead> names) {
+  const auto it = std::ranges::find(names, name, &Instead::first);
+  return it == names.end() ? std::string_view() : it->second;
+}
 
 template <typename Use>
 std::vector<std::string_view> NamesWith(Use Compressor::*use) {
@@ -47,7 +62,7 @@ std::vector<std::string_view> NamesWith(Use Compressor::*use) {
 
 absl::Status Unknown(const char* what, std::string_view name,
                      const std::vector<std::string_view>& known) {
-  const std::string_view instead = NameInsteadOf(name);
+  const std::string_view instead = InsteadOf(name, kRenamed);
   if (!instead.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("no ", what, " is called \"", std::string(name),
@@ -70,16 +85,16 @@ const Compressor* FindCompressor(std::string_view name) {
   return it == std::end(kCompressors) ? nullptr : *it;
 }
 
-std::string_view NameInsteadOf(std::string_view name) {
-  const auto it = std::ranges::find(
-      kInstead, name, &std::pair<std::string_view, std::string_view>::first);
-  return it == std::end(kInstead) ? std::string_view() : it->second;
-}
-
 absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
     std::string_view name, const ParameterLayout& layout,
     const Kernels& kernels) {
   const CompressorText text = SplitCompressorText(name);
+  const std::string_view instead = InsteadOf(text.name, kGoneFromEdges);
+  if (!instead.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec \"", std::string(text.name), "\" is gone from edges: write \"",
+        std::string(instead), "\" instead"));
+  }
   const Compressor* const compressor = FindCompressor(text.name);
   if (compressor == nullptr || compressor->edges == nullptr) {
     return Unknown("codec", text.name, Names());

@@ -141,7 +141,7 @@ absl::StatusOr<EdgeMessage> CodecSide::Receive(ExchangeId id, WireFormat format,
 EdgeMessage CodecSide::OnEmit(ExchangeId id) {
   const Codec& codec = CodecOf(id);
   if (codec.memory() == EdgeMemory::kShared) {
-    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference_.resize(codec.memory_size());
     EdgeMessage message = cache_->Encode(
         codec, id, codec.FormatFor(difference_), x_, difference_);
     message.c = c_;
@@ -182,7 +182,7 @@ void CodecSide::OnComplete(ExchangeId id, const EdgeMessage* mine,
   const auto [offset, size] = codec.extent();
   std::span<float> difference;
   if (codec.memory() == EdgeMemory::kShared) {
-    if (difference_.empty()) difference_ = codec.InitialMemory(upper_);
+    difference_.resize(codec.memory_size());
     difference = difference_;
   }
   if (codec.needs_replica()) {

@@ -151,8 +151,7 @@ class Benchmark {
     const double n = static_cast<double>(x_.size());
     Row row;
     row.error = std::numeric_limits<double>::quiet_NaN();
-    std::vector<float> here = codec.InitialMemory(/*upper=*/false);
-    std::vector<float> there = codec.InitialMemory(/*upper=*/true);
+    std::vector<float> here(codec.memory_size()), there(here);
     double sent = 0;
     for (int r = 0; r < options_.repeat; ++r) {
       HostKernels().axpy(1e-4f, step_, x_);
@@ -164,11 +163,8 @@ class Benchmark {
       m.bytes = mine;
       t.bytes = theirs;
       codec.Encode(t.format, other_, there, key, theirs);
-      // A leader compares with its last payload.
-      const bool leads = m.format == WireFormat::kMaskedLead;
-      const double read = n + (leads ? static_cast<double>(here.size()) : 0);
       Record(
-          4 * read + static_cast<double>(mine.size()),
+          4 * n + static_cast<double>(mine.size()),
           [&] { codec.Encode(m.format, x_, here, key, mine); }, row.encode,
           row.encode_share);
       Record(

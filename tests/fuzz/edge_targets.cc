@@ -40,7 +40,6 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "moniqua:bits=4",
                                 "squeeze-topk:k=64",
                                 "power-gossip",
-                                "masked",
                                 "innov-int4:least=16",
                                 "qsgd:least=16",
                                 "squeeze-topk:k=64,least=16"};
@@ -148,7 +147,7 @@ void Payloads(Bytes input) {
   std::vector<float> x(Layout().size(), 0.5f);
   std::vector<float> difference;
   if (codec.needs_replica() || codec.memory() == EdgeMemory::kShared) {
-    difference = codec.InitialMemory(/*upper=*/false);
+    difference = std::vector<float>(codec.memory_size());
   }
   for (int i = 0; i < 3; ++i) {
     codec.Complete(nullptr, &theirs, 1.0f, difference, x);

@@ -68,7 +68,6 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
   expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
   expect("power-gossip", 1, false, kPowerColumns, kPowerColumns, kPowerColumns);
-  expect("masked", 1, false, kMaskedLead, kMaskedLead, kMaskedLead);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
   expect("innov-topk:k=3000", 1, true, kTopK, kInt8, kDenseF32);
@@ -107,6 +106,8 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
                 testing::AllOf(testing::HasSubstr(said)));
   };
   refused("zip", "zip");
+  refused("masked:rate=4",
+          "\"masked\" is gone from edges: write \"innov-sign\"");
   refused("zip", "dense-bf16, dense-f32, diff-int4");
   refused("zip:k=1", "\"zip\"; known: auto, dense-bf16");
   refused("auto:k=1", "no option \"k\"; known: least");

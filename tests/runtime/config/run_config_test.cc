@@ -375,8 +375,8 @@ TEST(Validate, CompositionsThatCannotWork) {
                 AllOf(HasSubstr(absl::StrCat("mixing.codec is \"", codec)),
                       HasSubstr("keeps gradient-tracking from the solution")));
   }
-  for (const char* codec : {"dense-bf16", "diff-int8", "masked", "power-gossip",
-                            "innov-int4:fragments=3"}) {
+  for (const char* codec :
+       {"dense-bf16", "diff-int8", "power-gossip", "innov-int4:fragments=3"}) {
     Parse(absl::StrCat("algorithm: \"gradient-tracking\" mixing { codec: \"",
                        codec, "\" }"));
   }

@@ -39,7 +39,7 @@ TEST(FrameLimitsTest, EveryCodecsPayloadsFit) {
     for (const std::string& name : names) {
       const auto codec = Codec::Create(name, layout);
       ASSERT_TRUE(codec.ok()) << codec.status();
-      for (int f = 1; f <= static_cast<int>(WireFormat::kMaskedFollow); ++f) {
+      for (int f = 1; f <= static_cast<int>(WireFormat::kPowerRows); ++f) {
         const size_t bytes = (*codec)->EncodedSize(static_cast<WireFormat>(f));
         EXPECT_LE(bytes, limits.body) << name << " in format " << f;
         EXPECT_LE(kMaxEdgeWindow * bytes, limits.queued) << name;

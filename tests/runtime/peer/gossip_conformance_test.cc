@@ -76,8 +76,6 @@ constexpr Mixing kMethods[] = {
     {"squeeze_sign", "squeeze-sign", 1, "fixed", "oadam", 0, 0.1},
     {"squeeze_topk", "squeeze-topk", 1, "fixed", "oadam", 0, 0.4},
     {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
-    {"masked", "masked", 1, "fixed", "oadam", 0, 0.01},
-    {"masked_dense", "masked:rate=4", 1, "fixed", "oadam", 0, 0.004},
     {"choco_topk_default", "innov-topk", 1, "fixed", "oadam", 0, 0.02},
     {"dyna_cold_default", "dyna", 0, "fixed", "cold", 0, 0.05, 0, false, 0.1},
     {"clipped", "innov-int4", 1, "fixed", "oadam", 0, 1e-5, 0.1},
