@@ -39,15 +39,15 @@ enum class WireFormat : uint8_t {
   kSign = 6,
   kTopK = 7,
   kQsgd = 8,
-  kUnit = 9,           // Dyna-COLD's
-  kModulo = 10,        // Moniqua's
+  kUnit = 9,  // Dyna-COLD's
+  // 10 was Moniqua's.
   kPowerColumns = 11,  // PowerGossip's
   kPowerRows = 12,
   // 13 and 14 were masked averages'.
 };
 // The last format that codes values by itself; each of the others belongs to
 // one codec.
-inline constexpr int kLastWireFormat = 10;
+inline constexpr int kLastWireFormat = 9;
 
 // How the bytes of a payload are packed on the wire; values are for ever.
 enum class Packing : uint8_t {

@@ -42,7 +42,8 @@ constexpr Instead kRenamed[] = {
 
 // Compressors of edges that are gone, each with one that takes as many bits or
 // fewer and leaves less (README.md, "The front").
-constexpr Instead kGoneFromEdges[] = {{"masked", "innov-sign"}};
+constexpr Instead kGoneFromEdges[] = {{"masked", "innov-sign"},
+                                      {"moniqua", "innov-int4"}};
 
 // Empty: `name` is none of `names`.
 std::string_view InsteadOf(std::string_view name,

@@ -16,15 +16,6 @@ bool Dense(WireFormat format) {
   return format == WireFormat::kDenseF32 || format == WireFormat::kDenseBf16;
 }
 
-// Codes are 2·levels + 1 to the modulus B = 2θ / (1 − 2δ), δ = 1/2 of a step
-// per θ-range (Lu, De Sa, Moniqua, ICML 2020, algorithm 1): two values that
-// differ by θ differ by θ and a step at most once rounded.
-Coding ModuloOf(const FormatOptions& options) {
-  const uint8_t levels = options.bits == 8 ? 127 : 7;
-  const auto step = static_cast<float>(options.theta / (levels - 0.5));
-  return Coding::Modulo(levels, BlockScale(step, 1));
-}
-
 Coding CodingOf(WireFormat format, bool quantized,
                 const FormatOptions& options) {
   if (!quantized && !Dense(format)) return options.raw;
@@ -47,8 +38,6 @@ Coding CodingOf(WireFormat format, bool quantized,
       return Coding::Qsgd(options.levels, options.bucket, options.norm);
     case WireFormat::kUnit:
       return Coding::kUnit;
-    case WireFormat::kModulo:
-      return ModuloOf(options);
     default:
       break;
   }
@@ -199,7 +188,7 @@ float WireLayout::Reach(std::span<const Piece> pieces,
     if (HasScales(coding)) {
       largest *= LargestScale(payload.subspan(scales, ScaleBytes(coding, n)));
     } else if (HasBlocks(coding)) {
-      largest *= coding.kind == Coding::kUnit ? step : coding.step;
+      largest *= step;
     } else {
       const auto values = payload.subspan(codes, CodeBytes(coding, n));
       largest = kernels.valid_within(coding, n, values, limit)

@@ -30,9 +30,6 @@ struct FormatOptions {
   uint16_t bucket = 512;
   Coding::Norm norm = Coding::kMax;
   Coding::Kind raw = Coding::kBf16;  // of pieces that are not quantized
-  // Moniqua: the most by which values of two peers differ, and bits, 4 or 8.
-  double theta = 0.1;
-  int bits = 8;
 };
 
 // A piece of the parameter vector that is coded alike throughout: one quantized

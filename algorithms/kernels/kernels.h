@@ -91,9 +91,8 @@ struct Kernels {
                  std::byte* codes);
   // With a difference: D += decoded theirs − decoded mine, a null one counting
   // as 0; if both are given, then x += c·D.  With an empty `difference`: x +=
-  // c·(theirs − mine), if both are given.  Of two alike kModulo arrays it
-  // is then the difference next to 0 modulo ModulusOf.  Exchanging the roles
-  // negates every increment exactly.
+  // c·(theirs − mine), if both are given.  Exchanging the roles negates every
+  // increment exactly.
   void (*apply)(const CodedSpan* theirs, const CodedSpan* mine, float c,
                 std::span<float> difference, std::span<float> x);
   // False unless every code and index is one that `encode` can write for `n`

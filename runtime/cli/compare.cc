@@ -220,7 +220,7 @@ void AddCompare(Command& program) {
   command.AddOption(
       "--methods", &options->methods,
       "instead: names that gossamer methods lists, with options "
-      "as in moniqua:theta=2; or all",
+      "as in choco-topk:k=32; or all",
       {.value_name = "NAME,...", .delimiter = ',', .excludes = "--algorithms"});
   command.AddOption("--seeds", &options->seeds, "one run of each per seed",
                     {.show_default = true, .delimiter = ','});

@@ -6,7 +6,6 @@
 
 #include "algorithms/base/status_macros.h"
 #include "algorithms/base/throttle.h"
-#include "runtime/neighborhood/wrap_watch.h"
 #include "runtime/peer/centralized_trainer.h"
 #include "runtime/peer/common_state.h"
 #include "runtime/peer/gossip_trainer.h"
@@ -146,7 +145,6 @@ Peer::Peer(PeerSpec spec, Parts parts)
                       .drain = &drain_,
                       .reporter = &reporter_}) {
   neighborhood_.SetDecisions(&decisions_);
-  WatchWraps();
   ListenToNeighborhood();
   parts_.membership->Observe(this, [this] {
     trainer_->OnAnswer();
@@ -190,15 +188,6 @@ std::unique_ptr<Trainer> Peer::MakeTrainer() {
                            .reporter = &reporter_,
                            .step = parts_.step,
                            .after_step = [this] { sharing_.OfferIfWanted(); }});
-}
-
-void Peer::WatchWraps() {
-  std::shared_ptr<WrapWatch> wraps = WrapWatch::Create(
-      parts_.codec, parts_.game->layout(), [this](const std::string& detail) {
-        reporter_.Report("moniqua_wraps", detail);
-      });
-  if (wraps == nullptr) return;
-  neighborhood_.AddObservers([wraps](PeerId) { return wraps.get(); });
 }
 
 void Peer::ListenToNeighborhood() {

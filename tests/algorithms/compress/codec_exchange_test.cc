@@ -265,8 +265,6 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
       {"qsgd:norm=l2", 400, 0.2},
       {"qsgd:levels=1,bucket=128", 400, 0.1},
       {"dyna", 1200, 1e-3},
-      {"moniqua:theta=8", 120, 0.05},
-      {"moniqua:theta=8,bits=4", 120, 0.5},
       {"squeeze-int4", 240, 0.05},
       {"squeeze-sign", 1200, 0.3},
       {"squeeze-topk", 2400, 0.3},
@@ -304,31 +302,6 @@ TEST(CodecExchangeTest, OneBitFollowsWithinTheShrinkingStep) {
       worst = std::max(worst, std::abs(double{x[i]} - replica[i]));
     }
     ASSERT_LE(worst, 1.01 * step) << round;
-  }
-}
-
-// Moniqua, theorem 1: differences within θ come out right to half a step at
-// each end, however large the values are; those beyond wrap around.
-TEST(CodecExchangeTest, ModuloRecoversDifferencesWithinTheta) {
-  const ParameterLayout layout({{"g.w", Player::kGenerator, {4, 500}, {}}});
-  const size_t n = layout.size();
-  for (const auto& [name, levels] : {std::pair("moniqua:theta=0.25", 127.0),
-                                     {"moniqua:theta=0.25,bits=4", 7.0}}) {
-    const auto codec = Make(name, layout);
-    const double step = 0.25 / (levels - 0.5) * 1.01;
-    auto a = Gaussian("a", n), b = a;
-    for (size_t i = 0; i < n; ++i) {
-      a[i] *= 3;
-      b[i] = a[i] + 0.25f * (static_cast<float>(i % 101) / 50 - 1);
-    }
-    const Message ma(*codec, codec->format(), a),
-        mb(*codec, codec->format(), b);
-    const Encoded ea = ma.encoded(), eb = mb.encoded();
-    std::vector<float> moved(n);
-    codec->Complete(&ea, &eb, 1, {}, moved);
-    for (size_t i = 0; i < n; ++i) {
-      ASSERT_NEAR(moved[i], double{b[i]} - a[i], 1.01 * step) << i;
-    }
   }
 }
 

@@ -63,7 +63,6 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
   expect("auto", 1, true, kInt4, kInt8, kDenseF32);
   expect("dyna", 0.05f, true, kUnit, kInt8, kDenseF32);
-  expect("moniqua", 1, false, kModulo, kModulo, kModulo);
   expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
   expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
   expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
@@ -106,6 +105,7 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
                 testing::AllOf(testing::HasSubstr(said)));
   };
   refused("zip", "zip");
+  refused("moniqua", "\"moniqua\" is gone from edges: write \"innov-int4\"");
   refused("masked:rate=4",
           "\"masked\" is gone from edges: write \"innov-sign\"");
   refused("zip", "dense-bf16, dense-f32, diff-int4");
@@ -154,13 +154,7 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   refused("dyna:floor=2,scale=2", "above the floor, 2");
   refused("dyna:floor=1", "option scale of \"dyna\" is 1;");
   EXPECT_EQ(Make("dyna:scale=2e-6,floor=1e-6,decay=0.95")->gamma(), 0.05f);
-  for (const char* theta : {"-1", "1e-30", "9e-5"}) {
-    refused(("moniqua:theta=" + std::string(theta)).c_str(),
-            "from 0.0001 to 1e+20");
-  }
-  EXPECT_EQ(Make("moniqua:theta=1e-4")->gamma(), 1);
   refused("qsgd:levels=0", "1, 7 or 127");
-  refused("moniqua:bits=2", "4 or 8");
 }
 
 TEST(CodecTest, FragmentsCoverTheVectorAndCodeTheirPartsAlone) {
@@ -249,8 +243,6 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
                                    {"innov-int4", 4.125},
                                    {"squeeze-int4", 4.125},
                                    {"squeeze-sign", 1.125},
-                                   {"moniqua", 8.0},
-                                   {"moniqua:bits=4", 4.0},
                                    {"dyna", 1.0}}) {
     const auto codec = Make(name, layout);
     EXPECT_EQ(codec->EncodedSize(codec->format()), n * bits / 8) << name;

@@ -23,8 +23,7 @@ namespace gossamer {
 inline constexpr WireFormat kFormats[] = {
     WireFormat::kDenseF32, WireFormat::kDenseBf16, WireFormat::kInt8,
     WireFormat::kInt4,     WireFormat::kLm2,       WireFormat::kSign,
-    WireFormat::kTopK,     WireFormat::kQsgd,      WireFormat::kUnit,
-    WireFormat::kModulo};
+    WireFormat::kTopK,     WireFormat::kQsgd,      WireFormat::kUnit};
 inline bool HasScales(WireFormat format) {
   return format >= WireFormat::kInt8 && format < WireFormat::kUnit;
 }

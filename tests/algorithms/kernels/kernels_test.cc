@@ -34,8 +34,6 @@ constexpr Coding kCodings[] = {
     Coding::Qsgd(7, 256, Coding::kEuclidean),
     Coding::Qsgd(127, 512, Coding::kMax),
     Coding::Unit(0.25f),
-    Coding::Modulo(7, 0.125f),
-    Coding::Modulo(127, 0x1p-9f),
 };
 constexpr uint64_t kKey = 0x0123456789abcdefu;
 constexpr AdamStep kStep = {.beta1 = 0.5f,

@@ -367,8 +367,8 @@ TEST(Validate, CompositionsThatCannotWork) {
                     "step { n_critic: 2 } mixing { codec: \"auto\" }"),
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking")));
-  for (const char* codec : {"diff-int4", "qsgd:levels=127", "moniqua:theta=8",
-                            "squeeze-int4", "squeeze-sign"}) {
+  for (const char* codec :
+       {"diff-int4", "qsgd:levels=127", "squeeze-int4", "squeeze-sign"}) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"gradient-tracking\" "
                                    "mixing { codec: \"",
                                    codec, "\" }")),

@@ -70,8 +70,6 @@ constexpr Mixing kMethods[] = {
     {"fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0, 0.01},
     {"qsgd_int4", "qsgd", 1, "random-matching", "oadam", 0, 0.06},
     {"qsgd_int8", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
-    {"moniqua", "moniqua:theta=8", 1, "random-matching", "oadam", 0, 0.05},
-    {"moniqua_default", "moniqua", 1, "fixed", "oadam", 0, 0.1, 0, false, 0.01},
     {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
     {"squeeze_sign", "squeeze-sign", 1, "fixed", "oadam", 0, 0.1},
     {"squeeze_topk", "squeeze-topk", 1, "fixed", "oadam", 0, 0.4},
@@ -218,8 +216,7 @@ TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
           {"squeeze-int4", 0.2, 1.0},
           {"squeeze-sign", 0.45, 3.0},
           {"squeeze-topk:k=256", 0.45, 16.0},
-          {"dyna", 0.01, 1.0},
-          {"moniqua:theta=8", 0.05, 1.0}}) {
+          {"dyna", 0.01, 1.0}}) {
       EXPECT_LT(left(codec, graph, 1), contraction) << codec << " " << graph;
       if (above == 1) continue;
       EXPECT_GT(left(codec, graph, above), 0.5) << codec << " " << graph;
