@@ -34,12 +34,6 @@ PiecePolicy InnovationPolicy(WireFormat format) {
           .resync_format = WireFormat::kDenseF32};
 }
 
-PiecePolicy ErrorFeedbackPolicy(WireFormat format) {
-  PiecePolicy policy = StatelessPolicy(format);
-  policy.memory = EdgeMemory::kError;
-  return policy;
-}
-
 void Use(const BlockOptions& options, PiecePolicy& policy) {
   if (options.zstd > 0) {
     policy.packing = Packing::kZstd;

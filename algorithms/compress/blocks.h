@@ -34,11 +34,6 @@ PiecePolicy StatelessPolicy(WireFormat format);
 // codes, in the mean square, mixes stably with γ = 1; CHOCO diverges only for
 // cruder ones.
 PiecePolicy InnovationPolicy(WireFormat format);
-// Values with what was rounded away before (Tang et al., DeepSqueeze, arXiv
-// 1907.07346).  The accumulated error makes parameters lag: γ is at most a
-// tenth of the one that is stable with replicas.
-PiecePolicy ErrorFeedbackPolicy(WireFormat format);
-
 // Sets of `policy` what the options say.
 void Use(const BlockOptions& options, PiecePolicy& policy);
 

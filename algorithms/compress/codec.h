@@ -61,7 +61,6 @@ enum class Packing : uint8_t {
 enum class EdgeMemory : uint8_t {
   kNone,
   kReplicas,  // a sender's replica x̂, and at each end the difference D
-  kError,     // minus what the sender has rounded away so far
   kShared,    // what both ends have made of the exchanges completed so far
 };
 
@@ -139,7 +138,6 @@ class Codec {
   virtual size_t EncodedSize(WireFormat format) const = 0;
   // With `memory` as in memory():
   //   kReplicas  x̂: q = C(x − x̂), x̂ += q
-  //   kError    −e: q = C(x + e), e += x − q
   //   kShared       q = C(x; memory), which only Complete changes
   //   empty         q = C(x)
   // Writes q to `out` (EncodedSize(format) bytes).  x is finite: the caller has

@@ -119,9 +119,6 @@ class PieceCodec final : public Codec {
                       RngKey(key).Bits(i), out.data() + place.scales,
                       out.data() + place.codes);
     }
-    if (policy_.memory == EdgeMemory::kError && !memory.empty()) {
-      kernels_.axpy(-1, x, memory);
-    }
   }
 
   absl::Status Validate(const Encoded& payload) const override {

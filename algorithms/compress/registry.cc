@@ -34,16 +34,17 @@ using Instead = std::pair<std::string_view, std::string_view>;
 // Names that configurations had before, or that a paper has, and the name to
 // write in place of each.
 constexpr Instead kRenamed[] = {
-    {"dense", "dense-f32"},          {"bf16", "dense-bf16"},
-    {"choco-int8", "innov-int8"},    {"choco-int4", "innov-int4"},
-    {"choco-lm2", "innov-lm2"},      {"choco-sign", "innov-sign"},
-    {"choco-topk", "innov-topk"},    {"qsgd-edges", "qsgd"},
-    {"deep-squeeze", "squeeze-int4"}};
+    {"dense", "dense-f32"},       {"bf16", "dense-bf16"},
+    {"choco-int8", "innov-int8"}, {"choco-int4", "innov-int4"},
+    {"choco-lm2", "innov-lm2"},   {"choco-sign", "innov-sign"},
+    {"choco-topk", "innov-topk"}, {"qsgd-edges", "qsgd"}};
 
 // Compressors of edges that are gone, each with one that takes as many bits or
 // fewer and leaves less (README.md, "The front").
-constexpr Instead kGoneFromEdges[] = {{"masked", "innov-sign"},
-                                      {"moniqua", "innov-int4"}};
+constexpr Instead kGoneFromEdges[] = {
+    {"masked", "innov-sign"},       {"moniqua", "innov-int4"},
+    {"deep-squeeze", "innov-int4"}, {"squeeze-int4", "innov-int4"},
+    {"squeeze-sign", "innov-sign"}, {"squeeze-topk", "innov-topk"}};
 
 // Empty: `name` is none of `names`.
 std::string_view InsteadOf(std::string_view name,

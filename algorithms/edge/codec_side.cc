@@ -328,7 +328,7 @@ bool CodecSide::Restore(const Saved& saved) {
     return v.empty() || (kept && v.size() == codec_->memory_size());
   };
   const bool replicas = memory == EdgeMemory::kReplicas;
-  if (!fits(saved.replica, replicas || memory == EdgeMemory::kError) ||
+  if (!fits(saved.replica, replicas) ||
       !fits(saved.difference, replicas || memory == EdgeMemory::kShared)) {
     return false;
   }

@@ -36,11 +36,9 @@ constexpr std::array kCodecs = {"dense-f32",
                                 "qsgd:coding=gamma",
                                 "innov-topk:k=8,zstd=1",
                                 "dyna",
-                                "squeeze-topk:k=64",
                                 "power-gossip",
                                 "innov-int4:least=16",
-                                "qsgd:least=16",
-                                "squeeze-topk:k=64,least=16"};
+                                "qsgd:least=16"};
 
 // More than level 1 takes at once, whatever the payload.
 constexpr size_t kZstdWorkspace = 1 << 20;

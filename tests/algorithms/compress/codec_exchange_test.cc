@@ -265,9 +265,6 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
       {"qsgd:norm=l2", 400, 0.2},
       {"qsgd:levels=1,bucket=128", 400, 0.1},
       {"dyna", 1200, 1e-3},
-      {"squeeze-int4", 240, 0.05},
-      {"squeeze-sign", 1200, 0.3},
-      {"squeeze-topk", 2400, 0.3},
   };
   for (const std::string_view name : Codec::Names()) {
     if (Make(name)->memory() == EdgeMemory::kShared) continue;
@@ -302,29 +299,6 @@ TEST(CodecExchangeTest, OneBitFollowsWithinTheShrinkingStep) {
       worst = std::max(worst, std::abs(double{x[i]} - replica[i]));
     }
     ASSERT_LE(worst, 1.01 * step) << round;
-  }
-}
-
-// DeepSqueeze: what was rounded away is sent later, so that what has been sent
-// in all is what was to be sent, but for the last error.
-TEST(CodecExchangeTest, ErrorFeedbackSendsInTheEndWhatItLeftOut) {
-  const ParameterLayout layout({{"g.w", Player::kGenerator, {9, 500}, {}}});
-  const size_t n = layout.size();
-  for (const char* name : {"squeeze-int4", "squeeze-sign", "squeeze-topk"}) {
-    const auto codec = Make(name, layout);
-    std::vector<float> error(n), sent(n), wanted(n);
-    for (int round = 0; round < 300; ++round) {
-      const auto x = Gaussian("x", n);
-      const Message message(*codec, codec->format(), x, error);
-      codec->Add(message.encoded(), sent);
-      for (size_t i = 0; i < n; ++i) wanted[i] += x[i];
-    }
-    for (size_t i = 0; i < n; ++i) {
-      ASSERT_NEAR(sent[i], wanted[i] + error[i], 5e-3) << name;
-    }
-    EXPECT_LT(Distance(sent, wanted),
-              (name[8] == 'i' ? 0.03 : 0.4) * Norm(wanted))
-        << name;
   }
 }
 

@@ -31,8 +31,6 @@ TEST(CodecTest, TheLargestStepSizeIsAtLeastTheirOwn) {
   EXPECT_EQ(largest("innov-topk:k=256,fragments=3"), 512.0f / 4096);
   EXPECT_EQ(largest("innov-topk:k=4096"), 1);
   EXPECT_NEAR(largest("qsgd:levels=1,norm=l2"), 1 / std::sqrt(512.0), 1e-6);
-  EXPECT_EQ(largest("squeeze-topk:k=256"), 256.0f / 4096);
-  EXPECT_EQ(largest("squeeze-sign"), 0.3f);
   EXPECT_EQ(largest("dyna"), 0.2f);
 }
 
@@ -63,9 +61,6 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("qsgd", 0.456242f, false, kQsgd, kQsgd, kQsgd);
   expect("auto", 1, true, kInt4, kInt8, kDenseF32);
   expect("dyna", 0.05f, true, kUnit, kInt8, kDenseF32);
-  expect("squeeze-int4", 0.5f, false, kInt4, kInt4, kInt4);
-  expect("squeeze-sign", 0.02f, false, kSign, kSign, kSign);
-  expect("squeeze-topk", 0.0078125f, false, kTopK, kTopK, kTopK);
   expect("power-gossip", 1, false, kPowerColumns, kPowerColumns, kPowerColumns);
   EXPECT_EQ(named, Codec::Names().size());
   expect("innov-topk:k=1", 2.0f / 4096, true, kTopK, kInt8, kDenseF32);
@@ -106,6 +101,7 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   };
   refused("zip", "zip");
   refused("moniqua", "\"moniqua\" is gone from edges: write \"innov-int4\"");
+  refused("squeeze-topk:k=3", "gone from edges: write \"innov-topk\"");
   refused("masked:rate=4",
           "\"masked\" is gone from edges: write \"innov-sign\"");
   refused("zip", "dense-bf16, dense-f32, diff-int4");
@@ -241,8 +237,6 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
                                    {"qsgd:levels=127", 8.03125},
                                    {"innov-int8", 8.125},
                                    {"innov-int4", 4.125},
-                                   {"squeeze-int4", 4.125},
-                                   {"squeeze-sign", 1.125},
                                    {"dyna", 1.0}}) {
     const auto codec = Make(name, layout);
     EXPECT_EQ(codec->EncodedSize(codec->format()), n * bits / 8) << name;

@@ -111,8 +111,7 @@ TEST(CodecSideTest, DifferenceIsTheirReplicaLessMine) {
 TEST(CodecSideTest, WhatIsNonsenseIsLeftOutAtBothEnds) {
   for (const char* const codec :
        {"dense-f32", "dense-bf16", "innov-int4", "innov-int8:fragments=3",
-        "diff-int8", "innov-topk", "qsgd", "squeeze-int4", "auto",
-        "power-gossip"}) {
+        "diff-int8", "innov-topk", "qsgd", "auto", "power-gossip"}) {
     SCOPED_TRACE(codec);
     Sides s(codec);
     Sides same(codec);  // that nobody looks at

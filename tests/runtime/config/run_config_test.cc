@@ -247,8 +247,7 @@ TEST(Validate, CompositionsThatCannotWork) {
   EXPECT_THAT(Error("peers: 4 mixing { gamma: 0.8 overlap_steps: 2 }"),
               HasSubstr("stay below 0.75"));
   Parse("peers: 4 mixing { gamma: 0.7 overlap_steps: 2 }");
-  for (const char* codec :
-       {"innov-topk", "squeeze-topk", "qsgd:levels=1,norm=l2"}) {
+  for (const char* codec : {"innov-topk", "qsgd:levels=1,norm=l2"}) {
     EXPECT_THAT(
         Error(absl::StrCat("mixing { gamma: 1 codec: \"", codec, "\" }")),
         HasSubstr(absl::StrCat("mixing.gamma is 1, but codec \"", codec,
@@ -367,8 +366,7 @@ TEST(Validate, CompositionsThatCannotWork) {
                     "step { n_critic: 2 } mixing { codec: \"auto\" }"),
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking")));
-  for (const char* codec :
-       {"diff-int4", "qsgd:levels=127", "squeeze-int4", "squeeze-sign"}) {
+  for (const char* codec : {"diff-int4", "qsgd:levels=127"}) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"gradient-tracking\" "
                                    "mixing { codec: \"",
                                    codec, "\" }")),

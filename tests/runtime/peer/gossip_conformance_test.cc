@@ -70,9 +70,6 @@ constexpr Mixing kMethods[] = {
     {"fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0, 0.01},
     {"qsgd_int4", "qsgd", 1, "random-matching", "oadam", 0, 0.06},
     {"qsgd_int8", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
-    {"deep_squeeze", "squeeze-int4", 1, "fixed", "oadam", 0, 0.1},
-    {"squeeze_sign", "squeeze-sign", 1, "fixed", "oadam", 0, 0.1},
-    {"squeeze_topk", "squeeze-topk", 1, "fixed", "oadam", 0, 0.4},
     {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
     {"choco_topk_default", "innov-topk", 1, "fixed", "oadam", 0, 0.02},
     {"dyna_cold_default", "dyna", 0, "fixed", "cold", 0, 0.05, 0, false, 0.1},
@@ -213,9 +210,6 @@ TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
           {"innov-sign", 0.05, 1.0},
           {"innov-lm2", 1e-4, 1.0},
           {"qsgd:levels=1,norm=l2", 0.8, 8.0},
-          {"squeeze-int4", 0.2, 1.0},
-          {"squeeze-sign", 0.45, 3.0},
-          {"squeeze-topk:k=256", 0.45, 16.0},
           {"dyna", 0.01, 1.0}}) {
       EXPECT_LT(left(codec, graph, 1), contraction) << codec << " " << graph;
       if (above == 1) continue;
