@@ -43,8 +43,9 @@ constexpr Instead kRenamed[] = {
 // fewer and leaves less (README.md, "The front").
 constexpr Instead kGoneFromEdges[] = {
     {"masked", "innov-sign"},       {"moniqua", "innov-int4"},
-    {"deep-squeeze", "innov-int4"}, {"squeeze-int4", "innov-int4"},
-    {"squeeze-sign", "innov-sign"}, {"squeeze-topk", "innov-topk"}};
+    {"diff-int4", "innov-int4"},    {"deep-squeeze", "innov-int4"},
+    {"squeeze-int4", "innov-int4"}, {"squeeze-sign", "innov-sign"},
+    {"squeeze-topk", "innov-topk"}};
 
 // Empty: `name` is none of `names`.
 std::string_view InsteadOf(std::string_view name,

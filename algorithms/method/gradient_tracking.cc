@@ -134,7 +134,7 @@ void Check(const MethodSettings& s, Misfits& misfits) {
   for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
     refuse(lags, "what signs and top-k lag behind grows in gradient-tracking");
   }
-  for (const char* const rounds : {"diff-int4", "qsgd"}) {
+  for (const char* const rounds : {"qsgd"}) {
     refuse(rounds,
            "what it rounds away keeps gradient-tracking from the solution");
   }

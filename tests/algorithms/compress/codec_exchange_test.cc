@@ -251,7 +251,6 @@ TEST(CodecExchangeTest, MixingOnARingReachesConsensusAndKeepsTheMean) {
       {"dense-f32", 120, 1e-6},
       {"dense-bf16", 120, 1e-3},
       {"diff-int8", 120, 4e-3},
-      {"diff-int4", 120, 0.08},
       {"innov-int8", 120, 1e-6},
       {"innov-int4", 120, 1e-6},
       {"auto", 120, 1e-6},

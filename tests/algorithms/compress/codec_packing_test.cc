@@ -30,7 +30,7 @@ constexpr const char* kPacked[] = {
     "qsgd:norm=l2,coding=gamma",
     "qsgd:levels=127,bucket=16128,norm=l2,coding=gamma",
     "qsgd:levels=127,coding=omega",
-    "diff-int4:zstd=1",
+    "innov-int4:zstd=1",
     "diff-int8:zstd=9",
     "qsgd:levels=1,zstd=3",
 };
@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(
     Packings, PackedGoldenTest,
     testing::Values(Golden{"gamma", "qsgd:coding=gamma"},
                     Golden{"omega", "qsgd:levels=1,coding=omega"},
-                    Golden{"zstd", "diff-int4:zstd=1", false}),
+                    Golden{"zstd", "innov-int4:zstd=1", false}),
     [](const auto& info) { return std::string(info.param.file); });
 
 // As codec_golden_test.cc, of which a packed payload is the next step: written

@@ -52,7 +52,6 @@ TEST(CodecTest, PoliciesAreThoseOfTheDesign) {
   expect("dense-f32", 1, false, kDenseF32, kDenseF32, kDenseF32);
   expect("dense-bf16", 1, false, kDenseBf16, kDenseBf16, kDenseBf16);
   expect("diff-int8", 1, false, kInt8, kInt8, kInt8);
-  expect("diff-int4", 1, false, kInt4, kInt4, kInt4);
   expect("innov-int8", 1, true, kInt8, kInt8, kDenseF32);
   expect("innov-int4", 1, true, kInt4, kInt8, kDenseF32);
   expect("innov-lm2", 1, true, kLm2, kInt8, kDenseF32);
@@ -101,10 +100,11 @@ TEST(CodecTest, WrongNamesAndOptionsAreRefusedWithTheKnownOnes) {
   };
   refused("zip", "zip");
   refused("moniqua", "\"moniqua\" is gone from edges: write \"innov-int4\"");
+  refused("diff-int4", "gone from edges: write \"innov-int4\"");
   refused("squeeze-topk:k=3", "gone from edges: write \"innov-topk\"");
   refused("masked:rate=4",
           "\"masked\" is gone from edges: write \"innov-sign\"");
-  refused("zip", "dense-bf16, dense-f32, diff-int4");
+  refused("zip", "dense-bf16, dense-f32, diff-int8");
   refused("zip:k=1", "\"zip\"; known: auto, dense-bf16");
   refused("auto:k=1", "no option \"k\"; known: least");
   refused("innov-int4:k=1", "no option \"k\"; known: zstd, fragments");
@@ -227,7 +227,6 @@ TEST(CodecTest, LargeSegmentsCostTheBitsOfTheTable) {
   for (const auto& [name, bits] : {std::pair("dense-f32", 32.0),
                                    {"dense-bf16", 16.0},
                                    {"diff-int8", 8.125},
-                                   {"diff-int4", 4.125},
                                    {"innov-lm2", 2.125},
                                    {"innov-sign", 1.125},
                                    {"innov-topk", 0.31640625},

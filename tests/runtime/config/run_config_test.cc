@@ -366,7 +366,7 @@ TEST(Validate, CompositionsThatCannotWork) {
                     "step { n_critic: 2 } mixing { codec: \"auto\" }"),
               AllOf(HasSubstr("what signs and top-k lag behind grows"),
                     HasSubstr("step.n_critic is 2, but gradient-tracking")));
-  for (const char* codec : {"diff-int4", "qsgd:levels=127"}) {
+  for (const char* codec : {"qsgd:levels=127"}) {
     EXPECT_THAT(Error(absl::StrCat("algorithm: \"gradient-tracking\" "
                                    "mixing { codec: \"",
                                    codec, "\" }")),

@@ -55,7 +55,6 @@ constexpr Mixing kMethods[] = {
     {"dense", "dense-f32", 1, "fixed", "oadam", 0, 1e-5},
     {"bf16", "dense-bf16", 1, "fixed", "oadam", 0, 2e-3},
     {"diff_int8", "diff-int8", 1, "fixed", "oadam", 0, 0.01},
-    {"diff_int4", "diff-int4", 1, "fixed", "oadam", 0, 0.1},
     {"choco_int8", "innov-int8", 1, "fixed", "oadam", 0, 1e-5},
     {"choco_int4", "innov-int4", 1, "fixed", "oadam", 0, 1e-5},
     {"choco_lm2", "innov-lm2", 0, "fixed", "oadam", 0, 1e-4},
