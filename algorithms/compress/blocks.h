@@ -16,14 +16,12 @@
 namespace gossamer {
 
 struct BlockOptions {
-  int zstd = 0;  // level of the packer, 1 to 9; 0: none
   int fragments = 1;
   size_t least = kMinQuantizedSize;
 };
 std::vector<Option> FieldsOf(BlockOptions& options);
 Option LeastField(size_t& least);
 Option FragmentsField(int& fragments);
-Option ZstdField(int& level);
 
 // Values themselves, with no memory: the error is one of x, not of differences,
 // so γ = 1 is stable.

@@ -22,7 +22,7 @@ MadeCodec Make(const CompressorText& text, const ParameterLayout& layout,
   GOSSAMER_RETURN_IF_ERROR(ReadOptions(text, options));
   PiecePolicy policy = InnovationPolicy(WireFormat::kTopK);
   Use(blocks, policy);
-  policy.formats.kept = kept;
+  policy.kept = kept;
   // Half of where rings of eight begin to diverge; on complete graphs 2.5k/4096
   // is too much already.
   policy.gamma = std::min(1.0f, 2.0f * kept / kChunkSize);

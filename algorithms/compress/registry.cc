@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "algorithms/base/status_macros.h"
 #include "algorithms/compress/whole_gradients.h"
 
@@ -37,11 +38,12 @@ constexpr Instead kRenamed[] = {
     {"dense", "dense-f32"},       {"bf16", "dense-bf16"},
     {"choco-int8", "innov-int8"}, {"choco-int4", "innov-int4"},
     {"choco-lm2", "innov-lm2"},   {"choco-sign", "innov-sign"},
-    {"choco-topk", "innov-topk"}, {"qsgd-edges", "qsgd"}};
+    {"choco-topk", "innov-topk"}};
 
 // Compressors of edges that are gone, each with one that takes as many bits or
 // fewer and leaves less (README.md, "The front").
 constexpr Instead kGoneFromEdges[] = {
+    {"qsgd", "innov-int4"},         {"qsgd-edges", "innov-int4"},
     {"masked", "innov-sign"},       {"moniqua", "innov-int4"},
     {"diff-int4", "innov-int4"},    {"deep-squeeze", "innov-int4"},
     {"squeeze-int4", "innov-int4"}, {"squeeze-sign", "innov-sign"},
@@ -52,6 +54,19 @@ std::string_view InsteadOf(std::string_view name,
                            std::span<const Instead> names) {
   const auto it = std::ranges::find(names, name, &Instead::first);
   return it == names.end() ? std::string_view() : it->second;
+}
+
+// kInvalidArgument for an option that compressors no longer have.
+absl::Status CheckNoOldOption(const CompressorText& text) {
+  const std::vector<std::string> options =
+      absl::StrSplit(std::string(text.options), ',');
+  for (const std::string& option : options) {
+    if (!option.starts_with("zstd=")) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("option zstd of \"", std::string(text.name),
+                     "\" is gone: leave ", option, " out"));
+  }
+  return absl::OkStatus();
 }
 
 template <typename Use>
@@ -102,6 +117,7 @@ absl::StatusOr<std::shared_ptr<const Codec>> Codec::Create(
   if (compressor == nullptr || compressor->edges == nullptr) {
     return Unknown("codec", text.name, Names());
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   return compressor->edges(text, layout, kernels);
 }
 
@@ -117,6 +133,7 @@ absl::StatusOr<std::unique_ptr<GradientCompressor>> GradientCompressor::Create(
   if (compressor == nullptr || compressor->gradients == nullptr) {
     return Unknown("gradient method", text.name, Names());
   }
+  GOSSAMER_RETURN_IF_ERROR(CheckNoOldOption(text));
   if (compressor->whole_steps < 0) {
     return compressor->gradients(text, layout, kernels, coders);
   }

@@ -134,10 +134,6 @@ void Check(const MethodSettings& s, Misfits& misfits) {
   for (const char* const lags : {"auto", "innov-sign", "innov-topk"}) {
     refuse(lags, "what signs and top-k lag behind grows in gradient-tracking");
   }
-  for (const char* const rounds : {"qsgd"}) {
-    refuse(rounds,
-           "what it rounds away keeps gradient-tracking from the solution");
-  }
   if (s.n_critic > 1) {
     misfits.Refuse("step.n_critic", "is ", s.n_critic,
                    ", but gradient-tracking follows both players' gradients in "

@@ -62,8 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"dense_bf16", WireFormat::kDenseBf16},
         Golden{"int8", WireFormat::kInt8}, Golden{"int4", WireFormat::kInt4},
         Golden{"lm2", WireFormat::kLm2}, Golden{"sign", WireFormat::kSign},
-        Golden{"topk", WireFormat::kTopK}, Golden{"qsgd", WireFormat::kQsgd},
-        Golden{"unit", WireFormat::kUnit}),
+        Golden{"topk", WireFormat::kTopK}, Golden{"unit", WireFormat::kUnit}),
     [](const auto& info) { return std::string(info.param.file); });
 
 TEST_P(GoldenTest, BytesAreThoseOfTheFile) {

@@ -355,9 +355,12 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
   refused("adacomp:rate=40", "known: bin, conv, most, flat, full");
   refused("qsgd:levels=3", "1, 7 or 127");
   refused("qsgd:levels=0", "1, 7 or 127");
-  refused("qsgd:bits=4",
-          "known: levels, bucket, norm, raw, coding, zstd, fragments, least, "
-          "full");
+  refused("qsgd:bits=4", "known: levels, bucket, norm, coding, least, full");
+  refused("qsgd:bucket=100", "a multiple of 128 up to 32768");
+  refused("qsgd:bucket=65536", "a multiple of 128 up to 32768");
+  refused("qsgd:norm=l1", "max or l2");
+  refused("qsgd:coding=huffman", "fixed, gamma or omega");
+  refused("qsgd:zstd=3", "option zstd of \"qsgd\" is gone: leave zstd=3 out");
   refused("dense-f32:full=3", "has no option \"full\"; known: none");
   refused("qsgd:full=-1", "a whole number from 0 to 1000000000");
   refused("top-k:full=1.5,rate=9", "a whole number from 0 to 1000000000");
@@ -378,7 +381,7 @@ TEST(GradientCompressorTest, RefusesWhatCannotBe) {
     EXPECT_TRUE(GradientCompressor::Create(name, SomeLayout()).ok()) << name;
   }
   EXPECT_TRUE(GradientCompressor::Create("top-k:rate=65536", {}).ok());
-  refused("qsgd:fragments=2", "needs the whole gradient");
+  refused("qsgd:fragments=2", "no option \"fragments\"");
 }
 
 // Payloads are what ranks decode of each other, each drawing for itself.

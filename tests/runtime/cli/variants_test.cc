@@ -32,19 +32,19 @@ std::vector<std::string> NamesOf(const std::vector<Variant>& variants) {
 
 TEST(Variants, AlgorithmsKeepTheCommasOfTheirOptions) {
   const auto made =
-      VariantsOf({"dp-oadam+mixing.codec=qsgd:levels=1", "norm=l2", "cp-oadam",
-                  "cp-oadam+mixing.gradient_codec=lgc:rate=100", "full=50",
-                  "learn=9+step.n_critic=1"},
+      VariantsOf({"dp-oadam+mixing.codec=innov-topk:k=9", "least=16",
+                  "cp-oadam", "cp-oadam+mixing.gradient_codec=lgc:rate=100",
+                  "full=50", "learn=9+step.n_critic=1"},
                  {}, Given());
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(
       NamesOf(*made),
-      ElementsAre("dp-oadam+mixing.codec=qsgd:levels=1,norm=l2", "cp-oadam",
+      ElementsAre("dp-oadam+mixing.codec=innov-topk:k=9,least=16", "cp-oadam",
                   "cp-oadam+mixing.gradient_codec=lgc:rate=100,full=50,"
                   "learn=9+step.n_critic=1"));
-  EXPECT_THAT(
-      (*made)[0].changes,
-      ElementsAre("algorithm=dp-oadam", "mixing.codec=qsgd:levels=1,norm=l2"));
+  EXPECT_THAT((*made)[0].changes,
+              ElementsAre("algorithm=dp-oadam",
+                          "mixing.codec=innov-topk:k=9,least=16"));
   EXPECT_THAT((*made)[2].changes, Contains("step.n_critic=1"));
 }
 

@@ -67,8 +67,6 @@ constexpr Mixing kMethods[] = {
     {"choco_skewed", "innov-int8", 1, "locality-skewed", "oadam", 0, 1e-5},
     {"automatic", "auto", 1, "fixed", "oadam", 0, 1e-5},
     {"fragments", "innov-int4:fragments=3", 1, "fixed", "oadam", 0, 0.01},
-    {"qsgd_int4", "qsgd", 1, "random-matching", "oadam", 0, 0.06},
-    {"qsgd_int8", "qsgd:levels=127", 1, "random-matching", "oadam", 0, 0.02},
     {"power_gossip", "power-gossip", 1, "fixed", "oadam", 0, 0.1},
     {"choco_topk_default", "innov-topk", 1, "fixed", "oadam", 0, 0.02},
     {"dyna_cold_default", "dyna", 0, "fixed", "cold", 0, 0.05, 0, false, 0.1},
@@ -84,10 +82,6 @@ constexpr Mixing kMethods[] = {
     {"tracking_random", "innov-int8", 1, "permuted-ring", "ogda", 0, 1e-5, 0,
      true},
     {"optimistic", "innov-int4", 1, "fixed", "osg", 0, 1e-5},
-    {"qsgd_ternary", "qsgd:levels=1", 1, "random-matching", "oadam", 0, 0.6},
-    {"qsgd_l2", "qsgd:norm=l2", 1, "random-matching", "oadam", 0, 0.15},
-    {"qsgd_elias", "qsgd:coding=omega", 1, "random-matching", "oadam", 0, 0.06},
-    {"packed", "innov-int4:zstd=1", 1, "fixed", "oadam", 0, 1e-5},
     {.name = "more_rounds",
      .codec = "innov-int8",
      .overlap = 0,
@@ -208,7 +202,6 @@ TEST(LargestStepSizeTest, ContractsThereAndNotFarAbove) {
          {std::tuple("innov-topk:k=256", 0.01, 5.0),
           {"innov-sign", 0.05, 1.0},
           {"innov-lm2", 1e-4, 1.0},
-          {"qsgd:levels=1,norm=l2", 0.8, 8.0},
           {"dyna", 0.01, 1.0}}) {
       EXPECT_LT(left(codec, graph, 1), contraction) << codec << " " << graph;
       if (above == 1) continue;
